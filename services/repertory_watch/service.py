@@ -64,6 +64,7 @@ class WatchService:
         status: StatusBoard,
     ) -> None:
         self._values = settings.values
+        self._data = settings.data_dir
         self._coordinator = coordinator
         self._status = status
         self._configuration = Configuration(workspace)
@@ -243,6 +244,7 @@ class WatchService:
 
     def _watch(self, state: WatchedSource) -> None:
         """Let a source report its changes; its first signal then starts its first scan."""
+        state.source.disk = self._data
         state.source.on_pause = functools.partial(self._on_pause, state)
         state.stop = state.source.watch(
             functools.partial(self._on_signal, state), self._values.reconcile

@@ -4,12 +4,14 @@ import contextlib
 import os
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from repertory.bounded import read_inside
 from repertory.catalogue.item import Item
 from repertory.errors import SourceError
 from repertory.sources.reading import files
@@ -21,6 +23,8 @@ FOLDERS = ("", "a", "a/b", "a/b/c", "d", ".agents/skills/e", "node_modules")
 NAMES = ("SKILL.md", "one.md", "two.md", "skill.json", "skill.toml", "p.ns.txt", ".gitignore")
 TEXTS = (
     "---\nname: x\ndescription: Does one.\n---\nBody.",
+    "---\nname: x\ndescription: Does one.\n---\n" + "A long body. " * 30,
+    "---\nname: x\ndescription: Does one.\n---\n" + "Another body. " * 30,
     "---\nname: y\ndescription: Does two.\n---\nBody.",
     '{"name": "x", "description": "Does one.", "tools": [{"name": "t", "inputSchema": {}}]}',
     'description = "Does it."',
@@ -63,7 +67,9 @@ def delete(path: Path) -> list[Path]:
     return [path]
 
 
-def edit(root: Path, how: str, place: str = "", other: str = "") -> list[Path]:
+def edit(  # noqa: PLR0911 - one for each kind
+    root: Path, how: str, place: str = "", other: str = ""
+) -> list[Path]:
     """Make one edit; returns the paths that events would name. Impossible edits are skipped."""
     path, target = root / place, root / other
     with contextlib.suppress(OSError):
@@ -129,7 +135,7 @@ class Follower:
             return self.error
         summary = self.summary
         return (
-            sorted(msgspec.json.encode(item) for item in self.items.values()),
+            sorted(msgspec.json.encode(item.whole()) for item in self.items.values()),
             sorted(map(str, summary.problems)),
             sorted(summary.unread),
             sorted(summary.unread_under),
@@ -146,6 +152,7 @@ def test_changes_add_up_to_a_scan(type_: str, rounds: list[list[tuple[str, ...]]
         for one in ("a/SKILL.md", "a/one.md", "d/two.md", "a/b/p.ns.txt"):
             edit(root, "write", one, TEXTS[0])
         following = Follower(a_source(type_, root))
+        following.source.disk = Path(folder)
         following.scan()
         for round_ in rounds:
             following.follow([path for one in round_ for path in edit(root, *one)])
@@ -171,13 +178,17 @@ def test_a_change_touches_nothing_else(tmp_path: Path, monkeypatch: pytest.Monke
     following.scan()
     listed: list[str] = []
     opened: list[str] = []
-    scandir, read_file = os.scandir, files.read_inside
-    monkeypatch.setattr(os, "scandir", lambda path: [listed.append(path), scandir(path)][1])
-    monkeypatch.setattr(
-        files,
-        "read_inside",
-        lambda root, place, *a, **b: [opened.append(place), read_file(root, place, *a, **b)][1],
-    )
+
+    def scandir(path: str, inner: Any = os.scandir) -> object:  # noqa: ANN401 - as it is
+        listed.append(path)
+        return inner(path)
+
+    def read(root: str, place: str, *given: Any, **named: Any) -> bytes:  # noqa: ANN401 - passed on
+        opened.append(place)
+        return read_inside(root, place, *given, **named)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    monkeypatch.setattr(files, "read_inside", read)
     following.follow(edit(tmp_path, "write", "s3/SKILL.md", "---\ndescription: New.\n---\n"))
     assert (listed, opened) == ([], ["s3/SKILL.md"])
     following.follow(edit(tmp_path, "write", "new/SKILL.md", "---\ndescription: New.\n---\n"))

@@ -286,6 +286,7 @@ class Coordinator:
     ) -> None:
         if not items and not removed:
             return
+        items = [item.whole() for item in items]
         is_active = ledger.collection == self._generations.active
         queue_name = QueueName.SAVES if is_active else QueueName.BUILDS
         milliseconds = int(self._now() * 1_000)

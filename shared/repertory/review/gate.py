@@ -31,7 +31,6 @@ class Gate:
         self._records = records
         self._known: dict[str, dict[str, Known]] = {}
         self._waiting: dict[str, dict[str, State]] = {}  # what is not approved, by source and item
-        self._same: dict[tuple[str, str], tuple[str, str]] = {}  # content hashes, by metadata hash
         self._version = 0
 
     def has_news(self) -> bool:
@@ -79,7 +78,8 @@ class Gate:
         if not (is_whole and offered):  # a suddenly empty source keeps what waits
             gone = []
         if (judged or gone) and self._records:
-            self._store.record(source.name, judged, gone)
+            whole = ((item.whole(), digest, judgement) for item, digest, judgement in judged)
+            self._store.record(source.name, whole, gone)
         known |= {item.id: Known(digest, judgement) for item, digest, judgement in judged}
         for item, _, judgement in judged:
             self._note(source.name, item.id, judgement)
@@ -112,7 +112,7 @@ class Gate:
             if item.kind not in REVIEWED:
                 continue
             is_hiding = item.id in hidden or item.path in hidden
-            digest, one = self._digest(source.name, item), known.get(item.id)
+            digest, one = content_hash(item.whole()), known.get(item.id)
             digest += HIDING if is_hiding else ""
             if one is not None and one.hash == digest and fits(one.judgement, source.trust):
                 continue
@@ -121,7 +121,7 @@ class Gate:
                 judgement = Judgement(State.APPROVED)  # it is again what was approved
             else:
                 judgement = judge(
-                    item,
+                    item.whole(),
                     before,
                     source.trust,
                     is_first=is_first,
@@ -145,14 +145,6 @@ class Gate:
             self._waiting[source].pop(item_id, None)
         else:
             self._waiting[source][item_id] = judgement.state
-
-    def _digest(self, source: str, item: Item) -> str:
-        """The digest of an item's content; most items are the same as at the last scan."""
-        metadata, digest = self._same.get((source, item.id), ("", ""))
-        if metadata != item.metadata_hash():
-            digest = content_hash(item)
-            self._same[source, item.id] = item.metadata_hash(), digest
-        return digest
 
 
 def _problems(item: Item, judgement: Judgement) -> Iterator[Problem]:

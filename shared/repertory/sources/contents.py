@@ -28,7 +28,7 @@ class Contents:
         self.readings: dict[str, Reading] = {}
         self._offers: dict[str, list[str]] = {}  # the places of each id, sorted
         self._first: dict[str, Entry] = {}  # what counts, by id
-        self._named: dict[str, dict[str, None]] = {}  # the ids of what counts, by name
+        self._named: dict[str, str | set[str]] = {}  # the id of what counts, or the ids, by name
         self._marked: set[str] = set()  # the places with problems, or with unread items
         self._left_out: dict[str, list[Problem]] = {}  # by id
         self._shadowed: dict[str, list[Problem]] = {}  # by name
@@ -97,19 +97,34 @@ class Contents:
             self._left_out.pop(item_id, None)
             if before is not None:
                 names[before.name] = None
-                self._named[before.name].pop(item_id, None)
+                self._unname(before.name, item_id)
             places = self._offers[item_id]
             if not places:
                 del self._offers[item_id]
                 continue
             first, *others = self._offered(item_id, places)
             self._first[item_id] = first
-            self._named.setdefault(first.name, {})[item_id] = None
+            self._name(first.name, item_id)
             names[first.name] = None
             if others:
                 self._left_out[item_id] = [self._same_id(other, first) for other in others]
         for name in names:
             self._shadow(name)
+
+    def _name(self, name: str, item_id: str) -> None:
+        """Note that an item has a name; most names have one item."""
+        ids = self._named.setdefault(name, item_id)
+        if isinstance(ids, set):
+            ids.add(item_id)
+        elif ids != item_id:
+            self._named[name] = {ids, item_id}
+
+    def _unname(self, name: str, item_id: str) -> None:
+        ids = self._named[name]
+        if isinstance(ids, set):
+            ids.discard(item_id)
+        if ids in (item_id, set()):
+            del self._named[name]
 
     def _offered(self, item_id: str, places: list[str]) -> list[Entry]:
         return [
@@ -122,10 +137,8 @@ class Contents:
     def _shadow(self, name: str) -> None:
         """Find the skills that have the name of an earlier item."""
         self._shadowed.pop(name, None)
-        ids = self._named[name]
-        if len(ids) < 2:
-            if not ids:
-                del self._named[name]
+        ids = self._named.get(name, "")
+        if isinstance(ids, str) or len(ids) < 2:
             return
         places = sorted({self._offers[item_id][0] for item_id in ids})
         ordered = [

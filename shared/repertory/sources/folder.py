@@ -1,5 +1,6 @@
 """The base of all sources that read a folder: one scan, one parser for each file."""
 
+import contextlib
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
@@ -12,6 +13,7 @@ from typing_extensions import override
 from repertory.bounded import is_inside
 from repertory.catalogue.item import Item, Kind
 from repertory.errors import ConfigurationError, SourceError
+from repertory.sources.bodies import BodyFile
 from repertory.sources.contents import Contents, Entry
 from repertory.sources.entry import check_options, checked_name, source_path
 from repertory.sources.memory import (
@@ -82,6 +84,7 @@ class FolderSource(Source):
         self._others: Sequence[FolderSource] = ()
         self._inner: dict[str, FolderSource] = {}  # by place
         self._seen = Seen()
+        self._bodies: BodyFile | None = None
         self._contents: Contents | None = None
         self._walked: Walked | None = None
         self._noted: list[str] | None = None  # the paths that changed during a scan; None: no scan
@@ -265,6 +268,7 @@ class FolderSource(Source):
     def scan(self) -> Scan:
         self.check_place()
         self._noted = []
+        self._follow_disk()
         try:
             for _ in range(MAX_SCANS):
                 passed = self._scan()
@@ -288,7 +292,7 @@ class FolderSource(Source):
         passed |= self.without_items(walked)
         self._is_unread = False
         files = [file for file in self.chosen(walked.files) if self._keeps(file.place, passed)]
-        readings = self._readings.read(files, self._read_file, self._pause)
+        readings = self._readings.read(files, self._read_light, self._pause)
         if self._contents is None:
             self._contents = Contents(self.same_id)
         self._contents.replace(
@@ -389,7 +393,7 @@ class FolderSource(Source):
         readings: dict[str, Reading | None] = {}
         for place in sorted(concerned):
             if place in kept:
-                readings[place] = self._readings.read_again(kept[place], self._read_file)
+                readings[place] = self._readings.read_again(kept[place], self._read_light)
             elif place in contents.readings:
                 self._readings.forget(walked.path(place))
                 readings[place] = None
@@ -447,6 +451,25 @@ class FolderSource(Source):
         """Return the problem of an item that was left out because an earlier one has its id."""
         message = f"This would have the id of {first.path} and was left out; rename one of the two."
         return error(item.path, message, item=item.id)
+
+    def _read_light(self, file: Found) -> Reading:
+        """Read a file, and leave the bodies of its items on the disk, if there is a place."""
+        reading = self._read_file(file)
+        if self._bodies is None:
+            return reading
+        return msgspec.structs.replace(reading, items=list(map(self._bodies.keep, reading.items)))
+
+    def _follow_disk(self) -> None:
+        """Have a file for bodies, and a new one once most of it is not used any more."""
+        if self.disk is None:
+            return
+        with contextlib.suppress(OSError):  # the bodies stay in memory, or where they are
+            if self._bodies is None:
+                self._bodies = BodyFile(self.disk)
+            elif self._contents is not None:
+                entries = self._contents.entries()
+                items = (one for one in entries if isinstance(one, Item))
+                self._bodies = self._bodies.compacted(items)
 
     def _read_file(self, file: Found) -> Reading:
         text, problems = read_file(file, self.file_limit)

@@ -119,6 +119,13 @@ class ReadingCache:
             last = before.reading if before else Reading()
             return _Cached(CHANGING, msgspec.structs.replace(last, postponed=True))
         reading = parse(file)
-        if before and reading == before.reading:
+        if before and _is_same(reading, before.reading):
             reading = before.reading
         return _Cached(current, reading)
+
+
+def _is_same(reading: Reading, other: Reading) -> bool:
+    """Whether two readings are equal; the bodies of items may be elsewhere."""
+    return [item.metadata_hash() for item in reading.items] == [
+        item.metadata_hash() for item in other.items
+    ] and msgspec.structs.replace(reading, items=[]) == msgspec.structs.replace(other, items=[])

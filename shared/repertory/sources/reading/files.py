@@ -162,7 +162,7 @@ class Walk:
         """Take in the one entry at a place; it may be gone."""
         path = self._path(place)
         try:
-            mode = os.lstat(path).st_mode  # noqa: PTH116 - speed
+            mode = os.lstat(path).st_mode
         except (FileNotFoundError, NotADirectoryError):
             return
         name = place.rpartition("/")[2]
