@@ -45,7 +45,7 @@ def test_short_bodies_and_those_of_a_full_disk_stay(
     assert file.keep(long) is long
 
 
-def test_a_file_of_replaced_bodies_is_written_anew(
+def test_a_file_of_replaced_bodies_is_replaced(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The items stay the same objects, and read their bodies elsewhere."""

@@ -278,7 +278,8 @@ def test_slices_add_up_to_reading_everything(
         ]
         return sorted(found, key=lambda state: item_key(state.item))
 
-    ledger, start, differing = Ledger("c"), 0, []
+    ledger, start = Ledger("c"), 0
+    differing: list[str] = []
     ledger.load(states(known))
     assert ledger.per_source["s"] == len(known)
     all_of_them = states(stored)
@@ -296,7 +297,7 @@ def test_slices_add_up_to_reading_everything(
 
 
 def test_a_slice_leaves_what_is_pending() -> None:
-    """Unless it was done and nobody heard of it."""
+    """Unless it was done and the announcement was lost."""
     ledger, [a, b, c] = Ledger("c"), map(skill, "abc")
     send(ledger, c)
     confirm(ledger, c)

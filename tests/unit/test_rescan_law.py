@@ -200,7 +200,7 @@ def test_a_change_touches_nothing_else(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_a_scan_lets_changes_pass(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A change during a scan is told at once, and the scan's result has it as well."""
+    """A change during a scan is read at once, and the scan's result has it as well."""
     monkeypatch.setattr(files, "SLICE", 2)
     make_skills(tmp_path, 9)
     source = a_source("skills", tmp_path)
