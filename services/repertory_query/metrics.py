@@ -154,7 +154,7 @@ class _OfSearches(Collector):
     def collect(self) -> Iterator[Metric]:
         """The metrics."""
         for family in self._families():
-            yield _labelled(family, self._member.number) if self._member else family
+            yield _labelled(family, self._member.shown) if self._member else family
 
     def _families(self) -> Iterator[Metric]:
         counts = self._counts

@@ -1,9 +1,9 @@
-"""When to scan a source after a change: as soon as its files have stopped changing."""
+"""When to read a source again after a change: as soon as its files have stopped changing."""
 
 from collections.abc import Callable, Hashable
 
-# After this many quiet periods a source is scanned even if one of its files never stops changing.
-# A continuously written log then costs a scan every three seconds and delays no save for longer.
+# After this many quiet periods a source is read even if one of its files never stops changing.
+# A continuously written log is then read every three seconds and delays no save for longer.
 MAX_QUIET_PERIODS = 10
 
 
@@ -30,12 +30,10 @@ class Debounce:
         changes.files[path] = self._signature(path)
         changes.last = now
 
-    def due(self, now: float) -> list[str]:
-        """Return the sources to scan now, and forget their changes."""
+    def due(self, now: float) -> dict[str, list[str]]:
+        """Return the sources that are due now, each with the changed paths, and forget these."""
         due = [name for name, changes in self._pending.items() if self._is_due(changes, now)]
-        for name in due:
-            del self._pending[name]
-        return due
+        return {name: [*self._pending.pop(name).files] for name in due}
 
     def forget(self, source: str) -> None:
         """Forget the changes of a source, if there are any."""

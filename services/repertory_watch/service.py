@@ -1,7 +1,8 @@
-"""The watch service: it scans each source when the source may have changed.
+"""The watch service: it reads each source again when the source may have changed.
 
 One loop makes the decisions and passes results to the coordinator. Scans run in a small thread
-pool and servers report on threads of their own, so that none of them delays a save.
+pool and servers report on threads of their own, so that none of them delays a save. A scan of many
+files pauses regularly to read what was saved meanwhile.
 """
 
 import contextlib
@@ -9,7 +10,7 @@ import functools
 import logging
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from queue import Empty, SimpleQueue
 from typing import TypeVar
@@ -21,7 +22,7 @@ from repertory.coordination.status import StatusBoard
 from repertory.errors import StoreError
 from repertory.files import signature
 from repertory.indexing.coordinator import Coordinator
-from repertory.indexing.scan import ScanResult
+from repertory.indexing.scan import ChangeResult, ScanResult
 from repertory.settings import Settings
 from repertory.sources.configured import Catalogue
 from repertory.sources.source import Source
@@ -37,8 +38,10 @@ STOP_CONCURRENCY = 16  # servers that are ended at a time; one that hangs delays
 BUSY_WAIT_S, IDLE_WAIT_S = 0.05, 0.25  # between two rounds of the loop
 CHECK_INTERVAL_S = 0.5  # between two checks of folders and configuration files
 STATUS_INTERVAL_S = 1.0
+MAX_PATHS = 1_000  # that change at a time; the system may have lost events among more
 
 T = TypeVar("T")
+Result = ScanResult | ChangeResult | Configuration
 
 _log = logging.getLogger(__name__)
 
@@ -61,6 +64,7 @@ class WatchService:
         status: StatusBoard,
     ) -> None:
         self._values = settings.values
+        self._data = settings.data_dir
         self._coordinator = coordinator
         self._status = status
         self._configuration = Configuration(workspace)
@@ -76,7 +80,8 @@ class WatchService:
         self._lock = threading.Lock()
         self._events: set[tuple[str, str]] = set()  # bounded by the files if the loop is held up
         self._signals: SimpleQueue[WatchedSource] = SimpleQueue()
-        self._results: SimpleQueue[tuple[Task, ScanResult | Configuration]] = SimpleQueue()
+        # The last value says whether the task has finished.
+        self._results: SimpleQueue[tuple[Task, Result | None, bool]] = SimpleQueue()
 
     def run(self, stop: threading.Event) -> None:
         """Watch until ``stop`` is set; all servers have ended on return."""
@@ -135,8 +140,12 @@ class WatchService:
         for name, path in events:
             if name in self._states:
                 self._debounce.add(name, path, now)
-        for name in self._debounce.due(now):
-            self._start(self._loading if name == CONFIGURATION else self._states[name])
+        for name, paths in self._debounce.due(now).items():
+            if name == CONFIGURATION or len(paths) > MAX_PATHS:
+                self._start(self._loading if name == CONFIGURATION else self._states[name])
+            else:
+                self._states[name].changed.extend(paths)
+                self._follow(self._states[name])
         for state in _drain(self._signals):
             if self._states.get(state.name) is state:
                 state.is_ready = True
@@ -162,26 +171,45 @@ class WatchService:
             task.is_requested = True
             return
         task.is_running = True
-        self._pool.submit(self._run, task)
+        self._pool.submit(self._run, task, task.run)
 
-    def _run(self, task: Task) -> None:
-        self._results.put((task, task.run()))
+    def _follow(self, state: WatchedSource) -> None:
+        """Read again what changed in a source. A scan that runs does so in its pauses."""
+        if state.changed and not state.is_running:
+            state.is_running = True
+            self._pool.submit(self._run, state, state.rescan)
+
+    def _run(self, task: Task, run: Callable[[], Result | None]) -> None:
+        self._results.put((task, run(), True))
         self._wake.set()
+
+    def _on_pause(self, state: WatchedSource) -> None:
+        """Read again what changed while a scan runs. Called on the scan's thread."""
+        if state.changed and (result := state.rescan()) is not None:
+            self._results.put((state, result, False))
+            self._wake.set()
 
     def _collect(self) -> None:
         """Take in the results of finished tasks."""
-        for task, result in _drain(self._results):
-            task.is_running = False
-            task.finished_at = time.monotonic()
+        for task, result, is_finished in _drain(self._results):
+            if is_finished:
+                task.is_running = False
+                task.finished_at = time.monotonic()
             if isinstance(result, Configuration):
                 self._configure(result)
-            elif self._states.get(task.name) is task:
+            elif self._states.get(task.name) is not task:
+                continue  # the source was removed or replaced meanwhile
+            elif result is None:
+                task.is_requested = True
+            else:
                 self._coordinator.observe(result)
-            else:  # the source was removed or replaced meanwhile
+            if not is_finished:
                 continue
             if task.is_requested:
                 task.is_requested = False
                 self._start(task)
+            elif isinstance(task, WatchedSource):
+                self._follow(task)
 
     def _configure(self, configuration: Configuration) -> None:
         before, self._configuration = self._configuration, configuration
@@ -216,6 +244,8 @@ class WatchService:
 
     def _watch(self, state: WatchedSource) -> None:
         """Let a source report its changes; its first signal then starts its first scan."""
+        state.source.disk = self._data
+        state.source.on_pause = functools.partial(self._on_pause, state)
         state.stop = state.source.watch(
             functools.partial(self._on_signal, state), self._values.reconcile
         )

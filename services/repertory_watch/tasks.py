@@ -1,13 +1,15 @@
 """The tasks of the watch service: loading the configuration and scanning sources."""
 
+import contextlib
 import functools
 import logging
 import time
+from collections import deque
 from collections.abc import Callable
 
 import msgspec
 
-from repertory.indexing.scan import ScanResult, scan_source
+from repertory.indexing.scan import ChangeResult, ScanResult, scan_source
 from repertory.sources.source import Source
 from repertory_watch.configuration import Configuration, reload
 
@@ -39,6 +41,7 @@ class WatchedSource(Task):
 
     Attributes:
         source: The source.
+        changed: The paths that changed and were not read again yet; any thread may add one.
         stop: Ends the source's own watch; None if it has none.
         is_ready: Whether it can be scanned without waiting for its watch.
     """
@@ -46,8 +49,24 @@ class WatchedSource(Task):
     def __init__(self, source: Source) -> None:
         super().__init__(source.name, functools.partial(scan, source))
         self.source = source
+        self.changed: deque[str] = deque()
         self.stop: Callable[[], None] | None = None
         self.is_ready = True
+
+    def rescan(self) -> ChangeResult | None:
+        """Read again what changed; None if that takes a scan. It may run in a scan's pause."""
+        paths: list[str] = []
+        with contextlib.suppress(IndexError):
+            while True:
+                paths.append(self.changed.popleft())
+        at = time.time()
+        try:
+            change = self.source.rescan(paths)
+        # A boundary, as below.
+        except Exception:
+            _log.exception("rescan_failed", extra={"source": self.name})
+            return None
+        return None if change is None else ChangeResult(source=self.source, change=change, at=at)
 
 
 def scan(source: Source) -> ScanResult:

@@ -18,7 +18,7 @@ from repertory.index.edge import EdgeStore
 from repertory.indexing.collections import ACTIVE
 from repertory.indexing.coordinator import Coordinator
 from repertory.indexing.in_process_queue import InProcessQueue
-from repertory.indexing.scan import ScanResult
+from repertory.indexing.scan import ChangeResult, ScanResult
 from repertory.indexing.writer import Writer
 from repertory.settings import load
 from repertory.sources.configured import Catalogue
@@ -34,11 +34,11 @@ class RecordingCoordinator(Coordinator):
 
     def __init__(self, **parts: Any) -> None:  # noqa: ANN401 - passed on unchanged
         super().__init__(**parts)
-        self.scans: list[ScanResult] = []
+        self.scans: list[ScanResult | ChangeResult] = []
         self.adopted: list[Catalogue] = []
 
-    def observe(self, result: ScanResult) -> None:
-        """Record a scan."""
+    def observe(self, result: ScanResult | ChangeResult) -> None:
+        """Record a scan, or what changed since."""
         self.scans.append(result)
         super().observe(result)
 

@@ -93,7 +93,7 @@ def test_files_that_rest_are_due_after_one_quiet_period() -> None:
     debounce = Debounce(QUIET, files)
     debounce.add("source", "a", 0.0)
     debounce.add("source", "b", 0.0)
-    assert debounce.due(QUIET) == ["source"]
+    assert debounce.due(QUIET) == {"source": ["a", "b"]}
 
 
 def test_a_file_that_grows_without_events_is_waited_for() -> None:
@@ -103,10 +103,10 @@ def test_a_file_that_grows_without_events_is_waited_for() -> None:
     files.signatures["a"] = 1
     debounce.add("source", "a", 0.0)
     files.signatures["a"] = 2
-    assert debounce.due(1.0) == []
-    assert debounce.due(1.9) == []
-    assert debounce.due(2.0) == ["source"]
-    assert debounce.due(9.0) == []
+    assert debounce.due(1.0) == {}
+    assert debounce.due(1.9) == {}
+    assert [*debounce.due(2.0)] == ["source"]
+    assert debounce.due(9.0) == {}
 
 
 def test_sources_do_not_wait_for_each_other() -> None:
@@ -117,7 +117,7 @@ def test_sources_do_not_wait_for_each_other() -> None:
     debounce.add("busy", "c", 0.5)
     debounce.forget("gone")
     debounce.forget("gone")
-    assert debounce.due(1.0) == ["quiet"]
+    assert [*debounce.due(1.0)] == ["quiet"]
     assert debounce.is_pending
-    assert debounce.due(1.5) == ["busy"]
+    assert [*debounce.due(1.5)] == ["busy"]
     assert not debounce.is_pending

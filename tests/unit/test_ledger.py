@@ -3,8 +3,10 @@
 from collections.abc import Sequence
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from repertory.catalogue.item import Item
+from repertory.catalogue.item import Item, item_key
 from repertory.index.vectors import State
 from repertory.indexing.ledger import Ledger
 from tests.support.builders import skill
@@ -257,3 +259,51 @@ def test_progress_counts_what_differs(ledger: Ledger) -> None:
     assert ledger.progress() == (1, 4)
     assert (ledger.building().done, ledger.building().total) == (1, 3)
     assert ledger.has_items
+
+
+@given(
+    stored=st.dictionaries(st.sampled_from("abcdefgh"), st.integers(1, 3)),
+    known=st.dictionaries(st.sampled_from("abcdefgh"), st.integers(1, 3)),
+    size=st.integers(1, 9),
+)
+def test_slices_add_up_to_reading_everything(
+    stored: dict[str, int], known: dict[str, int], size: int
+) -> None:
+    """Each item that differs is named once; then the ledger is what the collection holds."""
+
+    def states(hashes: dict[str, int]) -> list[State]:
+        found = [
+            State(item=item, source="s", content_hash="", metadata_hash=str(one), revision=one)
+            for item, one in hashes.items()
+        ]
+        return sorted(found, key=lambda state: item_key(state.item))
+
+    ledger, start = Ledger("c"), 0
+    differing: list[str] = []
+    ledger.load(states(known))
+    assert ledger.per_source["s"] == len(known)
+    all_of_them = states(stored)
+    while start < 1 << 96:
+        page = [one for one in all_of_them if item_key(one.item) >= start][:size]
+        end = item_key(page[-1].item) + 1 if len(page) == size else 1 << 96
+        differing += ledger.compare(page, start, end)
+        start = end
+    assert {item: int(one.metadata_hash) for item, one in ledger.states.items()} == stored
+    assert sorted(differing) == sorted(
+        item for item in stored.keys() | known.keys() if stored.get(item) != known.get(item)
+    )
+    assert ledger.per_source["s"] == len(stored)
+    assert ledger.latest == max([0, *stored.values(), *known.values()])
+
+
+def test_a_slice_leaves_what_is_pending() -> None:
+    """Unless it was done and the announcement was lost."""
+    ledger, [a, b, c] = Ledger("c"), map(skill, "abc")
+    send(ledger, c)
+    confirm(ledger, c)
+    revision = send(ledger, a, b, removed=[c.id])
+    stored = [state_of(skill("a", "Old."), 0), state_of(b, revision), state_of(c, 1)]
+    page = sorted(stored, key=lambda state: item_key(state.item))
+    assert ledger.compare(page, 0, 1 << 96) == set()
+    assert set(ledger.pending) == {a.id, c.id}
+    assert set(ledger.states) == {a.id, b.id}

@@ -14,7 +14,7 @@ from repertory.settings import load
 from repertory.sources.configured import Catalogue
 from repertory.sources.documents import Documents
 from repertory.sources.markdown_skills import MarkdownSkills
-from repertory.sources.policies import apply, rules
+from repertory.sources.policies import Policies, rules
 from repertory.sources.python_skills import PythonSkills
 from repertory.sources.reading.policy import authored
 from repertory.sources.skill_folders import SkillFolders
@@ -140,7 +140,9 @@ def test_later_rules_win_field_by_field_and_over_front_matter() -> None:
     )
     other = Item(id="x/other", kind=Kind.TOOL, name="other", source="x")
     items = {one.id: one for one in (item("deploy", WHOLE), item("test"), other)}
-    unused = apply(given, items).unused
+    policies = Policies(given)
+    applied = {one: policies.apply(each) for one, each in items.items()}
+    items = {one: each.item for one, each in applied.items()}
     assert items["team/deploy"].policy == Policy(
         pin=("ship it",),
         boost=-1.0,
@@ -150,7 +152,7 @@ def test_later_rules_win_field_by_field_and_over_front_matter() -> None:
     )
     assert items["team/test"].policy == Policy(boost=0.3, aliases=("all",))
     assert items["x/other"] is other
-    assert [rule.item for rule in unused] == ["missing"]
+    assert [{*one.used} for one in applied.values()] == [{0, 1, 2}, {0}, set()]
 
 
 def test_a_policy_costs_no_embedding_and_is_written_again() -> None:

@@ -112,10 +112,11 @@ def test_depth_is_limited(tmp_path: Path) -> None:
 
 
 def test_the_number_of_folders_is_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The walk ends at the limit with a problem, and no item counts as deleted."""
+    """The walk ends at the limit with a problem, keeps what it found, and deletes nothing."""
     monkeypatch.setattr(files, "MAX_FOLDERS", 3)
     fill(tmp_path, *(f"{number}/a.md" for number in range(9)))
     walked = walk(tmp_path, is_markdown)
+    assert places(walked) == ["0/a.md", "1/a.md"]
     assert walked.unlisted == [""]
     assert "more than 3 folders" in walked.problems[0].message
 

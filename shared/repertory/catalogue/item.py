@@ -3,7 +3,7 @@
 import hashlib
 from enum import StrEnum
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 from uuid import UUID
 
 import msgspec
@@ -18,6 +18,14 @@ class Kind(StrEnum):
     SKILL = "skill"
     TOOL = "tool"
     DOCUMENT = "document"
+
+
+class StoredText(Protocol):
+    """A text that is not in memory."""
+
+    def read(self) -> str:
+        """The text."""
+        ...
 
 
 class Item(
@@ -62,7 +70,7 @@ class Item(
 
     def content_hash(self) -> str:
         """SHA-256, in hex, over the recipe's version and every text that is embedded."""
-        return self._content_hash
+        return self.whole()._content_hash
 
     def metadata_hash(self) -> str:
         """SHA-256, in hex, over everything that the item holds."""
@@ -74,8 +82,27 @@ class Item(
             return self
         if policy not in self._under:
             self._under.clear()
-            self._under[policy] = msgspec.structs.replace(self, policy=policy)
+            item = msgspec.structs.replace(self.whole(), policy=policy)
+            place = self.body_place
+            self._under[policy] = item if place is None else item.without_body(place)
         return self._under[policy]
+
+    def without_body(self, place: StoredText) -> "Item":
+        """This item with the same hashes and an empty body, which ``whole`` reads at its place."""
+        item = msgspec.structs.replace(self, body="")
+        item.__dict__.update(_metadata_hash=self.metadata_hash(), _body=place)
+        return item
+
+    def whole(self) -> "Item":
+        """This item with its body."""
+        place = self.body_place
+        return self if place is None else msgspec.structs.replace(self, body=place.read())
+
+    @property
+    def body_place(self) -> StoredText | None:
+        """Where the body is, if it is not in memory."""
+        found: StoredText | None = self.__dict__.get("_body")
+        return found
 
     # Each is computed once: a watched source returns the same objects on every scan.
     @cached_property

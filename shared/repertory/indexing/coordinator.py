@@ -7,7 +7,7 @@ of the index from the store, so it may be stopped and started at any moment, eve
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 import msgspec
 
@@ -22,7 +22,7 @@ from repertory.indexing.latest_scans import LatestScans
 from repertory.indexing.ledger import Ledger
 from repertory.indexing.ledgers import Ledgers
 from repertory.indexing.save_trace import SaveTrace
-from repertory.indexing.scan import ScanResult
+from repertory.indexing.scan import ChangeResult, ScanResult
 from repertory.indexing.unused import UnusedIndexes
 from repertory.review.gate import Gate
 from repertory.sources.configured import Catalogue
@@ -85,8 +85,9 @@ class Coordinator:
         self._emptied: frozenset[str] = frozenset()
         self._indexed = Catalogue(())  # of the active collection, as far as is known
         self._is_configured = False
-        self._must_compare = False  # the scans changed
-        self._must_reload = False  # a ledger may differ from what the store holds
+        self._must_compare = False  # all items, for the scans changed
+        self._changed: set[str] = set()  # the items to compare otherwise
+        self._must_reconcile = False  # a ledger may differ from what the store holds
         self._polled_at = self._ready_at = float("-inf")
         self._store_error = self._refusal = ""
 
@@ -98,16 +99,22 @@ class Coordinator:
         self._polled_at = float("-inf")
         self._refusal = ""
 
-    def observe(self, result: ScanResult) -> None:
-        """Take in the result of one scan."""
-        self._scans.add(result)
+    def observe(self, result: ScanResult | ChangeResult) -> None:
+        """Take in the result of one scan, or of reading what changed since."""
+        changed = self._scans.add(result)
         self._trace.scanned(result)
-        self._must_compare = True
+        if changed is None:
+            self._must_compare = True
+        else:
+            self._changed |= changed
         self._refusal = ""
 
     def reconcile(self) -> None:
-        """Compare with the store at the next tick, and send what differs and is not pending."""
-        self._must_reload = True
+        """Compare with the store from the next tick on, and send what differs and is not pending.
+
+        A large collection is compared slice by slice, so that no save waits for it.
+        """
+        self._must_reconcile = True
         self._refusal = ""
         self._generations.request_target()
 
@@ -132,8 +139,8 @@ class Coordinator:
     @property
     def is_busy(self) -> bool:
         """Whether items are pending or wait to be sent."""
-        has_changed = self._must_compare or self._ledgers.changed
-        return has_changed or any(ledger.outstanding for ledger in self._ledgers)
+        has_changed = self._must_compare or self._changed or self._ledgers.changed
+        return bool(has_changed) or any(ledger.outstanding for ledger in self._ledgers)
 
     @property
     def is_finished(self) -> bool:
@@ -217,17 +224,14 @@ class Coordinator:
             self._ledgers.keep(self._generations.poll(now))
             if self._generations.is_own:
                 self._indexed = self._scans.catalogue
-            self._reload()
             self._must_compare |= self._scans.review()
             self._ledgers.follow_failures(self._scans)
             self._polled_at = now
         self._ledgers.follow_deltas(now)
         if is_due:
+            self._reconcile()
             self._ledgers.clear_up(now - LOST_AFTER_S)
-        if self._must_compare or self._ledgers.changed:
-            for ledger in self._ledgers:
-                self._compare(ledger)
-            self._must_compare = self._ledgers.changed = False
+        self._compare_all()
         for ledger in self._ledgers:
             self._send(ledger, ledger.next_batch(self._max_pending), [], now)
         if is_due:
@@ -239,29 +243,48 @@ class Coordinator:
             used = {self._generations.active or "", self._generations.target or ""}
             self._unused.check(used, now, self._now())
 
-    def _reload(self) -> None:
-        """Read again what the collections hold, if that was requested."""
-        if self._must_reload:
-            for ledger in self._ledgers:
-                self._ledgers.load(ledger)
-            self._must_reload = False
+    def _reconcile(self) -> None:
+        """Compare the next slice of the collections, if that was requested."""
+        if self._must_reconcile:
+            self._ledgers.reconcile()
+            self._must_reconcile = False
+        self._ledgers.compare_slices()
 
-    def _compare(self, ledger: Ledger) -> None:
-        changes = self._changes(ledger)
-        if ledger.collection == self._generations.active:
+    def _compare_all(self) -> None:
+        """Compare every item with the ledgers, or those that may have changed."""
+        is_whole = self._must_compare or self._ledgers.changed
+        self._changed |= self._ledgers.differing
+        self._ledgers.differing = set()
+        if not is_whole and not self._changed:
+            return
+        for ledger in self._ledgers:
+            self._compare(ledger, None if is_whole else self._changed)
+        self._must_compare = self._ledgers.changed = False
+        self._changed = set()
+
+    def _compare(self, ledger: Ledger, compared: Collection[str] | None) -> None:
+        """Compare some items, or all of them; those that differ are sent later, removals now."""
+        items, states = self._scans.items, ledger.states
+        if compared is not None:
+            items = {item: items[item] for item in compared if item in items}
+            states = {item: states[item] for item in compared if item in states}
+        changes = self._changes(ledger, items, states)
+        if compared is None and ledger.collection == self._generations.active:
             self._emptied = changes.emptied
-        ledger.queue(changes.written)
+        ledger.queue(changes.written, compared)
         self._send(ledger, [], changes.removed, self._clock())
 
-    def _changes(self, ledger: Ledger, states: Mapping[str, State] | None = None) -> Changes:
-        """Compare the sources with a ledger, or with other states on its behalf."""
+    def _changes(
+        self, ledger: Ledger, items: Mapping[str, Item], states: Mapping[str, State]
+    ) -> Changes:
+        """Compare items with states, on behalf of a ledger."""
         is_target = ledger.collection == self._generations.target
         return diff(
-            self._scans.items,
-            ledger.states if states is None else states,
+            items,
+            states,
             self._scans.keeps,
             prune=is_target and self._generations.is_rebuild,
-            others={*+self._scans.unchanged, *self._scans.withheld},
+            others=self._scans.offering,
         ).without(ledger.failed)
 
     def _send(
@@ -269,6 +292,7 @@ class Coordinator:
     ) -> None:
         if not items and not removed:
             return
+        items = [item.whole() for item in items]
         is_active = ledger.collection == self._generations.active
         queue_name = QueueName.SAVES if is_active else QueueName.BUILDS
         milliseconds = int(self._now() * 1_000)
@@ -321,8 +345,9 @@ class Coordinator:
         """
         ledger = self.ledger
         assert ledger is not None
-        self._ledgers.load(ledger)
-        changes = self._changes(ledger)
+        if not self._ledgers.is_verified(ledger):
+            return False
+        changes = self._changes(ledger, self._scans.items, ledger.states)
         if changes.written or changes.removed:
             return False  # the next tick sends it
         if missing := self._carried(ledger):
@@ -347,7 +372,7 @@ class Coordinator:
             return []
         with self._store.open(active) as old:
             states = {one.item: one for one in old.states() if self._scans.has(one.source)}
-            changes = self._changes(ledger, states)
+            changes = self._changes(ledger, self._scans.items, states)
             others = changes.emptied - self._scans.same(self._indexed)
             known = ledger.states.keys() | ledger.failed.keys()
             missing = [

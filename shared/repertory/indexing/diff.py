@@ -66,7 +66,7 @@ def diff(
         keeps: Whether an item that was not read may still exist.
         prune: Remove the items of a source that is suddenly empty.
         others: The sources that offer items which are not among ``items``: they were not read
-            again, or are in quarantine.
+            again, are in quarantine, or are not compared now.
     """
     offering = {item.source for item in items.values()}.union(others)
     emptied = frozenset(

@@ -1,21 +1,109 @@
 """The latest scan of every source, and the items that the index should hold."""
 
+import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
 from repertory.catalogue.item import Item
+from repertory.errors import StoreError
 from repertory.index.vectors import State
-from repertory.indexing.scan import ScanResult, admitted, merge
+from repertory.indexing.merged import Merged, from_source
+from repertory.indexing.scan import ChangeResult, ScanResult
 from repertory.review.gate import Gate
 from repertory.sources.configured import Catalogue
-from repertory.sources.source import Problem
+from repertory.sources.source import Problem, Scan, Source, Trust
 from repertory.stats import SourceState
 
 SUDDENLY_EMPTY = (
     "It is suddenly empty; its items are kept. If it is meant to be empty, run `repertory rebuild`."
 )
+# The problems of a large catalogue take a while: they are collected in a part of the time only.
+QUICK_S, SHARE = 0.02, 0.05
+
+
+class _Latest:
+    """The latest scan of one source.
+
+    Attributes:
+        source: The source.
+        scanned: The scan, without its items.
+        result: The same; without a scan if nothing may pass.
+        read: The items that were read, by id.
+        passed: Those of them that the gate lets pass.
+        withheld: The ids of the others.
+        judged: The problems that the gate has with items, by id.
+        is_judged: Whether the gate could judge all of them.
+    """
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.scanned = self.result = ScanResult(source=source, scan=None, error="", at=0.0)
+        self.read: dict[str, Item] = {}
+        self.passed: dict[str, Item] = {}
+        self.withheld: set[str] = set()
+        self.judged: dict[str, list[Problem]] = {}
+        self.is_judged = False
+
+    def replace(self, items: Iterable[Item], gone: Iterable[str]) -> dict[str, Item]:
+        """Replace and remove some of the items; returns those that differ."""
+        changed = {item.id: item for item in items if self.read.get(item.id) is not item}
+        self.read |= changed
+        for item_id in gone:
+            for known in (self.read, self.passed, self.judged):
+                known.pop(item_id, None)
+            self.withheld.discard(item_id)
+        return changed
+
+    def judge(self, gate: Gate | None, changed: Mapping[str, Item]) -> None:
+        """Let items pass that are approved; what has not changed stays as it was judged."""
+        self.result = self.scanned
+        scan = self.scanned.scan
+        if scan is None:
+            self.is_judged = False
+            return
+        if gate is None:
+            self.passed, self.is_judged = self.read, True
+            return
+        if not self.is_judged:
+            changed, self.passed, self.withheld, self.judged = self.read, {}, set(), {}
+        places = {*changed, *(item.path for item in changed.values())}
+        own = [one for one in scan.problems if one.item in places or one.path in places]
+        part = Scan(items=list(changed.values()), problems=own)
+        is_whole = self.scanned.is_whole and not self.scanned.is_known
+        try:
+            admitted = gate.admit(self.source, part, is_whole=is_whole, offered=self.read.keys())
+        except StoreError as error:
+            self._refuse(str(error))
+            return
+        self.is_judged = True
+        for item_id in changed:
+            self.judged.pop(item_id, None)
+            self.passed.pop(item_id, None)
+        self.passed |= {item.id: item for item in admitted.items}
+        self.withheld = (self.withheld - changed.keys()) | admitted.withheld
+        known = set(own)
+        for problem in admitted.problems:
+            if problem not in known:
+                self.judged.setdefault(problem.item, []).append(problem)
+
+    @property
+    def problems(self) -> list[Problem]:
+        """The problems of the scan, and those of the gate."""
+        if self.result.scan is None:
+            return []
+        judged = [problem for problems in self.judged.values() for problem in problems]
+        return from_source([*self.result.scan.problems, *judged], self.source.name)
+
+    def _refuse(self, error: str) -> None:
+        """If the approvals are unreadable, so is the source, unless it is trusted."""
+        self.is_judged = False
+        if self.source.trust is Trust.TRUSTED:
+            self.passed = dict(self.read)
+        else:
+            self.passed = {}
+            self.result = msgspec.structs.replace(self.scanned, scan=None, error=error)
 
 
 class LatestScans:
@@ -23,7 +111,6 @@ class LatestScans:
 
     Attributes:
         catalogue: The catalogue.
-        items: What all sources offer together, by id.
     """
 
     def __init__(self, seen: Mapping[str, float], gate: Gate | None = None) -> None:
@@ -35,66 +122,131 @@ class LatestScans:
         """
         self._gate = gate
         self.catalogue = Catalogue(())
-        self.items: dict[str, Item] = {}
         self._names: frozenset[str] = frozenset()
-        self._by_source: dict[str, ScanResult] = {}  # as the gate lets them pass
-        self._whole: dict[str, ScanResult] = {}
+        self._latest: dict[str, _Latest] = {}
+        self._merged = Merged(self.catalogue)
         self._seen = dict(seen)
         self._problems: list[Problem] = []
+        self._are_problems_old = False
+        self._problems_due = float("-inf")
+
+    @property
+    def items(self) -> Mapping[str, Item]:
+        """What all sources offer together, by id."""
+        return self._merged.items
 
     def adopt(self, catalogue: Catalogue) -> None:
         """Follow another catalogue; scans of unchanged sources stay valid."""
         identities = {source.name: source.identity() for source in catalogue.sources}
         sources = {source.name: source for source in catalogue.sources}
-        self._whole = {
-            name: msgspec.structs.replace(one, source=sources[name])
-            for name, one in self._whole.items()
+        self._latest = {
+            name: one
+            for name, one in self._latest.items()
             if identities.get(name) == one.source.identity()
         }
-        self._by_source = {name: self._admitted(one) for name, one in self._whole.items()}
+        for name, one in self._latest.items():
+            one.source = sources[name]
+            one.scanned = msgspec.structs.replace(one.scanned, source=one.source)
         self.catalogue = catalogue
         self._names = frozenset(identities)
-        self._merge()
+        self._judge_all()
 
-    def add(self, result: ScanResult) -> None:
-        """Replace a source's scan; the result of a source that left the catalogue is ignored."""
+    def add(self, result: ScanResult | ChangeResult) -> set[str] | None:
+        """Take in a source's scan, or a change since its last scan.
+
+        The result of a source that left the catalogue is ignored.
+
+        Returns:
+            The ids of the items that may differ now; None if that may be any.
+        """
         name = result.source.name
-        if name not in self._names:
-            return
-        self._whole[name] = result
-        self._by_source[name] = self._admitted(result)
+        is_change = isinstance(result, ChangeResult)
+        if name not in self._names or (is_change and name not in self._latest):
+            return set()
+        latest = self._latest.setdefault(name, _Latest(result.source))
+        before, offering = latest.result.scan, self.offering
+        gone: Iterable[str]
+        if isinstance(result, ChangeResult):
+            change = result.change
+            items, gone, scan = change.items, change.gone, change.summary
+            result = ScanResult(source=result.source, scan=scan, error="", at=result.at)
+        elif result.scan is None:
+            items, gone, scan = [], list(latest.read), None
+        else:
+            items, scan = result.scan.items, msgspec.structs.replace(result.scan, items=[])
+            gone = latest.read.keys() - {item.id for item in items}
+        latest.scanned = msgspec.structs.replace(result, scan=scan)
+        changed = latest.replace(items, gone)
+        was_judged = latest.is_judged
+        latest.judge(self._gate, changed)
         if not result.error:
             self._seen[name] = result.at
-        self._merge()
+        if not (was_judged and latest.is_judged):
+            self._merge_all()
+            return None
+        ids = {*changed, *gone}
+        self._merge(ids)
+        after = latest.result.scan
+        assert before is not None
+        assert after is not None
+        kept = (before.unread_under, before.unchanged) == (after.unread_under, after.unchanged)
+        return ids | (before.unread ^ after.unread) if kept and offering == self.offering else None
 
     def review(self) -> bool:
         """Follow what people approved since the last call; whether they did."""
         if self._gate is None or not self._gate.has_news():
             return False
-        self._by_source = {name: self._admitted(one) for name, one in self._whole.items()}
-        self._merge()
+        self._judge_all()
         return True
 
-    def _admitted(self, result: ScanResult) -> ScanResult:
-        return result if self._gate is None else admitted(result, self._gate)
+    def _judge_all(self) -> None:
+        for one in self._latest.values():
+            one.is_judged = False
+            one.judge(self._gate, one.read)
+        self._merge_all()
+
+    def _merge_all(self) -> None:
+        self._merged = Merged(self.catalogue)
+        self._merge({item: None for one in self._latest.values() for item in one.passed})
+
+    def _merge(self, ids: Iterable[str]) -> None:
+        latest = [self._latest.get(source.name) for source in self.catalogue.sources]
+        self._merged.update(ids, [one.passed for one in latest if one is not None])
+        self._are_problems_old = True
+
+    @property
+    def offering(self) -> frozenset[str]:
+        """The names of the sources that offer an item."""
+        offered = (self._merged.per_source, self.unchanged, dict.fromkeys(self.withheld, 1))
+        return frozenset(name for counts in offered for name, count in counts.items() if count)
 
     @property
     def is_complete(self) -> bool:
         """Whether every source was scanned."""
-        return len(self._by_source) == len(self.catalogue.sources)
+        return len(self._latest) == len(self.catalogue.sources)
 
     @property
     def are_files_read(self) -> bool:
         """Whether every source of files was scanned; servers may still be starting."""
         return all(
-            source.name in self._by_source
+            source.name in self._latest
             for source in self.catalogue.sources
             if source.folder is not None
         )
 
     @property
     def problems(self) -> list[Problem]:
-        """Every problem of the catalogue and of the scans."""
+        """Every problem of the catalogue and of the scans; of a large one, of a while ago."""
+        if self._are_problems_old and time.monotonic() >= self._problems_due:
+            started = time.thread_time()
+            latest = [self._latest.get(source.name) for source in self.catalogue.sources]
+            scanned = [one for one in latest if one is not None]
+            is_whole = self.is_complete and all(one.result.is_whole for one in scanned)
+            self._problems = [problem for one in scanned for problem in one.problems]
+            self._problems += self._merged.problems(is_whole=is_whole)
+            self._are_problems_old = False
+            took = time.thread_time() - started
+            self._problems_due = time.monotonic() + (took / SHARE if took > QUICK_S else 0.0)
         return [*self.catalogue.problems, *self._problems]
 
     def has(self, source: str) -> bool:
@@ -116,24 +268,23 @@ class LatestScans:
         """
         if found := self.items.get(item):
             return found.metadata_hash() == metadata_hash
-        return not metadata_hash or any(scan.keeps(item) for scan in self._by_source.values())
+        return not metadata_hash or any(one.result.keeps(item) for one in self._latest.values())
 
     def keeps(self, state: State) -> bool:
         """Whether an indexed item that no scan returned may still exist."""
-        scan = self._by_source.get(state.source)
-        return scan.keeps(state.item) if scan else self.has(state.source)
+        latest = self._latest.get(state.source)
+        return latest.result.keeps(state.item) if latest else self.has(state.source)
 
     @property
     def unchanged(self) -> Counter[str]:
         """How many items of each source were not read again, for their files have not changed."""
-        scans = self._by_source.items()
-        return Counter({name: len(one.scan.unchanged) for name, one in scans if one.scan})
+        scans = {name: one.result.scan for name, one in self._latest.items()}
+        return Counter({name: len(one.unchanged) for name, one in scans.items() if one})
 
     @property
     def withheld(self) -> frozenset[str]:
         """The names of the sources with items in quarantine."""
-        scans = self._by_source.items()
-        return frozenset(name for name, one in scans if one.scan and one.scan.withheld)
+        return frozenset(name for name, one in self._latest.items() if one.withheld)
 
     def status(self, indexed: Counter[str], emptied: frozenset[str]) -> list[SourceState]:
         """The state of each source.
@@ -142,11 +293,12 @@ class LatestScans:
             indexed: How many items of each source are indexed.
             emptied: The sources that suddenly offer nothing.
         """
-        offered = Counter(item.source for item in self.items.values()) + self.unchanged
+        offered = self._merged.per_source + self.unchanged
         states = []
         for source in self.catalogue.sources:
             name = source.name
-            scan = self._by_source.get(name)
+            latest = self._latest.get(name)
+            scan = latest.result if latest else None
             error = SUDDENLY_EMPTY if name in emptied else scan.error if scan else ""
             partial = scan is not None and (scan.is_partial or name in emptied)
             states.append(
@@ -166,11 +318,6 @@ class LatestScans:
                 )
             )
         return states
-
-    def _merge(self) -> None:
-        sources = self.catalogue.sources
-        scans = [self._by_source[one.name] for one in sources if one.name in self._by_source]
-        self.items, self._problems = merge(scans, self.catalogue)
 
 
 def _stale(scan: ScanResult | None, indexed: int, offered: int, *, partial: bool) -> int:

@@ -1,15 +1,17 @@
 """The ledger of a collection: what it will hold once every pending job is done."""
 
-from collections import Counter, deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from itertools import islice
 from typing import ClassVar, NamedTuple
 
-from repertory.catalogue.item import Item
+from repertory.catalogue.item import KEY_BYTES, Item, item_key
 from repertory.coordination.deltas import REMOVED
 from repertory.index.vectors import State
 from repertory.stats import Building
 
 NEVER = float("-inf")
+_BUCKET_SHIFT = 8 * KEY_BYTES - 12  # 4,096 buckets
 
 
 class Sent(NamedTuple):
@@ -51,12 +53,13 @@ class Ledger:
         self.failed: dict[str, str] = {}
         self.position = ""
         self.counts: Counter[str] = Counter()
-        self._backlog: deque[Item] = deque()
+        self._backlog: dict[str, Item] = {}  # by id, the next one first
         self._superseded: dict[str, dict[str, Sent]] = {}  # by item and hash, while it is pending
         self._unclear: set[str] = set()  # what the collection holds of them is not known
         self._confirmed: dict[str, int] = {}  # the newest confirmed revision, by queue
         self._latest = 0
         self._per_source: Counter[str] | None = None
+        self._buckets: dict[int, set[str]] = {}  # the items by the start of their keys
 
     def load(self, states: Iterable[State], *, deleted: int = 0) -> None:
         """Replace the states by what the collection holds now. What is pending stays so.
@@ -66,7 +69,7 @@ class Ledger:
             deleted: The newest revision at which anything was deleted from it.
         """
         there = {state.item: state for state in states}
-        self._latest = max([self._latest, deleted, *(one.revision for one in there.values())])
+        self.start_after(max([deleted, *(one.revision for one in there.values())]))
         for item, sent in list(self.pending.items()):
             stored = there.get(item)
             if stored is not None and stored.revision >= sent.revision:
@@ -79,10 +82,55 @@ class Ledger:
         self._backlog.clear()
         self._unclear.clear()
         self._per_source = None
+        self._buckets.clear()
+        for item in there:
+            self._bucket(item).add(item)
 
-    def queue(self, items: Sequence[Item]) -> None:
-        """Replace the items that wait to be sent."""
-        self._backlog = deque(items)
+    def start_after(self, revision: int) -> None:
+        """Send only with higher revisions."""
+        self._latest = max(self._latest, revision)
+
+    def compare(self, stored: Sequence[State], start: int, end: int) -> set[str]:
+        """Correct the states of a range of keys by what the collection holds; see ``item_key``.
+
+        Args:
+            stored: What it holds in that range.
+            start: The lowest key.
+            end: The key after the highest one.
+
+        Returns:
+            The items that differed. What is pending stays so, unless it was done.
+        """
+        there = {state.item: state for state in stored}
+        self.start_after(max((one.revision for one in stored), default=0))
+        buckets = range(start >> _BUCKET_SHIFT, ((end - 1) >> _BUCKET_SHIFT) + 1)
+        known = [item for at in buckets for item in self._buckets.get(at, ())]
+        gone = [item for item in known if item not in there and start <= item_key(item) < end]
+        differing = set()
+        for item in [*there, *gone]:
+            state, sent = there.get(item), self.pending.get(item)
+            if sent is not None and (state is None or state.revision < sent.revision):
+                continue
+            if sent is not None:
+                self._end(item)  # it was done, and the announcement was missed
+            before = self.states.get(item)
+            if state is None or before is None or before.metadata_hash != state.metadata_hash:
+                differing.add(item)
+                self._set(item, state)
+        return differing
+
+    def queue(self, items: Sequence[Item], compared: Collection[str] | None = None) -> None:
+        """Let items wait to be sent.
+
+        Args:
+            items: The items.
+            compared: The items that were compared, others go on waiting; None for all.
+        """
+        if compared is None:
+            self._backlog = {}
+        for item in compared or ():
+            self._backlog.pop(item, None)
+        self._backlog |= {item.id: item for item in items}
 
     def next_batch(self, window: int) -> list[Item]:
         """The items to send now, so that at most ``window`` items are pending.
@@ -92,7 +140,10 @@ class Ledger:
         room = window - len(self.pending)
         if len(self._backlog) > room and room < window // 2:
             return []
-        return [self._backlog.popleft() for _ in range(min(room, len(self._backlog)))]
+        batch = list(islice(self._backlog.values(), max(room, 0)))
+        for item in batch:
+            del self._backlog[item.id]
+        return batch
 
     def send(
         self,
@@ -118,12 +169,11 @@ class Ledger:
                 metadata_hash=item.metadata_hash(),
                 revision=revision,
             )
-            self.states[item.id] = state
+            self._set(item.id, state)
             self._mark(item.id, Sent(state.metadata_hash, revision, queue, now, change))
         for gone in removed:
-            self.states.pop(gone, None)
+            self._set(gone, None)
             self._mark(gone, Sent(REMOVED, revision, queue, now, "removed"))
-        self._per_source = None
         return revision
 
     def not_queued(self, items: Iterable[str]) -> None:
@@ -192,10 +242,15 @@ class Ledger:
         for item in items:
             if item in self.pending:
                 self._take_back(item)
-            self.states.pop(item, None)
+            self._set(item, None)
             self._unclear.discard(item)
-        self.states |= {state.item: state for state in states}
-        self._per_source = None
+        for state in states:
+            self._set(state.item, state)
+
+    @property
+    def latest(self) -> int:
+        """The highest revision so far."""
+        return self._latest
 
     @property
     def outstanding(self) -> int:
@@ -210,7 +265,7 @@ class Ledger:
 
     def unwritten(self) -> list[str]:
         """The ids of the items that are pending or wait to be sent."""
-        return [*self.pending, *(item.id for item in self._backlog)]
+        return [*self.pending, *self._backlog]
 
     def progress(self) -> tuple[int, int]:
         """How many of the items that differed were written so far, and how many there are."""
@@ -220,7 +275,7 @@ class Ledger:
     def building(self) -> Building:
         """How many items the collection holds, and how many it will hold."""
         written = sum(sent.hash != REMOVED for sent in self.pending.values())
-        new = sum(item.id not in self.states for item in self._backlog)
+        new = sum(item not in self.states for item in self._backlog)
         stored = len(self.states)
         return Building(collection=self.collection, done=stored - written, total=stored + new)
 
@@ -229,7 +284,23 @@ class Ledger:
         """How many items each source has."""
         if self._per_source is None:
             self._per_source = Counter(state.source for state in self.states.values())
-        return self._per_source
+        return +self._per_source
+
+    def _set(self, item: str, state: State | None) -> None:
+        """Replace the state of an item, or remove it."""
+        before = self.states.pop(item, None)
+        if self._per_source is not None:
+            self._per_source.subtract([before.source] if before else ())
+            self._per_source.update([state.source] if state else ())
+        if state is not None:
+            self.states[item] = state
+        if state is None and before is not None:
+            self._bucket(item).discard(item)
+        elif state is not None and before is None:
+            self._bucket(item).add(item)
+
+    def _bucket(self, item: str) -> set[str]:
+        return self._buckets.setdefault(item_key(item) >> _BUCKET_SHIFT, set())
 
     def _mark(self, item: str, sent: Sent) -> None:
         if older := self.pending.get(item):

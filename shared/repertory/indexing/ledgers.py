@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable, Iterator, Mapping
 
+from repertory.catalogue.item import KEY_BYTES, item_key
 from repertory.coordination.deltas import REMOVED
 from repertory.coordination.failures import Failure
 from repertory.coordination.team import Coordination
@@ -13,7 +14,25 @@ from repertory.indexing.latest_scans import LatestScans
 from repertory.indexing.ledger import Ledger
 from repertory.stats import SaveTimes
 
+SLICE = 2_000  # items that are compared at a time
+_END = 1 << 8 * KEY_BYTES  # above every key
+
 _log = logging.getLogger(__name__)
+
+
+class _Pass:
+    """One comparison of a collection, slice by slice.
+
+    Attributes:
+        start: The lowest key of the next slice.
+        latest: The latest revision after the first slice; None before it.
+        differs: Whether anything differed.
+    """
+
+    def __init__(self) -> None:
+        self.start = 0
+        self.latest: int | None = None
+        self.differs = False
 
 
 class Ledgers:
@@ -26,6 +45,7 @@ class Ledgers:
 
     Attributes:
         changed: Whether a ledger may differ from the sources since this was last unset.
+        differing: The items that may do so otherwise.
     """
 
     def __init__(
@@ -41,7 +61,9 @@ class Ledgers:
         self._waiting = waiting
         self._ledgers: dict[str, Ledger] = {}
         self._lag = Lag()
+        self._passes: dict[str, _Pass] = {}  # by collection
         self.changed = False
+        self.differing: set[str] = set()
 
     def __iter__(self) -> Iterator[Ledger]:
         return iter(self._ledgers.values())
@@ -59,8 +81,10 @@ class Ledgers:
         self._ledgers = {name: one for name, one in self._ledgers.items() if name in wanted}
         for name in sorted(wanted - set(self._ledgers)):
             ledger = Ledger(name)
-            self._start_again(ledger)
+            ledger.position = self._deltas.position(name)  # before reading: nothing is missed
+            self.load(ledger)
             self._ledgers[name] = ledger
+        self._passes = {name: one for name, one in self._passes.items() if name in wanted}
 
     def load(self, ledger: Ledger) -> None:
         """Read what a collection holds now; what is pending stays so."""
@@ -68,6 +92,43 @@ class Ledgers:
         with self._store.open(ledger.collection) as collection:
             ledger.load(collection.states(), deleted=deleted)
         self.changed = True
+
+    def reconcile(self) -> None:
+        """Compare all collections with their ledgers, from now on, slice by slice."""
+        for ledger in self:
+            self._passes.setdefault(ledger.collection, _Pass())
+
+    def compare_slices(self) -> None:
+        """Compare the next slice of each collection that is being compared."""
+        for ledger in self:
+            if ledger.collection in self._passes:
+                self._compare_slice(ledger)
+
+    def is_verified(self, ledger: Ledger) -> bool:
+        """Compare the next slice; whether everything was compared since the last job, and equal."""
+        current = self._passes.setdefault(ledger.collection, _Pass())
+        if current.latest is not None and current.latest != ledger.latest:
+            self._passes[ledger.collection] = _Pass()  # a job was sent meanwhile
+        return self._compare_slice(ledger)
+
+    def _compare_slice(self, ledger: Ledger) -> bool:
+        """Compare a slice; whether that was the last one, and all of them were equal."""
+        current = self._passes[ledger.collection]
+        if current.latest is None:
+            ledger.start_after(self._tombstones.newest(ledger.collection))
+        with self._store.open(ledger.collection) as collection:
+            states = collection.page(current.start, SLICE)
+        end = item_key(states[-1].item) + 1 if len(states) == SLICE else _END
+        differing = ledger.compare(states, current.start, end)
+        self.differing |= differing
+        if current.latest is None:
+            current.latest = ledger.latest
+        current.differs = current.differs or bool(differing)
+        current.start = end
+        if end < _END:
+            return False
+        del self._passes[ledger.collection]
+        return not current.differs
 
     def follow_deltas(self, now: float) -> None:
         """Take in announced changes; if some were missed, read what is stored.
@@ -78,7 +139,8 @@ class Ledgers:
         for ledger in self:
             delta = self._deltas.since(ledger.collection, ledger.position)
             if delta.gap:
-                self._start_again(ledger)
+                ledger.position = self._deltas.position(ledger.collection)
+                self._passes[ledger.collection] = _Pass()
             else:
                 ledger.position = delta.position
                 self._lag.note(ledger.confirm(delta.hashes), now)
@@ -117,12 +179,6 @@ class Ledgers:
             self._deltas.announce(ledger.collection, stored)
             extra = {"collection": ledger.collection, "items": len(items)}
             _log.info("items_checked", extra=extra)
-
-    def _start_again(self, ledger: Ledger) -> None:
-        """Read what a collection holds, and follow its announcements from now on."""
-        position = self._deltas.position(ledger.collection)  # before reading: nothing is missed
-        self.load(ledger)
-        ledger.position = position
 
     def _is_over(self, failure: Failure) -> bool:
         """Whether a failure without items is over: its collection is whole, or not kept."""

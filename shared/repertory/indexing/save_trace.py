@@ -5,18 +5,20 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 
 from repertory.indexing.job import Job
-from repertory.indexing.scan import ScanResult
+from repertory.indexing.scan import ChangeResult, ScanResult
 from repertory.telemetry import spans
+
+Read = ScanResult | ChangeResult
 
 
 class SaveTrace:
     """Keeps the scans since the last jobs. A scan without a change leaves no trace."""
 
     def __init__(self) -> None:
-        self._scans: dict[str, tuple[ScanResult, float]] = {}  # each with its end, by source
+        self._scans: dict[str, tuple[Read, float]] = {}  # each with its end, by source
         self._parent = ""  # of the jobs that are sent later for the same change
 
-    def scanned(self, result: ScanResult) -> None:
+    def scanned(self, result: Read) -> None:
         """Note a scan that has just ended."""
         if spans.are_on():
             self._scans[result.source.name] = result, time.time()

@@ -1,7 +1,6 @@
 """The first stage: scan the sources, and merge what they offer."""
 
 import contextlib
-import shlex
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -9,13 +8,11 @@ from concurrent.futures import ThreadPoolExecutor
 import msgspec
 
 from repertory.catalogue.item import Item
-from repertory.catalogue.policy import Rule
 from repertory.errors import SignInError, SourceError, StoreError
-from repertory.indexing.between import problems_between
+from repertory.indexing.merged import Merged, from_source
 from repertory.review.gate import Gate
 from repertory.sources.configured import Catalogue
-from repertory.sources.policies import apply
-from repertory.sources.source import Problem, Scan, Severity, Source, Trust
+from repertory.sources.source import Change, Problem, Scan, Source, Trust
 
 CONCURRENCY = 16  # sources scanned at a time; most of them wait for a server
 
@@ -48,6 +45,14 @@ class ScanResult(msgspec.Struct, frozen=True, kw_only=True):
     def keeps(self, item_id: str) -> bool:
         """Whether an item that the scan did not return may still exist."""
         return self.scan is None or self.scan.keeps(item_id)
+
+
+class ChangeResult(msgspec.Struct, frozen=True, kw_only=True):
+    """What has changed in a source since its last scan."""
+
+    source: Source
+    change: Change
+    at: float
 
 
 def scan_source(source: Source, *, refresh: bool = False) -> ScanResult:
@@ -112,62 +117,11 @@ def admitted(result: ScanResult, gate: Gate) -> ScanResult:
 def merge(
     scanned: Sequence[ScanResult], catalogue: Catalogue
 ) -> tuple[dict[str, Item], list[Problem]]:
-    """Merge scans into all items by id, with the catalogue's policies, and all problems.
-
-    If two sources offer the same id, the earlier source wins, unless only some of those who may see
-    the later source may see the earlier one: what is hidden from a caller must not take the place
-    of what is not. A policy for an unknown item is a problem, once every source was read.
-    """
-    audiences = {source.name: source.visible_to for source in catalogue.sources}
-    items: dict[str, Item] = {}
-    problems: list[Problem] = []
-    for one in scanned:
-        if one.scan is None:
-            continue
-        own = (one.source.name,)
-        problems += [msgspec.structs.replace(problem, sources=own) for problem in one.scan.problems]
-        for item in one.scan.items:
-            first = items.setdefault(item.id, item)
-            if first is item:
-                continue
-            if _is_wider(audiences.get(item.source, ()), audiences.get(first.source, ())):
-                items[item.id], first, item = item, item, first  # noqa: PLW2901 - they change places
-            problems.append(_left_out(item, first))
-    applied = apply(catalogue.rules, items, catalogue.may_change())
-    problems += [_withheld(rule) for rule in applied.withheld]
+    """Merge scans into all items by id, with the catalogue's policies, and all problems."""
+    merged = Merged(catalogue)
+    scans = [(one.source.name, one.scan) for one in scanned if one.scan is not None]
+    offered = [{item.id: item for item in scan.items} for _, scan in scans]
+    merged.update({item: None for items in offered for item in items}, offered)
+    problems = [one for name, scan in scans for one in from_source(scan.problems, name)]
     is_whole = len(scanned) == len(catalogue.sources) and all(one.is_whole for one in scanned)
-    if is_whole:
-        problems += [_about_nothing(rule) for rule in applied.unused]
-    names = [source.name for source in catalogue.sources]
-    problems += problems_between(items.values(), names, are_all=is_whole)
-    return items, problems
-
-
-def _is_wider(audience: Sequence[str], other: Sequence[str]) -> bool:
-    """Whether an audience has everyone of another one, and more; an empty list is everyone."""
-    return bool(other) and (not audience or {*audience} > {*other})
-
-
-def _left_out(item: Item, first: Item) -> Problem:
-    return Problem(
-        severity=Severity.WARNING,
-        message=f"Left out: the source {first.source} offers {item.id} already; rename one of "
-        "them.",
-        path=item.path,
-        item=item.id,
-        sources=(item.source, first.source),
-    )
-
-
-def _about_nothing(rule: Rule) -> Problem:
-    message = f"{rule.place} is about {rule.item!r}, and no item has that id or name."
-    return Problem(severity=Severity.WARNING, message=message)
-
-
-def _withheld(rule: Rule) -> Problem:
-    message = (
-        f"{rule.place} is about {rule.item!r}, which is also an item from elsewhere; a file that "
-        "was found decides about the items of its own folder alone. Run 'repertory config trust "
-        f"{shlex.quote(rule.file)}' to allow more."
-    )
-    return Problem(severity=Severity.WARNING, message=message)
+    return merged.items, [*problems, *merged.problems(is_whole=is_whole)]

@@ -1,6 +1,7 @@
 """The gate between scans and index: it withholds the items that a person must see first."""
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
 
 import msgspec
 
@@ -29,7 +30,7 @@ class Gate:
         self._store = store
         self._records = records
         self._known: dict[str, dict[str, Known]] = {}
-        self._same: dict[tuple[str, str], tuple[str, str]] = {}  # content hashes, by metadata hash
+        self._waiting: dict[str, dict[str, State]] = {}  # what is not approved, by source and item
         self._version = 0
 
     def has_news(self) -> bool:
@@ -42,33 +43,49 @@ class Gate:
             return False
         self._version = version
         self._known.clear()
+        self._waiting.clear()
         return True
 
     def quarantined(self, source: str) -> int:
         """How many items of a source are in quarantine."""
-        known = self._known.get(source, {}).values()
-        return sum(one.judgement.state is State.QUARANTINED for one in known)
+        return Counter(self._waiting.get(source, {}).values())[State.QUARANTINED]
 
-    def admit(self, source: Source, scan: Scan, *, is_whole: bool = True) -> Scan:
+    def admit(
+        self,
+        source: Source,
+        scan: Scan,
+        *,
+        is_whole: bool = True,
+        offered: Collection[str] | None = None,
+    ) -> Scan:
         """The scan without the items in quarantine, which are problems instead.
 
         Args:
             source: The source.
-            scan: Its scan.
-            is_whole: Whether the scan has every item of the source. What waits and is gone is then
+            scan: Its scan, or a part of it: the items that may have changed.
+            is_whole: Whether every item of the source was read. What waits and is gone is then
                 forgotten.
+            offered: The ids of all its items, if the scan is only a part.
 
         Raises:
             StoreError: What was approved cannot be read or written.
         """
         known = self._of(source.name)
         judged = self._judged(source, scan, known)
-        gone = self._gone(known, scan) if is_whole else []
+        if offered is None:
+            offered = {item.id for item in scan.items}
+        gone = [item for item in self._waiting[source.name] if item not in offered]
+        if not (is_whole and offered):  # a suddenly empty source keeps what waits
+            gone = []
         if (judged or gone) and self._records:
-            self._store.record(source.name, judged, gone)
+            whole = ((item.whole(), digest, judgement) for item, digest, judgement in judged)
+            self._store.record(source.name, whole, gone)
         known |= {item.id: Known(digest, judgement) for item, digest, judgement in judged}
+        for item, _, judgement in judged:
+            self._note(source.name, item.id, judgement)
         for item_id in gone:
             del known[item_id]
+            del self._waiting[source.name][item_id]
         withheld, problems = set(), dict.fromkeys(scan.problems)
         for item in scan.items:
             if item.kind not in REVIEWED:
@@ -95,7 +112,7 @@ class Gate:
             if item.kind not in REVIEWED:
                 continue
             is_hiding = item.id in hidden or item.path in hidden
-            digest, one = self._digest(source.name, item), known.get(item.id)
+            digest, one = content_hash(item.whole()), known.get(item.id)
             digest += HIDING if is_hiding else ""
             if one is not None and one.hash == digest and fits(one.judgement, source.trust):
                 continue
@@ -104,7 +121,7 @@ class Gate:
                 judgement = Judgement(State.APPROVED)  # it is again what was approved
             else:
                 judgement = judge(
-                    item,
+                    item.whole(),
                     before,
                     source.trust,
                     is_first=is_first,
@@ -114,27 +131,20 @@ class Gate:
             judged.append((item, digest, judgement))
         return judged
 
-    @staticmethod
-    def _gone(known: Mapping[str, Known], scan: Scan) -> list[str]:
-        """What waits for a person, and is offered no more; a suddenly empty source keeps it."""
-        offered = {item.id for item in scan.items}
-        waits = [
-            item_id for item_id, one in known.items() if one.judgement.state is not State.APPROVED
-        ]
-        return [item_id for item_id in waits if item_id not in offered] if offered else []
-
     def _of(self, source: str) -> dict[str, Known]:
         if source not in self._known:
-            self._known[source] = self._store.known(source)
+            known = self._store.known(source)
+            self._known[source], self._waiting[source] = known, {}
+            for item_id, one in known.items():
+                self._note(source, item_id, one.judgement)
         return self._known[source]
 
-    def _digest(self, source: str, item: Item) -> str:
-        """The digest of an item's content; most items are the same as at the last scan."""
-        metadata, digest = self._same.get((source, item.id), ("", ""))
-        if metadata != item.metadata_hash():
-            digest = content_hash(item)
-            self._same[source, item.id] = item.metadata_hash(), digest
-        return digest
+    def _note(self, source: str, item_id: str, judgement: Judgement) -> None:
+        """Note whether an item waits for a person."""
+        if judgement.state is State.APPROVED:
+            self._waiting[source].pop(item_id, None)
+        else:
+            self._waiting[source][item_id] = judgement.state
 
 
 def _problems(item: Item, judgement: Judgement) -> Iterator[Problem]:

@@ -1,5 +1,6 @@
 """The base of all sources that read a folder: one scan, one parser for each file."""
 
+import contextlib
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
@@ -12,6 +13,8 @@ from typing_extensions import override
 from repertory.bounded import is_inside
 from repertory.catalogue.item import Item, Kind
 from repertory.errors import ConfigurationError, SourceError
+from repertory.sources.bodies import BodyFile
+from repertory.sources.contents import Contents, Entry
 from repertory.sources.entry import check_options, checked_name, source_path
 from repertory.sources.memory import (
     KnownItem,
@@ -34,19 +37,21 @@ from repertory.sources.reading.gitignore import IGNORE_FILE, GitIgnore
 from repertory.sources.reading.policy import authored
 from repertory.sources.reading_cache import Reading, ReadingCache
 from repertory.sources.source import (
+    Change,
     PassedOver,
     Problem,
     Scan,
     Source,
     WatchedFolder,
     error,
-    warning,
 )
+from repertory.sources.walked import Walked, outermost
 from repertory.trust import lies_in
 
 HIDDEN = "it is hidden"
 IGNORED = "a .gitignore excludes it"
 MADE_BY_TOOLS = "tools create and fill such folders"
+MAX_SCANS = 3  # in a row, while the folder keeps changing
 
 
 class FolderSource(Source):
@@ -79,6 +84,10 @@ class FolderSource(Source):
         self._others: Sequence[FolderSource] = ()
         self._inner: dict[str, FolderSource] = {}  # by place
         self._seen = Seen()
+        self._bodies: BodyFile | None = None
+        self._contents: Contents | None = None
+        self._walked: Walked | None = None
+        self._noted: list[str] | None = None  # the paths that changed during a scan; None: no scan
         self._is_unread = False
         self._within = ""
 
@@ -258,53 +267,150 @@ class FolderSource(Source):
     @override
     def scan(self) -> Scan:
         self.check_place()
+        self._noted = []
+        self._follow_disk()
+        try:
+            for _ in range(MAX_SCANS):
+                passed = self._scan()
+                # What a pause has read may be older in this scan.
+                if not self._noted or self._rescan(self._noted) is not None:
+                    break
+                self._noted = []
+            return self._found(passed)
+        except SourceError:
+            self._contents = None
+            raise
+        finally:
+            self._noted = None
+
+    def _scan(self) -> dict[str, str]:
+        """Walk the folders and read the files; returns what was passed over, by place."""
         passed: dict[str, str] = {}
         self._seen = Seen({str(self.path): settled_time(str(self.path))})
         self._is_unread = True
         walked = self._walk(passed)
+        passed |= self.without_items(walked)
         self._is_unread = False
-        items: dict[str, Item] = {}
-        problems = list(walked.problems)
-        unread: set[str] = set()
-        unread_under = []
-        known: dict[str, KnownItem] = {}
-        postponed = set()
-        for place in walked.unlisted:
-            unread.add(f"{self.name}/{place}")
-            unread_under.append(f"{self.name}/{place}/" if place else f"{self.name}/")
         files = [file for file in self.chosen(walked.files) if self._keeps(file.place, passed)]
-        for file, reading in zip(files, self._readings.read(files, self._read_file), strict=True):
-            problems += reading.problems
-            known |= {one.id: one for one in reading.known}
-            if reading.postponed:
-                postponed.add(file.path)
-            if reading.broken or (reading.postponed and not reading.known):
-                unread.add(self.file_id(file.place))
-                if self.many_in_a_file:
-                    unread_under.append(f"{self.file_id(file.place)}/")
-            for item in reading.items:
-                if (first := items.setdefault(item.id, item)) is not item:
-                    problems.append(self.same_id(item, first))
-        names = [*map(KnownItem.of, items.values()), *known.values()]
-        problems += _shadowed(sorted(names, key=lambda one: one.path) if known else names)
+        readings = self._readings.read(files, self._read_light, self._pause)
+        if self._contents is None:
+            self._contents = Contents(self.same_id)
+        self._contents.replace(
+            {file.place: reading for file, reading in zip(files, readings, strict=True)}
+        )
+        self._walked = Walked(self.path, walked)
         deciding = {path: settled_signature(path) for path in self.deciding_files()}
         # A new file changes its folder.
         self._seen = Seen(walked.listed, {path: one for path, one in deciding.items() if one})
-        return Scan(
-            items=list(items.values()),
-            problems=problems,
-            unread=frozenset(unread),
-            unread_under=tuple(unread_under),
+        return passed
+
+    def _found(self, passed: dict[str, str]) -> Scan:
+        assert self._contents is not None
+        assert self._walked is not None
+        entries = list(self._contents.entries())
+        return msgspec.structs.replace(
+            self.summary(self._contents, self._walked),
+            items=[one for one in entries if isinstance(one, Item)],
             passed_over=[
                 PassedOver(str(self.path / place), passed[place]) for place in sorted(passed)
             ],
-            unchanged=frozenset(known),
+            unchanged=frozenset(one.id for one in entries if isinstance(one, KnownItem)),
+        )
+
+    def summary(self, contents: Contents, walked: Walked) -> Scan:
+        """The scan of everything that was read, without the items."""
+        unread, unread_under, postponed = set(), [], set()
+        for place in walked.unlisted:
+            unread.add(f"{self.name}/{place}")
+            unread_under.append(f"{self.name}/{place}/" if place else f"{self.name}/")
+        for place, reading in contents.marked():
+            if reading.postponed:
+                postponed.add(walked.path(place))
+            if reading.broken or (reading.postponed and not reading.known):
+                unread.add(self.file_id(place))
+                if self.many_in_a_file:
+                    unread_under.append(f"{self.file_id(place)}/")
+        return Scan(
+            items=[],
+            problems=[*walked.problems, *contents.problems()],
+            unread=frozenset(unread),
+            unread_under=tuple(unread_under),
             postponed=frozenset(postponed),
         )
 
-    def _walk(self, passed: dict[str, str]) -> Walk:
-        """Walk the folders; what is passed over is added, by place."""
-        self._ignored = GitIgnore(self.path)
+    @override
+    def rescan(self, paths: Sequence[str]) -> Change | None:
+        if self._noted is not None:
+            self._noted += paths  # the scan that runs reads them again at its end
+        return self._rescan(paths)
+
+    def _rescan(self, paths: Sequence[str]) -> Change | None:
+        contents, walked = self._contents, self._walked
+        if contents is None or walked is None:
+            return None
+        try:
+            self.check_place()
+            units = self._units(walked, paths) if walked.is_there else None
+            walks = [(unit, self._walk({}, unit)) for unit in units or ()]
+        except (OSError, SourceError):
+            return None
+        if units is None or not all(walked.may_replace(*one) for one in walks):
+            return None
+        touched = set().union(*(walked.replace(*one) for one in walks))
+        offered = contents.change(self._read_again(contents, walked, touched))
+        return Change(
+            items=[one for one in offered.values() if isinstance(one, Item)],
+            gone=frozenset(item for item, one in offered.items() if one is None),
+            summary=self.summary(contents, walked),
+        )
+
+    def _units(self, walked: Walked, paths: Sequence[str]) -> list[str] | None:
+        """The places to walk again for changed paths; None if everything is to be scanned."""
+        units = set()
+        for path in paths:
+            place = self._place(path)
+            if place is None:
+                place = os.path.relpath(path, self.path)
+            folder, _, name = place.rpartition("/")
+            if self.concerns(name) and not self.wants(name):
+                place = folder  # it decides what is read there
+            unit = walked.unit(place)
+            if unit in ("", ".", ".."):
+                return None
+            units.add(unit)
+        found = outermost(units)
+        for unit in found:
+            self._ignored.forget([unit, *walked.folders.under(unit)])
+        return found
+
+    def _read_again(
+        self, contents: Contents, walked: Walked, places: set[str]
+    ) -> dict[str, Reading | None]:
+        """Read some files again; None for those that are not read any more."""
+        concerned = {other for place in places for other in self.alternatives(place)}
+        files = sorted(walked.found(place) for place in concerned if place in walked.files)
+        kept = {file.place: file for file in self.chosen(files) if self._keeps(file.place, {})}
+        readings: dict[str, Reading | None] = {}
+        for place in sorted(concerned):
+            if place in kept:
+                readings[place] = self._readings.read_again(kept[place], self._read_light)
+            elif place in contents.readings:
+                self._readings.forget(walked.path(place))
+                readings[place] = None
+        return readings
+
+    def alternatives(self, place: str) -> Iterable[str]:
+        """The places of the files of which ``chosen`` selects one, among them this file's."""
+        return [place]
+
+    def _pause(self) -> None:
+        if self.on_pause is not None:
+            self.on_pause()
+
+    def _walk(self, passed: dict[str, str], unit: str = "") -> Walk:
+        """Walk the folders at a place; what is passed over is added, by place."""
+        if not unit:
+            self._ignored = GitIgnore(self.path)
 
         def enter(place: str) -> bool:
             reason = self.passes_over(place)
@@ -312,10 +418,16 @@ class FolderSource(Source):
                 passed[place] = reason
             return not reason
 
-        walked = walk(self.path, self.wants, enter, self._is_read_elsewhere)
+        walked = walk(
+            self.path,
+            self.wants,
+            enter,
+            self._is_read_elsewhere,
+            pause=lambda: None if unit else self._pause(),
+            place=unit,
+        )
         passed |= dict.fromkeys(walked.skipped, MADE_BY_TOOLS)
         passed |= dict.fromkeys(walked.elsewhere, "another source reads the folder it leads to")
-        passed |= self.without_items(walked)
         return walked
 
     def _keeps(self, place: str, passed: dict[str, str]) -> bool:
@@ -335,10 +447,29 @@ class FolderSource(Source):
     def _is_read_elsewhere(self, real: str) -> bool:
         return any(other.reaches(real) for other in self._others)
 
-    def same_id(self, item: Item, first: Item) -> Problem:
+    def same_id(self, item: Entry, first: Entry) -> Problem:
         """Return the problem of an item that was left out because an earlier one has its id."""
         message = f"This would have the id of {first.path} and was left out; rename one of the two."
         return error(item.path, message, item=item.id)
+
+    def _read_light(self, file: Found) -> Reading:
+        """Read a file, and leave the bodies of its items on the disk, if there is a place."""
+        reading = self._read_file(file)
+        if self._bodies is None:
+            return reading
+        return msgspec.structs.replace(reading, items=list(map(self._bodies.keep, reading.items)))
+
+    def _follow_disk(self) -> None:
+        """Have a file for bodies, and a new one once most of it is not used any more."""
+        if self.disk is None:
+            return
+        with contextlib.suppress(OSError):  # the bodies stay in memory, or where they are
+            if self._bodies is None:
+                self._bodies = BodyFile(self.disk)
+            elif self._contents is not None:
+                entries = self._contents.entries()
+                items = (one for one in entries if isinstance(one, Item))
+                self._bodies = self._bodies.compacted(items)
 
     def _read_file(self, file: Found) -> Reading:
         text, problems = read_file(file, self.file_limit)
@@ -352,18 +483,3 @@ class FolderSource(Source):
         else:
             problems += reading.problems
         return msgspec.structs.replace(reading, problems=problems)
-
-
-def _shadowed(items: Iterable[KnownItem]) -> list[Problem]:
-    """Return a warning for each skill that has the name of an earlier one."""
-    first: dict[str, KnownItem] = {}
-    problems = []
-    for item in items:
-        earlier = first.setdefault(item.name, item)
-        if item.kind is Kind.SKILL and earlier is not item:
-            message = (
-                f"The skill {item.name!r} is shadowed by {earlier.id} ({earlier.path}); both are "
-                "found, but rename one of them."
-            )
-            problems.append(warning(item.path, message, item=item.id))
-    return problems

@@ -18,15 +18,17 @@ _SIGNS = frozenset("*?[")
 
 
 class Applied(msgspec.Struct, frozen=True):
-    """What came of some rules.
+    """An item under policies.
 
     Attributes:
-        unused: The rules that match no item.
-        withheld: The rules that match an item that they may not change.
+        item: The item.
+        used: The numbers of the rules that match it.
+        withheld: The numbers of those that it may not be changed by.
     """
 
-    unused: list[Rule]
-    withheld: list[Rule]
+    item: Item
+    used: frozenset[int]
+    withheld: frozenset[int]
 
 
 def rules(tables: object, file: str, within: str = "") -> tuple[Rule, ...]:
@@ -79,40 +81,41 @@ def _rule(table: Mapping[str, Any], place: str) -> Rule:
     return Rule(item=item, changes=changes, place=place)
 
 
-def apply(
-    given: Sequence[Rule],
-    items: dict[str, Item],
-    may: Callable[[Rule, Item], bool] = lambda _rule, _item: True,
-) -> Applied:
-    """Apply rules to items.
+class Policies:
+    """Rules that change the policies of items.
 
     Args:
-        given: The rules. If several match an item, later ones override earlier ones per field.
-        items: The items by id; matching ones are replaced.
+        rules: The rules. If several match an item, later ones override earlier ones per field.
         may: Whether a rule may change an item that it matches.
     """
-    named: defaultdict[str, list[int]] = defaultdict(list)
-    patterns: list[tuple[int, re.Pattern[str]]] = []
-    for at, rule in enumerate(given):
-        named[rule.item].append(at)
-        if _SIGNS.intersection(rule.item):
-            patterns.append((at, re.compile(translate(rule.item))))
-    # Most items match no pattern; one combined pattern rules them out 20 times faster.
-    any_pattern = re.compile("|".join(pattern.pattern for _, pattern in patterns) or "(?!)")
-    used: set[int] = set()
-    withheld: set[int] = set()
-    for item in list(items.values()) if given else ():
+
+    def __init__(
+        self,
+        rules: Sequence[Rule],
+        may: Callable[[Rule, Item], bool] = lambda _rule, _item: True,
+    ) -> None:
+        self.rules = rules
+        self._may = may
+        self._named: defaultdict[str, list[int]] = defaultdict(list)
+        self._patterns: list[tuple[int, re.Pattern[str]]] = []
+        for at, rule in enumerate(rules):
+            self._named[rule.item].append(at)
+            if _SIGNS.intersection(rule.item):
+                self._patterns.append((at, re.compile(translate(rule.item))))
+        # Most items match no pattern; one combined pattern rules them out 20 times faster.
+        any_pattern = "|".join(pattern.pattern for _, pattern in self._patterns)
+        self._any_pattern = re.compile(any_pattern or "(?!)")
+
+    def apply(self, item: Item) -> Applied:
+        """The item under these rules; the same object if none matches."""
+        if not self.rules:
+            return Applied(item, frozenset(), frozenset())
         keys = (item.id, item.name)
-        about = {at for key in keys for at in named.get(key, ())}
-        if any(map(any_pattern.match, keys)):
-            about |= {at for at, pattern in patterns if any(map(pattern.match, keys))}
-        used |= about
-        free = {at for at in about if may(given[at], item)}
-        withheld |= about - free
+        about = {at for key in keys for at in self._named.get(key, ())}
+        if any(map(self._any_pattern.match, keys)):
+            about |= {at for at, pattern in self._patterns if any(map(pattern.match, keys))}
+        free = {at for at in about if self._may(self.rules[at], item)}
         if free:
-            rules = [given[at] for at in sorted(free)]
-            items[item.id] = item.under(apply_rules(item.policy, rules))
-    return Applied(
-        unused=[rule for at, rule in enumerate(given) if at not in used],
-        withheld=[given[at] for at in sorted(withheld)],
-    )
+            rules = [self.rules[at] for at in sorted(free)]
+            item = item.under(apply_rules(item.policy, rules))
+        return Applied(item, frozenset(about), frozenset(about - free))

@@ -1,5 +1,6 @@
 """Python skills: folders with a manifest that describes the code beside it."""
 
+from collections.abc import Iterable
 from posixpath import split
 
 from typing_extensions import override
@@ -43,6 +44,12 @@ class PythonSkills(FolderSource):
         rank = list(MANIFESTS)
         files = sorted(files, key=lambda file: rank.index(split(file.place)[1]), reverse=True)
         return sorted({split(file.place)[0]: file for file in files}.values())
+
+    @override
+    def alternatives(self, place: str) -> Iterable[str]:
+        """The manifests of the same folder."""
+        folder = place[: place.rfind("/") + 1]
+        return [folder + name for name in MANIFESTS]
 
     @override
     def file_id(self, place: str) -> str:

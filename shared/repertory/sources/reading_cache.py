@@ -8,7 +8,7 @@ import msgspec
 from repertory.catalogue.item import Item
 from repertory.files import Signature
 from repertory.sources.memory import CHANGING, KnownFile, KnownItem, Memory, settled_signature
-from repertory.sources.reading.files import Found
+from repertory.sources.reading.files import SLICE, Found
 from repertory.sources.source import Problem
 
 
@@ -67,13 +67,35 @@ class ReadingCache:
             last = CHANGING if is_shared else memory.seen.files.get(path, CHANGING)
             self._cached[path] = _Cached(last, reading)
 
-    def read(self, files: Iterable[Found], parse: Callable[[Found], Reading]) -> list[Reading]:
+    def read(
+        self,
+        files: Iterable[Found],
+        parse: Callable[[Found], Reading],
+        pause: Callable[[], None] = lambda: None,
+    ) -> list[Reading]:
         """Return a reading for each file, and forget all other files.
 
-        The result of ``parse`` must depend on the one file alone.
+        Args:
+            files: The files.
+            parse: Reads one file. The result must depend on this file alone.
+            pause: Called after every ``SLICE`` files.
         """
-        self._cached = {file.path: self._read_one(file, parse) for file in files}
-        return [one.reading for one in self._cached.values()]
+        cached = {}
+        for number, file in enumerate(files, 1):
+            cached[file.path] = self._read_one(file, parse)
+            if not number % SLICE:
+                pause()
+        self._cached = cached
+        return [one.reading for one in cached.values()]
+
+    def read_again(self, file: Found, parse: Callable[[Found], Reading]) -> Reading:
+        """Return a reading of one file, beside all others; see ``read``."""
+        self._cached[file.path] = one = self._read_one(file, parse)
+        return one.reading
+
+    def forget(self, path: str) -> None:
+        """Forget one file, which is not read any more."""
+        self._cached.pop(path, None)
 
     def memory(self) -> tuple[dict[str, Signature | None], dict[str, KnownFile]]:
         """The signatures of the files of the last scan, and what was read from them."""
@@ -97,6 +119,13 @@ class ReadingCache:
             last = before.reading if before else Reading()
             return _Cached(CHANGING, msgspec.structs.replace(last, postponed=True))
         reading = parse(file)
-        if before and reading == before.reading:
+        if before and _is_same(reading, before.reading):
             reading = before.reading
         return _Cached(current, reading)
+
+
+def _is_same(reading: Reading, other: Reading) -> bool:
+    """Whether two readings are equal; the bodies of items may be elsewhere."""
+    return [item.metadata_hash() for item in reading.items] == [
+        item.metadata_hash() for item in other.items
+    ] and msgspec.structs.replace(reading, items=[]) == msgspec.structs.replace(other, items=[])

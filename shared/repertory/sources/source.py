@@ -1,6 +1,6 @@
 """The port of a source: a place that items come from."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -113,6 +113,20 @@ class Scan(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
+class Change(msgspec.Struct, frozen=True, kw_only=True):
+    """What has changed in a source since its last scan or change.
+
+    Attributes:
+        items: The new and changed items.
+        gone: The ids of items that are not offered any more, unless they are unread.
+        summary: The scan of the whole source as it is now, but without its items.
+    """
+
+    items: list[Item]
+    gone: frozenset[str]
+    summary: Scan
+
+
 class WatchedFolder(msgspec.Struct, frozen=True):
     """A folder, or a single file, that a source reads.
 
@@ -151,6 +165,8 @@ class Source(Protocol):
         fault: Why its definition is invalid, with the file; empty if it is valid. A scan raises it.
         trust: What happens to its new and changed items.
         visible_to: The groups whose callers may see its items; empty for everyone.
+        disk: The folder in which it may keep the bodies of items, instead of in memory.
+        on_pause: Called regularly while a scan of many files runs, on its thread.
     """
 
     type: str
@@ -165,6 +181,8 @@ class Source(Protocol):
     fault: str = ""
     trust: Trust = Trust.TRUSTED
     visible_to: tuple[str, ...] = ()
+    disk: Path | None = None
+    on_pause: Callable[[], None] | None = None
 
     @property
     def place(self) -> str:
@@ -204,6 +222,20 @@ class Source(Protocol):
                 not answer, missing trust). Its items are then kept and marked stale.
         """
         ...
+
+    def rescan(self, paths: Sequence[str]) -> Change | None:  # noqa: ARG002 - the default cannot
+        """Read only what some changed files and folders mean.
+
+        It gives what a scan would give now, if nothing else has changed. It never runs beside a
+        scan or itself, but ``on_pause`` may call it; the result of that scan has them, too.
+
+        Args:
+            paths: The absolute paths. They may be missing.
+
+        Returns:
+            What has changed since the last scan or the last change; None if only a scan can tell.
+        """
+        return None
 
     def refresh(self, *, may_ask: bool = False) -> None:  # noqa: ARG002 - the default fetches none
         """Fetch what lies elsewhere, for the next scan. It may take minutes.

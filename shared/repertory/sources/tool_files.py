@@ -7,14 +7,15 @@ from typing import Any
 import msgspec
 from typing_extensions import override
 
-from repertory.catalogue.item import Item
 from repertory.errors import SourceError
+from repertory.sources.contents import Contents, Entry
 from repertory.sources.folder import FolderSource
 from repertory.sources.reading.files import Found, read_file
 from repertory.sources.reading.structured import Defect, decode_json
 from repertory.sources.reading_cache import Reading
 from repertory.sources.source import Problem, Scan, error, warning
 from repertory.sources.tools import MAX_NAME_LENGTH, tool_items
+from repertory.sources.walked import Walked
 from repertory.text import one_line
 
 # A broken file without one of these is other JSON and is ignored.
@@ -38,10 +39,9 @@ class ToolFiles(FolderSource):
     @override
     def scan(self) -> Scan:
         if self.path.is_dir():
-            scan = super().scan()
-            # The items of an unread file are unknown, so no item counts as deleted.
-            return msgspec.structs.replace(scan, unread_under=("",)) if scan.unread else scan
+            return super().scan()
         self.check_place()
+        self._contents = None
         [reading] = self._readings.read([Found(self.path.name, str(self.path))], self._read_file)
         if reading.broken:
             raise SourceError(
@@ -56,7 +56,13 @@ class ToolFiles(FolderSource):
         )
 
     @override
-    def same_id(self, item: Item, first: Item) -> Problem:
+    def summary(self, contents: Contents, walked: Walked) -> Scan:
+        """The scan; the items of an unread file are unknown, so no item counts as deleted."""
+        scan = super().summary(contents, walked)
+        return msgspec.structs.replace(scan, unread_under=("",)) if scan.unread else scan
+
+    @override
+    def same_id(self, item: Entry, first: Entry) -> Problem:
         message = f"{first.path} lists the tool {item.id} too; that one is kept."
         return warning(item.path, message, item=item.id)
 

@@ -1,9 +1,10 @@
 """Walking and reading files: bounded, confined to the root, never blocking."""
 
 import os
-from collections import deque
 from collections.abc import Callable
+from heapq import heappop, heappush
 from pathlib import Path
+from stat import S_ISDIR, S_ISLNK
 
 import msgspec
 
@@ -14,7 +15,8 @@ from repertory.sources.source import Problem, error, warning
 from repertory.text import UNFIT, clean, is_clean
 
 MAX_DEPTH = 10  # folders below the root
-MAX_FOLDERS = 50_000
+MAX_FOLDERS = 1_000_000
+SLICE = 200  # folders that are listed between two pauses
 FILE_LIMIT = 1 << 20  # bytes
 
 # Folders that tools create and fill; they hold no files written for other people.
@@ -51,6 +53,8 @@ def walk(
     enter: Callable[[str], bool] = lambda _place: True,
     elsewhere: Callable[[str], bool] = lambda _real: False,
     max_depth: int = MAX_DEPTH,
+    pause: Callable[[], None] = lambda: None,
+    place: str = "",
 ) -> "Walk":
     """Find the files with a wanted name below a folder, in those folders that ``enter`` accepts.
 
@@ -61,6 +65,8 @@ def walk(
         elsewhere: Whether another source reads the folder with a real path; a link to it is then
             not followed.
         max_depth: The number of folder levels below the root that are entered.
+        pause: Called after every ``SLICE`` folders.
+        place: Find only what is at this place, whose folder an earlier walk has listed.
 
     A link is followed only to a target inside the root. A folder is entered once, under its own
     name rather than a link's. Anything with a wanted name counts (a FIFO, a dangling link): reading
@@ -70,7 +76,7 @@ def walk(
         SourceError: The root is missing, not a folder, or cannot be listed.
     """
     result = Walk(root, wanted, enter, elsewhere, max_depth)
-    result.run()
+    result.run(place, pause)
     return result
 
 
@@ -85,6 +91,9 @@ class Walk:
         folders: The places of the folders at the top that were entered.
         skipped: The places of folders in ``SKIPPED``.
         elsewhere: The places of links to what another source reads.
+        links: The real paths of all links, by place.
+        too_deep: The places of folders that are too many levels down.
+        is_cut: Whether there are more folders than are read.
         listed: When each folder was last changed before it was listed, by path; see
             ``memory.settled_time``.
     """
@@ -101,10 +110,12 @@ class Walk:
         self._max_depth = max_depth
         self._top = os.path.abspath(root)  # noqa: PTH100 - keeps a link's own name, as ids must
         self._real_top = os.path.realpath(root)
-        self._folders = deque([("", self._real_top)])  # place and real path
-        self._links: deque[tuple[str, str]] = deque()  # to folders: place and real path
-        self._entered = {self._real_top}
-        self._too_deep: list[str] = []
+        self._folders: list[tuple[str, str]] = []  # place and real path, the next one last
+        self._followed: list[tuple[int, str, str]] = []  # links to folders: depth, place, real path
+        self._entered: set[str] = set()
+        self.too_deep: list[str] = []
+        self.links: dict[str, str] = {}
+        self.is_cut = False
         self.files: list[Found] = []
         self.problems: list[Problem] = []
         self.unlisted: list[str] = []
@@ -113,30 +124,50 @@ class Walk:
         self.elsewhere: list[str] = []
         self.listed: dict[str, int] = {}
 
-    def run(self) -> None:
-        """Walk the folders once."""
+    def run(self, place: str, pause: Callable[[], None]) -> None:
+        """Walk the folders at a place once."""
+        if place:
+            self._start_at(place)
+        else:
+            self._entered.add(self._real_top)
+            self._folders.append(("", self._real_top))
         # Links wait until every folder was entered under its own name.
-        while (self._folders or self._links) and len(self._entered) <= MAX_FOLDERS:
+        while (self._folders or self._followed) and len(self.listed) < MAX_FOLDERS:
             if self._folders:
-                self._list(*self._folders.popleft())
+                self._list(*self._folders.pop())
+                if not len(self.listed) % SLICE:
+                    pause()
             else:
-                self._follow(*self._links.popleft())
-        if self._folders or self._links:
+                self._follow(*heappop(self._followed)[1:])
+        if self._folders or self._followed:
+            self.is_cut = True
             message = (
                 f"There are more than {MAX_FOLDERS:,} folders here, and the rest was not read; "
                 "name a smaller folder."
             )
             self.problems.append(error(self._top, message))
             self.unlisted.append("")
-        if self._too_deep:
+        if self.too_deep:
             message = (
                 f"This folder is more than {self._max_depth} levels down and was not entered, nor "
-                f"were {len(self._too_deep) - 1:,} others; make it a source of its own."
+                f"were {len(self.too_deep) - 1:,} others; make it a source of its own."
             )
-            self._warn(min(self._too_deep), message)
+            self._warn(min(self.too_deep), message)
         self.files.sort()
+        self.folders.sort()
         self.problems.sort(key=lambda problem: problem.path)
         self.unlisted.sort()
+
+    def _start_at(self, place: str) -> None:
+        """Take in the one entry at a place; it may be gone."""
+        path = self._path(place)
+        try:
+            mode = os.lstat(path).st_mode
+        except (FileNotFoundError, NotADirectoryError):
+            return
+        name = place.rpartition("/")[2]
+        real = os.path.join(self._real_top, place)  # noqa: PTH118 - speed
+        self._add(place, name, real, is_link=S_ISLNK(mode), is_folder=S_ISDIR(mode))
 
     def _list(self, place: str, real: str) -> None:
         path = self._path(place)
@@ -154,20 +185,33 @@ class Walk:
             self.problems.append(error(path, message))
             self.unlisted.append(place)
             return
+        before = len(self._folders)
         for entry in entries:
-            if entry.name.startswith(TEMPORARY):
-                continue
             inside = f"{place}/{entry.name}" if place else entry.name
-            if entry.is_symlink():
-                self._add_link(inside, entry.name)
-                continue
-            if self._wanted(entry.name):
-                self._add_file(inside)
-            if entry.is_dir(follow_symlinks=False):
-                if entry.name in SKIPPED:
-                    self.skipped.append(inside)
-                else:
-                    self._add_folder(inside, os.path.join(real, entry.name))  # noqa: PTH118 - speed
+            self._add(
+                inside,
+                entry.name,
+                os.path.join(real, entry.name),  # noqa: PTH118 - speed
+                is_link=entry.is_symlink(),
+                is_folder=entry.is_dir(follow_symlinks=False),
+            )
+        self._folders[before:] = reversed(self._folders[before:])
+
+    def _add(self, place: str, name: str, real: str, *, is_link: bool, is_folder: bool) -> None:
+        """Take in one entry of a folder."""
+        if name.startswith(TEMPORARY):
+            return
+        if is_link:
+            self._add_link(place, name)
+            return
+        if self._wanted(name):
+            self._add_file(place)
+        if not is_folder:
+            return
+        if name in SKIPPED:
+            self.skipped.append(place)
+        else:
+            self._add_folder(place, real)
 
     def _add_file(self, place: str) -> None:
         if is_clean(place):
@@ -179,7 +223,7 @@ class Walk:
         if real in self._entered or not self._enter(place):
             return
         if place.count("/") >= self._max_depth:
-            self._too_deep.append(place)
+            self.too_deep.append(place)
             return
         self._entered.add(real)
         self._folders.append((place, real))
@@ -187,7 +231,7 @@ class Walk:
             self.folders.append(place)
 
     def _add_link(self, place: str, name: str) -> None:
-        real = os.path.realpath(self._path(place))
+        self.links[place] = real = os.path.realpath(self._path(place))
         is_folder = os.path.isdir(real)  # noqa: PTH112 - speed
         if not (self._wanted(name) or (is_folder and name not in SKIPPED)):
             return
@@ -200,7 +244,7 @@ class Walk:
             )
             self._warn(place, message)
         elif is_folder:
-            self._links.append((place, real))
+            heappush(self._followed, (place.count("/"), place, real))
         else:
             self._add_file(place)
 

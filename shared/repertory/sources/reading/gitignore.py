@@ -1,6 +1,7 @@
 """The files that the ``.gitignore`` files below a root exclude."""
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 from pathspec import GitIgnoreSpec
@@ -46,6 +47,11 @@ class GitIgnore:
     def files(self) -> list[str]:
         """The files that were looked for so far, whether they are there or not."""
         return [self._file(folder) for folder in self._specs]
+
+    def forget(self, folders: Iterable[str]) -> None:
+        """Read the files of these folders again when they are needed."""
+        for folder in folders:
+            self._specs.pop(folder, None)
 
     def _file(self, folder: str) -> str:
         return os.path.join(self._root, folder, IGNORE_FILE)  # noqa: PTH118 - speed

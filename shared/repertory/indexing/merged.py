@@ -1,0 +1,131 @@
+"""What all sources offer together, kept up to date item by item."""
+
+import shlex
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+
+from repertory.catalogue.item import Item
+from repertory.catalogue.policy import Rule
+from repertory.indexing.between import problems_between
+from repertory.sources.configured import Catalogue
+from repertory.sources.policies import Policies
+from repertory.sources.source import Problem, Severity
+
+_NO_RULES: tuple[frozenset[int], frozenset[int]] = (frozenset(), frozenset())
+
+
+class Merged:
+    """The items of a catalogue, under its policies.
+
+    If two sources offer the same id, the earlier source wins, unless only some of those who may see
+    the later source may see the earlier one: what is hidden from a caller must not take the place
+    of what is not. A policy for an unknown item is a problem, once every source was read.
+
+    Attributes:
+        items: What is offered, by id.
+        per_source: How many items each source offers here.
+    """
+
+    def __init__(self, catalogue: Catalogue) -> None:
+        self.items: dict[str, Item] = {}
+        self.per_source: Counter[str] = Counter()
+        self._policies = Policies(catalogue.rules, catalogue.may_change())
+        self._names = [source.name for source in catalogue.sources]
+        self._audiences = {source.name: source.visible_to for source in catalogue.sources}
+        self._left_out: dict[str, list[Problem]] = {}  # by id
+        self._rules: dict[str, tuple[frozenset[int], frozenset[int]]] = {}  # used, withheld
+        self._used: Counter[int] = Counter()
+        self._withheld: Counter[int] = Counter()
+
+    def update(self, ids: Iterable[str], offered: Sequence[Mapping[str, Item]]) -> None:
+        """Decide again about some items.
+
+        Args:
+            ids: The items.
+            offered: What each source offers now, by id; in the order of the catalogue.
+        """
+        for item_id in ids:
+            if (before := self.items.pop(item_id, None)) is not None:
+                self.per_source[before.source] -= 1
+            self._left_out.pop(item_id, None)
+            found = [items[item_id] for items in offered if item_id in items]
+            item = self._winner(item_id, found) if found else None
+            rules = _NO_RULES
+            if item is not None:
+                applied = self._policies.apply(item)
+                rules = applied.used, applied.withheld
+                self.items[item_id] = applied.item
+                self.per_source[item.source] += 1
+            self._note(item_id, rules)
+
+    def problems(self, *, is_whole: bool) -> list[Problem]:
+        """The problems between the items, and those of the policies.
+
+        Args:
+            is_whole: Whether these are all items, so that a missing one does not exist.
+        """
+        rules = self._policies.rules
+        return [
+            *(problem for problems in self._left_out.values() for problem in problems),
+            *(_withheld(rule) for at, rule in enumerate(rules) if self._withheld[at]),
+            *(_unused(rule) for at, rule in enumerate(rules) if is_whole and not self._used[at]),
+            *problems_between(self.items.values(), self._names, are_all=is_whole),
+        ]
+
+    def _winner(self, item_id: str, found: Sequence[Item]) -> Item:
+        first, *others = found
+        for other in others:
+            item = other
+            if _is_wider(
+                self._audiences.get(item.source, ()), self._audiences.get(first.source, ())
+            ):
+                first, item = item, first
+            self._left_out.setdefault(item_id, []).append(_left_out(item, first))
+        return first
+
+    def _note(self, item_id: str, rules: tuple[frozenset[int], frozenset[int]]) -> None:
+        """Count which policies are about an item now."""
+        used, withheld = self._rules.pop(item_id, _NO_RULES)
+        self._used.subtract(used)
+        self._withheld.subtract(withheld)
+        self._used.update(rules[0])
+        self._withheld.update(rules[1])
+        if rules != _NO_RULES:
+            self._rules[item_id] = rules
+
+
+def _is_wider(audience: Sequence[str], other: Sequence[str]) -> bool:
+    """Whether an audience has everyone of another one, and more; an empty list is everyone."""
+    return bool(other) and (not audience or {*audience} > {*other})
+
+
+def _left_out(item: Item, first: Item) -> Problem:
+    return Problem(
+        severity=Severity.WARNING,
+        message=f"Left out: the source {first.source} offers {item.id} already; rename one of "
+        "them.",
+        path=item.path,
+        item=item.id,
+        sources=(item.source, first.source),
+    )
+
+
+def _unused(rule: Rule) -> Problem:
+    message = f"{rule.place} is about {rule.item!r}, and no item has that id or name."
+    return Problem(severity=Severity.WARNING, message=message)
+
+
+def _withheld(rule: Rule) -> Problem:
+    message = (
+        f"{rule.place} is about {rule.item!r}, which is also an item from elsewhere; a file that "
+        "was found decides about the items of its own folder alone. Run 'repertory config trust "
+        f"{shlex.quote(rule.file)}' to allow more."
+    )
+    return Problem(severity=Severity.WARNING, message=message)
+
+
+def from_source(problems: Iterable[Problem], source: str) -> list[Problem]:
+    """These problems, as those of one source."""
+    return [msgspec.structs.replace(problem, sources=(source,)) for problem in problems]

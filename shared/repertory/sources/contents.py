@@ -1,0 +1,164 @@
+"""What a folder offered when it was last read, so that a change of a file costs its own size."""
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Mapping
+
+from repertory.catalogue.item import Item, Kind
+from repertory.sources.memory import KnownItem
+from repertory.sources.reading_cache import Reading
+from repertory.sources.source import Problem, warning
+
+Entry = Item | KnownItem
+
+
+class Contents:
+    """The files of a folder with their readings, and what they offer together.
+
+    Of several files that offer an item with the same id, the first one counts, by place.
+
+    Args:
+        same_id: Makes the problem of an item that was left out, with the one that counts.
+
+    Attributes:
+        readings: The readings of the files that are read, by place.
+    """
+
+    def __init__(self, same_id: Callable[[Entry, Entry], Problem]) -> None:
+        self._same_id = same_id
+        self.readings: dict[str, Reading] = {}
+        self._offers: dict[str, list[str]] = {}  # the places of each id, sorted
+        self._first: dict[str, Entry] = {}  # what counts, by id
+        self._named: dict[str, str | set[str]] = {}  # the id of what counts, or the ids, by name
+        self._marked: set[str] = set()  # the places with problems, or with unread items
+        self._left_out: dict[str, list[Problem]] = {}  # by id
+        self._shadowed: dict[str, list[Problem]] = {}  # by name
+
+    def replace(self, readings: Mapping[str, Reading]) -> None:
+        """Let these be the readings of all files."""
+        changes: dict[str, Reading | None] = dict.fromkeys(self.readings.keys() - readings.keys())
+        changes |= {
+            place: reading
+            for place, reading in readings.items()
+            if self.readings.get(place) is not reading
+        }
+        self.change(changes)
+
+    def change(self, readings: Mapping[str, Reading | None]) -> dict[str, Entry | None]:
+        """Replace the readings of some files; None if a file is not read any more.
+
+        Returns:
+            What is offered now of all items that may have changed, by id; None for nothing.
+        """
+        ids: dict[str, None] = {}
+        for place, reading in readings.items():
+            before = self.readings.pop(place, None)
+            self._marked.discard(place)
+            for item in _entries(before):
+                ids[item.id] = None
+                if place in self._offers.get(item.id, ()):
+                    self._offers[item.id].remove(place)
+            if reading is None:
+                continue
+            self.readings[place] = reading
+            if reading.problems or reading.broken or reading.postponed:
+                self._marked.add(place)
+            for item in _entries(reading):
+                ids[item.id] = None
+                places = self._offers.setdefault(item.id, [])
+                if place not in places:
+                    places.insert(bisect_left(places, place), place)
+        self._settle(ids)
+        return {item_id: self._first.get(item_id) for item_id in ids}
+
+    def entries(self) -> Iterator[Entry]:
+        """Everything that is offered, in the order of the files."""
+        for place in sorted(self.readings):
+            for item in _entries(self.readings[place]):
+                if self._first[item.id] is item:
+                    yield item
+
+    def marked(self) -> Iterator[tuple[str, Reading]]:
+        """The places of files with problems or with unread items, sorted, and their readings."""
+        for place in sorted(self._marked):
+            yield place, self.readings[place]
+
+    def problems(self) -> list[Problem]:
+        """The problems of the files, and between their items."""
+        files = [problem for _, reading in self.marked() for problem in reading.problems]
+        between = [*self._left_out.values(), *self._shadowed.values()]
+        found = [problem for problems in between for problem in problems]
+        return [*files, *sorted(found, key=lambda problem: problem.path)]
+
+    def _settle(self, ids: Mapping[str, None]) -> None:
+        """Decide again what counts of these ids, and what is shadowed then."""
+        names: dict[str, None] = {}
+        for item_id in ids:
+            before = self._first.pop(item_id, None)
+            self._left_out.pop(item_id, None)
+            if before is not None:
+                names[before.name] = None
+                self._unname(before.name, item_id)
+            places = self._offers[item_id]
+            if not places:
+                del self._offers[item_id]
+                continue
+            first, *others = self._offered(item_id, places)
+            self._first[item_id] = first
+            self._name(first.name, item_id)
+            names[first.name] = None
+            if others:
+                self._left_out[item_id] = [self._same_id(other, first) for other in others]
+        for name in names:
+            self._shadow(name)
+
+    def _name(self, name: str, item_id: str) -> None:
+        """Note that an item has a name; most names have one item."""
+        ids = self._named.setdefault(name, item_id)
+        if isinstance(ids, set):
+            ids.add(item_id)
+        elif ids != item_id:
+            self._named[name] = {ids, item_id}
+
+    def _unname(self, name: str, item_id: str) -> None:
+        ids = self._named[name]
+        if isinstance(ids, set):
+            ids.discard(item_id)
+        if ids in (item_id, set()):
+            del self._named[name]
+
+    def _offered(self, item_id: str, places: list[str]) -> list[Entry]:
+        return [
+            item
+            for place in places
+            for item in _entries(self.readings[place])
+            if item.id == item_id
+        ]
+
+    def _shadow(self, name: str) -> None:
+        """Find the skills that have the name of an earlier item."""
+        self._shadowed.pop(name, None)
+        ids = self._named.get(name, "")
+        if isinstance(ids, str) or len(ids) < 2:
+            return
+        places = sorted({self._offers[item_id][0] for item_id in ids})
+        ordered = [
+            item
+            for place in places
+            for item in _entries(self.readings[place])
+            if item.name == name and self._first[item.id] is item
+        ]
+        first, *others = ordered
+        self._shadowed[name] = [
+            warning(
+                item.path,
+                f"The skill {name!r} is shadowed by {first.id} ({first.path}); both are found, "
+                "but rename one of them.",
+                item=item.id,
+            )
+            for item in others
+            if item.kind is Kind.SKILL
+        ]
+
+
+def _entries(reading: Reading | None) -> tuple[Entry, ...] | list[Item]:
+    return () if reading is None else reading.known or reading.items

@@ -1,0 +1,243 @@
+"""What a source says about changed paths gives what a scan gives."""
+
+import contextlib
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from repertory.bounded import read_inside
+from repertory.catalogue.item import Item
+from repertory.errors import SourceError
+from repertory.sources.reading import files
+from repertory.sources.registry import build
+from repertory.sources.source import Scan, Source
+
+TYPES = ("skills", "markdown-skills", "python-skills", "documents", "neuroscript", "tools")
+FOLDERS = ("", "a", "a/b", "a/b/c", "d", ".agents/skills/e", "node_modules")
+NAMES = ("SKILL.md", "one.md", "two.md", "skill.json", "skill.toml", "p.ns.txt", ".gitignore")
+TEXTS = (
+    "---\nname: x\ndescription: Does one.\n---\nBody.",
+    "---\nname: x\ndescription: Does one.\n---\n" + "A long body. " * 30,
+    "---\nname: x\ndescription: Does one.\n---\n" + "Another body. " * 30,
+    "---\nname: y\ndescription: Does two.\n---\nBody.",
+    '{"name": "x", "description": "Does one.", "tools": [{"name": "t", "inputSchema": {}}]}',
+    'description = "Does it."',
+    "DEFINE PROCEDURE P()\nCOMMENT:\nPURPOSE: It does.\nENDCOMMENT\nEND",
+    "DEFINE PROCEDURE P()\nEND\nDEFINE PROCEDURE P()\nEND",
+    "*.md\n",
+    "b/\n!one.md\n",
+    "---\nbroken: [\n",
+    "",
+)
+
+places = st.builds(os.path.join, st.sampled_from(FOLDERS), st.sampled_from(NAMES))
+folders = st.sampled_from([*FOLDERS[1:], "f", "a/g"])
+edits = st.one_of(
+    st.tuples(st.just("write"), places, st.sampled_from(TEXTS)),
+    st.tuples(st.just("write"), places, st.sampled_from(TEXTS)),
+    st.tuples(st.just("delete"), st.one_of(places, folders)),
+    st.tuples(st.just("move"), st.one_of(places, folders), st.one_of(places, folders)),
+    st.tuples(st.just("link"), st.one_of(places, folders), st.one_of(places, folders)),
+    st.tuples(st.just("close"), folders),
+    st.tuples(st.just("empty")),
+)
+
+
+def a_source(type_: str, root: Path) -> Source:
+    """Build a source of a type on a folder."""
+    [source] = build({"type": type_, "path": str(root), "name": "team"}, Path("/"))
+    return source
+
+
+def delete(path: Path) -> list[Path]:
+    """Delete a file or a folder; returns what the events would name."""
+    if path.is_dir() and not path.is_symlink():
+        path.chmod(0o700)
+        gone = [one for child in path.iterdir() for one in delete(child)]
+        path.rmdir()
+        return [*gone, path]
+    with contextlib.suppress(OSError):
+        path.unlink()
+    return [path]
+
+
+def edit(  # noqa: PLR0911 - one for each kind
+    root: Path, how: str, place: str = "", other: str = ""
+) -> list[Path]:
+    """Make one edit; returns the paths that events would name. Impossible edits are skipped."""
+    path, target = root / place, root / other
+    with contextlib.suppress(OSError):
+        if how == "write":
+            new = [one for one in (path, *path.parents) if not one.exists()]
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(other)
+            return [path, *new]
+        if how == "delete":
+            return delete(path)
+        if how == "empty":
+            return [one for child in root.iterdir() for one in delete(child)]
+        if how == "close" and path.is_dir():
+            path.chmod(0o700 if path.stat().st_mode & 0o700 == 0 else 0)
+            return [path]
+        if how in ("move", "link") and not os.path.lexists(target):
+            new = [one for one in target.parents if not one.exists()]
+            target.parent.mkdir(parents=True, exist_ok=True)
+            if how == "link":
+                target.symlink_to(path)
+                return [target, *new]
+            path.rename(target)
+            return [path, target, *new]
+    return []
+
+
+class Follower:
+    """A source's items and all else that a scan says, as they follow from changes."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.items: dict[str, Item] = {}
+        self.summary = Scan(items=[])
+        self.error = ""
+        self.changes = 0
+
+    def scan(self) -> None:
+        """Scan everything."""
+        self.error = ""
+        try:
+            scan = self.source.scan()
+        except SourceError as error:
+            self.error = str(error)
+            return
+        self.items = {item.id: item for item in scan.items}
+        self.summary = scan
+
+    def follow(self, paths: list[Path]) -> None:
+        """Follow changes, and scan everything where the source asks for it."""
+        change = self.source.rescan([str(path) for path in paths])
+        if change is None:
+            self.scan()
+            return
+        self.changes += 1
+        self.items |= {item.id: item for item in change.items}
+        for item in change.gone:
+            self.items.pop(item, None)
+        self.summary = change.summary
+
+    def said(self) -> object:
+        """Everything that matters, in a fixed order."""
+        if self.error:
+            return self.error
+        summary = self.summary
+        return (
+            sorted(msgspec.json.encode(item.whole()) for item in self.items.values()),
+            sorted(map(str, summary.problems)),
+            sorted(summary.unread),
+            sorted(summary.unread_under),
+        )
+
+
+@pytest.mark.parametrize("type_", TYPES)
+@settings(max_examples=25, deadline=None)
+@given(rounds=st.lists(st.lists(edits, min_size=1, max_size=4), min_size=1, max_size=6))
+def test_changes_add_up_to_a_scan(type_: str, rounds: list[list[tuple[str, ...]]]) -> None:
+    """Items, problems and what is kept equal those of a new source after any edits."""
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder).resolve() / "root"
+        for one in ("a/SKILL.md", "a/one.md", "d/two.md", "a/b/p.ns.txt"):
+            edit(root, "write", one, TEXTS[0])
+        following = Follower(a_source(type_, root))
+        following.source.disk = Path(folder)
+        following.scan()
+        for round_ in rounds:
+            following.follow([path for one in round_ for path in edit(root, *one)])
+            fresh = Follower(a_source(type_, root))
+            fresh.scan()
+            assert following.said() == fresh.said()
+        for path in root.rglob("*"):
+            if path.is_dir() and not path.is_symlink():
+                path.chmod(0o700)
+
+
+def make_skills(root: Path, number: int) -> None:
+    """Make folders of skills."""
+    for one in range(number):
+        text = f"---\nname: s{one}\ndescription: Does {one}.\n---\n"
+        edit(root, "write", f"s{one}/SKILL.md", text)
+
+
+def test_a_change_touches_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file, a new folder and a deleted one are read alone, whatever else the source holds."""
+    make_skills(tmp_path, 20)
+    following = Follower(a_source("skills", tmp_path))
+    following.scan()
+    listed: list[str] = []
+    opened: list[str] = []
+
+    def scandir(path: str, inner: Any = os.scandir) -> object:  # noqa: ANN401 - as it is
+        listed.append(path)
+        return inner(path)
+
+    def read(root: str, place: str, *given: Any, **named: Any) -> bytes:  # noqa: ANN401 - passed on
+        opened.append(place)
+        return read_inside(root, place, *given, **named)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    monkeypatch.setattr(files, "read_inside", read)
+    following.follow(edit(tmp_path, "write", "s3/SKILL.md", "---\ndescription: New.\n---\n"))
+    assert (listed, opened) == ([], ["s3/SKILL.md"])
+    following.follow(edit(tmp_path, "write", "new/SKILL.md", "---\ndescription: New.\n---\n"))
+    assert (listed, opened[1:]) == ([str(tmp_path / "new")], ["new/SKILL.md"])
+    following.follow(delete(tmp_path / "s5"))
+    assert (len(listed), len(opened)) == (1, 2)
+    assert following.changes == 3
+    assert len(following.items) == 20
+
+
+def test_a_scan_lets_changes_pass(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A change during a scan is read at once, and the scan's result has it as well."""
+    monkeypatch.setattr(files, "SLICE", 2)
+    make_skills(tmp_path, 9)
+    source = a_source("skills", tmp_path)
+    source.scan()
+    told: list[str] = []
+
+    def save() -> None:
+        if not told:
+            paths = edit(tmp_path, "write", "s0/SKILL.md", "---\ndescription: Late.\n---\n")
+            change = source.rescan([str(path) for path in paths])
+            assert change is not None
+            told.extend(item.description for item in change.items)
+
+    source.on_pause = save
+    scan = source.scan()
+    assert told == ["Late."]
+    assert next(item for item in scan.items if item.id == "team/s0").description == "Late."
+
+
+def test_a_root_that_is_gone_is_scanned(tmp_path: Path) -> None:
+    """Its items are not deleted one by one: the scan fails, and they are kept."""
+    make_skills(tmp_path / "root", 3)
+    source = a_source("skills", tmp_path / "root")
+    source.scan()
+    (tmp_path / "root").rename(tmp_path / "elsewhere")
+    assert source.rescan([str(tmp_path / "root/s1/SKILL.md")]) is None
+    (tmp_path / "root").mkdir()  # as an unmounted disk leaves it
+    assert source.rescan([str(tmp_path / "root/s1/SKILL.md")]) is None
+
+
+@pytest.mark.parametrize("path", ["root", "elsewhere/SKILL.md", "root/link/SKILL.md", "root/s0"])
+def test_what_a_part_cannot_tell_is_scanned(tmp_path: Path, path: str) -> None:
+    """The root itself, what lies outside, and what links lead from or to."""
+    make_skills(tmp_path / "root", 2)
+    (tmp_path / "root/link").symlink_to(tmp_path / "root/s0")
+    source = a_source("skills", tmp_path / "root")
+    assert source.rescan([str(tmp_path / path)]) is None  # it was never scanned
+    source.scan()
+    assert source.rescan([str(tmp_path / path)]) is None
+    assert source.rescan([str(tmp_path / "root/s1/SKILL.md")]) is not None
