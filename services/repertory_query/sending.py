@@ -6,7 +6,8 @@ from contextlib import asynccontextmanager
 
 from prometheus_client.metrics_core import Metric
 
-from repertory_query.metrics import BUCKETS, Metrics
+from repertory_query.metrics import Metrics
+from repertory_query.recent import BOUNDS
 from repertory_query.service import Service
 
 TEXT = "Time to answer a request."
@@ -31,7 +32,7 @@ async def sending(metrics: Metrics, service: Service) -> AsyncIterator[None]:
 
     name = NAMES[service.parts.is_team]
     meters = Meters(export.resource(name, service.workspace.directory_key), families)
-    requests = meters.histogram("repertory_request_duration_seconds", TEXT, BUCKETS)
+    requests = meters.histogram("repertory_request_duration_seconds", TEXT, BOUNDS)
     metrics.also = requests.record
     try:
         yield
