@@ -179,6 +179,13 @@ class KeywordIndex:
                 weights[places] = postings.weights_in(term_id, rows[places] - part.start)
         return weights
 
+    def holds(self, term: str, row: int) -> bool:
+        """Whether a row contains a term."""
+        part = self.parts[self._number(row)]
+        postings = part.segment.postings
+        term_id = postings.id_of(term)
+        return term_id is not None and postings.holds(term_id, row - part.start)
+
     def allowed(self, rows: NDArray[np.integer], where: Filter) -> NDArray[np.bool_]:
         """Which of some rows a filter allows."""
         allowed = np.ones(len(rows), np.bool_)

@@ -157,8 +157,7 @@ class Matches:
 
     def in_item_term(self, term: Term, row: int, places: Places) -> ItemMatch | None:
         """One term as an item has it, or None if the item does not contain it."""
-        at = np.array([row])
-        held = (one for one in term.indexed if self._index.weights_in(one, at)[0])
+        held = (one for one in term.indexed if self._index.holds(one, row))
         # A word as it is written comes before a stem, which may be no word.
         key = max(held, key=lambda key: key.startswith(WRITTEN), default="")
         if not key:

@@ -108,13 +108,14 @@ class Postings:
     def holds(self, term_id: int, row: int) -> bool:
         """Whether a row contains a term."""
         rows = self.rows[self.offsets[term_id] : self.offsets[term_id + 1]]
-        place = int(rows.searchsorted(row))
+        place = int(rows.searchsorted(np.int32(row)))
         return place < len(rows) and bool(rows[place] == row)
 
     def weights_in(self, term_id: int, rows: NDArray[np.integer]) -> Scores:
         """The weight of a term in each of some rows, 0 in rows without it."""
         start, end = self.offsets[term_id], self.offsets[term_id + 1]
         holding = self.rows[start:end]
-        place = np.minimum(holding.searchsorted(rows), len(holding) - 1)
+        # Numbers of another type would have all of them converted.
+        place = np.minimum(holding.searchsorted(rows.astype(np.int32)), len(holding) - 1)
         weights = self.weights[start:end][place].astype(np.float32)
         return np.where(holding[place] == rows, weights, np.float32(0.0))
