@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.texts import documented
+from repertory.catalogue.item import Item, Kind
 from repertory.embedding.models import Model
 from repertory.index.cache import VectorCache, vector_key
 from repertory.indexing.scan import scan_source
@@ -81,6 +82,33 @@ def write_items(project: Path, count: int, seed: int = 1) -> None:
         tools = [_tool(chosen, number) for number in numbers]
         content = msgspec.json.encode({"tools": tools})
         (project / "tools" / f"{_word(chosen)}{server}.json").write_bytes(content)
+
+
+def items(count: int, seed: int = 1) -> Iterator[Item]:
+    """Items like those of ``write_items``, without files."""
+    chosen = random.Random(seed)
+    for number in range(count):
+        if number % SKILLS_SHARE == 0:
+            name, text = _name(chosen, "-", number), _text(chosen, SKILL_WORDS)
+            yield Item(
+                id=f"skills/{name}",
+                kind=Kind.SKILL,
+                name=name,
+                source="skills",
+                description=text,
+                body=_body(chosen),
+            )
+        else:
+            tool, server = _tool(chosen, number), f"server{number // TOOLS_OF_A_SERVER}"
+            yield Item(
+                id=f"{server}__{tool['name']}",
+                kind=Kind.TOOL,
+                name=str(tool["name"]),
+                source=server,
+                server=server,
+                description=str(tool["description"]),
+                input_schema=tool["inputSchema"],  # type: ignore[arg-type]  # made above
+            )
 
 
 def _tool(chosen: random.Random, number: int) -> dict[str, object]:

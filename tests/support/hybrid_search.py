@@ -12,11 +12,10 @@ from repertory.catalogue.item import Item, item_key, point_id
 from repertory.catalogue.names import split_name
 from repertory.embedding.engine import EmbeddingEngine, Vectors, unit
 from repertory.embedding.models import Model
-from repertory.index.keywords.index import KeywordIndex
 from repertory.index.keywords.tokens import term_of
 from repertory.index.vectors import Collection, Filter, Match, Point, VectorAnswer, VectorQuery
 from repertory.search.engine import SearchEngine
-from tests.support.keyword_search import reader
+from tests.support.keyword_search import in_segments, reader
 
 DIMENSION = 2_048
 
@@ -94,7 +93,7 @@ def hybrid_engine(items: Iterable[Item], precedence: Sequence[str] = ()) -> Sear
     """A search engine over some items with both arms."""
     held, embedding = [*items], WordCounts()
     return SearchEngine(
-        keywords=KeywordIndex.empty().updated((), held),
+        keywords=in_segments(held),
         collection=cast("Collection", Points(held, embedding)),
         embedding=lambda: embedding,
         reader=reader(),

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 
-from repertory.catalogue.item import Item
+from repertory.catalogue.item import Item, Kind, item_key
 from repertory.index.keywords.index import KeywordIndex
-from repertory.index.keywords.segment import Part, Segment
+from repertory.index.keywords.segment import Part, Segment, as_keys
 from repertory.index.keywords.snapshot import Packed, pack
 from repertory.search.engine import SearchEngine
 from tests.support.builders import no_model
@@ -30,10 +30,19 @@ def row_of(index: KeywordIndex, item: str) -> int:
     return row
 
 
+def in_segments(items: Iterable[Item]) -> KeywordIndex:
+    """An index of some items in two segments, with an item that is gone from each."""
+    held = list({item.id: item for item in items}.values())
+    gone = [Item(id=f"~gone/{at}", kind=Kind.SKILL, name=f"gone {at}", source="s") for at in (0, 1)]
+    parts = [Part(Segment.of([*held[at::2], gone[at]])) for at in (0, 1)]
+    rows = [part.places_of(as_keys([item_key(gone[at].id)]))[1] for at, part in enumerate(parts)]
+    return KeywordIndex(part.without(row) for part, row in zip(parts, rows, strict=True))
+
+
 def keyword_engine(items: Iterable[Item], precedence: Sequence[str] = ()) -> SearchEngine:
     """A search engine over some items with the keyword arm alone."""
     return SearchEngine(
-        keywords=KeywordIndex.empty().updated((), items),
+        keywords=in_segments(items),
         collection=None,
         embedding=no_model,
         reader=reader(),

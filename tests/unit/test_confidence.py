@@ -42,6 +42,7 @@ from repertory.search.confidence import (
     log_odds_of_words,
     probability,
 )
+from repertory.search.engine import SearchEngine
 from repertory.search.query import Query
 from repertory.search.query import Weights as Arms
 from tests.support.builders import skill, tool
@@ -49,6 +50,12 @@ from tests.support.keyword_search import keyword_engine, row_of
 
 ROUNDING = 1e-3
 Range = tuple[float, float]
+
+
+def rows(engine: SearchEngine) -> list[int]:
+    """The rows of all items."""
+    assert engine.keywords
+    return engine.keywords.all_rows().tolist()
 
 
 def confidence(text: str, item: Item, *others: Item, **weights: float) -> float:
@@ -159,7 +166,8 @@ def test_an_item_with_all_words_has_a_least_confidence(text: str, item: Item, le
 def test_other_evidence_decides_between_items_with_all_words() -> None:
     """A closer meaning is surer, also where the words set the least confidence."""
     items = [skill("quuxly-of-zorblax", "Thing"), skill("zorblax-of-quuxly", "Thing")]
-    found = keyword_engine(items).rank(Query(text="zorblax quuxly with it"), also=[0, 1])
+    engine = keyword_engine(items)
+    found = engine.rank(Query(text="zorblax quuxly with it"), also=rows(engine))
     far, near = confidences(with_odds(found.texts[0].candidates, [-100.0, -11.0]))
     assert ALL_IN_NAME <= far < near < ALL_IN_NAME + ADDED
 
@@ -336,7 +344,8 @@ def test_a_confidence_stands_for_a_probability(value: float, chance: float) -> N
 def test_no_evidence_but_a_typed_name_exceeds_the_highest_confidence() -> None:
     """Also if the meaning agrees as closely as can be."""
     items = [skill("maker", "Makes a sprocket"), skill("other", "Does it")]
-    task = keyword_engine(items).rank(Query(text="make a sprocket of it"), also=[0, 1])
+    engine = keyword_engine(items)
+    task = engine.rank(Query(text="make a sprocket of it"), also=rows(engine))
     found = task.texts[0].candidates
     assert confidences(with_odds(found, [100, 100])) == pytest.approx([MAX_UNNAMED] * 2)
     assert confidences(with_odds(found, [-100, -100]))[1] == pytest.approx(0, abs=1e-6)
@@ -372,7 +381,7 @@ def test_alpha_divides_the_evidence_between_the_arms() -> None:
 
     def values(alpha: float, odds: Sequence[float]) -> list[float]:
         query = Query(text="of the sprocket that it was said of", weights=Arms(alpha=alpha))
-        candidates = engine.rank(query, also=[0, 1]).texts[0].candidates
+        candidates = engine.rank(query, also=rows(engine)).texts[0].candidates
         return [float(one) for one in confidences(with_odds(candidates, odds))]
 
     assert values(0.0, [1, -1])[1] == values(0.0, [-1, 1])[1]
@@ -393,6 +402,7 @@ words = st.sampled_from(
 def test_every_confidence_is_between_0_and_1(text: str, names: list[str]) -> None:
     """Whatever is asked of whatever catalogue."""
     items = [tool(f"s{at}__{name}", f"Can {name}") for at, name in enumerate(names)]
-    task = keyword_engine(items).rank(Query(text=text), also=range(len(items)))
+    engine = keyword_engine(items)
+    task = engine.rank(Query(text=text), also=rows(engine))
     assert len(task.merged.confidence) == len(items)
     assert all(0.0 <= value < 1.0 for value in task.merged.confidence.values())

@@ -224,8 +224,7 @@ def _words(pairs: Sequence[Pair]) -> Values:
             calibration=Calibration(),
             mode=Mode.HYBRID,
         )
-        place_of = {row: place for place, row in enumerate(found.rows.tolist())}
-        odds[own] = log_odds_of_words(found)[[place_of[row] for row in rows]]
+        odds[own] = log_odds_of_words(found)[[found.place_of[row] for row in rows]]
     return odds
 
 

@@ -88,6 +88,11 @@ class Candidates(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """The entry of each candidate."""
         return self.index.entries(self.rows.tolist())
 
+    @cached_property
+    def place_of(self) -> dict[int, int]:
+        """The place of each row."""
+        return {row: place for place, row in enumerate(self.rows.tolist())}
+
     def entry(self, place: int) -> Entry:
         """The entry at a place."""
         return self.entries[place]

@@ -116,7 +116,6 @@ def _replace(
     exact = found.close >= EXACT
     stays = not exact[[place for place in range(len(exact)) if place not in deprecated]].any()
     successors = found.index.policies.successors
-    place_of = {row: place for place, row in enumerate(found.rows.tolist())}
     for place in deprecated:
         entry, before = found.entry(place), float(confidence[place])
         if stays and exact[place]:
@@ -125,7 +124,7 @@ def _replace(
             confidence[place] = boosted(before, DEPRECATED)
         if entry.policy:
             notes[place].insert(0, f"Deprecated, use {entry.policy.deprecated_by}")
-        successor = place_of.get(successors.get(int(found.rows[place]), -1))
+        successor = found.place_of.get(successors.get(int(found.rows[place]), -1))
         # The successor may be missing, filtered out, or have more confidence already.
         if successor is not None and confidence[successor] < before:
             confidence[successor] = before

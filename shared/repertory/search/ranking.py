@@ -47,7 +47,7 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     def best_of(self, row: int) -> tuple[Ranked, int]:
         """The text for which a row has the most confidence, and its place there."""
         ranked = self.texts[self.merged.text[row]]
-        return ranked, int(np.searchsorted(ranked.candidates.rows, row))
+        return ranked, ranked.candidates.place_of[row]
 
     def reaching(self, threshold: float) -> list[int]:
         """The rows that reach a threshold, best first; one whose name was typed always does."""
