@@ -86,7 +86,7 @@ class _Edge:
             self._write(held[start : start + PORTION])
         self._shard.optimize()
 
-    def best(self, words: Words, _: Ids = ()) -> list[Any]:
+    def best(self, words: Words, _: Sequence[UUID] = ()) -> list[Any]:
         """The best points alone, as if this process had the words of all candidates."""
         asked = edge.Query.Nearest(edge.SparseVector(**words), using="words")
         request = edge.QueryRequest(limit=POOL, query=asked, with_payload=["hash"])
@@ -122,7 +122,7 @@ class _Server:
         for start in range(0, len(held), PORTION):
             self._write(held[start : start + PORTION])
 
-    def best(self, words: Words, _: Ids = ()) -> list[Any]:
+    def best(self, words: Words, _: Sequence[UUID] = ()) -> list[Any]:
         """As ``_Edge.best``, in one request."""
         body = {"query": words, "using": "words", "limit": POOL, "with_payload": ["hash"]}
         batch = "/collections/bench_words/points/query/batch"

@@ -175,6 +175,7 @@ def test_the_remains_of_killed_processes_are_removed(data: Path, project: Path) 
     assert_searches(project)
 
 
+@pytest.mark.usefixtures("own_engine")
 def test_a_graph_of_weights_that_are_gone_is_removed(data: Path, project: Path) -> None:
     """Such as those of a virtual environment that was deleted."""
     index(project)

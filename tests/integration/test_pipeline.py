@@ -284,12 +284,6 @@ def test_any_sequence_of_edits_ends_in_the_same_index_as_a_fresh_one(project: Pa
     assert content(kept) == content(built)
 
 
-@pytest.fixture
-def own_engine(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Load the model for this test alone, which leaves its files in the data directory."""
-    monkeypatch.setattr("repertory.compose.load_engine", load_engine)
-
-
 @pytest.mark.usefixtures("own_engine")
 def test_no_cache_keeps_nothing(project: Path) -> None:
     """no_cache loads nothing, recomputes everything, and stores nothing."""

@@ -55,7 +55,8 @@ Range = tuple[float, float]
 def rows(engine: SearchEngine) -> list[int]:
     """The rows of all items."""
     assert engine.keywords
-    return engine.keywords.all_rows().tolist()
+    found: list[int] = engine.keywords.all_rows().tolist()
+    return found
 
 
 def confidence(text: str, item: Item, *others: Item, **weights: float) -> float:
