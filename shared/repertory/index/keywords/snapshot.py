@@ -67,8 +67,8 @@ def packing(
         for part in index.parts
     ]
     head = msgspec.msgpack.encode(_Head(VERSION, revision, position, parts))
-    segments = {part.segment.name: partial(_packed, part.segment) for part in index.parts}
-    return _checked(head), segments
+    packs = {_stored(part.segment.name): partial(_packed, part.segment) for part in index.parts}
+    return _checked(head), packs
 
 
 def unpack(head: bytes, segments: Mapping[str, bytes]) -> Snapshot:
@@ -79,7 +79,7 @@ def unpack(head: bytes, segments: Mapping[str, bytes]) -> Snapshot:
     """
     try:
         read = msgspec.msgpack.decode(_content(head), type=_Head)
-        parts = [_part(name, left, segments[name]) for name, left in read.parts]
+        parts = [_part(name, left, segments[_stored(name)]) for name, left in read.parts]
     except msgspec.MsgspecError as error:
         raise StoreCorruptError(
             "The keyword snapshot is of another version; it will be built again."
@@ -87,6 +87,11 @@ def unpack(head: bytes, segments: Mapping[str, bytes]) -> Snapshot:
     except (ValueError, KeyError, TypeError) as error:  # an array is missing, or a part of a number
         raise _inconsistent() from error
     return Snapshot(KeywordIndex(parts), read.revision, read.position)
+
+
+def _stored(name: str) -> str:
+    """The name of a segment in the store, where one that another version packed has another."""
+    return f"{name}-{VERSION}"
 
 
 def _packed(segment: Segment) -> bytes:
