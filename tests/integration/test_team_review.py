@@ -34,9 +34,10 @@ def test_agents_of_a_team_see_what_was_approved(tmp_path: Path, qdrant_url: str)
         team.skill("bread", LURE)
         team.wait(lambda: states(team) == {"skills/bread": "quarantined"})
         team.wait(lambda: team.item("skills/bread") is None)
+        team.wait(lambda: team.first("loaves of flour") == "")
         team.skill("bread", "Bakes loaves of flour, water and salt")
         team.wait(lambda: team.first("loaves of flour") == "skills/bread")
-        assert states(team) == {}
+        team.wait(lambda: states(team) == {})
         events = team.get("/v1/reviews/history?item=skills/bread")["events"]
         assert [one["who"] for one in events if one["what"] == "approved"] == ["address:127.0.0.1"]
 
