@@ -62,11 +62,13 @@ def _memory(folder: Path) -> list[Figure]:
     project = folder / "small"
     shutil.copytree(EXAMPLES, project)
     figures = []
+    variables = environment(folder, "small-data")
     for when in ("that built its index", "after a restart"):
-        with _served(project, environment(folder, "small-data")) as started:
-            _wait_until_indexed(started.port)
+        with _served(project, variables) as started:
+            token = _token(project, variables)
+            _wait_until_indexed(started.port, token)
             for text in [QUERY, *questions(SEARCHES)]:
-                _get(started.port, f"/search?q={quote(text)}")
+                _get(started.port, f"/search?q={quote(text)}", token)
             time.sleep(SETTLED_S)
             used = psutil.Process(started.process.pid).memory_info().rss
         figures.append(
@@ -153,25 +155,32 @@ def _accepts(port: int) -> bool:
     return False
 
 
-def _wait_until_indexed(port: int) -> None:
+def _token(project: Path, variables: dict[str, str]) -> str:
+    """What a request to the server of this user carries."""
+    command = (sys.executable, "-m", "repertory_admin", "keys", "token")
+    return subprocess.check_output(command, cwd=project, env=variables, text=True).strip()
+
+
+def _wait_until_indexed(port: int, token: str) -> None:
     """Wait until every source was read, nothing is pending, and nothing changes any more."""
     end = time.monotonic() + TIMEOUT_S
     last, since = None, time.monotonic()
     while last is None or time.monotonic() - since < SETTLED_S:
         assert time.monotonic() < end, last
         time.sleep(0.2)
-        status, found = _get(port, "/stats")
+        status, found = _get(port, "/stats", token)
         is_done = status == 200 and found["items"] and not found["watch"]["pending"]
         now = (found["items"], found["indexVersion"]) if is_done else None
         if now != last:
             last, since = now, time.monotonic()
 
 
-def _get(port: int, target: str) -> tuple[int, Any]:
+def _get(port: int, target: str, token: str = "") -> tuple[int, Any]:
     """The status and the content at an address."""
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=TIMEOUT_S)
     try:
-        connection.request("GET", target)
+        connection.request("GET", target, headers=headers)
         response = connection.getresponse()
         return response.status, json.loads(response.read())
     finally:
