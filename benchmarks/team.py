@@ -1,6 +1,10 @@
-"""A team's search over HTTP, with Qdrant in another process, against the embedding of its query."""
+"""A team's search over HTTP, with Qdrant in another process, against the embedding of its query.
+
+Qdrant is the server of REPERTORY_TEST_QDRANT_URL, or the stand-in, which answers as Qdrant does.
+"""
 
 import json
+import os
 import time
 from collections.abc import Iterator
 from itertools import cycle
@@ -28,7 +32,7 @@ def run(folder: Path) -> list[Figure]:
     texts = cycle(dict.fromkeys(questions(QUESTIONS)))
     searches: list[float] = []
     alone: list[float] = []
-    team = Team()
+    team = Team(os.environ.get("REPERTORY_TEST_QDRANT_URL"))
     for number, (name, text) in enumerate(descriptions(SKILLS)):
         save(team.project, f"{number}-{name[:80]}", json.dumps(text))
     with team:

@@ -4,6 +4,7 @@ import logging
 import sqlite3
 import stat
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 from repertory.errors import StoreError
 from repertory.search.answer import Answer, Mode
 from repertory.usage import recorder as recording
-from repertory.usage.events import MAX_QUERY_LENGTH, Lost, Search, Use
+from repertory.usage.events import MAX_QUERY_LENGTH, Event, Lost, Search, Use
 from repertory.usage.recorder import UsageRecorder
 from repertory.usage.store import DAY_S, UsageStore
 from tests.support.usage import answer
@@ -217,3 +218,34 @@ def test_nothing_is_recorded_without_a_store(tmp_path: Path) -> None:
     usage.searched("key:ci", Answer(query="a", hits=[], threshold=0.3, mode=Mode.HYBRID), 0.1)
     usage.used("key:ci", ["a"])
     assert usage.flush()
+
+
+def test_events_of_a_moment_are_written_together(
+    store: UsageStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A flush does not wait for the rest of the pause, and many waiting events end it."""
+    monkeypatch.setattr(recording, "PAUSE_S", 600.0)
+    monkeypatch.setattr(recording, "IDLE_S", 600.0)
+    monkeypatch.setattr(recording, "MAX_WAITING", 40)
+    written: list[int] = []
+    has_written = threading.Event()
+    append = store.append
+
+    def counted(events: Sequence[Event]) -> None:
+        written.append(len(events))
+        append(events)
+        has_written.set()
+
+    monkeypatch.setattr(store, "append", counted)
+    usage = UsageRecorder(store)
+    usage.used("key:ci", ["first"])
+    assert usage.flush()
+    has_written.clear()
+    usage.used("key:ci", [*map(str, range(20))])
+    assert not has_written.wait(0.2)
+    assert usage.flush()
+    assert written == [1, 20]
+    has_written.clear()
+    usage.used("key:ci", [*map(str, range(21))])
+    assert has_written.wait(60)
+    assert written == [1, 20, 21]

@@ -16,6 +16,9 @@ MAX_WAITING = 1_000  # requests that wait for the disk; the next ones are counte
 MAX_CALLERS = 1_000  # whose last search is remembered
 TYPING_S = 5.0  # within it, a longer or shorter beginning is the same search being typed
 IDLE_S = 5.0  # after which the thread ends
+PAUSE_S = (
+    1.0  # between two writes: each waits for the disk, and takes as long as a part of a search
+)
 FLUSH_TIMEOUT_S = 5.0  # at the end of the process
 
 _log = logging.getLogger(__name__)
@@ -51,6 +54,7 @@ class UsageRecorder:
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
         self._is_writing = False
+        self._is_flushing = False
         self._secret = b""
         self._typed: OrderedDict[str, tuple[float, str]] = OrderedDict()  # of the writing thread
 
@@ -77,7 +81,10 @@ class UsageRecorder:
     def flush(self, seconds: float = FLUSH_TIMEOUT_S) -> bool:
         """Wait until all events are written; whether they were."""
         with self._changed:
+            self._is_flushing = True
+            self._changed.notify_all()
             self._changed.wait_for(lambda: not (self._waiting or self._is_writing), seconds)
+            self._is_flushing = False
             return not (self._waiting or self._is_writing or self.trouble)
 
     def _add(self, making: Making) -> None:
@@ -93,9 +100,11 @@ class UsageRecorder:
                 self._thread = threading.Thread(target=self._run, name="usage", daemon=True)
                 self._thread.start()
                 atexit.register(self.flush)
-            self._changed.notify_all()
+            if len(self._waiting) == 1 or self._is_due():
+                self._changed.notify_all()
 
     def _run(self) -> None:
+        pause = 0.0
         while True:
             with self._changed:
                 self._is_writing = False
@@ -104,16 +113,21 @@ class UsageRecorder:
                     self._thread = None
                     atexit.unregister(self.flush)
                     return
+                self._changed.wait_for(self._is_due, pause)
                 makings, self._is_writing = list(self._waiting), True
                 self._waiting.clear()
                 lost, self._lost = self._lost, 0
-            trouble = self._write(makings, lost)
+            trouble, pause = self._write(makings, lost), PAUSE_S
             with self._changed:
                 if trouble:
                     self._lost += lost + len(makings)
                     if not self.trouble:
                         _log.warning("usage_not_written", extra={"reason": trouble})
                 self.trouble = trouble
+
+    def _is_due(self) -> bool:
+        """Whether to write before the pause has passed."""
+        return self._is_flushing or 2 * len(self._waiting) > MAX_WAITING
 
     def _write(self, makings: Sequence[Making], lost: int) -> str:
         """Write events; why that failed, if it did."""

@@ -99,6 +99,8 @@ class KeywordIndex:
 
     def entries(self, rows: Iterable[int]) -> list[Entry]:
         """The entries of some rows."""
+        if len(self.parts) == 1:
+            return [*map(self.parts[0].segment.entry, rows)]
         return [self.entry(row) for row in rows]
 
     def all(self) -> Iterator[Entry]:

@@ -30,6 +30,10 @@ from repertory.index.keywords.packed import (
 from repertory.index.keywords.postings import Postings, Scores
 from repertory.index.keywords.word_tables import WordTables
 
+DECODED = (
+    2_000  # entries that are kept decoded: a search reads each of its candidates several times
+)
+
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Entry).decode
 
@@ -70,6 +74,7 @@ class Segment:
         self.words = WordTables(postings.vocabulary)
         self._entries = entries
         self._offsets = numbers(offsets)
+        self._decoded: dict[int, Entry] = {}
 
     @classmethod
     def of(cls, items: Iterable[Item]) -> Self:
@@ -82,7 +87,7 @@ class Segment:
     def merged(cls, parts: Sequence["Part"]) -> Self:
         """The items that are left of some segments, as one segment."""
         kept = [
-            (part.segment.entry(row), number, row)
+            (_decode(part.segment.stored(row)), number, row)
             for number, part in enumerate(parts)
             for row in part.left().tolist()
         ]
@@ -113,7 +118,12 @@ class Segment:
 
     def entry(self, row: int) -> Entry:
         """The entry of a row."""
-        return _decode(self.stored(row))
+        if (found := self._decoded.get(row)) is None:
+            found = _decode(self.stored(row))
+            if len(self._decoded) >= DECODED:
+                self._decoded.clear()
+            self._decoded[row] = found
+        return found
 
     def stored(self, row: int) -> memoryview:
         """The entry of a row as it is stored."""
