@@ -109,6 +109,17 @@ def test_a_server_of_two_files_is_reported_once(cli: Cli, project: Path) -> None
     assert "source weather" in cli.run(project, "doctor").stdout
 
 
+def test_a_disabled_server_is_passed_over(cli: Cli, project: Path) -> None:
+    """With the file that disables it, also if that defines nothing else."""
+    off = {**SERVER, "disabled": True}
+    write(project / ".mcp.json", json.dumps({"mcpServers": {"weather": SERVER, "mail": off}}))
+    write(project / ".cursor/mcp.json", json.dumps({"mcpServers": {"maps": off}}))
+    found = {one["path"]: one["reason"] for one in cli.json(project, "doctor")["passedOver"]}
+    assert found[str(project / ".mcp.json")] == "it disables the server mail"
+    assert found[str(project / ".cursor/mcp.json")] == "it disables the server maps"
+    assert "./.mcp.json: it disables the server mail" in cli.run(project, "doctor").stdout
+
+
 def test_a_named_configuration_is_not_found_a_second_time(cli: Cli, project: Path) -> None:
     """The servers of --mcp-config run, and nothing says that they do not."""
     write(project / ".mcp.json", json.dumps({"mcpServers": {"weather": SERVER}}))

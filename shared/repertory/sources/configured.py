@@ -16,6 +16,7 @@ from repertory.errors import CallError, ConfigurationError, SourceError
 from repertory.sources.entry import is_name
 from repertory.sources.folder import FolderSource
 from repertory.sources.registry import build, files_to_trust, visible_to_of
+from repertory.sources.registry import passed_over as passed_over_by
 from repertory.sources.source import PassedOver, Problem, Scan, Severity, Source
 from repertory.trust import lies_in
 
@@ -165,11 +166,13 @@ def build_catalogue(
     for entry in entries:
         try:
             built = _build(entry, base, sources, number=found)
-            if found and not built:
+            left_out = passed_over_by(entry, base)
+            if found and not built and not left_out:
                 files = files_to_trust(entry, base) or ()
-                passed += [
+                left_out = [
                     PassedOver(str(file), "it defines no servers to index") for file in files
                 ]
+            passed += left_out
             is_named = entry.get("config") == named
             for source in built:
                 first = sources.setdefault(source.name, source)

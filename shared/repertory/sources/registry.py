@@ -1,8 +1,9 @@
 """The types of sources. A new type is a module and one line here.
 
 The line names a class or module with a ``build``, as described below. If files other than the
-catalogue's configuration define its sources, it also has a ``files_to_trust``; if its content may
-define further sources, a ``contained``.
+catalogue's configuration define its sources, it also has a ``files_to_trust``; if these may define
+sources that are not to be read, a ``passed_over``; if its content may define further sources, a
+``contained``.
 """
 
 from collections.abc import Mapping
@@ -12,7 +13,7 @@ from typing import Any
 
 from repertory.errors import ConfigurationError, UsageError
 from repertory.groups import checked
-from repertory.sources.source import Source, Trust
+from repertory.sources.source import PassedOver, Source, Trust
 
 # Imported only when a configuration has such a source.
 _BUILDERS = {
@@ -112,6 +113,17 @@ def files_to_trust(entry: Mapping[str, Any], base: Path) -> list[Path] | None:
     builder = _BUILDERS.get(str(entry.get("type")))
     named = getattr(resolve_name(builder), "files_to_trust", None) if builder else None
     return named(entry, base) if named else None
+
+
+def passed_over(entry: Mapping[str, Any], base: Path) -> list[PassedOver]:
+    """Return what an entry defines and asks not to be read, such as disabled MCP servers.
+
+    Raises:
+        ConfigurationError: As for ``build``.
+    """
+    builder = _BUILDERS.get(str(entry.get("type")))
+    named = getattr(resolve_name(builder), "passed_over", None) if builder else None
+    return named(entry, base) if named else []
 
 
 def fetches(entry: Mapping[str, Any]) -> bool:

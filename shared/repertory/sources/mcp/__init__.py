@@ -7,11 +7,12 @@ from typing import Annotated, Any
 import msgspec
 
 from repertory.errors import ConfigurationError
-from repertory.sources.mcp.config import read_files
+from repertory.sources.mcp.config import MAX_NAME_LENGTH, disabled, read_files
 from repertory.sources.mcp.server import ServerConfig, is_own_entry
 from repertory.sources.mcp.source import McpServer
 from repertory.sources.mcp.variables import env_file_of
-from repertory.sources.source import Source
+from repertory.sources.source import PassedOver, Source
+from repertory.text import one_line
 from repertory.trust import environment_key, key_of
 
 __all__ = ["McpServer", "build"]
@@ -82,3 +83,17 @@ def files_to_trust(entry: Mapping[str, Any], base: Path) -> list[Path]:
     config = entry.get("config")
     names = [config] if isinstance(config, str) else config if isinstance(config, list) else []
     return [base / Path(str(name)).expanduser() for name in names]
+
+
+def passed_over(entry: Mapping[str, Any], base: Path) -> list[PassedOver]:
+    """Return the disabled servers of an entry's configuration files, by file.
+
+    Raises:
+        ConfigurationError: A file cannot be read.
+    """
+    project = None if entry.get("trusted") else base.absolute()
+    paths = [path.absolute() for path in files_to_trust(entry, base)]
+    return [
+        PassedOver(path, f"it disables the server {one_line(name)[:MAX_NAME_LENGTH]}")
+        for path, name in disabled(paths, project)
+    ]

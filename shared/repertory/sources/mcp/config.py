@@ -112,6 +112,29 @@ def read_files(
     paths: Iterable[Path], project: Path | None = None
 ) -> tuple[list[ServerConfig], dict[Path, str]]:
     """Like ``read_servers``, with the SHA-256 of each file as it was read."""
+    merged, origins, digests = _merged(paths, project)
+    servers = [
+        msgspec.structs.replace(server, origins=origins[name])
+        for name, server in merged.items()
+        if server is not None
+    ]
+    return servers, digests
+
+
+def disabled(paths: Iterable[Path], project: Path | None = None) -> list[tuple[str, str]]:
+    """The file and the name of each server that ``read_servers`` leaves out.
+
+    Raises:
+        ConfigurationError: As for ``read_servers``.
+    """
+    merged, origins, _ = _merged(paths, project)
+    return [(origins[name][-1], name) for name, server in merged.items() if server is None]
+
+
+def _merged(
+    paths: Iterable[Path], project: Path | None
+) -> tuple[dict[str, ServerConfig | None], dict[str, tuple[str, ...]], dict[Path, str]]:
+    """The servers by name, None for a disabled one; their files; the digests of the files."""
     merged: dict[str, ServerConfig | None] = {}
     origins: dict[str, tuple[str, ...]] = {}
     digests: dict[Path, str] = {}
@@ -121,12 +144,7 @@ def read_files(
         for name, server in _servers(path, _decoded(path, data)).items():
             origins[name] = (*origins.get(name, ()), str(path))
             merged[name] = server
-    servers = [
-        msgspec.structs.replace(server, origins=origins[name])
-        for name, server in merged.items()
-        if server is not None
-    ]
-    return servers, digests
+    return merged, origins, digests
 
 
 def _servers(path: Path, text: str) -> dict[str, ServerConfig | None]:
