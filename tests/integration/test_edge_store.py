@@ -327,8 +327,8 @@ class PanicException(BaseException):
     """As the engine names what it raises when it panics; that class cannot be imported."""
 
 
-def told(exc: BaseException, path: Path) -> StoreError:
-    """What the caller is told about an exception of the engine."""
+def error_for(exc: BaseException, path: Path) -> StoreError:
+    """The error that a caller gets for an exception of the engine."""
     with pytest.raises(StoreError) as caught, translated(path):
         raise exc
     return caught.value
@@ -339,7 +339,7 @@ def test_an_error_of_the_machine_is_not_a_corrupt_store(tmp_path: Path, number: 
     """The last error of the system that the engine names is the one that it failed of."""
     others = f"(os error {errno.ENOENT}), (os error {errno.EIO})"
     for text in (f"no (os error {number})", f"{others}, no (os error {number})"):
-        error = told(Exception(text), tmp_path)
+        error = error_for(Exception(text), tmp_path)
         assert str(error) == f"{tmp_path} cannot be used: {os.strerror(number)}."
         assert not isinstance(error, StoreCorruptError)
 
@@ -357,14 +357,14 @@ def test_any_other_error_of_the_engine_is_a_corrupt_store(
     tmp_path: Path, exc: BaseException
 ) -> None:
     """A panic, too; the message has the engine's words and says what to do."""
-    error = told(exc, tmp_path)
+    error = error_for(exc, tmp_path)
     assert isinstance(error, StoreCorruptError)
     assert str(error) == f"{tmp_path} cannot be read ({exc}): rebuild the index."
 
 
 def test_the_words_of_the_engine_are_cut(tmp_path: Path) -> None:
     """A panic may print a whole file."""
-    assert f"({'x' * 300})" in str(told(Exception("x" * 10_000), tmp_path))
+    assert f"({'x' * 300})" in str(error_for(Exception("x" * 10_000), tmp_path))
 
 
 def test_an_interruption_is_not_translated(tmp_path: Path) -> None:
