@@ -1,19 +1,25 @@
 """The embedded store and its files: killed, shared, damaged, full and read-only."""
 
 import collections
+import errno
 import os
 import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
+import qdrant_edge as engine
 
 from repertory.catalogue.item import item_key
 from repertory.errors import StoreBusyError, StoreCorruptError, StoreError
+from repertory.index import layout
 from repertory.index.edge import EdgeStore
+from repertory.index.edge_collection import EdgeCollection
+from repertory.index.edge_shard import ROOM, OpenShard, make_shard, translated
 from repertory.index.lock import StoreLock
 from tests.support.points import DIMENSION, direction, item_of, point
 
@@ -29,6 +35,20 @@ def store(tmp_path: Path) -> EdgeStore:
 def shard(tmp_path: Path) -> Path:
     """The engine's folder of the collection."""
     return tmp_path / "collections" / NAME
+
+
+@pytest.fixture
+def opened(tmp_path: Path) -> Iterator[OpenShard]:
+    """An open shard without a store."""
+    shard(tmp_path).mkdir(parents=True)
+    make_shard(shard(tmp_path), DIMENSION)
+    made = OpenShard(shard(tmp_path), StoreLock(shard(tmp_path), 0))
+    yield made
+    made.close()
+
+
+def nothing(_: EdgeCollection) -> None:
+    """Do nothing when a collection is closed."""
 
 
 WRITER = """
@@ -244,6 +264,147 @@ def test_a_full_disk_is_an_error(
     with store.open(NAME) as collection:
         assert collection.count() == 2
     assert store.collections() == [NAME]
+
+
+def test_optimizing_needs_room_for_a_copy(
+    store: EdgeStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """New segments are written beside the old ones; a disk with less room can still be written."""
+    usage = collections.namedtuple("usage", "total used free")
+    with store.create(NAME, DIMENSION) as collection:
+        collection.upsert([point("a")])
+        size = sum(path.stat().st_size for path in shard(tmp_path).rglob("*") if path.is_file())
+        free = ROOM + size - 1
+        monkeypatch.setattr(shutil, "disk_usage", lambda _: usage(10**12, 10**12 - free, free))
+        with pytest.raises(StoreError, match="free"):
+            collection.optimize()
+        collection.upsert([point("b")])
+        free += size
+        collection.optimize()
+        assert collection.count() == 2
+
+
+USES: list[Callable[[OpenShard, EdgeCollection], object]] = [
+    lambda _, collection: collection.upsert([point("a")]),
+    lambda _, collection: collection.delete_items(["a"], 9),
+    lambda _, collection: collection.search(direction(1), 1),
+    lambda _, collection: collection.count(),
+    lambda _, collection: collection.count_items(),
+    lambda _, collection: collection.page(0, 1),
+    lambda _, collection: collection.records([item_key("a")]),
+    lambda _, collection: list(collection.states()),
+    lambda _, collection: list(collection.points()),
+    lambda _, collection: collection.optimize(),
+    lambda shard, _: shard.flush(),
+]
+
+
+@pytest.mark.parametrize("use", USES)
+def test_a_shard_that_another_thread_closed_is_named(
+    opened: OpenShard, use: Callable[[OpenShard, EdgeCollection], object]
+) -> None:
+    """It may happen between the start of a call and the engine's."""
+    collection = EdgeCollection(opened, nothing)
+    opened.close()
+    with pytest.raises(StoreError, match=f"{NAME} has been closed"):
+        use(opened, collection)
+
+
+def test_a_vector_of_another_length_is_named(store: EdgeStore) -> None:
+    """As after a change of the model; the message has both lengths and says what to do."""
+    wrong = np.ones(DIMENSION - 1, np.float32)
+    with store.create(NAME, DIMENSION) as collection:
+        collection.upsert([point("a")])
+        for use in (
+            lambda: collection.upsert([point("b", wrong)]),
+            lambda: collection.search(wrong, 1),
+        ):
+            with pytest.raises(StoreError, match=rf"{NAME} holds.*another length.*4.*3.*rebuild"):
+                use()
+
+
+class PanicException(BaseException):
+    """As the engine names what it raises when it panics; that class cannot be imported."""
+
+
+def error_for(exc: BaseException, path: Path) -> StoreError:
+    """The error that a caller gets for an exception of the engine."""
+    with pytest.raises(StoreError) as caught, translated(path):
+        raise exc
+    return caught.value
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EACCES, errno.EMFILE])
+def test_an_error_of_the_machine_is_not_a_corrupt_store(tmp_path: Path, number: int) -> None:
+    """The last error of the system that the engine names is the one that it failed of."""
+    others = f"(os error {errno.ENOENT}), (os error {errno.EIO})"
+    for text in (f"no (os error {number})", f"{others}, no (os error {number})"):
+        error = error_for(Exception(text), tmp_path)
+        assert str(error) == f"{tmp_path} cannot be used: {os.strerror(number)}."
+        assert not isinstance(error, StoreCorruptError)
+
+
+@pytest.mark.parametrize(
+    "exc",
+    [
+        Exception("bad file"),
+        PanicException("bad file"),
+        Exception(f"bad file (os error {errno.ENOENT})"),
+        Exception(f"bad file (os error {errno.ENOSPC}), (os error {errno.EIO})"),
+    ],
+)
+def test_any_other_error_of_the_engine_is_a_corrupt_store(
+    tmp_path: Path, exc: BaseException
+) -> None:
+    """A panic, too; the message has the engine's words and says what to do."""
+    error = error_for(exc, tmp_path)
+    assert isinstance(error, StoreCorruptError)
+    assert str(error) == f"{tmp_path} cannot be read ({exc}): rebuild the index."
+
+
+def test_the_words_of_the_engine_are_cut(tmp_path: Path) -> None:
+    """A panic may print a whole file."""
+    assert f"({'x' * 300})" in str(error_for(Exception("x" * 10_000), tmp_path))
+
+
+def test_an_interruption_is_not_translated(tmp_path: Path) -> None:
+    """Nor is an error of our own code."""
+    for exc in (KeyboardInterrupt(), TypeError("ours")):
+        with pytest.raises(type(exc)), translated(tmp_path):
+            raise exc
+
+
+class Reader:
+    """A shard that keeps what is read from it."""
+
+    def __init__(self, shard: engine.EdgeShard) -> None:
+        self._shard = shard
+        self.found: list[engine.Record] = []
+
+    def scroll(
+        self, request: engine.ScrollRequest
+    ) -> "tuple[list[engine.Record], engine.PointId | None]":
+        """Read a page."""
+        page, offset = self._shard.scroll(request)
+        self.found += page
+        return page, offset
+
+
+def test_states_are_read_without_records_and_vectors(
+    opened: OpenShard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are most of what is stored, and a diff of a whole source needs neither."""
+    collection = EdgeCollection(opened, nothing)
+    collection.upsert([point("a")])
+    reader = Reader(opened.engine)
+    with monkeypatch.context() as reading:
+        reading.setattr(opened, "engine", reader)
+        assert [state.item for state in collection.page(0, 10)] == ["a"]
+        assert [state.item for state in collection.states()] == ["a"]
+    assert len(reader.found) == 2
+    for record in reader.found:
+        assert {*(record.payload or ())} == {*layout.STATE}
+        assert record.vector is None
 
 
 def test_a_data_directory_that_is_a_file_is_an_error(tmp_path: Path) -> None:

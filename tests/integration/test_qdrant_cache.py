@@ -4,12 +4,14 @@ import threading
 from collections.abc import Iterator
 from uuid import UUID
 
+import msgspec
 import numpy as np
 import pytest
 from qdrant_client import QdrantClient, models
 
 from repertory.embedding.models import MINILM
 from repertory.errors import StoreError
+from repertory.index import layout
 from repertory.index.cache import vector_key
 from repertory.index.qdrant import QdrantStore
 from repertory.index.qdrant_cache import QdrantVectorCache
@@ -21,6 +23,7 @@ from repertory.indexing.collections import (
     model_slug,
 )
 from repertory.values import NAMESPACE
+from tests.integration.test_qdrant_server import ask
 from tests.support.qdrant_server import QdrantStandIn
 
 KEY = vector_key(MINILM, "text")
@@ -64,6 +67,65 @@ def test_vectors_come_back_exactly(server: QdrantStandIn) -> None:
     cache = QdrantVectorCache(server.url, None, MINILM)
     cache.put({KEY: VECTOR})
     assert cache.get([KEY])[KEY].tobytes() == VECTOR.tobytes()
+
+
+def test_all_vectors_are_listed_with_their_keys(server: QdrantStandIn) -> None:
+    """As a backup takes them; more than one page."""
+    model = msgspec.structs.replace(MINILM, dimension=4)
+    vectors = {vector_key(model, str(n)): VECTOR[:4] * n for n in range(layout.CHUNK + 1)}
+    cache = QdrantVectorCache(server.url, None, model)
+    cache.put(vectors)
+    found = dict(cache.stored())
+    assert {key: vector.tobytes() for key, vector in found.items()} == {
+        key: vector.tobytes() for key, vector in vectors.items()
+    }
+
+
+def test_many_vectors_take_few_requests(server: QdrantStandIn) -> None:
+    """Each vector is sent once and asked for once, in chunks."""
+    model = msgspec.structs.replace(MINILM, dimension=4)
+    keys = [vector_key(model, str(number)) for number in range(2 * layout.CHUNK + 1)]
+    cache = QdrantVectorCache(server.url, None, model)
+    cache.put(dict.fromkeys(keys, VECTOR[:4]))
+    assert len(cache.get(keys)) == len(keys)
+    sent = [one for one in server.requests if one.path.endswith("/points")]
+    written = [len(one.body["points"]) for one in sent if one.method == "PUT"]
+    asked = [len(one.body["ids"]) for one in sent if one.method == "POST"]
+    assert written == asked == [layout.CHUNK, layout.CHUNK, 1]
+
+
+def test_it_is_made_for_reads_by_key(server: QdrantStandIn) -> None:
+    """Vectors are on disk as they are, and no graph is built, for nothing searches them."""
+    assert QdrantVectorCache(server.url, None, MINILM).count() == 0
+    config = ask(server.url, "GET", f"/collections/{NAME}")["result"]["config"]
+    assert config["params"]["vectors"] == {
+        "size": MINILM.dimension,
+        "distance": "Dot",
+        "on_disk": True,
+    }
+    assert config["hnsw_config"]["m"] == 0
+
+
+def test_a_closed_cache_cannot_be_used(server: QdrantStandIn) -> None:
+    """The message names it; closing twice is allowed."""
+    cache = QdrantVectorCache(server.url, None, MINILM)
+    cache.put({KEY: VECTOR})
+    cache.close()
+    cache.close()
+    for use in (lambda: cache.get([KEY]), lambda: cache.put({KEY: VECTOR}), cache.count):
+        with pytest.raises(StoreError, match=f"{NAME} has been closed"):
+            use()
+
+
+@pytest.mark.filterwarnings("ignore:Api key is used with an insecure connection")
+def test_it_is_used_with_the_key_of_the_server() -> None:
+    """Another key is refused."""
+    with QdrantStandIn(api_key="right") as server:
+        cache = QdrantVectorCache(server.url, "right", MINILM)
+        cache.put({KEY: VECTOR})
+        assert cache.count() == 1
+        with pytest.raises(StoreError, match="API key"):
+            QdrantVectorCache(server.url, "wrong", MINILM).get([KEY])
 
 
 def test_a_deleted_cache_is_created_again(server: QdrantStandIn) -> None:

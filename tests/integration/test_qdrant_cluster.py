@@ -164,6 +164,15 @@ def test_the_addresses_are_tried_in_turn(server: QdrantStandIn) -> None:
     assert {request.headers["host"] for request in server.requests} == {server.url[7:]}
 
 
+def test_the_next_address_is_tried_first(server: QdrantStandIn) -> None:
+    """In the order in which they are given, so that an administrator may put near ones first."""
+    with QdrantStandIn() as last:
+        store = QdrantStore(f"{away()},{server.url},{last.url}")
+        assert store.collections() == []
+        assert server.requests
+        assert not last.requests
+
+
 def test_a_node_that_is_killed_is_left(server: QdrantStandIn) -> None:
     """Its connections were in use."""
     first = QdrantStandIn()

@@ -19,7 +19,7 @@ from repertory.index.qdrant_connection import QdrantServer
 from repertory.index.vectors import Filter
 from tests.support.points import DIMENSION, direction, item_of, point
 from tests.support.qdrant import QdrantProcess
-from tests.support.qdrant_http import Json
+from tests.support.qdrant_http import Json, RefusedError
 from tests.support.qdrant_server import QdrantStandIn
 
 
@@ -37,6 +37,68 @@ def test_only_sections_that_exist_are_deleted() -> None:
         collection.delete_sections(["a", "b"], before=2)
         assert deletions() == 1
         assert collection.count() == 2
+
+
+def test_each_chunk_of_items_is_asked_about_its_sections() -> None:
+    """A chunk without any does not end the deletion."""
+    items = [f"item {number}" for number in range(layout.CHUNK + 1)]
+    with QdrantStandIn() as server, QdrantStore(server.url).create("c", DIMENSION) as collection:
+        collection.upsert([point(items[-1]), point(items[-1], section=0)])
+        collection.delete_sections(items, before=2)
+        assert collection.count() == 1
+
+
+def test_items_are_deleted_in_chunks() -> None:
+    """A server limits the values of a condition, and each deletion costs as much as a write."""
+    items = [f"item {number}" for number in range(2 * layout.CHUNK + 1)]
+    with QdrantStandIn() as server, QdrantStore(server.url).create("c", DIMENSION) as collection:
+        collection.delete_items(items, before=2)
+        deletions = [
+            request.body["filter"]["must"][0]["match"]["any"]
+            for request in server.requests
+            if request.path.endswith("/points/delete")
+        ]
+    assert [len(chunk) for chunk in deletions] == [layout.CHUNK, layout.CHUNK, 1]
+    assert [item for chunk in deletions for item in chunk] == items
+
+
+def test_states_come_without_records() -> None:
+    """Records are most of what is stored, and a diff of a whole source needs none."""
+    with QdrantStandIn() as server, QdrantStore(server.url).create("c", DIMENSION) as collection:
+        collection.upsert([point("a")])
+        assert [state.item for state in collection.states()] == ["a"]
+        assert [state.item for state in collection.page(0, 10)] == ["a"]
+        scrolls = [one.body for one in server.requests if one.path.endswith("/points/scroll")]
+    assert [body["with_payload"] for body in scrolls] == [[*layout.STATE]] * 2
+    assert not any(body.get("with_vector") for body in scrolls)
+
+
+@pytest.mark.parametrize(
+    "refused",
+    [
+        RefusedError(409, "Wrong input: Collection `c` already exists!"),
+        RefusedError(409, "Conflict"),
+        RefusedError(400, "Wrong input: Collection `c` already exists!"),
+    ],
+)
+def test_a_name_that_is_taken_is_named(refused: RefusedError) -> None:
+    """Another process may make a collection of that name at the same time."""
+    with QdrantStandIn() as server:
+        server.refusals = [refused]
+        with pytest.raises(StoreError, match="There is a collection c already"):
+            QdrantStore(server.url).create("c", DIMENSION)
+
+
+@pytest.mark.parametrize(
+    ("status", "message"),
+    [(400, "Wrong input: vectors"), (500, "Alias already exists"), (410, "Gone")],
+)
+def test_another_refusal_of_a_new_collection_is_shown(status: int, message: str) -> None:
+    """It does not say that there is one of that name."""
+    with QdrantStandIn() as server:
+        server.refusals = [RefusedError(status, message)]
+        with pytest.raises(StoreError, match=f"answered {status}.*{message}"):
+            QdrantStore(server.url).create("c", DIMENSION)
 
 
 def test_an_unavailable_server_is_an_error() -> None:
@@ -204,6 +266,9 @@ def ask(url: str, method: str, path: str, body: Json = None) -> Json:
         ("POST", "/collections/c/points/delete", {"filter": {"should": []}}),
         ("POST", "/collections/c/points/delete", {"filter": {"must": [{"key": "a"}]}}),
         ("PUT", "/collections/c/points?wait=false", {"points": []}),
+        ("PUT", "/collections/c/points", {"points": []}),
+        ("POST", "/collections/c/points/delete", {"filter": {"must": []}}),
+        ("POST", "/collections/c/points/count", {"exact": False}),
     ],
 )
 def test_the_stand_in_refuses_unknown_requests(method: str, path: str, body: object) -> None:

@@ -115,7 +115,7 @@ class ServedCollection:
         }
 
     def change(self, body: Json) -> Json:
-        """PATCH of settings: an empty one starts the optimizer, another sets limits."""
+        """PATCH of settings: empty ones of the optimizer start it; others set limits."""
         fields(body, "optimizers_config", "strict_mode_config")
         if body.get("optimizers_config"):
             raise RefusedError(501, "optimizers_config")
@@ -123,7 +123,8 @@ class ServedCollection:
             StrictMode(limits)
             self._settings["collection"]["strict_mode_config"] = limits
             save(self._directory / "settings.json", self._settings)
-        self._optimize_later()
+        if "optimizers_config" in body:
+            self._optimize_later()
         return True
 
     def index(self, body: Json) -> Json:
@@ -233,12 +234,12 @@ class ServedCollection:
     def count(self, body: Json) -> Json:
         """POST of a count."""
         asked = fields(body, "exact", "filter")
+        if not asked["exact"]:
+            raise RefusedError(501, "an estimate")
         where = asked.get("filter")
         if where:
             self._strict.filter(where, self._settings["indexed"], is_write=False)
-        request = engine.CountRequest(
-            exact=asked["exact"], filter=_filter(where) if where else None
-        )
+        request = engine.CountRequest(exact=True, filter=_filter(where) if where else None)
         return {"count": self._shard.count(request)}
 
     def timeout(self, seconds: int) -> None:

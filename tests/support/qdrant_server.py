@@ -36,6 +36,7 @@ _OPERATIONS = {  # on one collection
     ("POST", "/points/scroll"): "scroll",
     ("POST", "/points/count"): "count",
 }
+_WRITES = {"index", "upsert", "delete"}  # done later, unless the client waits
 
 
 class QdrantStandIn:
@@ -126,7 +127,7 @@ class QdrantStandIn:
         return {"result": result, "status": "ok", "time": 0.0}
 
     def _result(self, method: str, path: str, query: dict[str, list[str]], body: Json) -> Json:
-        # ``wait`` is always so here, and a timeout is never reached.
+        # A write is always done here when it is answered, and a timeout is never reached.
         unknown = set(query) - {"wait", "timeout"}
         if unknown or query.get("wait", ["true"]) != ["true"]:
             raise RefusedError(501, f"parameters {query}")
@@ -138,6 +139,8 @@ class QdrantStandIn:
         if found := re.fullmatch(_COLLECTION + "(.*)", path):
             name, rest = found.groups()
             if operation := _OPERATIONS.get((method, rest)):
+                if operation in _WRITES and "wait" not in query:
+                    raise RefusedError(501, f"{operation} without wait")
                 if operation == "exists" and name not in self._collections:
                     return {"exists": False}
                 collection = self._get(name)
