@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from repertory.catalogue.item import Item, item_key
 from repertory.index.vectors import State
-from repertory.indexing.ledger import Ledger
+from repertory.indexing.ledger import NEVER, Ledger
 from tests.support.builders import skill
 
 QUEUE, OTHER = "saves", "builds"
@@ -128,6 +128,7 @@ def test_what_could_not_be_queued_is_lost_at_once(ledger: Ledger) -> None:
     """Whatever waits in the queue."""
     send(ledger, A, B, at=1.0)
     ledger.not_queued([B.id])
+    assert (ledger.pending[B.id].queue, ledger.pending[B.id].at) == ("", NEVER)
     assert unclear(ledger, 1.0, saves=1) == [B.id]
 
 

@@ -165,6 +165,36 @@ def test_an_env_file_over_its_limit_is_refused(tmp_path: Path) -> None:
         fill_in(server, {})
 
 
+def test_an_env_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
+    """The message says what it should be; a mark of UTF-8 at its beginning is no part of a name."""
+    file = tmp_path / ".env"
+    server = ServerConfig(name="a", command="a", env_file=".env", workspace=str(tmp_path))
+    file.write_bytes("A=1\n".encode("utf-16"))
+    with pytest.raises(SourceError, match=r"cannot be read as text: it is not UTF-8\.$"):
+        fill_in(server, {})
+    file.write_bytes("A=ä\n".encode("utf-8-sig"))
+    assert fill_in(server, {}).env == {"A": "ä"}
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        ("''", ""),
+        ('"a"', "a"),
+        ("'", "'"),
+        ("'a", "'a"),
+        ("'a\"", "'a\""),
+        ("'it's'", "it's"),
+        ("XaX", "XaX"),
+    ],
+)
+def test_quotes_around_a_value_are_left_out(tmp_path: Path, written: str, expected: str) -> None:
+    """Only a pair of them, and nothing else that a value begins and ends with."""
+    (tmp_path / ".env").write_text(f"A={written}\n")
+    server = ServerConfig(name="a", command="a", env_file=".env", workspace=str(tmp_path))
+    assert fill_in(server, {}).env == {"A": expected}
+
+
 def test_an_env_file_that_is_no_file_is_refused_without_waiting(tmp_path: Path) -> None:
     """A pipe without a writer."""
     os.mkfifo(tmp_path / ".env")
@@ -213,6 +243,8 @@ def test_an_environment_file_must_be_the_trusted_one(tmp_path: Path) -> None:
     for digest in (bound.env_file_digest, ""):
         with pytest.raises(SourceError, match=f"not the one that was trusted; run '{command}'"):
             fill_in(msgspec.structs.replace(server, env_file_digest=digest), {})
+    with pytest.raises(SourceError, match="not the one that was trusted"):
+        fill_in(msgspec.structs.replace(bound, origins=()), {})
 
 
 @pytest.mark.parametrize(
