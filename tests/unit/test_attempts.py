@@ -156,11 +156,14 @@ def test_a_removal_that_fails_is_listed_as_one() -> None:
 
 def test_what_the_store_refuses_is_counted() -> None:
     """Each refusal once: that of the whole job, and that of its piece."""
-    job = job_of(1, "a", "bad")
+    failures, job = MemoryFailures(), job_of(1, "a", "bad")
     fake = Fake({ids_of(job)[1]: StoreRefusedError("Too large.")})
-    do([job], fake, MemoryFailures())
+    do([job], fake, failures)
     assert fake.counts == {"refused": 2, "retried": 1}
     assert fake.written == [ids_of(job)[:1]]
+    for _ in range(MAX_ATTEMPTS - 1):
+        do([job.split()[1]], fake, failures)
+    assert failures.list()[0].error == "Too large."
 
 
 def test_an_outage_is_no_attempt() -> None:

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from repertory.errors import SourceError
-from repertory.sources.mcp.server import ServerConfig
+from repertory.sources.mcp.server import OAuthClient, ServerConfig
 from repertory.sources.mcp.variables import MAX_ENV_FILE_SIZE, env_file_of, fill_in
 from repertory.trust import digest_of
 
@@ -155,6 +155,16 @@ def test_an_address_and_its_headers_are_resolved() -> None:
     assert launch.url == "https://value/mcp"
     assert launch.headers == {"X-Key": "a value"}
     assert repr(launch) == "Launch(…)"
+
+
+def test_what_a_server_is_at_its_authorization_server_is_resolved() -> None:
+    """Its id and its secret may be variables; no message contains the secret."""
+    oauth = OAuthClient(client_id="id-${VAR}", client_secret="${SECRET}", callback_port=8080)
+    server = ServerConfig(name="a", url="https://x", oauth=oauth, sign_ins="/data")
+    launch = fill_in(server, {"VAR": "value", "SECRET": "hidden"})
+    assert (launch.client_id, launch.client_secret) == ("id-value", "hidden")
+    assert (launch.callback_port, launch.sign_ins) == (8080, "/data")
+    assert launch.redact("[hidden]") == "[***]"
 
 
 def test_an_env_file_over_its_limit_is_refused(tmp_path: Path) -> None:
