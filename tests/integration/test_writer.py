@@ -258,6 +258,33 @@ def test_nothing_obsolete_is_embedded_or_written(house: House) -> None:
     assert house.coordination.status.counters()["written"] == 1
 
 
+def test_a_closed_writer_has_closed_its_cache(house: House, tmp_path: Path) -> None:
+    """Closing it twice is allowed, and closing it unused; at the next job it opens another one."""
+    opened: list[SqliteVectorCache] = []
+
+    def open_cache(_: Model) -> SqliteVectorCache:
+        opened.append(SqliteVectorCache(tmp_path / "own.sqlite", 1))
+        return opened[-1]
+
+    writer = Writer(
+        store=house.store,
+        engine=lambda: house.engine,
+        cache=open_cache,
+        coordination=house.coordination,
+        active=ACTIVE,
+        notify=lambda _: None,
+    )
+    writer.close()
+    writer.write([house.job(1, skill("a"))])
+    writer.close()
+    writer.close()
+    with pytest.raises(StoreError, match="has been closed"):
+        opened[0].count()
+    writer.write([house.job(2, skill("b"))])
+    assert len(opened) == 2
+    writer.close()
+
+
 def test_claims_are_released(house: House) -> None:
     """Another worker that needs the same text waits no longer than its embedding takes."""
     house.writer.write([house.job(1, skill("a"))])

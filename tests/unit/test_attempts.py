@@ -112,6 +112,31 @@ def test_one_bad_item_is_tried_again_alone() -> None:
     assert fake.counts == {"retried": 2, "failed": 1}
 
 
+def test_each_item_has_attempts_of_its_own() -> None:
+    """Several that fail together are all tried again equally soon, and as often."""
+    failures, job = MemoryFailures(), job_of(1, "a", "b")
+    fake = Fake(dict.fromkeys(ids_of(job), ModelError("No.")))
+    do([job], fake, failures)
+    assert [delay for *_, delay in fake.submitted] == [2.0, 2.0]
+    for piece in job.split() * (MAX_ATTEMPTS - 1):
+        do([piece], fake, failures)
+    assert {failure.attempts for failure in failures.list()} == {MAX_ATTEMPTS}
+    assert fake.counts == {"retried": 2 * (MAX_ATTEMPTS - 1), "failed": 2}
+
+
+def test_the_log_names_the_items_that_fail(caplog: pytest.LogCaptureFixture) -> None:
+    """What is written, or else what is removed."""
+    written, removed = job_of(1, "a"), job_of(2, removed=("gone",))
+    fake = Fake({one: ModelError("No.") for one in (*ids_of(written), "gone")})
+    failures = MemoryFailures()
+    for _ in range(MAX_ATTEMPTS):
+        do([written, removed], fake, failures)
+    named = [(record.message, record.__dict__["items"]) for record in caplog.records]
+    both = [ids_of(written), ["gone"]]
+    retried = [("job_retried", one) for _ in range(MAX_ATTEMPTS - 1) for one in both]
+    assert named == [*retried, *(("job_failed", one) for one in both)]
+
+
 def test_saves_are_tried_again_among_saves() -> None:
     """The queue is that of the job."""
     job = job_of(1, "bad")
@@ -131,11 +156,14 @@ def test_a_removal_that_fails_is_listed_as_one() -> None:
 
 def test_what_the_store_refuses_is_counted() -> None:
     """Each refusal once: that of the whole job, and that of its piece."""
-    job = job_of(1, "a", "bad")
+    failures, job = MemoryFailures(), job_of(1, "a", "bad")
     fake = Fake({ids_of(job)[1]: StoreRefusedError("Too large.")})
-    do([job], fake, MemoryFailures())
+    do([job], fake, failures)
     assert fake.counts == {"refused": 2, "retried": 1}
     assert fake.written == [ids_of(job)[:1]]
+    for _ in range(MAX_ATTEMPTS - 1):
+        do([job.split()[1]], fake, failures)
+    assert failures.list()[0].error == "Too large."
 
 
 def test_an_outage_is_no_attempt() -> None:
@@ -161,6 +189,7 @@ def test_counts_that_are_unavailable_undo_no_write() -> None:
     fake = Fake({})
     do([job_of(1, "a")], fake, Forgetful())
     assert len(fake.written) == 1
+    assert not fake.submitted
 
 
 def test_a_job_that_ends_its_worker_is_taken_apart() -> None:
@@ -184,6 +213,7 @@ def test_a_job_may_be_tried_as_often_as_allowed() -> None:
         failures.attempt(job.id)
     do([job], fake, failures)
     assert fake.written == [ids_of(job)]
+    assert failures.count() == 0
 
 
 def test_a_piece_of_a_deadly_job_is_tried_again_in_its_queue() -> None:

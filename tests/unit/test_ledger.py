@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from repertory.catalogue.item import Item, item_key
 from repertory.index.vectors import State
-from repertory.indexing.ledger import Ledger
+from repertory.indexing.ledger import NEVER, Ledger
 from tests.support.builders import skill
 
 QUEUE, OTHER = "saves", "builds"
@@ -53,6 +53,12 @@ def ledger() -> Ledger:
 
 
 A, B, C = skill("a"), skill("b"), skill("c")
+
+
+def test_a_new_ledger_has_read_nothing(ledger: Ledger) -> None:
+    """Of its own collection."""
+    assert (ledger.collection, ledger.position) == ("c", "")
+    assert not ledger.outstanding
 
 
 def test_what_was_sent_before_a_time_is_lost_if_nothing_waits(ledger: Ledger) -> None:
@@ -128,6 +134,7 @@ def test_what_could_not_be_queued_is_lost_at_once(ledger: Ledger) -> None:
     """Whatever waits in the queue."""
     send(ledger, A, B, at=1.0)
     ledger.not_queued([B.id])
+    assert (ledger.pending[B.id].queue, ledger.pending[B.id].at) == ("", NEVER)
     assert unclear(ledger, 1.0, saves=1) == [B.id]
 
 
@@ -185,9 +192,11 @@ def test_what_is_pending_stays_so_after_a_load(ledger: Ledger) -> None:
     """A write and a removal on their way count as done in the states, and are still awaited."""
     ledger.load([state_of(B, 1)])
     send(ledger, A, removed=[B.id])
-    ledger.load([state_of(B, 1)])
-    assert set(ledger.states) == {A.id}
-    assert set(ledger.pending) == {A.id, B.id}
+    for stored in ([state_of(B, 1)], []):  # before and after the removal
+        ledger.load(stored)
+        assert set(ledger.states) == {A.id}
+        assert ledger.states[A.id].metadata_hash == A.metadata_hash()
+        assert set(ledger.pending) == {A.id, B.id}
 
 
 def test_a_load_confirms_what_has_arrived(ledger: Ledger) -> None:
@@ -294,6 +303,14 @@ def test_slices_add_up_to_reading_everything(
     )
     assert ledger.per_source["s"] == len(stored)
     assert ledger.latest == max([0, *stored.values(), *known.values()])
+
+
+def test_a_slice_is_as_long_as_its_keys_say(ledger: Ledger) -> None:
+    """What is gone is noticed in the slice of its own key alone, however short that is."""
+    key = item_key(A.id)
+    ledger.load([state_of(A, 1)])
+    assert ledger.compare([], 0, key) == ledger.compare([], key + 1, 1 << 96) == set()
+    assert ledger.compare([], key, key + 1) == {A.id}
 
 
 def test_a_slice_leaves_what_is_pending() -> None:

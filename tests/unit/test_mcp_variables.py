@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from repertory.errors import SourceError
-from repertory.sources.mcp.server import ServerConfig
+from repertory.sources.mcp.server import OAuthClient, ServerConfig
 from repertory.sources.mcp.variables import MAX_ENV_FILE_SIZE, env_file_of, fill_in
 from repertory.trust import digest_of
 
@@ -157,12 +157,52 @@ def test_an_address_and_its_headers_are_resolved() -> None:
     assert repr(launch) == "Launch(…)"
 
 
+def test_what_a_server_is_at_its_authorization_server_is_resolved() -> None:
+    """Its id and its secret may be variables; no message contains the secret."""
+    oauth = OAuthClient(client_id="id-${VAR}", client_secret="${SECRET}", callback_port=8080)
+    server = ServerConfig(name="a", url="https://x", oauth=oauth, sign_ins="/data")
+    launch = fill_in(server, {"VAR": "value", "SECRET": "hidden"})
+    assert (launch.client_id, launch.client_secret) == ("id-value", "hidden")
+    assert (launch.callback_port, launch.sign_ins) == (8080, "/data")
+    assert launch.redact("[hidden]") == "[***]"
+
+
 def test_an_env_file_over_its_limit_is_refused(tmp_path: Path) -> None:
     """Half of an environment is worse than none; the message says why."""
     (tmp_path / ".env").write_text("A=1\n# " + "x" * MAX_ENV_FILE_SIZE)
     server = ServerConfig(name="a", command="a", env_file=".env", workspace=str(tmp_path))
     with pytest.raises(SourceError, match="it has more than 1,048,576 bytes"):
         fill_in(server, {})
+
+
+def test_an_env_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
+    """The message says what it should be; a mark of UTF-8 at its beginning is no part of a name."""
+    file = tmp_path / ".env"
+    server = ServerConfig(name="a", command="a", env_file=".env", workspace=str(tmp_path))
+    file.write_bytes("A=1\n".encode("utf-16"))
+    with pytest.raises(SourceError, match=r"cannot be read as text: it is not UTF-8\.$"):
+        fill_in(server, {})
+    file.write_bytes("A=ä\n".encode("utf-8-sig"))
+    assert fill_in(server, {}).env == {"A": "ä"}
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        ("''", ""),
+        ('"a"', "a"),
+        ("'", "'"),
+        ("'a", "'a"),
+        ("'a\"", "'a\""),
+        ("'it's'", "it's"),
+        ("XaX", "XaX"),
+    ],
+)
+def test_quotes_around_a_value_are_left_out(tmp_path: Path, written: str, expected: str) -> None:
+    """Only a pair of them, and nothing else that a value begins and ends with."""
+    (tmp_path / ".env").write_text(f"A={written}\n")
+    server = ServerConfig(name="a", command="a", env_file=".env", workspace=str(tmp_path))
+    assert fill_in(server, {}).env == {"A": expected}
 
 
 def test_an_env_file_that_is_no_file_is_refused_without_waiting(tmp_path: Path) -> None:
@@ -213,6 +253,8 @@ def test_an_environment_file_must_be_the_trusted_one(tmp_path: Path) -> None:
     for digest in (bound.env_file_digest, ""):
         with pytest.raises(SourceError, match=f"not the one that was trusted; run '{command}'"):
             fill_in(msgspec.structs.replace(server, env_file_digest=digest), {})
+    with pytest.raises(SourceError, match="not the one that was trusted"):
+        fill_in(msgspec.structs.replace(bound, origins=()), {})
 
 
 @pytest.mark.parametrize(
