@@ -34,6 +34,7 @@ from repertory.compose import Parts
 from repertory.embedding.folder import Format
 from repertory.embedding.load import load_engine
 from repertory.embedding.weights import resolve
+from repertory.index.qdrant import QdrantStore
 from repertory.settings import load
 from tests.support.team import Team
 
@@ -125,6 +126,7 @@ def of_team(folder: Path, items: int) -> Size:
         began = time.monotonic()
         made.wait(lambda: _is_built(made, items), BUILD_TIMEOUT_S)
         build_s = time.monotonic() - began
+        made.wait(lambda: _is_optimized(made.qdrant_url), BUILD_TIMEOUT_S)
         ids = {"watch": made.watch.pid, "worker": made.workers[0].pid, "api": made.api.pid}
         ids["Redis"] = made.redis.pid
         if url is None:
@@ -173,6 +175,13 @@ def _is_built(made: Team, items: int) -> bool:
     time.sleep(1.0)  # else the questions would be a part of the cost
     stats = made.get("/stats")
     return stats["items"] >= items and not (stats["watch"] or {}).get("pending", 1)
+
+
+def _is_optimized(url: str) -> bool:
+    """Whether Qdrant has built its indexes; searches beside that say nothing."""
+    time.sleep(1.0)
+    store = QdrantStore(url)
+    return all(store.open(one).is_ready() for one in store.collections() if one.endswith("_g1"))
 
 
 def _store_vectors(project: Path, environment: Mapping[str, str]) -> int:

@@ -18,6 +18,7 @@ from repertory.indexing import keywords
 from repertory.indexing.collections import configuration_of, model_slug
 from repertory.indexing.keyword_feed import KeywordFeed
 from repertory.indexing.verification import Verifier
+from repertory.memory import trim
 from repertory.search.engine import SearchEngine
 from repertory.search.known_sources import KnownSources
 from repertory.search.shown import ShownItems
@@ -25,6 +26,7 @@ from repertory.search.subsets import Subsets
 from repertory.stats import Verification, WatchStatus
 
 POLL_INTERVAL_S = 1.0  # between two reads of the alias, and the longest wait for a delta
+GROWTH = 1_000  # items that came or went before freed memory is given back
 GRACE_S = 10.0  # after which no search can be using a replaced collection
 NOTHING_INDEXED = (
     "Nothing is indexed yet: run `repertory index`, or wait for the server's first index."
@@ -80,6 +82,7 @@ class LiveSearch:
         self._sources = KnownSources()
         self._old: list[tuple[float, Collection]] = []
         self._polled_at = float("-inf")
+        self._trimmed = 0  # the items when freed memory was given back
         self._stopping = threading.Event()
         self._ready = threading.Event()
         self._threads: list[threading.Thread] = []
@@ -264,6 +267,9 @@ class LiveSearch:
             return
         if changed:
             self._replace()
+        elif abs(len(feed.index) - self._trimmed) >= GROWTH:  # making an index takes twice its size
+            self._trimmed = len(feed.index)
+            trim()
 
     def _verify(self) -> None:
         with contextlib.suppress(StoreError):  # the next poll reports missing vectors

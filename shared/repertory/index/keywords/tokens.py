@@ -97,7 +97,7 @@ def word_count(text: str) -> int:
     return max(len(spaced.split()) + unspaced // 2, 1)
 
 
-@lru_cache(maxsize=200_000)
+@lru_cache(maxsize=20_000)
 def _words(run: str) -> tuple[Pair, ...]:
     found: list[Pair] = []
     for part in split_name(run).split():
@@ -109,7 +109,7 @@ def _words(run: str) -> tuple[Pair, ...]:
     return tuple(found)
 
 
-@lru_cache(maxsize=200_000)
+@lru_cache(maxsize=20_000)
 def _wholes(run: str) -> tuple[Pair, ...]:
     if not run.isascii():
         return ()
@@ -119,7 +119,7 @@ def _wholes(run: str) -> tuple[Pair, ...]:
     return tuple((one, term_of(one)) for one in dict.fromkeys(found))
 
 
-@lru_cache(maxsize=200_000)
+@lru_cache(maxsize=20_000)
 def _spellings(run: str) -> tuple[Pair, ...]:
     return _words(run) + _wholes(run)
 
