@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Self
 
-from playwright.sync_api import Browser, Dialog, Page, expect, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Dialog, Page, expect, sync_playwright
 
 CHROMIUM = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
@@ -32,8 +32,8 @@ class Visitor:
 
     Attributes:
         page: The open page.
-        troubles: Errors of the browser: failed scripts, violations of a page's policy, and
-            unexpected dialogs.
+        troubles: Errors and warnings of the browser: failed scripts, violations of a page's
+            policy, and unexpected dialogs.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class Visitor:
         self._context.set_default_timeout(TIMEOUT_MS)
         self.page: Page = self._context.new_page()
         self.troubles: list[str] = []
-        self.page.on("console", lambda message: self.troubles.append(message.text))
+        self.page.on("console", self._note)
         self.page.on("pageerror", lambda error: self.troubles.append(str(error)))
         self.page.on("dialog", self._dismiss)
 
@@ -63,6 +63,11 @@ class Visitor:
         self._context.close()
         if kind is None:
             assert self.troubles == [], self.troubles
+
+    def _note(self, message: ConsoleMessage) -> None:
+        # Others inform: "Autofocus processing was blocked", where a visitor was quicker.
+        if message.type in {"error", "warning"}:
+            self.troubles.append(message.text)
 
     def _dismiss(self, dialog: Dialog) -> None:
         self.troubles.append(f"dialog: {dialog.message}")
