@@ -74,6 +74,15 @@ def run(folder: Path) -> list[Figure]:
 @contextmanager
 def server(folder: Path, model: str = MODEL) -> Iterator[int]:
     """Run the server as a process of its own, which clients do not slow down; its port."""
+    with running(folder, model) as (_, port):
+        yield port
+
+
+@contextmanager
+def running(
+    folder: Path, model: str = MODEL, seconds: float = READY_TIMEOUT_S
+) -> Iterator[tuple[int, int]]:
+    """Like ``server``, with its process id, for a server that takes longer to be ready."""
     command = [sys.executable, "-m", "benchmarks.query_server"]
     with subprocess.Popen(
         [*command, str(folder / "project"), str(folder / "data"), model],
@@ -85,13 +94,13 @@ def server(folder: Path, model: str = MODEL) -> Iterator[int]:
             assert process.stdout
             port = urlsplit(process.stdout.readline().strip()).port
             assert port, "the server ended"
-            wait_until_ready(port)
-            yield port
+            wait_until_ready(port, seconds)
+            yield process.pid, port
         finally:
             process.terminate()
 
 
-def wait_until_ready(port: int, seconds: float = READY_TIMEOUT_S) -> None:
+def wait_until_ready(port: int, seconds: float) -> None:
     """Wait until every part of the server runs."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=READY_TIMEOUT_S)
     end = time.monotonic() + seconds

@@ -13,15 +13,13 @@ import os
 import random
 import resource
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import closing
 from itertools import cycle
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import msgspec
 
@@ -45,6 +43,7 @@ IDLE_S, IDLE_CPU = 5.0, 0.1  # seconds, and the share of a core that all process
 ROUNDS = 3
 ROUND_S = 3.0  # of searches in a round, and as many of embedding alone
 BUILD_TIMEOUT_S = 6 * 3_600.0
+POLL_INTERVAL_S = 1.0  # asked more often, the questions would be a part of the cost
 
 
 def main() -> int:
@@ -74,7 +73,7 @@ def embedded(folder: Path, items: int) -> Size:
     cpu = built.ru_utime + built.ru_stime - before.ru_utime - before.ru_stime
     asked = {route: cycle(questions(QUERIES)) for route in ("/search", "/embed")}
     taken: dict[str, list[float]] = {"/search": [], "/embed": []}
-    with _server(folder) as (pid, port):
+    with serving.running(folder, seconds=BUILD_TIMEOUT_S) as (pid, port):
         started = usage(pid)
         serving.ask(port, "/embed", asked["/embed"], 1.0, clients=1)  # it loads a model of its own
         _wait_until_idle({"serve": pid})
@@ -172,14 +171,14 @@ def of_team(folder: Path, items: int) -> Size:
 
 
 def _is_built(made: Team, items: int) -> bool:
-    time.sleep(1.0)  # else the questions would be a part of the cost
+    time.sleep(POLL_INTERVAL_S)
     stats = made.get("/stats")
     return stats["items"] >= items and not (stats["watch"] or {}).get("pending", 1)
 
 
 def _is_optimized(url: str) -> bool:
     """Whether Qdrant has built its indexes; searches beside that say nothing."""
-    time.sleep(1.0)
+    time.sleep(POLL_INTERVAL_S)
     store = QdrantStore(url)
     return all(store.open(one).is_ready() for one in store.collections() if one.endswith("_g1"))
 
@@ -192,26 +191,6 @@ def _store_vectors(project: Path, environment: Mapping[str, str]) -> int:
     model = resolve(MODEL, Format.ONNX, settings.data_dir).model
     with closing(parts.cache(model)) as cache:
         return store_vectors(parts.workspace, model, cache)
-
-
-@contextmanager
-def _server(folder: Path) -> Iterator[tuple[int, int]]:
-    """Run `repertory serve`, with a route that only embeds; its process id and port."""
-    command = [sys.executable, "-m", "benchmarks.query_server", str(folder / "project")]
-    with subprocess.Popen(
-        [*command, str(folder / "data"), MODEL],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    ) as process:
-        try:
-            assert process.stdout
-            port = urlsplit(process.stdout.readline().strip()).port
-            assert port, "the server ended"
-            serving.wait_until_ready(port, BUILD_TIMEOUT_S)
-            yield process.pid, port
-        finally:
-            process.terminate()
 
 
 def _seconds_of_saves(project: Path, port: int) -> float:

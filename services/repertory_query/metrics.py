@@ -179,7 +179,7 @@ class _All(Collector):
     def collect(self) -> Iterator[Metric]:
         """The metrics."""
         counted = CollectorRegistry()
-        MultiProcessCollector(counted, os.environ[COUNTERS])  # type: ignore[no-untyped-call]  # its
+        MultiProcessCollector(counted, os.environ[COUNTERS])  # type: ignore[no-untyped-call]  # theirs
         yield from counted.collect()
         families: dict[str, Metric] = {}
         for number, pid in enumerate(self._member.ids, start=1):

@@ -2,7 +2,7 @@
 
 import os
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
@@ -157,37 +157,44 @@ def _edit(request: Request, service: Service) -> Response:
 
 
 def _preview(request: Request, service: Service, sent: Mapping[str, str]) -> Response:
-    if service.parts.is_team:
-        return _list(request, service, 409)
-    file, change = File(service), _change_of(sent)
-    if change.version != file.version:
-        return _list(request, service, 409, _CHANGED)
-    try:
-        text = file.after(change)
-    except ConfigurationError as error:
-        return _again(request, file, change, sent, str(error))
-    return page(
-        request,
-        "policy_change.html",
-        file=file,
-        change=change,
-        sent={name: sent[name] for name in _SENT if name in sent},
-        lines=changed_lines(file.text, text, file.name),
-        matches=_matches(service, str(change.policy.get("item", ""))),
-    )
+    def shown(file: File, change: Change, text: str) -> Response:
+        return page(
+            request,
+            "policy_change.html",
+            file=file,
+            change=change,
+            sent={name: sent[name] for name in _SENT if name in sent},
+            lines=changed_lines(file.text, text, file.name),
+            matches=_matches(service, str(change.policy.get("item", ""))),
+        )
+
+    return _changed(request, service, sent, shown)
 
 
 def _write(request: Request, service: Service, sent: Mapping[str, str]) -> Response:
+    def written(file: File, _: Change, text: str) -> Response:
+        file.write(text)
+        return RedirectResponse(f"{root_of(request)}{PATH}", 303)
+
+    return _changed(request, service, sent, written)
+
+
+def _changed(
+    request: Request,
+    service: Service,
+    sent: Mapping[str, str],
+    answer: Callable[[File, Change, str], Response],
+) -> Response:
+    """The answer for the file, the change that was sent, and the text with it, if it fits."""
     if service.parts.is_team:
         return _list(request, service, 409)
     file, change = File(service), _change_of(sent)
     if change.version != file.version:
         return _list(request, service, 409, _CHANGED)
     try:
-        file.write(file.after(change))
+        return answer(file, change, file.after(change))
     except ConfigurationError as error:
         return _again(request, file, change, sent, str(error))
-    return RedirectResponse(f"{root_of(request)}{PATH}", 303)
 
 
 def _again(
