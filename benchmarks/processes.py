@@ -1,11 +1,9 @@
 """The CPU time and the memory of processes, with their children."""
 
-import os
-from pathlib import Path
+from contextlib import suppress
 
 import msgspec
-
-_TICK = os.sysconf("SC_CLK_TCK")
+import psutil
 
 
 class Usage(msgspec.Struct, frozen=True):
@@ -22,29 +20,10 @@ class Usage(msgspec.Struct, frozen=True):
 
 def usage(pid: int) -> Usage:
     """What a process and its children have used so far."""
-    children = _children()
     cpu, memory = 0.0, 0.0
-    waiting = [pid]
-    while waiting:
-        one = waiting.pop()
-        waiting += children.get(one, [])
-        fields = _stat(one)
-        cpu += sum(map(int, fields[11:15])) / _TICK
-        memory += int(fields[21]) * os.sysconf("SC_PAGESIZE") / 1e6
+    root = psutil.Process(pid)
+    for one in (root, *root.children(recursive=True)):
+        with suppress(psutil.NoSuchProcess):  # it has ended meanwhile
+            cpu += sum(one.cpu_times()[:4])  # its own, and of children that have ended
+            memory += one.memory_info().rss / 1e6
     return Usage(cpu, memory)
-
-
-def _children() -> dict[int, list[int]]:
-    found: dict[int, list[int]] = {}
-    for folder in Path("/proc").iterdir():
-        if folder.name.isdecimal() and (fields := _stat(int(folder.name))):
-            found.setdefault(int(fields[1]), []).append(int(folder.name))
-    return found
-
-
-def _stat(pid: int) -> list[str]:
-    """The fields after the name, of which the first is the state; none if the process has ended."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return []

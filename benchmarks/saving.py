@@ -6,7 +6,6 @@ It generates a folder of that many skills and prints the processor time, user an
 steps between a save and its job, and the resident memory. No worker runs.
 """
 
-import resource
 import sys
 import tempfile
 import time
@@ -94,15 +93,10 @@ def _state(item: str, metadata_hash: str) -> State:
 
 
 def _timed(what: str, work: Callable[[], T]) -> T:
-    before = _processor_time()
+    before = time.process_time()
     result = work()
-    print(f"{what}: {_processor_time() - before:.4f} s of processor time")
+    print(f"{what}: {time.process_time() - before:.4f} s of processor time")
     return result
-
-
-def _processor_time() -> float:
-    used = resource.getrusage(resource.RUSAGE_SELF)
-    return used.ru_utime + used.ru_stime
 
 
 def _resident() -> float:

@@ -14,7 +14,7 @@ from multiprocessing.context import SpawnProcess
 from multiprocessing.sharedctypes import RawArray
 from pathlib import Path
 
-from repertory import logs
+from repertory import logs, telemetry
 from repertory.compose import Parts
 from repertory.settings import Settings
 from repertory_query.listening import listening
@@ -37,10 +37,12 @@ def run(settings: Settings, count: int) -> None:
     the end of any of them.
 
     Raises:
-        ConfigurationError: The settings are not those of a team's server.
+        ConfigurationError: The settings are not those of a team's server, or telemetry cannot
+            be sent.
         UsageError: The address cannot be served on.
     """
     Parts(settings, Path.cwd()).check_team()
+    telemetry.check(wanted=settings.values.telemetry)  # each process begins it for itself
     with (
         termination_signals() as stopping,
         listening(settings) as listener,

@@ -57,7 +57,7 @@ def routes(service: Service, pool: Pool, keys: Keys) -> list[BaseRoute]:
         require(request.state.caller, Scope.ADMIN)
         sent = await sign_in.fields(request)
         name = sent.get("name", "").strip()
-        groups = [one for one in sent.get("groups", "").replace(",", " ").split() if one]
+        groups = sent.get("groups", "").replace(",", " ").split()
         about(request, [name])
 
         def created() -> Response:

@@ -1,6 +1,5 @@
 """The state of the server, now and over the last day, and its failed jobs."""
 
-import os
 import time
 from functools import partial
 
@@ -18,6 +17,7 @@ from repertory_query.api import parameters
 from repertory_query.history import Span
 from repertory_query.pages import sign_in
 from repertory_query.pages.charts import charts_of
+from repertory_query.pages.item import home_of
 from repertory_query.pages.page import page, root_of
 from repertory_query.pool import Pool
 from repertory_query.service import Service
@@ -93,7 +93,7 @@ def _status(request: Request, service: Service, shown: Shown) -> Response:
         "live.html" if shown.part else "status.html",
         stats=visible_to(caller, service).stats(),
         jobs=jobs,
-        home=f"{service.workspace.directory}{os.sep}",
+        home=home_of(service),
         may_all=may_all,
         recent=service.recent.newest_first() if may_all else (),
         waiting=available(service.parts.reviews.count, []) if may_all else 0,

@@ -14,6 +14,7 @@ import msgspec
 from authlib.integrations.httpx_client import AsyncOAuth2Client, OAuthError
 
 from repertory.bounded import read_bytes
+from repertory.certificates import trusted
 from repertory.errors import ConfigurationError
 from repertory.settings import url_of
 from repertory.values import Values
@@ -28,7 +29,6 @@ from repertory_query.sign_in.provider import (
     away,
     fetch,
     is_confidential,
-    tls,
 )
 from repertory_query.sign_in.sessions import (
     MAX_LENGTH,
@@ -175,7 +175,7 @@ class OpenId:
             redirect_uri=self.redirect_url(root),
             code_challenge_method="S256",
             timeout=TIMEOUT_S,
-            verify=tls(),
+            verify=trusted(),
         )
 
     async def _exchange(

@@ -1,10 +1,8 @@
 """The provider's documents: its endpoints and its keys, fetched when needed and kept."""
 
 import asyncio
-import ssl
 import time
 from collections.abc import Awaitable, Callable
-from functools import cache
 from typing import Generic, TypeVar
 from urllib.parse import urlsplit
 
@@ -13,6 +11,7 @@ import msgspec
 from joserfc.errors import JoseError
 from joserfc.jwk import ECKey, Key, KeySet, OKPKey, RSAKey
 
+from repertory.certificates import trusted
 from repertory.errors import ConfigurationError
 from repertory_query.addresses import is_loopback
 from repertory_query.sign_in.failures import ProviderError
@@ -155,7 +154,7 @@ async def fetch(url: str, token: str = "") -> bytes:
     try:
         async with (
             asyncio.timeout(TIMEOUT_S),
-            httpx.AsyncClient(verify=tls()) as http,
+            httpx.AsyncClient(verify=trusted()) as http,
             http.stream("GET", url, headers=headers) as response,
         ):
             if response.status_code != 200:
@@ -177,12 +176,6 @@ def away(url: str) -> ProviderError:
     return ProviderError(
         f"The sign-in provider {name} does not answer; try again later, or use a key."
     )
-
-
-@cache
-def tls() -> ssl.SSLContext:
-    """The certificates that are trusted; reading them takes a while."""
-    return httpx.create_ssl_context()
 
 
 def is_confidential(url: str) -> bool:

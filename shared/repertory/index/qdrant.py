@@ -94,9 +94,7 @@ class QdrantStore(VectorStore):
 
     @override
     def alias(self, name: str) -> str | None:
-        with self._server.translated():
-            aliases = self._server.client.get_aliases().aliases
-        return next((a.collection_name for a in aliases if a.alias_name == name), None)
+        return self.aliases().get(name)
 
     @override
     def aliases(self) -> dict[str, str]:

@@ -11,6 +11,8 @@ from weakref import finalize
 import httpx
 from qdrant_client.http.exceptions import ResponseHandlingException
 
+from repertory.certificates import trusted
+
 IDLE_S = 2.0  # a kept connection; the server closes it after 5
 
 
@@ -102,7 +104,7 @@ class Reads:
         timeout = self._connect_timeout
         if node.scheme == "https":
             connection: http.client.HTTPConnection = http.client.HTTPSConnection(
-                node.host, node.port, timeout=timeout, context=httpx.create_ssl_context()
+                node.host, node.port, timeout=timeout, context=trusted()
             )
         else:
             connection = http.client.HTTPConnection(node.host, node.port, timeout=timeout)

@@ -43,11 +43,12 @@ def infer(
     ``items`` are the whole items of ``items_for`` by id, as far as they are available. Those in
     ``exclude`` are not offered.
     """
-    if not _is_wanted(query, [one.confidence for one in direct]):
+    ways = _ways(query)
+    if not ways or not _is_wanted(query, [one.confidence for one in direct]):
         return []
     offered = _offered(query, index, {*exclude, *(one.id for one in direct)})
     found: list[Hit] = []
-    for capability, job in _ways(query).items():
+    for capability, job in ways.items():
         for entry in _able(capability, job, query, offered, items):
             sure = min([FIRST - STEP * len(found), *(one.confidence for one in direct)])
             if entry.policy:
@@ -67,11 +68,12 @@ def items_for(
     ``direct`` are the confidences of the direct hits; these and what else is not offered are in
     ``exclude``.
     """
-    if not _is_wanted(query, direct):
+    ways = _ways(query)
+    if not ways or not _is_wanted(query, direct):
         return []
     offered = _offered(query, index, exclude)
     unsure: list[str] = []
-    for capability, job in _ways(query).items():
+    for capability, job in ways.items():
         wanted = CAPABILITIES[capability][2]
         takes = _with_all(index, [*offered], [terms(word) for word in wanted])
         unsure += [

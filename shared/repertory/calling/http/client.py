@@ -4,11 +4,9 @@ Imported only when an operation is called: the client is slow to import.
 """
 
 import base64
-import ssl
 import threading
 from collections import Counter
 from collections.abc import Mapping
-from functools import cache
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import urljoin
@@ -20,6 +18,7 @@ import msgspec
 from repertory.calling.http.credentials import Credentials, credentials_for
 from repertory.calling.http.request import Request, request_of
 from repertory.calling.result import CallResult
+from repertory.certificates import trusted
 from repertory.errors import CallError, CallTimeoutError
 from repertory.sources.openapi.api import Api
 from repertory.sources.openapi.operation import Operation
@@ -121,7 +120,7 @@ class _Response:
 async def _fetch(api: Api, request: Request, seconds: float) -> _Response:
     with anyio.fail_after(seconds):
         async with httpx.AsyncClient(
-            verify=_certificates(), timeout=httpx.Timeout(None), follow_redirects=False
+            verify=trusted(), timeout=httpx.Timeout(None), follow_redirects=False
         ) as client:
             url, method, content = request.url, request.method, request.content
             given = {"User-Agent": "repertory", **request.headers, "Accept-Encoding": "identity"}
@@ -163,12 +162,6 @@ async def _read(api: Api, answer: httpx.Response) -> bytes:
         if len(content) > MAX_BYTES:
             raise CallError(f"The API {api.name} {_TOO_LARGE}.")
     return bytes(content)
-
-
-@cache
-def _certificates() -> ssl.SSLContext:
-    """The certificates to trust; reading them takes longer than a call."""
-    return httpx.create_ssl_context()
 
 
 def _result(api: Api, response: _Response, credentials: Credentials) -> CallResult:

@@ -122,7 +122,8 @@ class KeywordIndex:
 
     def row_of(self, item: str) -> int | None:
         """The row of an item by its id; None if it is missing."""
-        return self.rows_of([item_key(item)]).get(item_key(item))
+        key = item_key(item)
+        return self.rows_of([key]).get(key)
 
     def rows_of(self, keys: Sequence[int]) -> dict[int, int]:
         """The rows of some items by their keys; missing ones are left out."""

@@ -73,7 +73,7 @@ class NameIndex:
         return [
             row
             for part in self._index.parts
-            for row in part.rows(part.segment.names.tables[table].under(key)).tolist()
+            for row in part.rows(getattr(part.segment.names, table).under(key)).tolist()
         ]
 
     def _known_as(self, key: str) -> list[int]:
