@@ -4,11 +4,16 @@ import os
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import settings
 
 from tests.support.calibrations import shared_calibrations  # noqa: F401  # a fixture
 from tests.support.engines import shared_engines  # noqa: F401  # a fixture
 from tests.support.qdrant import qdrant_url  # noqa: F401  # a fixture
 from tests.support.redis_server import RedisProcess
+
+# No test asserts a time, and neither does a law. Everything else is as it was chosen.
+settings.register_profile("untimed", parent=settings(), deadline=None)
+settings.load_profile("untimed")
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -82,11 +82,12 @@ def restore(parts: Parts, archive: Archive, step: Step) -> None:
     }
     for slug in manifest.caches:
         _restore_cache(parts, archive, slug, step)
-    for number, name in enumerate(archive.files, 1):
+    found = archive.files
+    for number, name in enumerate(found, 1):
         if not (has_log and name.startswith(f"{files.AUDIT}/")):
             with archive.part(name) as read:
                 files.restore(data, name, read)
-        step("Files", number, len(archive.files))
+        step("Files", number, len(found))
     for alias, target in manifest.aliases.items():
         if target in renamed:
             parts.store.set_alias(alias, renamed[target])

@@ -159,10 +159,10 @@ class InProcessQueue(JobQueue):
     def _do(self, jobs: Sequence[Job], queue_name: QueueName) -> None:
         self._taken = len(jobs)
         try:
+            parents = [self._parents.pop(job.id, "") for job in jobs]
             for collection in {job.collection for job in jobs}:
                 self._coordination.snapshots.drop(collection)
             failures = self._coordination.failures
-            parents = [self._parents.pop(job.id, "") for job in jobs]
             with processing(jobs, parents):
                 attempt(jobs, queue_name, writer=self._writer, failures=failures, queue=self)
         finally:

@@ -6,7 +6,7 @@ sources that are not to be read, a ``passed_over``; if its content may define fu
 ``contained``.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any
@@ -110,8 +110,7 @@ def files_to_trust(entry: Mapping[str, Any], base: Path) -> list[Path] | None:
 
     None if its type has no such files. The files may be missing or invalid.
     """
-    builder = _BUILDERS.get(str(entry.get("type")))
-    named = getattr(resolve_name(builder), "files_to_trust", None) if builder else None
+    named = _own(entry, "files_to_trust")
     return named(entry, base) if named else None
 
 
@@ -121,8 +120,7 @@ def passed_over(entry: Mapping[str, Any], base: Path) -> list[PassedOver]:
     Raises:
         ConfigurationError: As for ``build``.
     """
-    builder = _BUILDERS.get(str(entry.get("type")))
-    named = getattr(resolve_name(builder), "passed_over", None) if builder else None
+    named = _own(entry, "passed_over")
     return named(entry, base) if named else []
 
 
@@ -136,9 +134,14 @@ def contained(entry: Mapping[str, Any], base: Path) -> list[dict[str, Any]]:
 
     They need the user's trust as any that were found.
     """
-    builder = _BUILDERS.get(str(entry.get("type")))
-    named = getattr(resolve_name(builder), "contained", None) if builder else None
+    named = _own(entry, "contained")
     return named(entry, base) if named else []
+
+
+def _own(entry: Mapping[str, Any], name: str) -> Callable[[Mapping[str, Any], Path], Any] | None:
+    """The function of an entry's type of this name; None if it has none."""
+    builder = _BUILDERS.get(str(entry.get("type")))
+    return getattr(resolve_name(builder), name, None) if builder else None
 
 
 def declarations(entry: Mapping[str, Any], base: Path) -> list[Path]:

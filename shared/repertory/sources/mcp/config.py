@@ -191,7 +191,7 @@ def _parse(path: Path, text: str) -> dict[str, Any]:
     document: object
     if path.suffix == ".toml":
         document = load(text, "toml")
-    else:
+    elif isinstance(document := load(text, "json"), Defect):  # it may have comments, or nothing
         text = plain_json(text)
         document = load(text, "json") if text.strip() else {}
     if isinstance(document, Defect):
