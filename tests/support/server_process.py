@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Self
+from urllib.parse import urlencode
 from urllib.request import Request, urlopen
 
 import httpx2
@@ -55,15 +56,18 @@ class Serve:
         self._kill()
 
     def wait_for_sources(self) -> None:
-        """Wait until the tools of each MCP server are indexed."""
+        """Wait until the tools of each MCP server are found.
 
-        def are_indexed() -> bool:
+        They are indexed a moment before: the server follows its index.
+        """
+
+        def are_found() -> bool:
             sources = [one for one in self.get("/stats")["sources"] if one["type"] == "mcp"]
             return bool(sources) and all(
-                one["items"] or one["error"] or one["awaitsTrust"] for one in sources
+                one["error"] or one["awaitsTrust"] or self._offers(one["name"]) for one in sources
             )
 
-        until(are_indexed, self.process)
+        until(are_found, self.process)
 
     def get(self, target: str) -> Any:  # noqa: ANN401 - JSON
         """The JSON at an address."""
@@ -74,6 +78,9 @@ class Serve:
         """Send a signal, and return the exit code."""
         self.process.send_signal(number)
         return self.process.wait(TIMEOUT_S)
+
+    def _offers(self, source: str) -> bool:
+        return bool(self.get(f"/v1/items?{urlencode({'source': source})}")["total"])
 
     def _is_ready(self) -> bool:
         try:
