@@ -13,6 +13,7 @@ from starlette.types import ASGIApp
 
 from repertory import telemetry
 from repertory.compose import Parts
+from repertory.memory import keep_what_exists
 from repertory.search.live import NOTHING_INDEXED
 from repertory.settings import Settings
 from repertory_query.app import Entrance, create_app
@@ -113,6 +114,7 @@ def serve(
     host, port = listener.getsockname()[:2]
     _log.info("serving", extra={"host": host, "port": port})
     server = _Server(configuration(app), stopping, ending)
+    keep_what_exists()
     try:
         server.run(sockets=[listener])
     finally:

@@ -1,7 +1,11 @@
-"""Gives memory back to the system. What the system cannot do is left out, without an error."""
+"""Manages the memory of a process that runs for long.
+
+What the system cannot do is left out, without an error.
+"""
 
 import contextlib
 import ctypes
+import gc
 import re
 import sys
 from pathlib import Path
@@ -11,6 +15,8 @@ _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8
 _DONTNEED = 4
 
 _LARGE = 256 * 2**10  # bytes; a larger block is given back as soon as it is free
+# The number of new objects after which Python collects cycles; a search makes many and no cycle.
+_OBJECTS_BETWEEN_COLLECTIONS = 10_000
 _HEAPS = 2  # by default eight for each core, each with its own free blocks
 
 # The address, the file, and how many kilobytes of it were changed.
@@ -29,6 +35,16 @@ def keep_little() -> None:
             (_M_TRIM_THRESHOLD, _LARGE),
         ):
             libc.mallopt(option, value)
+
+
+def keep_what_exists() -> None:
+    """Look for cycles only among objects that are made from now on.
+
+    A server keeps what it has imported. To look through all of that stops every thread: one search
+    in a few hundred took 0.1 s longer.
+    """
+    gc.freeze()
+    gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
 
 
 def trim() -> None:

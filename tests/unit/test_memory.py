@@ -1,7 +1,8 @@
-"""Giving memory back to the system."""
+"""Managing the memory of a process that runs for long."""
 
 import mmap
 import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -55,3 +56,27 @@ def test_freed_memory_goes_back_to_the_system() -> None:
     """Settings and trimming are accepted, on every system."""
     keep_little()
     trim()
+
+
+KEPT = """
+import gc, weakref
+from repertory.memory import keep_what_exists
+class Node: pass
+keep_what_exists()
+looked_at = len(gc.get_objects())
+node = Node()
+node.self, gone = node, weakref.ref(node)
+del node
+gc.collect()
+print(looked_at, gone() is None)
+"""
+
+
+def test_only_new_objects_are_searched_for_cycles() -> None:
+    """What exists is left out, and a new cycle is still collected."""
+    done = subprocess.run(
+        [sys.executable, "-c", KEPT], capture_output=True, text=True, check=True, timeout=60
+    )
+    looked_at, is_collected = done.stdout.split()
+    assert int(looked_at) < 100
+    assert is_collected == "True"
