@@ -1,8 +1,8 @@
 """Search engines with both arms, over vectors in memory that count words instead of a model's."""
 
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, cast
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -13,7 +13,14 @@ from repertory.catalogue.names import split_name
 from repertory.embedding.engine import EmbeddingEngine, Vectors, unit
 from repertory.embedding.models import Model
 from repertory.index.keywords.tokens import term_of
-from repertory.index.vectors import Collection, Filter, Match, Point, VectorAnswer, VectorQuery
+from repertory.index.vectors import (
+    Filter,
+    Match,
+    Point,
+    Searched,
+    VectorAnswer,
+    VectorQuery,
+)
 from repertory.search.engine import SearchEngine
 from tests.support.keyword_search import in_segments, reader
 
@@ -40,7 +47,7 @@ class WordCounts(EmbeddingEngine):
         return self.embed_texts(texts)
 
 
-class Points:
+class Points(Searched):
     """The points of some items in memory, as far as a search reads them."""
 
     def __init__(self, items: Sequence[Item], engine: EmbeddingEngine) -> None:
@@ -50,6 +57,12 @@ class Points:
         self._owners = [item for item, _ in views]
         self._vectors = engine.embed_texts([view.text for _, view in views])
 
+    @property
+    @override
+    def name(self) -> str:
+        return "points"
+
+    @override
     def query(self, queries: Sequence[VectorQuery]) -> list[VectorAnswer]:
         """The nearest points of the items that a filter allows, and the best cosines of others."""
         return [self._answer(one) for one in queries]
@@ -74,7 +87,8 @@ class Points:
                 scores[key] = max(cosine, scores.get(key, -1.0))
         return VectorAnswer(matches=matches, scores=scores)
 
-    def records(self, keys: Sequence[int]) -> Mapping[str, Any]:
+    @override
+    def records(self, keys: Sequence[int]) -> dict[str, dict[str, Any]]:
         """The records of some items."""
         items = [self._items[key] for key in keys if key in self._items]
         return {item.id: msgspec.to_builtins(item) for item in items}
@@ -94,7 +108,7 @@ def hybrid_engine(items: Iterable[Item], precedence: Sequence[str] = ()) -> Sear
     held, embedding = [*items], WordCounts()
     return SearchEngine(
         keywords=in_segments(held),
-        collection=cast("Collection", Points(held, embedding)),
+        collection=Points(held, embedding),
         embedding=lambda: embedding,
         reader=reader(),
         precedence=precedence,

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from repertory.catalogue.item import Item, Kind
-from repertory.index.keywords.document import entry
+from repertory.index.keywords.document import Entry, entry
 from repertory.search.duplicates import MAX_DUPLICATES, grouped
 from repertory.search.explain import explain
 from repertory.search.query import Query
@@ -65,6 +65,23 @@ def test_a_tool_and_a_skill_are_no_copies() -> None:
     """One is called, the other is read."""
     named = (_skill("a", FORK), tool("b__review", FORK))
     assert grouped([entry(one) for one in named]) == [[0], [1]]
+
+
+def test_documents_that_only_begin_alike_are_no_copies() -> None:
+    """Change logs of two projects begin alike, too."""
+    begin = "All notable changes to this project will be documented in this file."
+
+    def log(folder: str, text: str) -> Entry:
+        item_id = f"{folder}/CHANGELOG.md"
+        kind = Kind.DOCUMENT
+        return entry(
+            Item(id=item_id, kind=kind, name="Log", source=folder, description=begin, body=text)
+        )
+
+    assert grouped([log("a", "Passkeys"), log("b", "Invoices"), log("c", "Passkeys")]) == [
+        [0, 2],
+        [1],
+    ]
 
 
 def test_groups_keep_the_order() -> None:

@@ -79,7 +79,7 @@ def test_evidence_of_an_arm_that_did_not_answer_is_missing() -> None:
     assert (of_words.semantic, of_words.cosine, of_words.semantic_rank) == (None, None, None)
     assert of_words.keyword_rank == 1
     counts = WordCounts()
-    points = cast("Collection", Points([BREAD], counts))
+    points = Points([BREAD], counts)
     by_meaning = SearchEngine(
         keywords=None, collection=points, embedding=lambda: counts, reader=reader()
     )
@@ -162,7 +162,7 @@ def test_the_kind_of_job_is_part_of_a_reason() -> None:
     items = [FILE, skill("notes", "Disk of my own for contents that stay here")]
     engine = SearchEngine(
         keywords=KeywordIndex.empty().updated((), items),
-        collection=cast("Collection", Points(items, counts)),
+        collection=Points(items, counts),
         embedding=lambda: counts,
         reader=reader(),
     )
@@ -186,7 +186,7 @@ def test_only_a_skill_of_the_same_name_takes_precedence() -> None:
 
 def test_no_model_means_no_section_by_meaning() -> None:
     """The words still name one, if the item can be read."""
-    points = cast("Collection", Points([BREAD], WordCounts()))
+    points = Points([BREAD], WordCounts())
     engine = SearchEngine(
         keywords=KeywordIndex.empty().updated((), [BREAD]),
         collection=points,

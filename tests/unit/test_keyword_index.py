@@ -1,5 +1,6 @@
 """The keyword index finds the right items, and an updated index equals one built at once."""
 
+from unittest.mock import Mock
 from zlib import crc32
 
 import msgspec
@@ -13,6 +14,7 @@ from repertory.catalogue.policy import Policy
 from repertory.errors import StoreCorruptError
 from repertory.index.keywords.index import KeywordIndex
 from repertory.index.keywords.snapshot import pack, unpack
+from repertory.index.keywords.tokens import term_of
 from repertory.index.vectors import Filter
 from tests.support.builders import tool
 from tests.support.keyword_search import content, row_of
@@ -167,6 +169,33 @@ def test_a_word_of_more_items_than_are_read_is_found(monkeypatch: pytest.MonkeyP
     index = index_of(*crowd, tool("srv__b", "zorblax quuxly"), tool("srv__c", "quuxly"))
     assert len(index.match("zorblax").best(20)) == 10
     assert found(index, "zorblax quuxly") == ["b", "c"]
+
+
+def test_a_filter_leaves_nothing_to_other_items(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it does not allow takes nothing from what is read for the items that it allows."""
+    monkeypatch.setattr("repertory.index.keywords.matches.BUDGET", 5)
+    crowd = [tool(f"large__a{number}", "zorblax quuxly") for number in range(9)]
+    index = index_of(*crowd, tool("large__only", "vexnor"), tool("small__b", "zorblax"))
+    rows = index.match("vexnor zorblax quuxly").best(20, Filter(servers=("small",)))
+    assert [index.entry(row).name for row in rows] == ["b"]
+
+
+def test_a_word_that_is_repeated_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It and its neighbours: the work grows with the words of a query, not with their square."""
+    read = Mock(wraps=term_of)
+    monkeypatch.setattr("repertory.index.keywords.lexicon.term_of", read)
+    index = index_of(tool("srv__a", "zorblax"))
+    words = [f"w{number}" for number in range(50)]
+    for text in ("0 " * 500, "0 1 " * 250, " ".join(f"and0 {word}" for word in words)):
+        read.reset_mock()
+        index.match(text)
+        assert read.call_count <= 8 * len(text.split())
+
+
+def test_a_run_of_letters_that_is_no_word_is_not_divided() -> None:
+    """Longer than any word that is indexed: dividing it would take long."""
+    assert len(index_of().match("in" * 20).terms) < 3
+    assert index_of().match("in" * 2_000).terms == []
 
 
 def test_a_correction_counts_half() -> None:

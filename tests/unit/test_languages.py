@@ -140,6 +140,37 @@ def test_a_shared_word_that_is_in_no_name_does_not_count(typed: str) -> None:
     assert found(ENGLISH, typed) == []
 
 
+THEIRS = {
+    "pdf-merge": "複数のPDFファイルを結合する",
+    "pdf-sign": "PDFに電子署名を付ける",
+    "pdf-compress": "PDFを圧縮する",
+    "github-issues": "Закрыть задачи GitHub",
+    "github-actions": "Запустить сборку GitHub",
+    "otchety": "Создать еженедельный отчёт для команды",
+    "rapport-github": "Ouvrir un rapport",
+    "bilan": "Rapport hebdomadaire de ventes de la boutique",
+}
+
+
+@pytest.mark.parametrize(
+    ("typed", "name"),
+    [
+        ("複数のPDFファイルを結合する", "pdf-merge"),
+        ("Создать еженедельный отчёт для команды GitHub", "otchety"),
+        ("rapport hebdomadaire de ventes de la boutique github", "bilan"),
+    ],
+)
+def test_in_a_catalogue_of_its_language_every_word_of_a_query_counts(typed: str, name: str) -> None:
+    """Even if it shares a word with the names of other items."""
+    assert found(THEIRS, typed)[0] == name
+
+
+def test_a_foreign_word_that_is_a_command_changes_nothing() -> None:
+    """The others are English words of the catalogue: `du` is a French word and a command."""
+    catalogue = {"disk_free": "Free space of each volume", "folder_size": "Show usage of a folder"}
+    assert found(catalogue, "du disk usage folder")[0] == "folder_size"
+
+
 def test_a_foreign_word_in_an_english_sentence_changes_nothing() -> None:
     """Its words of descriptions still count."""
     assert found(ENGLISH, "show me the meetings of the day in the Café")[0] == "list_events"

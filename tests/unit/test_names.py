@@ -15,10 +15,10 @@ from repertory.catalogue.names import compact_name, folded, split_name
 from repertory.catalogue.policy import Policy
 from repertory.index.keywords.index import KeywordIndex
 from repertory.index.keywords.names import (
+    ALSO,
     BEGUN,
     EXACT,
     MAX_COMPLETIONS,
-    ONE_EDIT,
     UNPREFIXED,
 )
 from repertory.search.answer import Hit
@@ -174,7 +174,7 @@ def test_a_name_without_the_words_of_its_server_is_a_name() -> None:
 
 
 def test_an_alias_that_is_another_items_name_counts_less() -> None:
-    """The alias counts like a misspelt name, unless no item has that name."""
+    """The other item comes first, unless no item has that name."""
     items = [
         Item(id="s/1", kind=Kind.SKILL, name="deploy", source="s"),
         Item(
@@ -186,7 +186,7 @@ def test_an_alias_that_is_another_items_name_counts_less() -> None:
         ),
     ]
     index = Names(items)
-    assert index.close("deploy") == {0: EXACT, 1: ONE_EDIT}
+    assert index.close("deploy") == {0: EXACT, 1: ALSO}
     assert index.close("take off") == {1: EXACT}
     assert index.close("fly") == {1: EXACT}
     assert index.close("s/2") == {1: EXACT}
@@ -212,7 +212,7 @@ def test_names_that_begin_with_a_word_rank_after_names_that_have_it() -> None:
 def test_a_name_as_it_is_written_leads_one_of_the_same_letters() -> None:
     """An exact spelling beats one that differs in case and separators."""
     index = names_of(["git_commit", "git-commit"])
-    assert index.close("git-commit") == {0: ONE_EDIT, 1: EXACT}
+    assert index.close("git-commit") == {0: ALSO, 1: EXACT}
     assert index.close("GIT COMMIT") == {0: EXACT, 1: EXACT}
 
 

@@ -1,10 +1,13 @@
 """A search with the keyword arm alone: names, corrections, inference, confidence."""
 
+from unittest.mock import Mock
+
 import pytest
 
 from repertory.catalogue.item import Item, Kind
 from repertory.errors import StoreError, UsageError
 from repertory.index.vectors import Filter
+from repertory.search import candidates
 from repertory.search.answer import Answer, Mode
 from repertory.search.engine import SearchEngine
 from repertory.search.query import Query, query_of
@@ -187,6 +190,23 @@ def test_a_typed_name_is_shown_at_any_threshold() -> None:
     """Even at a threshold that no confidence reaches."""
     assert [hit.name for hit in search("send_email", threshold=1.0).hits] == ["send_email"]
     assert search("send a message", threshold=1.0).hits == []
+
+
+@pytest.mark.parametrize("typed", ["close", "port", "js"])
+def test_another_word_is_not_taken_for_a_typed_name(typed: str) -> None:
+    """It is one edit away from a name, yet a usual word, or too short to be misspelt."""
+    items = [tool("git__clone"), tool("blog__post"), tool("box__jq")]
+    assert search(typed, items).hits[0].confidence < 0.8
+    assert search(typed, items, threshold=0.9).hits == []
+
+
+def test_a_name_in_a_long_text_is_looked_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However often the text has it, and however many items are called so."""
+    read = Mock(wraps=candidates._has_words)
+    monkeypatch.setattr(candidates, "_has_words", read)
+    items = [tool(f"server{number}__list_items") for number in range(candidates.MAX_NAMED + 9)]
+    assert search("why does list_items " * 50, items).hits
+    assert read.call_count == candidates.MAX_NAMED
 
 
 def test_an_id_that_was_typed_leads_a_name_of_the_same_letters() -> None:

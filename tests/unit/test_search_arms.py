@@ -1,7 +1,7 @@
 """Both arms of a search, and each of them while the other is unavailable."""
 
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from typing_extensions import override
@@ -11,7 +11,7 @@ from repertory.embedding.engine import EmbeddingEngine, Vectors
 from repertory.embedding.models import Calibration
 from repertory.errors import StoreError
 from repertory.index.keywords.index import KeywordIndex
-from repertory.index.vectors import Collection, Filter, Match, VectorAnswer, VectorQuery
+from repertory.index.vectors import Filter, Match, VectorAnswer, VectorQuery
 from repertory.search.answer import Answer, Mode
 from repertory.search.candidates import POOL
 from repertory.search.engine import SearchEngine
@@ -82,7 +82,7 @@ def engine_of(*failing: str, **parts: Any) -> SearchEngine:  # noqa: ANN401 - of
     points.failing = failing
     given: dict[str, Any] = {
         "keywords": KeywordIndex.empty().updated((), ITEMS),
-        "collection": cast("Collection", points),
+        "collection": points,
         "embedding": lambda: counts,
         "reader": reader(),
     }
@@ -132,9 +132,40 @@ def test_without_the_store_the_words_answer() -> None:
 
 
 def test_a_store_that_fails_during_a_search_leaves_what_it_has_found() -> None:
-    """Nothing of an item's body is shown then."""
+    """Nothing of an item's body is shown then, and the answer says why."""
     answer = search(engine_of("records"))
     assert names(answer) == names(search(engine_of()))
+    assert (answer.mode, answer.degraded) == (Mode.HYBRID, GONE)
+
+
+def test_a_model_is_asked_for_once_in_a_search() -> None:
+    """Another one may take its place meanwhile."""
+    engines = iter([WordCounts()])
+    answer = search(engine_of(embedding=lambda: next(engines)))
+    assert (answer.mode, answer.degraded) == (Mode.HYBRID, "")
+
+
+class Flooded(Failing):
+    """Points of which the nearest are all sections of one long document."""
+
+    @override
+    def query(self, queries: Sequence[VectorQuery]) -> list[VectorAnswer]:
+        self._fail("query")
+        first, *others = (item_key(item.id) for item in FLOODED)
+        sections = [Match(key=first, section=at, score=0.9) for at in range(2 * POOL)]
+        matches = sections + [Match(key=key, section=None, score=0.8) for key in others]
+        return [VectorAnswer(matches=matches[: one.limit], scores={}) for one in queries]
+
+
+FLOODED = [skill(f"item {at}", f"zorb{at}") for at in range(2 * POOL)]
+
+
+def test_sections_of_a_few_long_documents_leave_room_for_other_items() -> None:
+    """More points are asked for, of as many items as an arm has candidates."""
+    points = Flooded(FLOODED, WordCounts())
+    keywords = KeywordIndex.empty().updated((), FLOODED)
+    answer = search(engine_of(collection=points, keywords=keywords), "qqq", limit=100)
+    assert len(answer.hits) == POOL
 
 
 @pytest.mark.parametrize(
@@ -180,13 +211,14 @@ def test_the_successor_of_what_the_vectors_find_has_its_cosine() -> None:
     assert points.calls == ["query", "records"]
 
 
-def test_unexpected_cosines_are_asked_for_later() -> None:
+def test_unexpected_cosines_are_asked_for_later(monkeypatch: pytest.MonkeyPatch) -> None:
     """They are left out if the store is unavailable by then."""
+    monkeypatch.setattr("repertory.search.nearest.MIN_ITEMS", 1)
     points = Failing(ITEMS, WordCounts())
     (vector,) = WordCounts().embed_queries([TEXT])
     first, second = item_key(ITEMS[1].id), item_key(ITEMS[2].id)
     query = VectorQuery(vector=vector, limit=1, keys=[first])
-    (nearest,) = ask(cast("Collection", points), [query])
+    (nearest,) = ask(points, [query], Calibration())
     assert {*nearest.cosines([first])} == {first}
     assert points.calls == ["query"]
     assert {*nearest.cosines([first, second])} == {first, second}

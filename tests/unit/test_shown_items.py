@@ -1,7 +1,7 @@
 """Items that were shown lately are not read again, unless they have changed."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from collections.abc import Sequence
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,7 +10,6 @@ from typing_extensions import override
 from repertory.catalogue.item import Item
 from repertory.index.keywords.document import entry
 from repertory.index.keywords.index import KeywordIndex
-from repertory.index.vectors import Collection
 from repertory.search.engine import SearchEngine
 from repertory.search.query import Query
 from repertory.search.shown import BESIDE_TEXT, ShownItems
@@ -29,7 +28,7 @@ class Counted(Points):
     read = 0
 
     @override
-    def records(self, keys: Sequence[int]) -> Mapping[str, Any]:
+    def records(self, keys: Sequence[int]) -> dict[str, dict[str, Any]]:
         self.read += len(keys)
         return super().records(keys)
 
@@ -38,7 +37,7 @@ def engine_of(points: Counted, item: Item, shown: ShownItems) -> SearchEngine:
     """A search engine over one item."""
     return SearchEngine(
         keywords=KeywordIndex.empty().updated((), [item]),
-        collection=cast("Collection", points),
+        collection=points,
         embedding=WordCounts,
         reader=reader(),
         shown=shown,

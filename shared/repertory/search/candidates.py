@@ -43,11 +43,13 @@ class Words(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         matches: The query's terms in the keyword index.
+        shared: Those that a query in another language has in common with names; see ``languages``.
         rows: The rows that match them best, best first.
         close: The rows whose names were typed; see ``NameIndex.close``.
     """
 
     matches: Matches
+    shared: Matches | None
     rows: Sequence[int]
     close: Mapping[int, float]
 
@@ -59,6 +61,7 @@ class Candidates(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         query: The cleaned query.
         index: The keyword index that all rows belong to.
         matches: The query's terms.
+        shared: As in ``Words``.
         mode: The arms that answered.
         rows: The candidates' rows, by id; the arrays below have one value for each.
         cosine: The best cosine of an item or one of its sections; 0 without the semantic arm.
@@ -73,6 +76,7 @@ class Candidates(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     query: Query
     index: KeywordIndex
     matches: Matches
+    shared: Matches | None
     mode: Mode
     rows: NDArray[np.int64]
     cosine: Values
@@ -102,13 +106,16 @@ class Candidates(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 def read(query: Query, index: KeywordIndex) -> Words:
     """Look up the words of a query, which can be done while it is embedded."""
     matches = index.match(query.text)
-    if shared := shared_terms(query.text, matches):
-        matches = matches.only(shared)
+    terms = shared_terms(query.text, matches)
+    shared = matches.only(terms) if terms else None
     jobs(query.text)  # fills its cache: reasons and inference use it after the embedding
-    best = matches.best(POOL, query.where).tolist()
+    rows = [*_allowed(matches.as_typed(POOL), index, query.where)]
+    for one in filter(None, (matches, shared)):
+        rows += one.best(POOL, query.where).tolist()
     return Words(
         matches=matches,
-        rows=[*best, *_allowed(matches.as_typed(POOL), index, query.where)],
+        shared=shared,
+        rows=rows,
         close=_close_names(query.text, index, query.where),
     )
 
@@ -162,6 +169,7 @@ def gather(
         query=query,
         index=index,
         matches=words.matches,
+        shared=words.shared,
         mode=mode,
         rows=rows,
         cosine=cosine,
@@ -206,15 +214,19 @@ def _fold(
 
 def _close_names(text: str, index: KeywordIndex, where: Filter) -> dict[int, float]:
     """The rows whose names were typed: as the whole query, or as an identifier within it."""
-    close = index.names.close(text)
-    words = text.split()
+    close = _first(index.names.close(text), index, where)
+    words = {*text.split()}
     for word in words if len(words) > 1 else ():
         if len(word) >= MIN_NAME_LENGTH and _is_identifier(word):
-            rows = index.names.exact(word)
-            named = (row for row in rows if _has_words(word, index.entry(row)))
-            close |= dict.fromkeys(named, EXACT)
+            rows = _first(dict.fromkeys(index.names.exact(word), EXACT), index, where)
+            close |= {row: EXACT for row in rows if _has_words(word, index.entry(row))}
+    return _first(close, index, where)
+
+
+def _first(close: Mapping[int, float], index: KeywordIndex, where: Filter) -> dict[int, float]:
+    """The rows that a filter allows, ``MAX_NAMED`` at most; of equals, those of lower keys."""
     allowed = [*_allowed(close, index, where)]
-    if len(allowed) > MAX_NAMED:  # of equals, those of lower keys
+    if len(allowed) > MAX_NAMED:
         keys = dict(zip(allowed, index.keys_of(allowed).tolist(), strict=True))
         allowed = sorted(allowed, key=lambda row: (-close[row], keys[row]))[:MAX_NAMED]
     return {row: close[row] for row in allowed}

@@ -13,6 +13,7 @@ from functools import lru_cache
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from repertory.catalogue import actions
@@ -20,7 +21,7 @@ from repertory.catalogue.names import compact_name, split_name
 from repertory.index.keywords.background import is_known, rarity
 from repertory.index.keywords.document import BODY, DESCRIPTION, HEADINGS, NAME
 from repertory.index.keywords.lexicon import VARIANT_FACTOR, Term
-from repertory.index.keywords.names import EXACT, ONE_EDIT, UNPREFIXED
+from repertory.index.keywords.names import ALSO, EXACT, ONE_EDIT
 from repertory.index.keywords.query_words import plain
 from repertory.index.keywords.tokens import STOP_WORDS, term_of, term_set, terms, word_count
 from repertory.search.answer import Mode
@@ -97,17 +98,19 @@ MAX_UNNAMED = 0.97  # the confidence that no evidence but a typed name exceeds
 IN_NAME, IN_DESCRIPTION, IN_REST, IN_BODY = (0.8, 0.97), (0.6, 0.79), (0.42, 0.59), (0.36, 0.41)
 CORRECTED_IN_NAME, CORRECTED = (0.45, 0.59), (0.36, 0.41)
 WITHOUT_THE_WORD = (0.0, 0.41)
-RARE = 0.7  # the rarity from which a word in a body alone says something about the item
+RARE = 0.45  # the rarity from which a word in a body alone says something about the item
 
 # The least confidence of an item that has all words of a query, or a meaningful share of them, by
-# rarity and without the body; and what its other evidence adds.
-ALL_IN_NAME, ALL_IN_DESCRIPTION, MEANINGFUL = 0.6, 0.37, 0.35
+# rarity and without the body; or all words anywhere, if they are rare enough; and what its other
+# evidence adds.
+ALL_IN_NAME, ALL_IN_DESCRIPTION, ALL_ANYWHERE, MEANINGFUL = 0.6, 0.37, 0.36, 0.35
 MEANINGFUL_SHARE = 0.55
+MIN_ANYWHERE = 1.2  # the rarities of all words together: most long texts have several usual ones
 ADDED = 0.05
 
 # The least confidence of an item whose name was typed, and what its other evidence adds.
 TYPED = 0.98
-TYPED_WITHOUT_SERVER = 0.975  # ``create_issue`` for ``linear_create_issue``
+TYPED_ALSO = 0.975  # ``create_issue`` for ``linear_create_issue``, or an alias
 MISSPELT = 0.972
 # A beginning: an unfinished word says more than a word that may mean something else; and so much
 # more of the share that was typed.
@@ -175,13 +178,25 @@ def _of_name(name: str) -> tuple[frozenset[str], frozenset[str]]:
 def log_odds_of_words(found: Candidates, by: Weights = BESIDE_VECTORS) -> Values:
     """What everything but the meaning adds to the log odds of each candidate."""
     like = by.like * found.query.weights.name_weight / _DEFAULTS.name_weight
-    weights = msgspec.structs.astuple(msgspec.structs.replace(by, like=like))
+    weights = msgspec.structs.astuple(replace(by, like=like))
     odds: Values = evidence_of_words(found) @ np.array(weights, np.float32)
     return odds
 
 
 def confidences(found: Candidates) -> Confidences:
-    """The confidence of each candidate, 0…1."""
+    """The confidence of each candidate, 0…1.
+
+    A query in another language counts as a whole, or as the words alone that it shares with names.
+    """
+    whole = _by_terms(found)
+    if found.shared is None:
+        return whole
+    weights = found.shared.weights(found.rows)
+    return np.maximum(whole, _by_terms(replace(found, matches=found.shared, weights=weights)))
+
+
+def _by_terms(found: Candidates) -> Confidences:
+    """The confidence of each candidate by the terms of ``matches``."""
     if found.mode is Mode.KEYWORD:
         odds = log_odds_of_words(found, WORDS_ALONE)
     else:
@@ -254,11 +269,13 @@ def _of_one_word(
 
 def _of_all_words(found: Candidates, confidence: Confidences) -> Confidences:
     """The least confidences for a query of several words."""
-    in_name, in_description, in_rest = (
-        _has(found.weights, field.least) for field in (NAME, DESCRIPTION, HEADINGS)
+    in_name, in_description, in_rest, anywhere = (
+        _has(found.weights, field.least) for field in (NAME, DESCRIPTION, HEADINGS, BODY)
     )
     covered = found.matches.shares @ in_rest
     least = np.where(covered >= MEANINGFUL_SHARE, MEANINGFUL, -1.0)
+    if sum(term.rarity for term in found.matches.terms) >= MIN_ANYWHERE:
+        least[anywhere.all(axis=0)] = ALL_ANYWHERE
     least[in_description.all(axis=0)] = ALL_IN_DESCRIPTION
     least[in_name.all(axis=0)] = ALL_IN_NAME
     return least + ADDED * confidence
@@ -266,16 +283,30 @@ def _of_all_words(found: Candidates, confidence: Confidences) -> Confidences:
 
 def _of_typed_names(found: Candidates, confidence: Confidences) -> Confidences:
     """The least confidences of items whose names were typed."""
-    close = found.close
-    words = split_name(plain(found.query.text)).split()
-    typed = [word for word in words if word not in STOP_WORDS]
-    known = [is_known(term_of(word)) for word in typed]
-    is_short = len(compact_name(found.query.text)) < MIN_MISSPELT
-    is_other_word = is_short or known == [True]
-    begun = (BEGUN_WORD if is_short or all(known) else BEGUN) + BEGUN_SHARE * close
+    close, text = found.close, found.query.text
+    known = _are_known(text)
+    begun = (BEGUN_WORD if _is_short(text) or all(known) else BEGUN) + BEGUN_SHARE * close
     least: Confidences = np.select(
-        [close >= EXACT, close >= UNPREFIXED, close >= ONE_EDIT, close > 0],
-        [TYPED, TYPED_WITHOUT_SERVER, begun if is_other_word else MISSPELT, begun],
+        [close >= EXACT, close >= ALSO, is_typed(found), close > 0],
+        [TYPED, TYPED_ALSO, MISSPELT, begun],
         -1.0,
     )
     return least + TIE * confidence
+
+
+def is_typed(found: Candidates) -> NDArray[np.bool_]:
+    """Which candidates' names were typed, apart from one edit of what is no other word."""
+    text = found.query.text
+    is_other_word = _is_short(text) or _are_known(text) == [True]
+    typed: NDArray[np.bool_] = found.close >= (ALSO if is_other_word else ONE_EDIT)
+    return typed
+
+
+def _is_short(text: str) -> bool:
+    return len(compact_name(text)) < MIN_MISSPELT
+
+
+def _are_known(text: str) -> list[bool]:
+    """Whether each word of a query is a usual one; stop words are left out."""
+    words = split_name(plain(text)).split()
+    return [is_known(term_of(word)) for word in words if word not in STOP_WORDS]

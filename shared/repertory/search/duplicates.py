@@ -20,7 +20,8 @@ def grouped(entries: Sequence[Entry]) -> list[list[int]]:
     """Group entries that are the same thing: copies follow the first of them.
 
     They have one kind, one name, apart from case, separators and the server's name before it, and
-    descriptions of the same words, apart from inflection and stop words.
+    descriptions of the same words, apart from inflection and stop words. Documents have one text,
+    too: many begin alike.
 
     Returns:
         The places of the entries of each group, in order; the groups by their first place.
@@ -46,7 +47,7 @@ def _description(entry: Entry) -> Hashable:
     if not found or (entry.kind is Kind.DOCUMENT and len(found) < MIN_TERMS):
         return entry.id
     is_general = entry.kind is Kind.TOOL and len(found) < MIN_TERMS
-    return found, entry.server if is_general else ""
+    return found, entry.server if is_general else entry.body
 
 
 @lru_cache(maxsize=10_000)

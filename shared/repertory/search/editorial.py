@@ -9,12 +9,12 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 
 from repertory.catalogue.policy import Policy
-from repertory.index.keywords.names import EXACT, ONE_EDIT
+from repertory.index.keywords.names import EXACT
 from repertory.index.keywords.policies import Pin
 from repertory.index.keywords.query_words import plain
 from repertory.index.keywords.tokens import terms
 from repertory.search.candidates import Candidates
-from repertory.search.confidence import MAX_UNNAMED, TYPED, Confidences
+from repertory.search.confidence import MAX_UNNAMED, TYPED, Confidences, is_typed
 from repertory.text import cut
 
 # The least confidence of a pinned item; its own breaks ties.
@@ -49,35 +49,32 @@ def edited(
     result = confidence.copy()
     notes: defaultdict[int, list[str]] = defaultdict(list)
     pins = policies.pinned(found.query.text)
+    typed = is_typed(found)
     for place, policy in with_one.items():
-        pin = pins.get(int(found.rows[place]))
-        result[place], notes[place] = _judged(found, place, float(result[place]), policy, pin)
+        pin, before = pins.get(int(found.rows[place])), float(result[place])
+        result[place], notes[place] = before, []
+        if not typed[place]:  # else its confidence stays
+            result[place], notes[place] = _judged(found, place, before, policy)
+        if pin:
+            result[place] = max(result[place], _least(found, pin) + TIE * result[place])
+            notes[place].append(f"Pinned for “{pin.phrase}”")
     _replace(found, [place for place, one in with_one.items() if one.deprecated_by], result, notes)
     return result, notes
 
 
 def _judged(
-    found: Candidates, place: int, confidence: float, policy: Policy, pin: Pin | None
+    found: Candidates, place: int, confidence: float, policy: Policy
 ) -> tuple[float, list[str]]:
     """The confidence of one candidate after its own policy, and the notes."""
     notes = []
-    if not _is_typed(found, place):
-        if policy.boost:
-            confidence = boosted(confidence, policy.boost)
-            moved = "Raised" if policy.boost > 0 else "Lowered"
-            notes.append(f"{moved} by its policy ({policy.boost:+g})")
-        if _is_unfit(found, place):
-            confidence = boosted(confidence, UNFIT)
-            notes.append(f"When not to use it: “{cut(policy.when_not_to_use, MAX_NOTE_LENGTH)}”")
-    if pin:
-        confidence = max(confidence, _least(found, pin) + TIE * confidence)
-        notes.append(f"Pinned for “{pin.phrase}”")
+    if policy.boost:
+        confidence = boosted(confidence, policy.boost)
+        moved = "Raised" if policy.boost > 0 else "Lowered"
+        notes.append(f"{moved} by its policy ({policy.boost:+g})")
+    if _is_unfit(found, place):
+        confidence = boosted(confidence, UNFIT)
+        notes.append(f"When not to use it: “{cut(policy.when_not_to_use, MAX_NOTE_LENGTH)}”")
     return confidence, notes
-
-
-def _is_typed(found: Candidates, place: int) -> bool:
-    """Whether the name was typed, so that its confidence stays."""
-    return bool(found.close[place] >= ONE_EDIT)
 
 
 def boosted(confidence: float, boost: float) -> float:

@@ -1,6 +1,5 @@
 """One search: both arms run in parallel, their candidates are scored together, hits explained."""
 
-import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor, Future
 
@@ -111,12 +110,13 @@ class SearchEngine:
         whole, confidence = task.texts[0], task.merged.confidence
         reached = task.reaching(query.threshold)
         below = {*task.merged.order}.difference(reached)
+        problems = [*whole.problems]
         return Answer(
             query=task.query.text,
-            hits=self.hits(task, task.query, reached),
+            hits=self.hits(task, task.query, reached, problems),
             threshold=query.threshold,
             mode=whole.candidates.mode,
-            degraded=" ".join(whole.problems),
+            degraded=" ".join(problems),
             index_version=self.version,
             items=len(whole.candidates.index),
             stale_sources=self._stale,
@@ -165,9 +165,7 @@ class SearchEngine:
     ) -> Ranked:
         """The candidates of one text, in order."""
         index = self.keywords
-        mode, calibration = Mode.KEYWORD, Calibration()
-        if nearest:
-            mode, calibration = Mode.HYBRID, self._embedding().model.calibration or calibration
+        mode = Mode.HYBRID if nearest else Mode.KEYWORD
         if index is None:
             if nearest is None or self.collection is None:
                 raise StoreError("Nothing can answer: " + " ".join(problems))
@@ -181,7 +179,7 @@ class SearchEngine:
             also=also,
             nearest=nearest.matches if nearest else (),
             cosines_of=nearest.cosines if nearest else lambda _: {},
-            calibration=calibration,
+            calibration=nearest.calibration if nearest else Calibration(),
             mode=mode,
         )
         confidence, notes = edited(candidates, confidences(candidates))
@@ -193,10 +191,20 @@ class SearchEngine:
             problems=problems,
         )
 
-    def hits(self, task: Task, query: Query, reached: Sequence[int] | None = None) -> list[Hit]:
+    def hits(
+        self,
+        task: Task,
+        query: Query,
+        reached: Sequence[int] | None = None,
+        problems: list[str] | None = None,
+    ) -> list[Hit]:
         """The best candidates, up to a query's limit and down to its threshold.
 
-        ``reached`` are the rows that reach the threshold, if the caller has them.
+        Args:
+            task: What was found.
+            query: The limit and the threshold.
+            reached: The rows that reach the threshold, if the caller has them.
+            problems: Gets why whole items could not be read, if they could not.
         """
         whole = task.texts[0].candidates
         rows = task.reaching(query.threshold) if reached is None else reached
@@ -209,7 +217,7 @@ class SearchEngine:
         shown = {whole.index.entry(row).id for row in first}.union(*copies)
         # One read of all that is needed: on a server it is a request.
         needed = items_for(cut, whole.index, sure, shown)
-        items = self.available_items([*_with_body(whole.index, first), *needed])
+        items = self.available_items([*_with_body(whole.index, first), *needed], problems)
         hits = [
             replace(hit, duplicates=same)
             for hit, same in zip(self._explained(task, first, items), copies, strict=True)
@@ -254,14 +262,24 @@ class SearchEngine:
             if item_id in records
         }
 
-    def available_items(self, ids: Sequence[str]) -> dict[str, Item]:
-        """Some whole indexed items by id; without those that cannot be read now."""
+    def available_items(
+        self, ids: Sequence[str], problems: list[str] | None = None
+    ) -> dict[str, Item]:
+        """Some whole indexed items by id; without those that cannot be read now.
+
+        ``problems`` gets the reason, unless it is known that nothing can be read.
+        """
         index = self.keywords or KeywordIndex.empty()
         rows = index.rows_of([item_key(item_id) for item_id in ids])
         found = self._shown.get(index.entries(rows.values()))
-        if missing := [item_id for item_id in ids if item_id not in found]:
-            with contextlib.suppress(StoreError):
+        missing = [item_id for item_id in ids if item_id not in found]
+        if missing and self.collection:
+            try:
                 read = self.items(missing)
+            except StoreError as error:
+                if problems is not None and str(error) not in problems:
+                    problems.append(str(error))
+            else:
                 self._shown.keep(read.values())
                 found |= read
         return found
@@ -280,7 +298,8 @@ class SearchEngine:
         if self.collection is None:
             return [None] * len(queries)
         try:
-            vectors = embedded(self._embedding(), queries)
+            embedding = self._embedding()
+            vectors = embedded(embedding, queries)
             return ask(
                 self.collection,
                 [
@@ -292,6 +311,7 @@ class SearchEngine:
                     )
                     for vector, one, words in zip(vectors, queries, reading, strict=True)
                 ],
+                embedding.model.calibration or Calibration(),
             )
         except (ModelError, StoreError) as error:
             problems.append(str(error))

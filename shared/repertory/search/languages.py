@@ -14,7 +14,7 @@ def shared_terms(text: str, matches: Matches) -> list[Term]:
     """The terms of a query in another language that are words of names; none of an English query.
 
     An English catalogue can answer only the ASCII words of such a query that occur in names:
-    ``GitHub``, ``issue``. Any other word matches by chance.
+    ``GitHub``, ``issue``.
     """
     if not _is_in_another_language(text):
         return []
@@ -22,7 +22,11 @@ def shared_terms(text: str, matches: Matches) -> list[Term]:
 
 
 def _is_in_another_language(text: str) -> bool:
-    """Whether the query has as many foreign words as English function words."""
+    """Whether the query has as many foreign words as English function words.
+
+    One foreign word in ASCII may be something else: ``du`` is also a command.
+    """
     words = [folded(word) if word.isascii() else word for word in _WORD.findall(text)]
     others = sum(not word.isascii() or word in OTHER_LANGUAGES for word in words)
-    return others > 0 and others >= sum(word in ENGLISH for word in words)
+    is_sure = others > 1 or not text.isascii()
+    return is_sure and others > 0 and others >= sum(word in ENGLISH for word in words)

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Executor
+from functools import partial
 from typing import Self
 
 from repertory.coordination.team import Coordination
@@ -279,7 +280,7 @@ class LiveSearch:
     def _watch_model(self) -> None:
         """Note whether queries can be embedded; the engine asks again at every search."""
         try:
-            self._fitting_engine()
+            self._fitting_engine(self._feed.collection if self._feed else None)
             self._missing.pop("model", None)
         except ModelError as error:
             self._missing["model"] = str(error)
@@ -335,7 +336,7 @@ class LiveSearch:
         return SearchEngine(
             keywords=index,
             collection=collection,
-            embedding=self._fitting_engine,
+            embedding=partial(self._fitting_engine, collection),
             reader=self._reader,
             degraded=degraded,
             precedence=self._sources.names,
@@ -345,9 +346,9 @@ class LiveSearch:
             shown=self._shown,
         )
 
-    def _fitting_engine(self) -> EmbeddingEngine:
-        """The engine for queries, if it matches the stored vectors."""
-        slug = model_slug(self._feed.collection.name) if self._feed else None
+    def _fitting_engine(self, collection: Collection | None) -> EmbeddingEngine:
+        """The engine for queries, if it matches the vectors of a collection."""
+        slug = model_slug(collection.name) if collection else None
         if slug == WORDS.slug:
             raise ModelError(NO_VECTORS)
         engine = self._embedding()

@@ -1,30 +1,45 @@
 """The semantic arm: what the collection answers to the vectors of a query's texts."""
 
 from collections.abc import Mapping, Sequence
+from itertools import islice
 
 from msgspec.structs import replace
 
 from repertory.embedding.engine import EmbeddingEngine, Vectors
+from repertory.embedding.models import Calibration
 from repertory.errors import StoreError
 from repertory.index.keywords.query_words import plain
-from repertory.index.vectors import Match, Searched, VectorAnswer, VectorQuery
+from repertory.index.vectors import Match, Searched, VectorAnswer, VectorQuery, nearest
 from repertory.search.query import Query
 from repertory.search.steps import MAX_EMBEDDED
 from repertory.telemetry.spans import traced
 
+# An item has a point for each of its sections, so that a few long documents may be all that the
+# nearest points are of. More points are then asked for, until they are of so many items.
+MIN_ITEMS = 20
+MAX_POINTS = 1_000
+
 
 class Nearest:
-    """What the vectors answer to one text."""
+    """What the vectors answer to one text.
 
-    def __init__(self, collection: Searched, query: VectorQuery, answer: VectorAnswer) -> None:
+    Attributes:
+        calibration: What the cosines of the model mean.
+        matches: The nearest points, best first, of as many items as the query's limit at most.
+    """
+
+    def __init__(
+        self,
+        collection: Searched,
+        query: VectorQuery,
+        answer: VectorAnswer,
+        calibration: Calibration,
+    ) -> None:
+        self.calibration = calibration
+        self.matches = _of_enough_items(collection, query, answer.matches)
         self._collection = collection
         self._query = query
-        self._answer = answer
-
-    @property
-    def matches(self) -> Sequence[Match]:
-        """The nearest points, best first."""
-        return self._answer.matches
+        self._scores = answer.scores
 
     def cosines(self, keys: Sequence[int]) -> Mapping[int, float]:
         """The cosines of items without a match, by key; missing ones are left out.
@@ -32,7 +47,7 @@ class Nearest:
         Those that the query did not name are asked for now, and left out if the store is
         unavailable by now.
         """
-        scores = dict(self._answer.scores)
+        scores = dict(self._scores)
         if rest := [*{*keys}.difference(self._query.keys)]:
             try:
                 (more,) = self._collection.query([replace(self._query, limit=1, keys=rest)])
@@ -44,14 +59,31 @@ class Nearest:
 
 
 @traced("search vectors")
-def ask(collection: Searched, queries: Sequence[VectorQuery]) -> list[Nearest]:
+def ask(
+    collection: Searched, queries: Sequence[VectorQuery], calibration: Calibration
+) -> list[Nearest]:
     """Ask a collection all of a search's queries at once.
 
     Raises:
         StoreError: The collection is unavailable.
     """
     answers = zip(queries, collection.query(queries), strict=True)
-    return [Nearest(collection, query, answer) for query, answer in answers]
+    return [Nearest(collection, query, answer, calibration) for query, answer in answers]
+
+
+def _of_enough_items(
+    collection: Searched, query: VectorQuery, matches: Sequence[Match]
+) -> Sequence[Match]:
+    """The matches of a query, or more of them if they are of few items."""
+
+    def is_enough(found: Sequence[Match]) -> bool:
+        return len(found) >= MAX_POINTS or len({match.key for match in found}) >= MIN_ITEMS
+
+    if len(matches) < query.limit or is_enough(matches):
+        return matches
+    more = nearest(collection, query.vector, 4 * query.limit, is_enough, query.where)
+    items = {*islice(dict.fromkeys(match.key for match in more), query.limit)}
+    return [match for match in more if match.key in items]
 
 
 @traced("embed the query")

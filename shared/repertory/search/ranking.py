@@ -6,9 +6,8 @@ import msgspec
 import numpy as np
 
 from repertory.catalogue.safety import safety
-from repertory.index.keywords.names import ONE_EDIT
 from repertory.search.candidates import Candidates
-from repertory.search.confidence import Confidences
+from repertory.search.confidence import Confidences, is_typed
 from repertory.search.query import Query
 from repertory.search.steps import Merged, merge
 
@@ -52,7 +51,7 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     def reaching(self, threshold: float) -> list[int]:
         """The rows that reach a threshold, best first; one whose name was typed always does."""
         found = [ranked.candidates for ranked in self.texts]
-        typed = {row for one in found for row in one.rows[one.close >= ONE_EDIT].tolist()}
+        typed = {row for one in found for row in one.rows[is_typed(one)].tolist()}
         confidence = self.merged.confidence
         return [row for row in self.merged.order if confidence[row] >= threshold or row in typed]
 

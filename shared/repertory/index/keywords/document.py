@@ -1,5 +1,6 @@
 """One item as the keyword index sees it: the entry that is shown, and the weights of its terms."""
 
+import hashlib
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -53,7 +54,12 @@ BODY = Field("body", 0.25, 400, 0.57, 0.65, 0.9, as_written=False)
 
 
 class Entry(msgspec.Struct, frozen=True, array_like=True):
-    """The fields of an item that are shown or filtered by, and the hash of its version."""
+    """The fields of an item that are shown or filtered by, and the hash of its version.
+
+    Attributes:
+        body: A hash of a document's text, by which copies are told from documents that only begin
+            alike, such as change logs.
+    """
 
     id: str
     hash: str
@@ -66,6 +72,7 @@ class Entry(msgspec.Struct, frozen=True, array_like=True):
     path: str
     tags: tuple[str, ...]
     policy: Policy | None = None
+    body: str = ""
 
     @property
     def aliases(self) -> tuple[str, ...]:
@@ -92,7 +99,12 @@ def entry(item: Item) -> Entry:
         path=item.path,
         tags=item.tags,
         policy=item.policy,
+        body=_digest(item.body) if item.kind is Kind.DOCUMENT else "",
     )
+
+
+def _digest(text: str) -> str:
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
 
 
 def term_weights(item: Item) -> dict[str, float]:

@@ -68,15 +68,17 @@ class Lexicon:
         """
         typed = query_words(query)
         # "java script" may be one word of an item, and so may any two neighbours.
-        joined: defaultdict[str, list[str]] = defaultdict(list)
-        for one, other in pairwise(typed):
-            for word in (one, other):
-                joined[word.text].append(compact_name(one.text + other.text))
-        found: dict[str, tuple[str, list[str]]] = {}
+        longer: defaultdict[str, dict[str, None]] = defaultdict(dict)
         for word in typed:
-            _, others = found.setdefault(word.term, (word.text, []))
-            others += [*([word.whole] if word.whole else []), *joined[word.text]]
-        return [self._term(word, term, others) for term, (word, others) in found.items()]
+            if word.whole:
+                longer[word.text][word.whole] = None
+        for one, other in pairwise(word.text for word in typed):
+            joined = compact_name(one + other)
+            longer[one][joined] = longer[other][joined] = None
+        found: dict[str, tuple[str, dict[str, None]]] = {}
+        for text, term in dict.fromkeys((word.text, word.term) for word in typed):
+            found.setdefault(term, (text, {}))[1].update(longer[text])
+        return [self._term(text, term, others) for term, (text, others) in found.items()]
 
     def _term(self, word: str, term: str, others: Iterable[str]) -> Term:
         if len(term) == 1 and is_unspaced(term):

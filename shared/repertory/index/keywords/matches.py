@@ -53,10 +53,8 @@ class Matches:
 
     def best(self, limit: int, where: Filter | None = None) -> Rows:
         """The rows that match best, best first, of those that a filter allows."""
-        total = self._partial_scores()
+        total = self._partial_scores(where)
         found = np.flatnonzero(total > 0)
-        if where:
-            found = found[self._index.allowed(found, where)]
         values = total[found]
         if len(found) > 4 * limit:
             found = found[values >= np.partition(values, -4 * limit)[-4 * limit]]
@@ -64,8 +62,12 @@ class Matches:
         by = (self._index.keys_of(found), -self.scores(found))
         return found[np.lexsort(by)[:limit]].astype(np.int32)
 
-    def _partial_scores(self) -> NDArray[np.float64]:
-        """The score of every row by the postings of the rarest terms, as far as ``BUDGET`` goes."""
+    def _partial_scores(self, where: Filter | None) -> NDArray[np.float64]:
+        """The score of every row by the postings of the rarest terms, as far as ``BUDGET`` goes.
+
+        Rows that a filter does not allow have none, and their postings do not count.
+        """
+        allowed = self._index.allowed(np.arange(self._index.rows), where) if where else None
         rows: list[Rows] = []
         weights: list[Scores] = []
         read = 0
@@ -74,15 +76,18 @@ class Matches:
             for number, term in enumerate(self.terms)
             for one in term.indexed
         )
-        for frequency, number, one in by_frequency:
-            if read and read + frequency > BUDGET:
+        for _, number, one in by_frequency:
+            found = self._index.of_term(one)
+            if allowed is not None:
+                found = [(held[allowed[held]], weight[allowed[held]]) for held, weight in found]
+            count = sum(len(held) for held, _ in found)
+            if read and read + count > BUDGET:
                 break
-            read += frequency
+            read += count
             term = self.terms[number]
-            factor = 1.0 if one in term.exact else VARIANT_FACTOR
-            for holding, weight in self._index.of_term(one):
-                rows.append(holding)
-                weights.append(weight * np.float32(term.rarity * factor))
+            factor = np.float32(term.rarity * (1.0 if one in term.exact else VARIANT_FACTOR))
+            rows += [held for held, _ in found]
+            weights += [weight * factor for _, weight in found]
         if not rows:
             return np.zeros(self._index.rows)
         total = np.bincount(np.concatenate(rows), np.concatenate(weights), self._index.rows)

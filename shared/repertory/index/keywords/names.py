@@ -20,6 +20,7 @@ MAX_ID_WORDS = 6  # of a query that is looked up among ids
 # How similar the typed text is to a name. All are exact as 32-bit numbers.
 EXACT = 1.0
 UNPREFIXED = 0.9375  # the name without the words of its server
+ALSO = 0.90625  # another spelling of the name, or an alias, where another item has what was typed
 ONE_EDIT = 0.875
 BEGUN = 0.75  # the beginning of a name: so much of the share that was typed
 
@@ -45,8 +46,8 @@ class NameIndex:
         """The rows of names similar to the typed one, each with its similarity, 0…1.
 
         ``EXACT`` is the name itself, ``UNPREFIXED`` the name without the words of its server,
-        ``ONE_EDIT`` a name one edit away. A name of which only the beginning was typed counts by
-        the share that was typed, below ``BEGUN``.
+        ``ALSO`` another spelling of it, ``ONE_EDIT`` a name one edit away. A name of which only the
+        beginning was typed counts by the share that was typed, below ``BEGUN``.
         """
         key = compact_name(typed)
         found: dict[int, float] = {}
@@ -60,11 +61,11 @@ class NameIndex:
         found |= dict.fromkeys(self._under("unprefixed", key), UNPREFIXED)
         exact = self.exact(typed)
         # If an alias equals another item's name, that item ranks first.
-        found |= dict.fromkeys(self._under("aliases", key), ONE_EDIT)
+        found |= dict.fromkeys(self._under("aliases", key), ALSO)
         found |= dict.fromkeys(exact, EXACT)
         identical = [row for row in exact if typed.strip() in self._spellings(row)]
         if identical:  # the exact spelling beats other spellings of the same letters
-            found |= dict.fromkeys(exact, ONE_EDIT)
+            found |= dict.fromkeys(exact, ALSO)
             found |= dict.fromkeys(identical, EXACT)
         return found
 

@@ -6,7 +6,15 @@ from typing import NamedTuple
 
 from repertory.catalogue.names import compact_name, split_name
 from repertory.index.keywords.background import frequency, is_common, is_known
-from repertory.index.keywords.tokens import ENGLISH, RUN, pieces, runs, term_of, words
+from repertory.index.keywords.tokens import (
+    ENGLISH,
+    MAX_TERM_LENGTH,
+    RUN,
+    pieces,
+    runs,
+    term_of,
+    words,
+)
 
 MIN_PART = 2  # characters of each common word into which a rare word is divided
 LEAST = 1e-3  # the frequency of a stop word, which is not counted, when words are divided
@@ -90,7 +98,9 @@ def _common_words(word: str) -> tuple[str, ...]:
 
     The likelihood of a division is the product of the frequencies of its words.
     """
-    if is_common(word, term_of(word)) or not (word.isascii() and word.isalpha()):
+    if len(word) > MAX_TERM_LENGTH or not (word.isascii() and word.isalpha()):
+        return ()
+    if is_common(word, term_of(word)):
         return ()
     best: dict[int, tuple[float, tuple[str, ...]]] = {0: (0.0, ())}  # by where it ends
     for end in range(MIN_PART, len(word) + 1):
