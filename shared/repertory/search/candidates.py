@@ -88,18 +88,13 @@ class Candidates(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     sections: Mapping[int, int]
 
     @cached_property
-    def entries(self) -> list[Entry]:
-        """The entry of each candidate."""
-        return self.index.entries(self.rows.tolist())
-
-    @cached_property
     def place_of(self) -> dict[int, int]:
         """The place of each row."""
         return {row: place for place, row in enumerate(self.rows.tolist())}
 
     def entry(self, place: int) -> Entry:
         """The entry at a place."""
-        return self.entries[place]
+        return self.index.entry(int(self.rows[place]))
 
 
 @traced("search keywords")
@@ -155,10 +150,8 @@ def gather(
     close = words.close
     found = _of_words(words, also).union(cosines)
     found |= _allowed(index.policies.promoted(query.text, found), index, query.where)
-    entries = {row: index.entry(row) for row in found}
-    ordered = sorted(found, key=lambda row: entries[row].id)
-    rows = np.array(ordered, np.int64)
-
+    rows = index.in_order(found)
+    ordered: list[int] = rows.tolist()
     rest = [row for row in ordered if row not in cosines]
     keys = _keys(index, rest)
     given = cosines_of(keys)
@@ -176,7 +169,7 @@ def gather(
         semantic=calibration.apply(cosine),
         weights=weights,
         keyword=words.matches.shares @ weights,
-        similarity=_similarities(query.text, [entries[row] for row in ordered]),
+        similarity=_similarities(query.text, index, ordered),
         close=np.array([close.get(row, 0.0) for row in ordered], np.float32),
         sections=sections,
     )
@@ -252,10 +245,10 @@ def _allowed(found: Collection[int], index: KeywordIndex, where: Filter) -> set[
     return {*rows[index.allowed(rows, where)].tolist()}
 
 
-def _similarities(text: str, entries: Sequence[Entry]) -> Values:
+def _similarities(text: str, index: KeywordIndex, rows: Sequence[int]) -> Values:
     typed = split_name(plain(text))
     if not 0 < len(typed.split()) <= MAX_NAME_WORDS:
-        return np.zeros(len(entries), np.float32)
-    names = (map(split_name, entry.names) for entry in entries)
+        return np.zeros(len(rows), np.float32)
+    names = (map(split_name, entry.names) for entry in index.entries(rows))
     ratios = [max(fuzz.ratio(typed, name) for name in all_of_it) for all_of_it in names]
     return np.array(ratios, np.float32) / np.float32(100)

@@ -9,7 +9,6 @@ raised where the words themselves answer: a name that was typed, a word that an 
 """
 
 import math
-from functools import lru_cache
 
 import msgspec
 import numpy as np
@@ -23,7 +22,7 @@ from repertory.index.keywords.document import BODY, DESCRIPTION, HEADINGS, NAME
 from repertory.index.keywords.lexicon import VARIANT_FACTOR, Term
 from repertory.index.keywords.names import ALSO, EXACT, ONE_EDIT
 from repertory.index.keywords.query_words import plain
-from repertory.index.keywords.tokens import STOP_WORDS, term_of, term_set, terms, word_count
+from repertory.index.keywords.tokens import STOP_WORDS, term_of, term_set, word_count
 from repertory.search.answer import Mode
 from repertory.search.candidates import Candidates, Values
 from repertory.values import Values as Settings
@@ -142,24 +141,23 @@ def evidence_of_words(found: Candidates) -> Values:
     rarities = np.array([term.rarity for term in asked_terms], np.float32)
     typed = frozenset(term.stem for term in asked_terms)
     asked = actions.of_request(plain(text))
-    entries = found.entries
-    read = [_of_name(entry.name) for entry in entries]
-    agreement = {does: actions.agreement(asked, does) for does in {does for does, _ in read}}
-    doing = np.array([agreement[does] for does, _ in read])
-    servers = {
-        server: sum(map(rarity, term_set(server) & typed))
-        for server in {entry.server for entry in entries}
-    }
-    evidence = np.empty((len(entries), len(Weights.__struct_fields__)), np.float32)
+    index, rows = found.index, found.rows
+    doing = index.numbers(
+        "actions", rows, lambda does: actions.agreement(asked, frozenset(does.split()))
+    )
+    servers = index.numbers(
+        "server", rows, lambda server: sum(map(rarity, term_set(server) & typed))
+    )
+    evidence = np.empty((len(rows), len(Weights.__struct_fields__)), np.float32)
     columns = {
         "share": shares @ (weights > 0),
         "mass": np.minimum(rarities @ weights, MAX_RARITY),
         "named": shares @ _has(weights, NAME.least),
-        "whole": [len(name) > 1 and name <= typed for _, name in read],
+        "whole": _has_whole_name(found, typed),
         "like": likeness(found.similarity),
         "action": doing > 0,
         "mismatch": doing < 0,
-        "server": [servers[entry.server] for entry in entries],
+        "server": servers,
         "length": math.log(word_count(plain(text))),
         "rarity": min(float(rarities.sum()), MAX_RARITY),
         "bias": 1.0,
@@ -169,10 +167,16 @@ def evidence_of_words(found: Candidates) -> Values:
     return evidence
 
 
-@lru_cache(maxsize=20_000)  # every search reads the names of a hundred items
-def _of_name(name: str) -> tuple[frozenset[str], frozenset[str]]:
-    """The actions and the terms of an item by its name."""
-    return actions.of_name(name), frozenset(terms(name))
+def _has_whole_name(found: Candidates, typed: frozenset[str]) -> NDArray[np.bool_]:
+    """Which candidates have a name of two terms or more, all of which were typed."""
+    asked_terms = found.matches.terms
+    least = [NAME.least * (1.0 if term.exact else VARIANT_FACTOR) for term in asked_terms]
+    in_name = found.weights >= np.array(least, np.float32)[:, None] - _ROUNDING
+    has = np.zeros(len(found.rows), np.bool_)
+    for place in np.flatnonzero(in_name.sum(axis=0) > 1).tolist():
+        name = term_set(found.entry(place).name)
+        has[place] = len(name) > 1 and name <= typed
+    return has
 
 
 def log_odds_of_words(found: Candidates, by: Weights = BESIDE_VECTORS) -> Values:

@@ -2,11 +2,12 @@
 
 from collections import defaultdict
 from collections.abc import Hashable, Sequence
-from functools import lru_cache
+
+import numpy as np
 
 from repertory.catalogue.item import Kind
-from repertory.catalogue.names import compact_name
 from repertory.index.keywords.document import Entry
+from repertory.index.keywords.index import KeywordIndex
 from repertory.index.keywords.tokens import terms
 
 MAX_DUPLICATES = 20  # ids that one hit names
@@ -16,19 +17,19 @@ COMPARED = 24  # terms of descriptions that are compared; the kept 400 character
 MIN_TERMS = 4
 
 
-def grouped(entries: Sequence[Entry]) -> list[list[int]]:
-    """Group entries that are the same thing: copies follow the first of them.
+def grouped(index: KeywordIndex, rows: Sequence[int]) -> list[list[int]]:
+    """Group items that are the same thing: copies follow the first of them.
 
     They have one kind, one name, apart from case, separators and the server's name before it, and
     descriptions of the same words, apart from inflection and stop words. Documents have one text,
     too: many begin alike.
 
     Returns:
-        The places of the entries of each group, in order; the groups by their first place.
+        The rows of each group, in order; the groups by the place of their first row.
     """
-    named: defaultdict[Hashable, list[int]] = defaultdict(list)
-    for place, entry in enumerate(entries):
-        named[entry.kind, _bare_name(entry.compact, entry.server)].append(place)
+    named: defaultdict[int, list[int]] = defaultdict(list)
+    for place, thing in enumerate(index.things(np.array(rows, np.int64)).tolist()):
+        named[thing].append(place)
     groups: list[list[int]] = []
     for places in named.values():
         if len(places) == 1:
@@ -36,9 +37,9 @@ def grouped(entries: Sequence[Entry]) -> list[list[int]]:
             continue
         same: defaultdict[Hashable, list[int]] = defaultdict(list)
         for place in places:
-            same[_description(entries[place])].append(place)
+            same[_description(index.entry(rows[place]))].append(place)
         groups += same.values()
-    return sorted(groups)
+    return [[rows[place] for place in places] for places in sorted(groups)]
 
 
 def _description(entry: Entry) -> Hashable:
@@ -48,8 +49,3 @@ def _description(entry: Entry) -> Hashable:
         return entry.id
     is_general = entry.kind is Kind.TOOL and len(found) < MIN_TERMS
     return found, entry.server if is_general else entry.body
-
-
-@lru_cache(maxsize=10_000)
-def _bare_name(compact: str, server: str) -> str:
-    return compact.removeprefix(compact_name(server)) or compact

@@ -208,10 +208,12 @@ class SearchEngine:
         """
         whole = task.texts[0].candidates
         rows = task.reaching(query.threshold) if reached is None else reached
-        entries = whole.index.entries(rows)
-        groups = grouped(entries)[: query.limit]
-        first = [rows[places[0]] for places in groups]
-        copies = [tuple(entries[at].id for at in places[1:][:MAX_DUPLICATES]) for places in groups]
+        groups = grouped(whole.index, rows)[: query.limit]
+        first = [group[0] for group in groups]
+        copies = [
+            tuple(entry.id for entry in whole.index.entries(group[1:][:MAX_DUPLICATES]))
+            for group in groups
+        ]
         cut = replace(query, text=whole.query.text)
         sure = [task.merged.confidence[row] for row in first]
         shown = {whole.index.entry(row).id for row in first}.union(*copies)

@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 import msgspec
 import numpy as np
 
-from repertory.catalogue.safety import safety
 from repertory.search.candidates import Candidates
 from repertory.search.confidence import Confidences, is_typed
 from repertory.search.query import Query
@@ -77,10 +76,9 @@ def ordered(
     Of equals, the more harmless tool, then the source of higher precedence, comes first.
     ``precedence`` gives the rank of each source, from 0; unknown sources come last.
     """
-    entries = candidates.entries
-    last = len(precedence)
-    rank = np.array([precedence.get(entry.source, last) for entry in entries])
-    risk = np.array([safety(entry.tags) for entry in entries])
+    index, rows, last = candidates.index, candidates.rows, len(precedence)
+    rank = index.numbers("source", rows, lambda source: precedence.get(source, last))
+    risk = index.numbers("safety", rows, float)
     by = (rank, risk, -confidence.round(6))  # then by id, as they are
     order: list[int] = np.lexsort(by).tolist()
     return order

@@ -1,17 +1,31 @@
-"""The fields of a segment's items that searches are filtered by, packed."""
+"""What searches read of every candidate, packed: the fields of filters, and what a name says."""
 
-from collections.abc import Mapping, Sequence
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
 from typing import Self
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from repertory.catalogue import actions
+from repertory.catalogue.names import compact_name
+from repertory.catalogue.safety import safety
 from repertory.index.keywords.document import Entry
 from repertory.index.keywords.packed import Rows, Strings, Table
 from repertory.index.vectors import Filter
 
-FIELDS = ("kind", "source", "server")
+# Each column, with its value for an entry. ``actions`` are words; ``safety`` is a number.
+FIELDS: Mapping[str, Callable[[Entry], str]] = {
+    "kind": lambda entry: entry.kind,
+    "source": lambda entry: entry.source,
+    "server": lambda entry: entry.server,
+    "actions": lambda entry: " ".join(sorted(actions.of_name(entry.name))),
+    "safety": lambda entry: str(safety(entry.tags)),
+}
+
+
+Things = NDArray[np.uint64]
 
 
 class Column(msgspec.Struct, frozen=True):
@@ -35,32 +49,40 @@ class Column(msgspec.Struct, frozen=True):
 
 
 class Columns(msgspec.Struct, frozen=True):
-    """The filtered fields of a segment's items.
+    """The columns of a segment's items.
 
     Attributes:
         fields: The columns of ``FIELDS``.
         tags: The rows of each tag.
+        things: A digest of each row's kind and name, apart from case, separators and the name of
+            the server before it. Copies have the same one.
     """
 
     fields: Mapping[str, Column]
     tags: Table
+    things: Things
 
     @classmethod
     def of(cls, entries: Sequence[Entry]) -> Self:
         """The columns of some entries; a row is an entry's place."""
-        fields = {
-            field: Column.of([str(getattr(entry, field)) for entry in entries]) for field in FIELDS
-        }
+        fields = {field: Column.of([*map(value_of, entries)]) for field, value_of in FIELDS.items()}
         tags = ((tag, row) for row, entry in enumerate(entries) for tag in {*entry.tags})
-        return cls(fields, Table.of(tags))
+        return cls(fields, Table.of(tags), np.array([*map(_thing, entries)], np.uint64))
 
     def allowed(self, rows: NDArray[np.integer], where: Filter) -> NDArray[np.bool_]:
         """Which of some rows a filter allows."""
         allowed = np.ones(len(rows), np.bool_)
-        for field, values in zip(FIELDS, (where.kinds, where.sources, where.servers), strict=True):
+        wanted = {"kind": where.kinds, "source": where.sources, "server": where.servers}
+        for field, values in wanted.items():
             if values:
                 allowed &= self.fields[field].is_any(values)[rows]
         if where.tags:
             tagged = [self.tags.under(tag) for tag in where.tags]
             allowed &= np.isin(rows, np.concatenate(tagged))
         return allowed
+
+
+def _thing(entry: Entry) -> int:
+    name = entry.compact.removeprefix(compact_name(entry.server)) or entry.compact
+    digest = hashlib.blake2b(f"{entry.kind} {name}".encode("utf-8", "replace"), digest_size=8)
+    return int.from_bytes(digest.digest())

@@ -6,7 +6,7 @@ others; small segments are merged from time to time. So a change costs its own s
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import islice
 from typing import Self
@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from repertory.catalogue.item import Item, item_key
+from repertory.index.keywords.columns import Things
 from repertory.index.keywords.document import Entry
 from repertory.index.keywords.lexicon import Lexicon
 from repertory.index.keywords.matches import Matches
@@ -102,6 +103,31 @@ class KeywordIndex:
         if len(self.parts) == 1:
             return [*map(self.parts[0].segment.entry, rows)]
         return [self.entry(row) for row in rows]
+
+    def in_order(self, rows: Collection[int]) -> NDArray[np.int64]:
+        """Some rows in the order of their ids."""
+        if len(self.parts) == 1:  # as the rows of a segment are
+            return np.sort(np.fromiter(rows, np.int64, len(rows)))
+        return np.array(sorted(rows, key=lambda row: self.entry(row).id), np.int64)
+
+    def numbers(
+        self, field: str, rows: NDArray[np.integer], number_of: Callable[[str], float]
+    ) -> NDArray[np.float64]:
+        """A number for each of some rows, which follows from the row's value in a column."""
+        found = np.empty(len(rows), np.float64)
+        for part, places in self.divided(rows):
+            column = part.segment.columns.fields[field]
+            codes = column.codes[rows[places] - part.start].tolist()
+            known = {code: number_of(column.values[code]) for code in {*codes}}
+            found[places] = [known[code] for code in codes]
+        return found
+
+    def things(self, rows: NDArray[np.integer]) -> Things:
+        """What each of some rows is, apart from copies; see ``Columns``."""
+        found = np.empty(len(rows), np.uint64)
+        for part, places in self.divided(rows):
+            found[places] = part.segment.columns.things[rows[places] - part.start]
+        return found
 
     def all(self) -> Iterator[Entry]:
         """All entries, in no order."""

@@ -163,6 +163,7 @@ class Segment:
             "postings.weights": self.postings.weights,
             **_of_tables(self.names.tables),
             **_of_tables({"tags": columns.tags}),
+            "things": columns.things,
             **dict(
                 one
                 for field, column in columns.fields.items()
@@ -200,6 +201,7 @@ class Segment:
             columns=Columns(
                 {one: Column(strings(one), arrays[f"{one}.codes"]) for one in FIELDS},
                 table("tags"),
+                arrays["things"],
             ),
         )
 
