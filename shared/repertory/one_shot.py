@@ -87,6 +87,8 @@ class Repertory(Local):
         self._checked_at = float("-inf")
         self._budget_s = budget_s
         self._behind = ""  # a sentence about changes that are not indexed yet
+        self._servers: tuple[str, ...] = ()  # sentences about servers and their tools
+        self._servers_at = float("-inf")
 
     def __enter__(self) -> Self:
         return self
@@ -237,7 +239,7 @@ class Repertory(Local):
             embedded = self._embedded
             ledger = update.whole(progress, asks, words_suffice=words_suffice, rebuild=rebuild)
             self._refreshed_at = self._checked_at = time.monotonic()
-            self._behind = ""
+            self._behind, self._servers_at = "", float("-inf")
             for failure in self.parts.coordination.failures.list():
                 items = ", ".join(sorted(failure.items))
                 self.parts.notices.append(f"Not indexed: {items}: {failure.error}")
@@ -272,12 +274,14 @@ class Repertory(Local):
 
     def _noted(self, notices: tuple[str, ...]) -> tuple[str, ...]:
         """The notices of an answer, with what only this process knows."""
-        watch = WatchStatus.read(self.parts.coordination.status.reports()) or WatchStatus()
-        hours = self.settings.values.tools_max_age
+        if time.monotonic() - self._servers_at >= REFRESH_INTERVAL_S:
+            watch = WatchStatus.read(self.parts.coordination.status.reports()) or WatchStatus()
+            max_age_s = self.settings.values.tools_max_age * 3_600
+            self._servers = about_servers(watch.sources, max_age_s, time.time())
+            self._servers_at = time.monotonic()
         behind = (self._behind,) if self._behind else ()
-        servers = about_servers(watch.sources, hours * 3_600, time.time())
         # A server that ran here may have left the same notices.
-        return tuple(dict.fromkeys((*behind, *self.workspace.notices, *servers, *notices)))
+        return tuple(dict.fromkeys((*behind, *self.workspace.notices, *self._servers, *notices)))
 
     @property
     def _embedded(self) -> int:

@@ -1,11 +1,13 @@
 """Items that are the same thing twice are one hit, which names the others."""
 
 import string
+from collections.abc import Sequence
 
 import msgspec
 import pytest
 
 from repertory.catalogue.item import Item, Kind
+from repertory.index.keywords.columns import thing
 from repertory.index.keywords.document import Entry, entry
 from repertory.search.duplicates import MAX_DUPLICATES, grouped
 from repertory.search.explain import explain
@@ -21,6 +23,10 @@ def _skill(source: str, description: str, name: str = "review") -> Item:
     return Item(
         id=f"{source}/{name}", kind=Kind.SKILL, name=name, source=source, description=description
     )
+
+
+def _grouped(entries: Sequence[Entry]) -> list[list[int]]:
+    return grouped([thing(one) for one in entries], entries.__getitem__)
 
 
 @pytest.mark.parametrize(
@@ -40,7 +46,7 @@ def test_the_same_thing_twice(one: Item, other: Item) -> None:
 
     Nor does the end of a long description, which may be cut.
     """
-    assert grouped([entry(one), entry(other)]) == [[0, 1]]
+    assert _grouped([entry(one), entry(other)]) == [[0, 1]]
 
 
 @pytest.mark.parametrize(
@@ -58,13 +64,13 @@ def test_the_same_thing_twice(one: Item, other: Item) -> None:
 )
 def test_different_things(one: Item, other: Item) -> None:
     """Other words, a general description in another server, other names or another kind."""
-    assert grouped([entry(one), entry(other)]) == [[0], [1]]
+    assert _grouped([entry(one), entry(other)]) == [[0], [1]]
 
 
 def test_a_tool_and_a_skill_are_no_copies() -> None:
     """One is called, the other is read."""
     named = (_skill("a", FORK), tool("b__review", FORK))
-    assert grouped([entry(one) for one in named]) == [[0], [1]]
+    assert _grouped([entry(one) for one in named]) == [[0], [1]]
 
 
 def test_documents_that_only_begin_alike_are_no_copies() -> None:
@@ -78,7 +84,7 @@ def test_documents_that_only_begin_alike_are_no_copies() -> None:
             Item(id=item_id, kind=kind, name="Log", source=folder, description=begin, body=text)
         )
 
-    assert grouped([log("a", "Passkeys"), log("b", "Invoices"), log("c", "Passkeys")]) == [
+    assert _grouped([log("a", "Passkeys"), log("b", "Invoices"), log("c", "Passkeys")]) == [
         [0, 2],
         [1],
     ]
@@ -87,7 +93,7 @@ def test_documents_that_only_begin_alike_are_no_copies() -> None:
 def test_groups_keep_the_order() -> None:
     """Each group comes at the place of its first entry."""
     items = [_skill("a", "Review"), _skill("a", "Deploy", "deploy"), _skill("b", "Review")]
-    assert grouped([entry(item) for item in items]) == [[0, 2], [1]]
+    assert _grouped([entry(item) for item in items]) == [[0, 2], [1]]
 
 
 def test_a_hit_names_its_duplicates_whatever_the_limit() -> None:

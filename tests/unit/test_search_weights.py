@@ -82,8 +82,7 @@ def gathered(*scores: tuple[int | None, float], weight: float = 0.9) -> Candidat
     return gather(
         Query(text="a letter to someone", weights=Weights(section_weight=weight)),
         index,
-        words=Words(matches=index.match(""), shared=None, rows=[], close={}),
-        also=[],
+        words=Words(matches=index.match(""), shared=None, close={}, found=set(), keys={}),
         nearest=[*nearest, Match(key=item_key("indexed/later"), section=None, score=0.99)],
         cosines_of=lambda _: {},
         calibration=Calibration(),

@@ -217,8 +217,7 @@ def _words(pairs: Sequence[Pair]) -> Values:
         found = gather(
             query := Query(text=text),
             index,
-            words=read(query, index),
-            also=rows,
+            words=read(query, index, rows),
             nearest=[],
             cosines_of=lambda _: {},
             calibration=Calibration(),

@@ -1,7 +1,7 @@
 """The items that either arm found for a query, and how each compares with it."""
 
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from functools import cached_property
 from itertools import islice
 
@@ -44,14 +44,17 @@ class Words(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         matches: The query's terms in the keyword index.
         shared: Those that a query in another language has in common with names; see ``languages``.
-        rows: The rows that match them best, best first.
         close: The rows whose names were typed; see ``NameIndex.close``.
+        found: All rows that are candidates whatever the vectors find: those above, and what
+            policies promote.
+        keys: The keys of their items, by row.
     """
 
     matches: Matches
     shared: Matches | None
-    rows: Sequence[int]
     close: Mapping[int, float]
+    found: Set[int]
+    keys: Mapping[int, int]
 
 
 class Candidates(msgspec.Struct, frozen=True, kw_only=True, dict=True):
@@ -98,36 +101,30 @@ class Candidates(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
 
 @traced("search keywords")
-def read(query: Query, index: KeywordIndex) -> Words:
-    """Look up the words of a query, which can be done while it is embedded."""
+def read(query: Query, index: KeywordIndex, also: Collection[int] = ()) -> Words:
+    """Look up the words of a query, which can be done while it is embedded.
+
+    The rows ``also`` are candidates, too. So are the successors of all deprecated items: the
+    vectors may find what they succeed.
+    """
     matches = index.match(query.text)
     terms = shared_terms(query.text, matches)
     shared = matches.only(terms) if terms else None
     jobs(query.text)  # fills its cache: reasons and inference use it after the embedding
-    rows = [*_allowed(matches.as_typed(POOL), index, query.where)]
+    close = _close_names(query.text, index, query.where)
+    found = {*also, *close, *_allowed(matches.as_typed(POOL), index, query.where)}
     for one in filter(None, (matches, shared)):
-        rows += one.best(POOL, query.where).tolist()
+        found.update(one.best(POOL, query.where).tolist())
+    found |= _promoted(query, found, index)
+    successors = {*islice(index.policies.successors.values(), MAX_NAMED)}
+    expected = sorted(found | _allowed(successors, index, query.where))
     return Words(
         matches=matches,
         shared=shared,
-        rows=rows,
-        close=_close_names(query.text, index, query.where),
+        close=close,
+        found=found,
+        keys=dict(zip(expected, _keys(index, expected), strict=True)),
     )
-
-
-def expected(
-    query: Query, index: KeywordIndex | None, words: Words, also: Collection[int]
-) -> list[int]:
-    """The keys of the items that are candidates whatever the vectors find.
-
-    Successors of deprecated items are among them: the vectors may find what they succeed.
-    """
-    if index is None:
-        return []
-    rows = _of_words(words, also)
-    successors = islice(index.policies.successors.values(), MAX_NAMED)
-    rows |= _allowed({*index.policies.promoted(query.text, rows), *successors}, index, query.where)
-    return _keys(index, sorted(rows))
 
 
 def gather(
@@ -135,7 +132,6 @@ def gather(
     index: KeywordIndex,
     *,
     words: Words,
-    also: Collection[int],
     nearest: Sequence[Match],
     cosines_of: Callable[[list[int]], Mapping[int, float]],
     calibration: Calibration,
@@ -143,19 +139,19 @@ def gather(
 ) -> Candidates:
     """Combine the results of both arms, ``words`` and ``nearest``; see ``Candidates``.
 
-    The rows ``also`` are scored too. ``cosines_of`` returns the cosines of other items by key; none
-    without the semantic arm.
+    ``cosines_of`` returns the cosines of other items by key; none without the semantic arm.
     """
     cosines, sections = _fold(index, nearest, query.weights.section_weight)
     close = words.close
-    found = _of_words(words, also).union(cosines)
-    found |= _allowed(index.policies.promoted(query.text, found), index, query.where)
+    found = words.found | cosines.keys()
+    found |= _promoted(query, found, index)
     rows = index.in_order(found)
     ordered: list[int] = rows.tolist()
     rest = [row for row in ordered if row not in cosines]
-    keys = _keys(index, rest)
-    given = cosines_of(keys)
-    cosines |= {row: given[key] for row, key in zip(rest, keys, strict=True) if key in given}
+    more = [row for row in rest if row not in words.keys]
+    keys = {**words.keys, **dict(zip(more, _keys(index, more), strict=True))}
+    given = cosines_of([keys[row] for row in rest])
+    cosines |= {row: given[keys[row]] for row in rest if keys[row] in given}
     cosine = np.array([cosines.get(row, 0.0) for row in ordered], np.float32)
     weights = words.matches.weights(rows)
     return Candidates(
@@ -175,13 +171,15 @@ def gather(
     )
 
 
-def _of_words(words: Words, also: Collection[int]) -> set[int]:
-    """The rows that words and names found, and those that are scored anyway."""
-    return {*words.rows, *also, *words.close}
+def _promoted(query: Query, found: Collection[int], index: KeywordIndex) -> set[int]:
+    """The rows that policies add to some others."""
+    return _allowed(index.policies.promoted(query.text, found), index, query.where)
 
 
 def _keys(index: KeywordIndex, rows: Sequence[int]) -> list[int]:
-    return [int.from_bytes(key.ljust(KEY_BYTES, b"\0")) for key in index.keys_of(rows).tolist()]
+    packed = index.keys_of(rows).tobytes()
+    starts = range(0, len(packed), KEY_BYTES)
+    return [int.from_bytes(packed[start : start + KEY_BYTES]) for start in starts]
 
 
 def _fold(

@@ -229,6 +229,8 @@ def _of_words(found: Candidates, confidence: Confidences) -> Confidences:
     typed, whole = found.matches.terms, found.matches.whole(found.query.text)
     if whole in typed:
         of_parts = np.minimum(of_parts, CORRECTED_IN_NAME[1])
+    if not whole.exact:
+        return of_parts
     weight = found.matches.only([whole]).weights(found.rows)[0]
     has_whole = _has(weight, BODY.least)
     if not has_whole.any():

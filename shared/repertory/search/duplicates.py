@@ -1,13 +1,10 @@
 """Finds items that are the same thing twice, like a skill in two repositories."""
 
 from collections import defaultdict
-from collections.abc import Hashable, Sequence
-
-import numpy as np
+from collections.abc import Callable, Hashable, Sequence
 
 from repertory.catalogue.item import Kind
 from repertory.index.keywords.document import Entry
-from repertory.index.keywords.index import KeywordIndex
 from repertory.index.keywords.tokens import terms
 
 MAX_DUPLICATES = 20  # ids that one hit names
@@ -17,18 +14,22 @@ COMPARED = 24  # terms of descriptions that are compared; the kept 400 character
 MIN_TERMS = 4
 
 
-def grouped(index: KeywordIndex, rows: Sequence[int]) -> list[list[int]]:
+def grouped(things: Sequence[int], entry_at: Callable[[int], Entry]) -> list[list[int]]:
     """Group items that are the same thing: copies follow the first of them.
 
     They have one kind, one name, apart from case, separators and the server's name before it, and
     descriptions of the same words, apart from inflection and stop words. Documents have one text,
     too: many begin alike.
 
+    Args:
+        things: The kind and name of each item, as ``columns.thing`` digests them.
+        entry_at: The entry of an item by its place; only those of equal things are read.
+
     Returns:
-        The rows of each group, in order; the groups by the place of their first row.
+        The places of the items of each group, in order; the groups by their first place.
     """
     named: defaultdict[int, list[int]] = defaultdict(list)
-    for place, thing in enumerate(index.things(np.array(rows, np.int64)).tolist()):
+    for place, thing in enumerate(things):
         named[thing].append(place)
     groups: list[list[int]] = []
     for places in named.values():
@@ -37,9 +38,9 @@ def grouped(index: KeywordIndex, rows: Sequence[int]) -> list[list[int]]:
             continue
         same: defaultdict[Hashable, list[int]] = defaultdict(list)
         for place in places:
-            same[_description(index.entry(rows[place]))].append(place)
+            same[_description(entry_at(place))].append(place)
         groups += same.values()
-    return [[rows[place] for place in places] for places in sorted(groups)]
+    return sorted(groups)
 
 
 def _description(entry: Entry) -> Hashable:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor, Future
 
 import msgspec
+import numpy as np
 from msgspec.structs import replace
 
 from repertory.catalogue.item import Item, Kind, item_key
@@ -14,7 +15,7 @@ from repertory.index.keywords.index import KeywordIndex
 from repertory.index.vectors import Filter, Match, Searched, VectorQuery
 from repertory.notices import NOTHING_TO_SEARCH
 from repertory.search.answer import Answer, Hit, Mode
-from repertory.search.candidates import POOL, Words, expected, gather, read
+from repertory.search.candidates import POOL, Words, gather, read
 from repertory.search.confidence import confidences
 from repertory.search.duplicates import MAX_DUPLICATES, grouped
 from repertory.search.editorial import edited
@@ -147,10 +148,10 @@ class SearchEngine:
             del queries[1:]
         # The keyword arm runs on another thread: embedding releases Python's lock.
         index = self.keywords or KeywordIndex.empty()
-        reading = [self._reader.submit(carried(read), one, index) for one in queries]
-        found = self._nearest(queries, reading, also, problems)
+        reading = [self._reader.submit(carried(read), one, index, also) for one in queries]
+        found = self._nearest(queries, reading, problems)
         texts = [
-            self._ranked(one, words.result(), nearest, also, tuple(problems))
+            self._ranked(one, words.result(), nearest, tuple(problems))
             for one, words, nearest in zip(queries, reading, found, strict=True)
         ]
         return task_of(query, texts)
@@ -160,7 +161,6 @@ class SearchEngine:
         query: Query,
         words: Words,
         nearest: Nearest | None,
-        also: Sequence[int],
         problems: tuple[str, ...],
     ) -> Ranked:
         """The candidates of one text, in order."""
@@ -176,7 +176,6 @@ class SearchEngine:
             query,
             index,
             words=words,
-            also=also,
             nearest=nearest.matches if nearest else (),
             cosines_of=nearest.cosines if nearest else lambda _: {},
             calibration=nearest.calibration if nearest else Calibration(),
@@ -208,11 +207,12 @@ class SearchEngine:
         """
         whole = task.texts[0].candidates
         rows = task.reaching(query.threshold) if reached is None else reached
-        groups = grouped(whole.index, rows)[: query.limit]
-        first = [group[0] for group in groups]
+        things = whole.index.things(np.array(rows, np.int64)).tolist()
+        groups = grouped(things, lambda place: whole.index.entry(rows[place]))[: query.limit]
+        first = [rows[places[0]] for places in groups]
         copies = [
-            tuple(entry.id for entry in whole.index.entries(group[1:][:MAX_DUPLICATES]))
-            for group in groups
+            tuple(whole.index.entry(rows[place]).id for place in places[1:][:MAX_DUPLICATES])
+            for places in groups
         ]
         cut = replace(query, text=whole.query.text)
         sure = [task.merged.confidence[row] for row in first]
@@ -290,7 +290,6 @@ class SearchEngine:
         self,
         queries: Sequence[Query],
         reading: Sequence[Future[Words]],
-        also: Sequence[int],
         problems: list[str],
     ) -> Sequence[Nearest | None]:
         """What the vectors answer to each text; None, and a problem added, if that failed.
@@ -309,7 +308,7 @@ class SearchEngine:
                         vector=vector,
                         limit=POOL,
                         where=one.where,
-                        keys=expected(one, self.keywords, words.result(), also),
+                        keys=[*words.result().keys.values()],
                     )
                     for vector, one, words in zip(vectors, queries, reading, strict=True)
                 ],

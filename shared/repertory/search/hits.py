@@ -9,7 +9,7 @@ from repertory.catalogue.item import Item, Kind
 from repertory.index.keywords.document import BODY, Entry
 from repertory.index.keywords.index import KeywordIndex
 from repertory.index.keywords.matches import ItemMatch
-from repertory.index.keywords.places import Places
+from repertory.index.keywords.places import places_of
 from repertory.search.answer import Evidence, Hit, Mode, Term
 from repertory.search.candidates import POOL, Candidates, Values
 from repertory.search.confidence import probability
@@ -35,7 +35,7 @@ def explained(
     """
     query, row, entry = found.query.text, int(found.rows[place]), found.entry(place)
     close = float(found.close[place])
-    places = Places(entry, item)
+    places = places_of(entry, item)
     held = compress(found.matches.terms, found.weights[:, place] > 0)
     matched = [match for term in held if (match := found.matches.in_item_term(term, row, places))]
     section = ""

@@ -60,7 +60,7 @@ def task_of(query: Query, texts: Sequence[Ranked]) -> Task:
     found = [
         zip(
             one.candidates.rows[one.order].tolist(),
-            one.confidence[one.order].tolist(),
+            one.confidence[one.order].round(6).tolist(),
             strict=True,
         )
         for one in texts

@@ -84,17 +84,18 @@ def merge(found: Sequence[Iterable[tuple[int, float]]]) -> Merged:
     The best item of each step comes first, then the others. Within both parts confidence falls.
 
     Args:
-        found: For each text, the rows that were found, best first, with their confidences, 0…1.
+        found: For each text, the rows that were found, best first, with their confidences, 0…1,
+            rounded to six digits: what differs by less is equal.
     """
     if len(found) == 1:
-        alone = {row: round(confidence, 6) for row, confidence in found[0]}
+        alone = dict(found[0])
         order = sorted(alone, key=alone.__getitem__, reverse=True)
         return Merged(order=order, confidence=alone, text=dict.fromkeys(alone, 0))
     best: dict[int, tuple[float, int, int]] = {}
     firsts = set()
     for number, rows in enumerate(found):
         for place, (row, confidence) in enumerate(rows):
-            this = (-round(confidence, 6), place, number)
+            this = (-confidence, place, number)
             if row not in best or this < best[row]:
                 best[row] = this
             if number and not place:

@@ -4,6 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 
 from repertory.catalogue.item import Kind
+from repertory.index.keywords.columns import thing
 from repertory.index.keywords.document import Entry
 from repertory.index.keywords.tokens import terms
 from repertory.search.duplicates import grouped
@@ -17,12 +18,12 @@ Pair = tuple[str, str]
 
 def copies(entries: Sequence[Entry]) -> list[list[str]]:
     """The ids of items that are the same thing; see ``duplicates.grouped``."""
-    return [[entries[place].id for place in group] for group in grouped(entries) if len(group) > 1]
+    return [[entries[place].id for place in group] for group in _grouped(entries) if len(group) > 1]
 
 
 def similar(entries: Sequence[Entry]) -> list[Pair]:
     """Pairs of items of one kind whose descriptions share most terms, and that are no copies."""
-    groups = enumerate(grouped(entries))
+    groups = enumerate(_grouped(entries))
     same = {entries[place].id: number for number, group in groups for place in group}
     found = [pair for kind in Kind for pair in _similar([e for e in entries if e.kind is kind])]
     return [pair for pair in found if same[pair[0]] != same[pair[1]]]
@@ -45,6 +46,10 @@ def shadowed(entries: Sequence[Entry], sources: Sequence[str]) -> list[Pair]:
         first, *others = sorted(group, key=lambda one: (place.get(one.source, len(place)), one.id))
         found += [(other.id, first.id) for other in others]
     return sorted(found)
+
+
+def _grouped(entries: Sequence[Entry]) -> list[list[int]]:
+    return grouped([thing(entry) for entry in entries], entries.__getitem__)
 
 
 def _similar(entries: Sequence[Entry]) -> Iterator[Pair]:

@@ -54,8 +54,7 @@ class Columns(msgspec.Struct, frozen=True):
     Attributes:
         fields: The columns of ``FIELDS``.
         tags: The rows of each tag.
-        things: A digest of each row's kind and name, apart from case, separators and the name of
-            the server before it. Copies have the same one.
+        things: What ``thing`` makes of each row.
     """
 
     fields: Mapping[str, Column]
@@ -67,7 +66,7 @@ class Columns(msgspec.Struct, frozen=True):
         """The columns of some entries; a row is an entry's place."""
         fields = {field: Column.of([*map(value_of, entries)]) for field, value_of in FIELDS.items()}
         tags = ((tag, row) for row, entry in enumerate(entries) for tag in {*entry.tags})
-        return cls(fields, Table.of(tags), np.array([*map(_thing, entries)], np.uint64))
+        return cls(fields, Table.of(tags), np.array([*map(thing, entries)], np.uint64))
 
     def allowed(self, rows: NDArray[np.integer], where: Filter) -> NDArray[np.bool_]:
         """Which of some rows a filter allows."""
@@ -82,7 +81,8 @@ class Columns(msgspec.Struct, frozen=True):
         return allowed
 
 
-def _thing(entry: Entry) -> int:
+def thing(entry: Entry) -> int:
+    """A digest of an item's kind and name, apart from case, separators and its server's name."""
     name = entry.compact.removeprefix(compact_name(entry.server)) or entry.compact
     digest = hashlib.blake2b(f"{entry.kind} {name}".encode("utf-8", "replace"), digest_size=8)
     return int.from_bytes(digest.digest())

@@ -22,7 +22,7 @@ from repertory.index.keywords.matches import Matches
 from repertory.index.keywords.names import NameIndex
 from repertory.index.keywords.packed import Rows
 from repertory.index.keywords.policies import PolicyIndex
-from repertory.index.keywords.segment import Keys, Part, Segment, as_keys
+from repertory.index.keywords.segment import KEY, Keys, Part, Segment, as_keys
 from repertory.index.vectors import Filter
 
 # A segment is merged with the one before if that is not so many times larger: each item is then
@@ -166,9 +166,7 @@ class KeywordIndex:
     def keys_of(self, rows: Sequence[int] | NDArray[np.integer]) -> Keys:
         """The keys of some rows, as an array."""
         at = np.asarray(rows, np.int64)
-        keys = as_keys([])
-        if len(at):
-            keys = np.empty(len(at), keys.dtype)
+        keys = np.empty(len(at), KEY)
         for part, places in self.divided(at):
             keys[places] = part.segment.keys[at[places] - part.start]
         return keys

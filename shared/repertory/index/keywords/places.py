@@ -5,6 +5,9 @@ for the few items that are shown.
 """
 
 from collections.abc import Collection
+from threading import Lock
+
+from cachetools import LRUCache, cached
 
 from repertory.catalogue.item import Item, Kind
 from repertory.index.keywords.document import (
@@ -16,6 +19,8 @@ from repertory.index.keywords.document import (
     spoken_tags,
 )
 from repertory.index.keywords.tokens import spellings
+
+KEPT = 300  # items whose words are kept: what is shown once is shown again
 
 
 class Places:
@@ -57,6 +62,14 @@ class Places:
     def words(self) -> list[str]:
         """All words that were read, as the item spells them, each once and always in one order."""
         return list(dict.fromkeys(written for _, written, _ in self._words))
+
+
+@cached(
+    LRUCache(KEPT), lambda entry, item: (entry.id, entry.hash, item is None), Lock()
+)  # a long text is read anew in each search otherwise
+def places_of(entry: Entry, item: Item | None) -> Places:
+    """The places of the terms of an item, apart from its body's."""
+    return Places(entry, item)
 
 
 def _texts(entry: Entry, item: Item | None) -> list[tuple[str, str]]:

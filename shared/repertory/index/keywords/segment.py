@@ -38,7 +38,7 @@ _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Entry).decode
 
 Keys = NDArray[np.bytes_]
-_KEY = np.dtype(f"S{KEY_BYTES}")
+KEY = np.dtype(f"S{KEY_BYTES}")
 
 
 class Segment:
@@ -106,7 +106,7 @@ class Segment:
         return cls(
             entries=memoryview(text),
             offsets=offsets,
-            keys=np.array(keys, _KEY),
+            keys=np.array(keys, KEY),
             policies=np.array([row for row, one in enumerate(entries) if one.policy], np.int32),
             postings=postings,
             names=NameTables.of(entries),
@@ -301,7 +301,7 @@ class Part:
 
 def as_keys(keys: Sequence[int]) -> Keys:
     """Keys of items as an array."""
-    return np.array([key.to_bytes(KEY_BYTES, "big") for key in keys], _KEY)
+    return np.frombuffer(b"".join([key.to_bytes(KEY_BYTES, "big") for key in keys]), KEY)
 
 
 def _of_tables(tables: Mapping[str, Table]) -> dict[str, NDArray[Any]]:
