@@ -14,6 +14,9 @@ LOCK = $(BIN)/uv pip compile pyproject.toml --extra team --group build --univers
 # In an environment of its own: one of its packages makes each import of jsonschema take a second.
 SBOM = $(BIN)/uv tool run --quiet --from 'cyclonedx-bom>=7.1,<8' cyclonedx-py requirements --pyproject pyproject.toml --mc-type application --output-reproducible
 
+# Tests and benchmarks start hundreds of processes, each of which would compile all modules again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help install demo test check client mutants bench sizes bench-large bench-million eval lures train docs links lock sbom dist screenshots clean
 
