@@ -64,9 +64,8 @@ class Places:
         return list(dict.fromkeys(written for _, written, _ in self._words))
 
 
-@cached(
-    LRUCache(KEPT), lambda entry, item: (entry.id, entry.hash, item is None), Lock()
-)  # a long text is read anew in each search otherwise
+# Otherwise each search would read the long texts of its hits again.
+@cached(LRUCache(KEPT), lambda entry, item: (entry.id, entry.hash, item is None), Lock())
 def places_of(entry: Entry, item: Item | None) -> Places:
     """The places of the terms of an item, apart from its body's."""
     return Places(entry, item)
