@@ -16,6 +16,7 @@ import anyio.to_thread
 import msgspec
 from msgspec.structs import replace
 
+from repertory.stats import SAVE_BOUNDS
 from repertory_query.recent import BOUNDS, Counts
 
 INTERVAL_S = 15.0  # between samples
@@ -32,6 +33,7 @@ class Span(msgspec.Struct, frozen=True, kw_only=True):
         is_known: Whether there is a sample of it; one belongs where it ends.
         searches, empty: The answered searches, and those without results.
         durations: The searches by duration; see ``Counts``. Empty without searches.
+        saves: The saved items by duration; see ``SaveTimes``. Empty without saves.
         pending, failed: The largest numbers of items on their way and of failed jobs; None while
             they were unknown.
     """
@@ -42,18 +44,29 @@ class Span(msgspec.Struct, frozen=True, kw_only=True):
     searches: int = 0
     empty: int = 0
     durations: Sequence[int] = ()
+    saves: Sequence[int] = ()
     pending: int | None = None
     failed: int | None = None
 
     @property
     def median_ms(self) -> float | None:
         """The duration that half of the searches did not exceed, in milliseconds."""
-        return _quantile_ms(self.durations, 0.5)
+        return _quantile_ms(self.durations, BOUNDS, 0.5)
 
     @property
     def slow_ms(self) -> float | None:
         """The duration that 95 % of the searches did not exceed, in milliseconds."""
-        return _quantile_ms(self.durations, 0.95)
+        return _quantile_ms(self.durations, BOUNDS, 0.95)
+
+    @property
+    def lag_ms(self) -> float | None:
+        """The time until a save was indexed that half of them did not exceed."""
+        return _quantile_ms(self.saves, SAVE_BOUNDS, 0.5)
+
+    @property
+    def slow_lag_ms(self) -> float | None:
+        """The time until a save was indexed that 95 % of them did not exceed."""
+        return _quantile_ms(self.saves, SAVE_BOUNDS, 0.95)
 
     @property
     def empty_share(self) -> float | None:
@@ -67,9 +80,17 @@ class History:
     def __init__(self) -> None:
         self._samples: deque[Span] = deque(maxlen=int(RETENTION_S / INTERVAL_S))
         self._counted = Counts()
+        self._saved: Sequence[int] = ()
         self._lock = threading.Lock()
 
-    def note(self, at: float, counts: Counts, pending: int | None, failed: int | None) -> None:
+    def note(
+        self,
+        at: float,
+        counts: Counts,
+        pending: int | None,
+        failed: int | None,
+        saves: Sequence[int] = (),
+    ) -> None:
         """Take a sample: what happened since the one before, and what waits now.
 
         Args:
@@ -77,18 +98,22 @@ class History:
             counts: The searches since the start of the process.
             pending: The items on their way to the index; None if that is unknown.
             failed: The failed jobs; None if that is unknown.
+            saves: The saves by duration since the start of the watch; empty if that is unknown.
         """
         with self._lock:
             last, self._counted = self._counted, counts
             searches = counts.searches - last.searches
-            pairs = zip(counts.durations, last.durations, strict=True)
+            # The watch may have counted for days before this process began.
+            saved = _gained(saves, self._saved) if saves and self._saved else ()
+            self._saved = saves or self._saved
             sample = Span(
                 start=self._samples[-1].end if self._samples else at,
                 end=at,
                 is_known=True,
                 searches=searches,
                 empty=counts.empty - last.empty,
-                durations=tuple(new - old for new, old in pairs) if searches else (),
+                durations=_gained(counts.durations, last.durations),
+                saves=saved,
                 pending=pending,
                 failed=failed,
             )
@@ -139,21 +164,32 @@ async def sampling(sample: Callable[[], None]) -> AsyncIterator[None]:
 
 def together(spans: Sequence[Span]) -> Span:
     """What some consecutive spans say together, of which there is at least one."""
-    durations = [one.durations for one in spans if one.durations]
     return Span(
         start=spans[0].start,
         end=spans[-1].end,
         is_known=any(one.is_known for one in spans),
         searches=sum(one.searches for one in spans),
         empty=sum(one.empty for one in spans),
-        durations=[sum(column) for column in zip(*durations, strict=True)],
+        durations=_sums([one.durations for one in spans]),
+        saves=_sums([one.saves for one in spans]),
         pending=_largest([one.pending for one in spans]),
         failed=_largest([one.failed for one in spans]),
     )
 
 
-def _quantile_ms(durations: Sequence[int], share: float) -> float | None:
-    """The duration that a share of searches did not exceed; None without searches.
+def _gained(new: Sequence[int], old: Sequence[int]) -> Sequence[int]:
+    """What counters gained, or all after a new start of what counts; empty if that is nothing."""
+    gains = [after - before for after, before in zip(new, old, strict=True)]
+    gains = gains if min(gains, default=0) >= 0 else [*new]
+    return tuple(gains) if any(gains) else ()
+
+
+def _sums(counted: Sequence[Sequence[int]]) -> Sequence[int]:
+    return [sum(column) for column in zip(*filter(None, counted), strict=True)]
+
+
+def _quantile_ms(durations: Sequence[int], bounds: Sequence[float], share: float) -> float | None:
+    """The duration that a share did not exceed; None without any.
 
     It is interpolated between the bounds, and is the last bound if it lies above all of them.
     """
@@ -161,11 +197,11 @@ def _quantile_ms(durations: Sequence[int], share: float) -> float | None:
     if not rank:
         return None
     below = 0
-    for number, low, high in zip(durations, (0.0, *BOUNDS), BOUNDS, strict=False):
+    for number, low, high in zip(durations, (0.0, *bounds), bounds, strict=False):
         if below + number >= rank:
             return 1_000 * (low + (high - low) * (rank - below) / number)
         below += number
-    return 1_000 * BOUNDS[-1]
+    return 1_000 * bounds[-1]
 
 
 def _largest(values: Sequence[int | None]) -> int | None:

@@ -115,9 +115,14 @@ class Service(Local):
         coordination, now = self.parts.coordination, time.time()
         watch = WatchStatus.read(available(coordination.status.reports, []) or {})
         is_reporting = watch is not None and watch.at >= now - SILENCE_S
-        pending = watch.pending if watch and is_reporting else None
-        failed = available(coordination.failures.count, [])
-        self.history.note(now, self.recent.counts(), pending, failed)
+        known = watch if is_reporting else None
+        self.history.note(
+            now,
+            self.recent.counts(),
+            pending=known.pending if known else None,
+            failed=available(coordination.failures.count, []),
+            saves=known.saves.durations if known else (),
+        )
 
     def rebuild(self) -> Rebuild:
         """Request a new index beside the active one; see ``request_rebuild``.

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from repertory.search.answer import Answer, Mode
+from repertory.stats import SAVE_BOUNDS
 from repertory_query import history
 from repertory_query.history import INTERVAL_S, RETENTION_S, History, sampling, together
 from repertory_query.pages.charts import HEIGHT, charts_of
@@ -87,6 +88,30 @@ def test_quantiles_lie_in_their_class(durations: list[float]) -> None:
     assert span.median_ms <= span.slow_ms + 1e-6
 
 
+def saves(**counts: int) -> tuple[int, ...]:
+    """What a watch has counted: saves up to 0.1 s, up to half a second, and the slowest."""
+    places = {"short": 0, "usual": 2, "slowest": -1}
+    found = [0] * (len(SAVE_BOUNDS) + 1)
+    for name, count in counts.items():
+        found[places[name]] = count
+    return tuple(found)
+
+
+def test_the_lag_is_of_the_saves_since_the_last_sample() -> None:
+    """Neither of those before this process, nor twice; also after the watch began again."""
+    past = History()
+    steps = (saves(short=90), (), saves(short=90, usual=2), saves(), saves(short=1, slowest=1))
+    for number, counted in enumerate(steps):
+        past.note(10 * number + 5, Counts(), 0, 0, counted)
+    spans = past.spans(0, 50, 5)
+    assert [sum(one.saves) for one in spans] == [0, 0, 2, 0, 2]
+    assert spans[2].lag_ms == pytest.approx(375)  # halfway between 0.25 and 0.5 s
+    assert (spans[3].lag_ms, spans[4].slow_lag_ms) == (None, 300_000)
+    charts = {one.title: one for one in charts_of(spans, past.latest)}
+    assert charts["Lag of a save"].note.endswith("95 % at most 300.0 s")
+    assert len(charts["Lag of a save"].lines) == 4  # two durations, with a gap
+
+
 def test_charts_say_what_they_draw() -> None:
     """The text alternative has the numbers; a bar of the peak reaches the top, a gap is a gap."""
     past = History()
@@ -98,7 +123,7 @@ def test_charts_say_what_they_draw() -> None:
     assert searches.text == "Searches: 2. Answered by this process. At most 2 a minute."
     assert charts["Without results"].value == "50 %"
     assert "1 of 2 searches" in charts["Without results"].text
-    assert charts["Lag: items on their way"].value == "7"
+    assert charts["Items on their way"].value == "7"
     assert (charts["Failed jobs"].value, charts["Failed jobs"].is_bad) == ("2", True)
     assert [one.is_faint for one in charts["Time to answer"].lines] == [False, True]
 
@@ -109,7 +134,7 @@ def test_a_server_without_searches_has_charts() -> None:
     assert charts_of(past.spans(0, 60, 4), past.latest) == []
     past.note(30, Counts(), None, None)
     charts = charts_of(past.spans(0, 60, 4), past.latest)
-    assert [one.value for one in charts] == ["0", "unknown", "none", "unknown", "unknown"]
+    assert [one.value for one in charts] == ["0", "none", "none", "none", "unknown", "unknown"]
     assert not any(one.bars or one.lines for one in charts)
 
 

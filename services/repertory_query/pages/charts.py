@@ -59,9 +59,14 @@ def charts_of(spans: Sequence[Span], last: Span | None) -> list[Chart]:
     whole = together(spans)
     return [
         _searches(spans, whole),
-        _durations(spans, whole),
+        _durations(
+            "Time to answer", "searches", spans, whole, lambda one: (one.median_ms, one.slow_ms)
+        ),
         _empty(spans, whole),
-        _load(spans, "Lag: items on their way", lambda one: one.pending, last.pending),
+        _durations(
+            "Lag of a save", "saves", spans, whole, lambda one: (one.lag_ms, one.slow_lag_ms)
+        ),
+        _load(spans, "Items on their way", lambda one: one.pending, last.pending),
         _load(spans, "Failed jobs", lambda one: one.failed, last.failed, is_bad=bool(last.failed)),
     ]
 
@@ -80,16 +85,26 @@ def _searches(spans: Sequence[Span], whole: Span) -> Chart:
     )
 
 
-def _durations(spans: Sequence[Span], whole: Span) -> Chart:
-    peak = max((one.slow_ms for one in spans if one.slow_ms is not None), default=0.0)
-    median, slow = [one.median_ms for one in spans], [one.slow_ms for one in spans]
+def _durations(
+    title: str,
+    what: str,
+    spans: Sequence[Span],
+    whole: Span,
+    of: Callable[[Span], tuple[float | None, float | None]],
+) -> Chart:
+    """The durations of half of something, and of 95 % of it, in milliseconds."""
+    medians, slow = zip(*map(of, spans), strict=True)
+    peak = max((one for one in slow if one is not None), default=0.0)
+    median, most = of(whole)
     return Chart(
-        title="Time to answer",
-        value=_ms(whole.median_ms),
-        note=f"Half of the searches took at most as long, 95 % at most {_ms(whole.slow_ms)}",
-        peak=_ms(peak),
+        title=title,
+        value="none" if median is None else duration(median),
+        note=f"No {what} yet"
+        if most is None
+        else f"Half of the {what} took at most as long, 95 % at most {duration(most)}",
+        peak=duration(peak),
         width=len(spans),
-        lines=[*_lines(median, peak), *_lines(slow, peak, is_faint=True)],
+        lines=[*_lines(medians, peak), *_lines(slow, peak, is_faint=True)],
     )
 
 
@@ -150,7 +165,8 @@ def _percent(share: float) -> str:
     return f"{100 * share:.1f} %" if 0 < share < 0.1 else f"{100 * share:.0f} %"
 
 
-def _ms(value: float | None) -> str:
-    if value is None:
-        return "unknown"
-    return f"{value:.1f} ms" if value < 10 else f"{value:,.0f} ms"
+def duration(ms: float) -> str:
+    """A duration in milliseconds, as it is shown."""
+    if ms >= 1_000:
+        return f"{ms / 1_000:,.1f} s"
+    return f"{ms:.1f} ms" if ms < 10 else f"{ms:,.0f} ms"

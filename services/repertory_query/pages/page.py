@@ -17,6 +17,7 @@ from starlette.responses import Response
 from repertory.text import ago
 from repertory.wire import Refusal
 from repertory_query.access import Caller
+from repertory_query.pages.charts import duration
 
 STATIC_FILES = {
     "style.css": "text/css; charset=utf-8",
@@ -147,6 +148,7 @@ def _environment() -> Environment:
         "shell": shlex.quote,
         "ago": _ago,
         "json": _json,
+        "duration": duration,
         "day": _day,
         "address": item_address,
     }
