@@ -36,7 +36,7 @@ from repertory_query.mcp.http import Mcp
 from repertory_query.mcp.work import Work
 from repertory_query.member import Member
 from repertory_query.metrics import Metrics
-from repertory_query.pages import manage
+from repertory_query.pages import api_reference, manage
 from repertory_query.pages import routes as pages
 from repertory_query.pages.page import root_of
 from repertory_query.pool import Pool
@@ -122,6 +122,7 @@ def create_app(service: Service, settings: Settings, entrance: Entrance | None =
             *versioned(routes),
             *routes,  # the same without the version, as contracts and older clients have them
             *pages.routes(service, answers, others, calls, access, values),
+            *api_reference.routes(described, access),
             *manage.routes(service, others, keys),
             *mcp.routes,
             *hosts.routes(access.openid),

@@ -27,7 +27,7 @@ boost = 0.2 # for now
 item = '''</script><script>alert(1)</script>"'><img src=x onerror=alert(2)>'''
 aliases = ["a-name-without-any-place-to-break-it-a-name-without-any-place-to-break-it"]
 """
-PAGES = ["", "/history", "/reviews", "/policies", "/policies/edit?at=1", "/keys"]
+PAGES = ["", "/history", "/insights", "/reviews", "/policies", "/policies/edit?at=1", "/keys"]
 
 
 @pytest.fixture(scope="module")

@@ -466,7 +466,37 @@ def test_everything_works_without_scripts(browser: Browser, url: str) -> None:
         expect(page).to_have_url(re.compile("/why"))
 
 
-@pytest.mark.parametrize("path", ["/catalogue", "/why?q=write&item=desk__add", "/connect"])
+def test_a_long_filter_is_narrowed_by_typing(browser: Browser, tmp_path: Path) -> None:
+    """A filter with a few values has no box for it; what was typed stays after a choice."""
+    project = tmp_path / "project"
+    for number in range(14):
+        write_skill(project, f"skill-{number}", "Write release notes")
+        file = project / "skills" / f"skill-{number}" / "SKILL.md"
+        file.write_text(file.read_text().replace("---\nSteps", f"tags: [tag-{number}]\n---\nSteps"))
+    (project / "README.md").write_text("# Shop\n\nThe web shop.\n")
+    with (
+        indexed_server(project, tmp_path / "home") as server,
+        served(server) as url,
+        Visitor(browser) as visitor,
+    ):
+        page = visitor.page
+        page.goto(f"{url}/?q=write&threshold=0&limit=100")
+        page.locator("details[data-field=source] summary").click()
+        panel = page.locator("details[data-field=tag]")
+        panel.locator("summary").click()
+        expect(page.locator(".narrow")).to_have_count(1)
+        panel.get_by_label("Type to narrow the list").fill("G-13")
+        expect(panel.locator("label:visible")).to_have_count(1)
+        panel.get_by_text("tag-13").click()
+        expect(page).to_have_url(re.compile("tag=tag-13"))
+        expect(page.locator("ol.hits > li")).to_have_count(1)
+        expect(panel.locator("label:visible")).to_have_count(1)
+        expect(panel.get_by_label("Type to narrow the list")).to_have_value("G-13")
+
+
+@pytest.mark.parametrize(
+    "path", ["/api", "/catalogue", "/why?q=write&item=desk__add", "/connect", "/status/insights"]
+)
 def test_the_policy_of_the_pages_is_kept(browser: Browser, url: str, path: str) -> None:
     """The browser reports no violation, with every panel open, and nothing is too wide."""
     with Visitor(browser, width=390) as visitor:

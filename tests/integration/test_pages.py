@@ -1,12 +1,15 @@
 """The pages over HTTP on a real index: their content, their access and their confinement."""
 
 import hashlib
+import html
 import re
+import shlex
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NoReturn
 
+import msgspec
 import pytest
 from starlette.testclient import TestClient
 
@@ -157,6 +160,54 @@ def test_a_degraded_answer_says_so(
     assert re.search(r"<dt>Meaning</dt>\s*<dd title=\"The meaning was not searched", text)
 
 
+def test_the_start_and_the_catalogue_say_what_is_wrong_with_sources(
+    server: RunningService,
+    client: TestClient,
+    keys: dict[Scope, str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As the results do; who may not see paths sees none."""
+    notice = "The source team could not be read: /srv/catalogue/team is missing."
+    for one in (server.service, server.service.seen_by(frozenset())):
+        monkeypatch.setitem(vars(one.engine), "notices", (notice,))
+    for path in ("/", "/catalogue", "/?q=notes"):
+        assert f'<p class="notice" dir="auto">{notice}</p>' in client.get(path).text
+        reading = browser(server, tmp_path, keys[Scope.READ]).get(path).text
+        assert "The source team could not be read: team is missing." in reading
+
+
+def test_a_fetched_item_links_to_where_it_is_from(
+    server: RunningService, client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The repository or archive, and no other address."""
+    stats = server.service.stats()
+    for location, link in (
+        ("https://github.com/acme/skills.git (main)", "https://github.com/acme/skills.git"),
+        ("javascript:alert(1)", ""),
+        (stats.sources[0].location, ""),
+    ):
+        sources = [msgspec.structs.replace(one, location=location) for one in stats.sources]
+        changed = msgspec.structs.replace(stats, sources=sources)
+        monkeypatch.setattr(server.service, "stats", lambda changed=changed: changed)
+        found = re.findall(r'from <a href="([^"]*)"', client.get("/view/project/key-rotation").text)
+        assert found == ([link] if link else [])
+
+
+def test_the_api_has_a_page(client: TestClient, server: RunningService) -> None:
+    """With a request for each operation, of which those without a body work as they stand."""
+    text = html.unescape(client.get("/api").text)
+    described = client.get("/openapi.json").json()["paths"]
+    requests = re.findall(r'data-copy="request">(.*?)</pre>', text, re.DOTALL)
+    assert len(requests) == sum(map(len, described.values()))
+    for path, methods in described.items():
+        for method in methods:
+            assert f"<code>{method.upper()} {path}</code>" in text
+    search = next(one for one in requests if "/v1/search?" in one)
+    target = shlex.split(search)[-1].removeprefix("http://localhost")
+    assert client.get(target, headers={"Accept": "*/*"}).status_code == 200
+
+
 def test_a_shadowed_skill_says_so(client: TestClient) -> None:
     """With a link to the skill that takes precedence."""
     text = client.get("/?q=release-notes&threshold=0").text
@@ -223,7 +274,8 @@ def test_without_an_index_the_page_waits(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize(
-    "path", ["/", "/?q=x", "/view/project/key-rotation", "/view/no", "/status", "/no", "/login"]
+    "path",
+    ["/", "/?q=x", "/view/project/key-rotation", "/view/no", "/status", "/api", "/no", "/login"],
 )
 def test_pages_are_confined(client: TestClient, path: str) -> None:
     """They load only their own files, run only their script, and cannot be framed."""

@@ -177,11 +177,11 @@ def test_the_advice_for_searches() -> None:
     found = reported(events, *CATALOGUE)
     by_query = {one.queries[0]: one for one in (*found.unanswered, *found.unused)}
     alias, pin = by_query["ship it to the cluster"], by_query["photo smaller"]
-    assert (alias.items, "alias" in alias.advice) == (["a"], True)
-    assert (pin.items, "Pin c" in pin.advice) == (["c"], True)
+    assert (alias.items, alias.field, "alias" in alias.advice) == (["a"], "aliases", True)
+    assert (pin.items, pin.field, "Pin c" in pin.advice) == (["c"], "pin", True)
     assert by_query["translate a poem"].advice.startswith("Write a skill")
     assert by_query["gone"].advice.startswith("Write a skill")
-    assert by_query["invoice"].items == ["b", "d"]
+    assert (by_query["invoice"].items, by_query["invoice"].field) == (["b", "d"], "")
     assert "deploy" not in by_query
 
 

@@ -89,6 +89,7 @@ class ItemPage:
             is_raw=is_raw,
             is_long=is_long,
             home=home_of(self._service),
+            origin=origin_of(backend, item.source),
             calls_allowed=self._service.calls_allowed,
             may_call=may_call,
             fields=fields(item) if may_call else [],
@@ -117,3 +118,13 @@ def states_of(service: Service, shown: Sequence[Item | Entry | Hit]) -> dict[str
 def home_of(service: Service) -> str:
     """The prefix of paths that is not shown: the folder that the server runs in."""
     return f"{service.workspace.directory}{os.sep}"
+
+
+def origin_of(backend: Backend, source: str) -> str:
+    """The https address that a source was fetched from; empty for all other sources."""
+    stats = available(backend.stats, [])
+    for one in stats.sources if stats else ():
+        if one.name == source and one.type != "mcp":
+            address = one.location.partition(" ")[0]  # without the ref of a repository
+            return address if address.startswith("https://") else ""
+    return ""

@@ -19,6 +19,7 @@ from repertory.errors import ConfigurationError, RepertoryError
 from repertory.keys import Scope
 from repertory.sources.policies import rules
 from repertory.sources.policy_tables import policies_in, with_policy, without_policy
+from repertory.text import one_line
 from repertory.trust import digest_of
 from repertory.workspace import Workspace
 from repertory_query.access import require
@@ -151,7 +152,11 @@ def _edit(request: Request, service: Service) -> Response:
     at = _number(given.get("at", ""))
     if at is not None and at >= len(file.policies):
         return _list(request, service, 404, "There is no such policy any more.")
-    policy = {"item": given.get("item", "")} if at is None else file.policies[at]
+    item = given.get("item", "")
+    if at is None and item:  # its policy, if it has one already
+        at = next((n for n, one in enumerate(file.policies) if one.get("item") == item), None)
+    policy = {"item": item} if at is None else file.policies[at]
+    policy |= {name: _with(policy.get(name), given[name]) for name in LISTS if given.get(name)}
     change = Change(at=at, version=file.version, policy=policy)
     return page(request, "policy.html", file=file, change=change, detail="", fields=_texts(policy))
 
@@ -222,6 +227,12 @@ def _change_of(sent: Mapping[str, str]) -> Change:
         policy=policy,
         removes=sent.get("action") == "remove",
     )
+
+
+def _with(phrases: object, phrase: str) -> list[str]:
+    """The phrases of a policy, and another one."""
+    known = phrases if isinstance(phrases, list) else [phrases] if phrases else []
+    return [*dict.fromkeys([*map(str, known), one_line(phrase)])]
 
 
 def _boost(text: str) -> float | str:

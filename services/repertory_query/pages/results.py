@@ -21,7 +21,7 @@ from repertory_query.pages.item import home_of, states_of
 from repertory_query.pages.page import page
 from repertory_query.searching import AnsweredSearches
 from repertory_query.service import Service
-from repertory_query.visible import placed_for, seen_by, visible_to
+from repertory_query.visible import placed_for, seen_by, text_for, visible_to
 
 CATALOGUE = "/catalogue"
 
@@ -49,12 +49,14 @@ class Shown(msgspec.Struct, frozen=True, kw_only=True):
         cards: The hits of the answer.
         listed: A page of the catalogue, if that is shown.
         states: What waits for a person, by id.
+        notices: What to know about the sources, without an answer that says it.
     """
 
     choices: Sequence[Choice]
     cards: Sequence[Card] = ()
     listed: Listing | None = None
     states: dict[str, str] = {}
+    notices: Sequence[str] = ()
 
 
 def routes(service: Service, searches: AnsweredSearches, defaults: Values) -> list[BaseRoute]:
@@ -78,13 +80,14 @@ def routes(service: Service, searches: AnsweredSearches, defaults: Values) -> li
                 counted = facets(choices, engine, form.query(defaults), answer)
                 states = states_of(service, answer.hits)
                 return Shown(choices=counted, cards=_cards(engine, answer), states=states)
+            notices = [text_for(caller, one) for one in engine.notices]
             if not form.where and base == "/":
-                return Shown(choices=choices)
+                return Shown(choices=choices, notices=notices)
             entries = visible_to(caller, service).entries(form.where) if form.where else None
             items = catalogue.of(engine) if entries is None else ordered(entries)
             listed = listing(items, form.page, partial(placed_for, caller))
             states = states_of(service, listed.entries)
-            return Shown(choices=choices, listed=listed, states=states)
+            return Shown(choices=choices, listed=listed, states=states, notices=notices)
 
         return page(
             request,

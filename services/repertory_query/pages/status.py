@@ -32,10 +32,12 @@ class Shown(msgspec.Struct):
 
     Attributes:
         hours: How much of the past; one of ``WINDOWS``.
+        empty: Whether only the recent searches without results.
         part: Whether without the frame of the page.
     """
 
     hours: int = 1
+    empty: bool = False
     part: bool = False
 
     @property
@@ -88,6 +90,9 @@ def _status(request: Request, service: Service, shown: Shown) -> Response:
     except StoreError:  # the statistics say why
         jobs = None
     may_all = Scope.ADMIN in caller.scopes
+    recent = service.recent.newest_first() if may_all else []
+    if shown.empty:
+        recent = [one for one in recent if not one.hits]
     return page(
         request,
         "live.html" if shown.part else "status.html",
@@ -95,7 +100,8 @@ def _status(request: Request, service: Service, shown: Shown) -> Response:
         jobs=jobs,
         home=home_of(service),
         may_all=may_all,
-        recent=service.recent.newest_first() if may_all else (),
+        recent=recent,
+        only_empty=shown.empty,
         waiting=available(service.parts.reviews.count, []) if may_all else 0,
         charts=charts_of(_spans(service, shown.window), service.history.latest) if may_all else (),
         hours=shown.window,

@@ -90,7 +90,7 @@ def _shown(found: Sequence[object], *, has_queries: bool) -> list[object]:
     return [replace(one, queries=[]) if isinstance(one, SearchFinding) else one for one in shown]
 
 
-def _searches(cluster: Cluster, items: list[str], advice: str) -> SearchFinding:
+def _searches(cluster: Cluster, items: list[str], advice: str, field: str = "") -> SearchFinding:
     all_ = [one.search for one in cluster.outcomes]
     return SearchFinding(
         queries=cluster.queries[:MAX_QUERIES],
@@ -102,6 +102,7 @@ def _searches(cluster: Cluster, items: list[str], advice: str) -> SearchFinding:
         ms=max(one.ms for one in all_),
         items=items,
         advice=advice,
+        field=field,
     )
 
 
@@ -118,6 +119,7 @@ def _unanswered(cluster: Cluster, known: set[str]) -> SearchFinding:
             after,
             f"Add an alias: callers used {after[0]} soon afterwards. Give it these words in "
             "`aliases`, or in its description.",
+            "aliases",
         )
     return _searches(cluster, [], "Write a skill or add a source for this, if callers need it.")
 
@@ -128,6 +130,7 @@ def _unused(cluster: Cluster, known: set[str]) -> SearchFinding:
             cluster,
             after,
             f"Pin {after[0]} for these words with `pin`: callers used it soon afterwards.",
+            "pin",
         )
     hits = Counter(item for one in cluster.outcomes for item in one.search.hits)
     shown = sorted((item for item in hits if item in known), key=lambda item: (-hits[item], item))

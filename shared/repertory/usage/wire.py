@@ -19,6 +19,7 @@ class SearchFinding(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         ms: The longest duration, in milliseconds.
         items: The items that the advice is about.
         advice: What to do.
+        field: The field of a policy that does it, ``aliases`` or ``pin``; empty if none does.
     """
 
     queries: list[str]
@@ -30,6 +31,7 @@ class SearchFinding(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     ms: float
     items: list[str]
     advice: str
+    field: str = ""
 
 
 class ItemFinding(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):

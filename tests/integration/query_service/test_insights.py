@@ -173,6 +173,8 @@ def test_searches_without_results(used: Used) -> None:
     assert "&lt;b&gt;bosons&lt;/b&gt;" in page
     assert "<b>bosons" not in page
     assert f'href="/view/{SKILL}"' in page
+    begun = f"/status/policies/edit?item={SKILL.replace('/', '%2F')}&amp;aliases=zyxwv+quarks"
+    assert f'<a href="{begun}">Add the alias</a>' in page
 
 
 def test_queries_are_hashed_by_default(

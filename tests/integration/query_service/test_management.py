@@ -50,7 +50,13 @@ POSTS = {
     "/status/keys": {"name": "mallory", "scope": "admin"},
     "/status/keys/revoke": {"name": "a"},
 }
-PAGES = ("/status/history", "/status/reviews", "/status/policies", "/status/policies/edit")
+PAGES = (
+    "/status/history",
+    "/status/insights",
+    "/status/reviews",
+    "/status/policies",
+    "/status/policies/edit",
+)
 
 
 @pytest.fixture(scope="module")
@@ -173,7 +179,8 @@ def test_the_status_has_the_history(client: TestClient, server: RunningService) 
         "Searches",
         "Time to answer",
         "Without results",
-        "Lag",
+        "Lag of a save",
+        "Items on their way",
         "Failed jobs",
     ]
     assert client.get("/status?hours=6&part=true").text.strip() in page
@@ -182,6 +189,18 @@ def test_the_status_has_the_history(client: TestClient, server: RunningService) 
     counts = re.findall(r'<td class="number">([\d,]+)</td>', table)
     assert int(counts[0]) >= 2
     assert "style=" not in page + table  # the policy of the pages forbids it
+
+
+def test_searches_without_results_are_separate(client: TestClient, server: RunningService) -> None:
+    """Among the recent ones."""
+    for query in ("rotate keys", "zxqv wobble"):
+        client.get("/v1/search", params={"q": query, "threshold": 0.9})
+    every, empty = (client.get(f"/status?empty={one}").text for one in ("false", "true"))
+    shown = [
+        {text for text in ("q=rotate+keys", "q=zxqv+wobble") if text in page}
+        for page in (every, empty)
+    ]
+    assert shown == [{"q=rotate+keys", "q=zxqv+wobble"}, {"q=zxqv+wobble"}]
 
 
 def test_metrics_have_the_same_counters(client: TestClient, server: RunningService) -> None:
@@ -234,6 +253,26 @@ def test_a_change_is_shown_before_it_is_written(owner: TestClient, server: Runni
     assert (done.status_code, done.headers["location"]) == (303, "/status/policies")
     expected = CONFIG.replace("boost = 0.2 #", "boost = 0.5 #") + 'aliases = ["swap", "new key"]\n'
     assert file.read_text() == expected
+
+
+def test_a_policy_is_begun_where_it_is_missed(owner: TestClient, server: RunningService) -> None:
+    """At the item, and at the explanation of a search with its words; one item has one policy."""
+    link = f'href="/status/policies/edit?item={ITEM.replace("/", "%2F")}'
+    assert f'{link}"' in owner.get(f"/view/{ITEM}").text
+    explained = owner.get("/why", params={"q": "swap  it", "item": ITEM}).text
+    assert f'{link}&amp;pin=swap++it"' in explained
+    form = owner.get("/status/policies/edit", params={"item": ITEM, "pin": "swap  it"}).text
+    assert re.search(r'<textarea id="pin"[^>]*>swap it</textarea>', form)
+    assert "at" not in fields_of(form)
+
+    file = server.project / "repertory.toml"
+    file.write_text(CONFIG.replace('"key-rotation"', f'"{ITEM}"') + 'pin = ["swap it"]\n')
+    form = owner.get("/status/policies/edit", params={"item": ITEM, "pin": "new key"}).text
+    assert re.search(r'<textarea id="pin"[^>]*>swap it\nnew key</textarea>', form)
+    assert 'name="at" value="0"' in form
+    assert 'value="0.2"' in form
+    reader = server.client(address="192.0.2.7")
+    assert "policies/edit" not in reader.get(f"/view/{ITEM}", headers={"Accept": "text/html"}).text
 
 
 def test_a_policy_is_added_and_removed(owner: TestClient, server: RunningService) -> None:

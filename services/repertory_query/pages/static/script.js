@@ -6,6 +6,7 @@ const form = document.getElementById("search");
 const box = document.getElementById("q");
 const live = document.getElementById("live");
 const announcement = document.getElementById("announcement"); // on the page of the search alone
+const MANY = 12; // values of a filter, from which on it can be narrowed
 let underWay, shown, timer;
 let isTyping = false; // whether the newest entry of the history is what is being typed
 
@@ -31,6 +32,25 @@ async function show(address) {
   if (announcement) announcement.textContent = (live.querySelector("h2") ?? live).textContent;
 }
 
+// A box that narrows the values of an open filter, if there are many.
+function offerNarrowing(panel, text = "") {
+  const labels = [...panel.querySelectorAll("#facets label")];
+  if (labels.length <= MANY || panel.querySelector(".narrow")) return;
+  const box = document.createElement("input");
+  box.type = "search";
+  box.className = "narrow";
+  box.placeholder = "Type to narrow the list";
+  box.setAttribute("aria-label", box.placeholder);
+  const narrow = () => {
+    const wanted = box.value.trim().toLowerCase();
+    for (const label of labels) label.hidden = !label.textContent.toLowerCase().includes(wanted);
+  };
+  box.addEventListener("input", narrow);
+  box.value = text;
+  narrow();
+  panel.querySelector("fieldset").prepend(box);
+}
+
 // Replace the filters by those that came with the results; what is open and focused stays so.
 function recount() {
   const counted = document.getElementById("counted");
@@ -40,11 +60,13 @@ function recount() {
   const summary = document.activeElement.closest?.("#facets summary")?.parentElement.dataset.field;
   const open = facets.querySelector("details[open]")?.dataset.field;
   const scrolled = facets.querySelector("details[open] fieldset")?.scrollTop;
+  const narrowed = facets.querySelector("details[open] .narrow")?.value;
   facets.replaceChildren(counted.content);
   counted.remove();
   const panel = open && facets.querySelector(`details[data-field=${open}]`);
   if (panel) {
     panel.open = true;
+    offerNarrowing(panel, narrowed);
     panel.querySelector("fieldset").scrollTop = scrolled;
   }
   if (summary) facets.querySelector(`details[data-field=${summary}] summary`)?.focus();
@@ -187,6 +209,8 @@ document.addEventListener("keydown", (event) => {
   next.focus();
   if (next === box && key !== "ArrowUp") box.select();
 });
+
+document.addEventListener("toggle", ({ target }) => target.open && offerNarrowing(target), true);
 
 document.addEventListener("click", ({ target }) => {
   const open = document.querySelector(".filters details[open]");

@@ -1,0 +1,72 @@
+"""Requests that show how an operation of the OpenAPI document is used."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import quote_plus
+
+Schema = Mapping[str, Any]
+# For parameters and fields whose schema has no example; functions have none, which cost tokens.
+EXAMPLES: Mapping[str, Any] = {
+    "item": "skills/rotating-api-keys",
+    "place": "references/checklist.md",
+    "item_id": "skills/rotating-api-keys",
+    "tool_id": "notes__list_notes",
+    "query": "rotate API keys",
+    "searchQuery": "how long do we keep invoices",
+    "filepath": "skills/rotating-api-keys/SKILL.md",
+}
+
+
+def request_of(method: str, path: str, one: Schema, document: Schema, url: str, bearer: str) -> str:
+    """A request to an operation, with the first example of each parameter that is needed.
+
+    Args:
+        method: The method, in lower case.
+        path: The path.
+        one: The operation.
+        document: The whole document.
+        url: The URL of the server.
+        bearer: What a shell replaces by the key; empty if none is needed.
+    """
+    query = []
+    for parameter in one["parameters"]:
+        name = parameter["name"]
+        if parameter["in"] == "path":
+            path = path.replace(f"{{{name}}}", _first(parameter))
+        elif parameter["required"]:
+            query.append(f"{name}={quote_plus(_first(parameter))}")
+    address = f"{url}{path}{'?' if query else ''}{'&'.join(query)}"
+    key = f" --oauth2-bearer {bearer}" if bearer and one.get("security") else ""
+    command = f"curl{key} '{address}'"
+    if method != "post":
+        return command
+    content = one.get("requestBody", {}).get("content", {}).get("application/json", {})
+    return f"{command} --json '{json.dumps(_sample(content.get('schema', {}), document))}'"
+
+
+def _first(parameter: Schema) -> str:
+    examples = parameter.get("examples", {})
+    name = parameter["name"]
+    return str(next(iter(examples.values()))["value"] if examples else EXAMPLES.get(name, ""))
+
+
+def _sample(schema: Schema, document: Schema) -> dict[str, Any]:
+    """A body with the example of each field that is needed."""
+    needed = _resolved(schema, document).get("required", ())
+    given = properties_of(schema, document, "examples")
+    return {name: given[name][0] if name in given else EXAMPLES.get(name) for name in needed}
+
+
+def properties_of(schema: Schema, document: Schema, key: str) -> dict[str, Any]:
+    """What the fields of a type say under a key, by their names."""
+    fields = _resolved(schema, document).get("properties", {})
+    return {name: field[key] for name, field in fields.items() if key in field}
+
+
+def _resolved(schema: Schema, document: Schema) -> Schema:
+    """The type that is referred to; of several, the first."""
+    schema = schema.get("anyOf", [schema])[0]
+    name = schema.get("$ref", "").rpartition("/")[2]
+    found: Schema = document["components"]["schemas"][name] if name else schema
+    return found

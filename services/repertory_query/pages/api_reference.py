@@ -1,0 +1,66 @@
+"""The page of the HTTP API, made from the OpenAPI document of this server."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+from repertory_query.access import Access
+from repertory_query.examples import Schema, request_of
+from repertory_query.pages.connecting import base_url, key_in_shell
+from repertory_query.pages.page import page
+
+PATH = "/api"
+
+
+class Described(msgspec.Struct, frozen=True):
+    """An operation as the page shows it.
+
+    Attributes:
+        method: Its method, in capitals.
+        path: Its path.
+        summary: What it does, in some words.
+        text: What it does.
+        parameters: Those of the address, as in the document.
+        request: A request for a shell.
+    """
+
+    method: str
+    path: str
+    summary: str
+    text: str
+    parameters: list[Mapping[str, Any]]
+    request: str
+
+
+def routes(document: Schema, access: Access) -> list[BaseRoute]:
+    """The route of the page.
+
+    Args:
+        document: The OpenAPI document.
+        access: Access control, to say whether a request needs a key.
+    """
+
+    def show(request: Request) -> Response:
+        """Show every operation, with a request to copy."""
+        key = key_in_shell(request, access)
+        found = _operations(document, base_url(request, access), f'"{key}"' if key else "")
+        return page(request, "api.html", operations=[*found])
+
+    return [Route(PATH, show)]
+
+
+def _operations(document: Schema, url: str, bearer: str) -> Iterator[Described]:
+    for path, methods in document["paths"].items():
+        for method, one in methods.items():
+            yield Described(
+                method=method.upper(),
+                path=path,
+                summary=one["summary"],
+                text=one["description"],
+                parameters=one["parameters"],
+                request=request_of(method, path, one, document, url, bearer),
+            )
