@@ -11,9 +11,14 @@ from typing import Annotated
 
 from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
+from mcp.types import ToolAnnotations
 from pydantic import Field
 
 server = MCPServer("notes", instructions="Notes that the whole team shares.")
+
+READS = ToolAnnotations(read_only_hint=True)
+ADDS = ToolAnnotations(destructive_hint=False)
+DELETES = ToolAnnotations(destructive_hint=True)
 
 Tags = Annotated[list[str], Field(description="Words to file the note under.")]
 Limit = Annotated[int, Field(ge=1, le=100, description="The most notes to return.")]
@@ -35,7 +40,7 @@ notes: dict[int, Note] = {}
 numbers = itertools.count(1)
 
 
-@server.tool()
+@server.tool(annotations=ADDS)
 def add_note(
     text: Annotated[str, Field(min_length=1, description="What to remember.")],
     tags: Tags | None = None,
@@ -46,7 +51,7 @@ def add_note(
     return note
 
 
-@server.tool()
+@server.tool(annotations=READS)
 def search_notes(
     query: Annotated[str, Field(min_length=1, description="Words that the note must hold.")],
     limit: Limit = 10,
@@ -61,7 +66,7 @@ def search_notes(
     return found[::-1][:limit]
 
 
-@server.tool()
+@server.tool(annotations=READS)
 def list_notes(
     tag: Annotated[str, Field(description="Only notes filed under this; empty lists all.")] = "",
     limit: Limit = 20,
@@ -71,7 +76,7 @@ def list_notes(
     return sorted(found, key=lambda note: (note.pinned, note.id), reverse=True)[:limit]
 
 
-@server.tool()
+@server.tool(annotations=ADDS)
 def pin_note(note_id: NoteId, *, pinned: bool = True) -> Note:
     """Pin a note to the top of the list, or unpin it."""
     note = _known(note_id)
@@ -79,7 +84,7 @@ def pin_note(note_id: NoteId, *, pinned: bool = True) -> Note:
     return note
 
 
-@server.tool()
+@server.tool(annotations=DELETES)
 def forget_note(note_id: NoteId) -> str:
     """Delete a note for good."""
     del notes[_known(note_id).id]

@@ -194,3 +194,13 @@ def test_no_model_means_no_section_by_meaning() -> None:
         reader=reader(),
     )
     assert hit_of(engine, "a crust of steam").matched_in == "# Oven"
+
+
+def test_a_description_that_was_cut_ends_with_an_ellipsis() -> None:
+    """Between words; a shorter one is whole."""
+    short, long = "Bakes loaves of bread", "Bakes " + "loaves of bread " * 40
+    assert hit_of(with_words_alone(skill("bread", short)), "bread").description == short
+    shown = hit_of(with_words_alone(skill("bread", long)), "bread").description
+    assert 380 <= len(shown) <= 400
+    assert long.startswith(shown.removesuffix("…") + " ")
+    assert shown.endswith("…")

@@ -1,17 +1,22 @@
 """The page of the usage insights."""
 
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from repertory.insights import insights_of
 from repertory.keys import Scope
+from repertory.usage.wire import ItemFinding
 from repertory_query.access import require
 from repertory_query.pages.page import page
 from repertory_query.pool import Pool
 from repertory_query.service import Service
 
 PATH = "/status/insights"
+FIRST = 8  # of each list, before it is opened
 
 
 def routes(service: Service, pool: Pool) -> list[BaseRoute]:
@@ -20,6 +25,12 @@ def routes(service: Service, pool: Pool) -> list[BaseRoute]:
     async def show(request: Request) -> Response:
         """Show what the usage says about the catalogue."""
         require(request.state.caller, Scope.ADMIN)
-        return await pool.run(lambda: page(request, "insights.html", found=insights_of(service)))
+        found = await pool.run(lambda: insights_of(service))
+        return page(request, "insights.html", found=found, first=FIRST, by_advice=by_advice)
 
     return [Route(PATH, show)]
+
+
+def by_advice(found: Iterable[ItemFinding]) -> Iterator[tuple[str, list[ItemFinding]]]:
+    """Findings that follow each other with the same advice, which is said once."""
+    return ((advice, list(some)) for advice, some in groupby(found, key=lambda one: one.advice))

@@ -6,7 +6,7 @@ from itertools import compress
 import numpy as np
 
 from repertory.catalogue.item import Item, Kind
-from repertory.index.keywords.document import BODY, Entry
+from repertory.index.keywords.document import BODY, Entry, shown_description
 from repertory.index.keywords.index import KeywordIndex
 from repertory.index.keywords.matches import ItemMatch
 from repertory.index.keywords.places import places_of
@@ -85,7 +85,7 @@ def hit(
         id=entry.id,
         kind=entry.kind,
         name=entry.name,
-        description=entry.description,
+        description=shown_description(entry),
         source=entry.source,
         server=entry.server,
         path=entry.path,

@@ -22,11 +22,19 @@ def copies(entries: Sequence[Entry]) -> list[list[str]]:
 
 
 def similar(entries: Sequence[Entry]) -> list[Pair]:
-    """Pairs of items of one kind whose descriptions share most terms, and that are no copies."""
+    """Pairs of items of one kind whose descriptions share most terms, and that are no copies.
+
+    Items that their names tell apart are left out, such as skills for Java and for Kotlin.
+    """
     groups = enumerate(_grouped(entries))
     same = {entries[place].id: number for number, group in groups for place in group}
+    known = {one.id: one for one in entries}
     found = [pair for kind in Kind for pair in _similar([e for e in entries if e.kind is kind])]
-    return [pair for pair in found if same[pair[0]] != same[pair[1]]]
+    return [
+        (one, other)
+        for one, other in found
+        if same[one] != same[other] and not _are_told_apart(known[one], known[other])
+    ]
 
 
 def shadowed(entries: Sequence[Entry], sources: Sequence[str]) -> list[Pair]:
@@ -69,3 +77,11 @@ def _similar(entries: Sequence[Entry]) -> Iterator[Pair]:
                 seen.add(other)
             if len(with_term[term]) < MAX_COMPARED:
                 with_term[term].append((item, found))
+
+
+def _are_told_apart(one: Entry, other: Entry) -> bool:
+    """Whether each has a word in its name that the other has nowhere, if their texts differ."""
+    names = {*terms(one.name)}, {*terms(other.name)}
+    texts = {*terms(one.description)}, {*terms(other.description)}
+    has_own = names[0] - names[1] - texts[1], names[1] - names[0] - texts[0]
+    return texts[0] != texts[1] and all(has_own)

@@ -1,6 +1,6 @@
 """The report: what the recorded usage says about a catalogue, and what to do about it."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec.structs import fields, replace
@@ -18,7 +18,9 @@ from repertory.usage.wire import Insights, ItemFinding, SearchFinding, StaleSour
 
 MAX_LISTED = 50  # of each list
 MAX_QUERIES = 5  # of one cluster
-MAX_ITEMS = 3  # of one cluster
+MAX_ITEMS = 3  # of one cluster or group
+MAX_PHRASE_TERMS = 4  # of a query that may be a pin or an alias
+MIN_GROUP = 3  # items of a server or source that are reported together
 SLOW_MS = 500.0
 OFTEN = 3  # searches that find an item, for its missing use to mean something
 STALE_S = 7 * 86_400.0  # after which a source that was not read is reported
@@ -56,7 +58,7 @@ def report(
     lists: dict[str, list[SearchFinding] | list[ItemFinding] | list[StaleSource]] = {
         "unanswered": [_unanswered(one, known) for one in clusters(empty)],
         "unused": [_unused(one, known) for one in clusters(unused)],
-        "never_found": list(_never_found(entries, found)) if searches else [],
+        "never_found": list(_never_found(entries, found, len(searches))) if searches else [],
         "never_used": list(_never_used(entries, found, used)),
         "alike": list(_alike(entries, found)),
         "shadowed": list(_shadowed(entries, sources, found)),
@@ -114,7 +116,7 @@ def followed(searches: Iterable[Outcome], known: set[str]) -> list[str]:
 
 def _unanswered(cluster: Cluster, known: set[str]) -> SearchFinding:
     if after := followed(cluster.outcomes, known)[:MAX_ITEMS]:
-        return _searches(
+        return _followed(
             cluster,
             after,
             f"Add an alias: callers used {after[0]} soon afterwards. Give it these words in "
@@ -124,9 +126,21 @@ def _unanswered(cluster: Cluster, known: set[str]) -> SearchFinding:
     return _searches(cluster, [], "Write a skill or add a source for this, if callers need it.")
 
 
+def _followed(cluster: Cluster, after: list[str], advice: str, field: str) -> SearchFinding:
+    """Advice about what callers used instead; a whole sentence is no good pin or alias."""
+    if len(cluster.terms) <= MAX_PHRASE_TERMS:
+        return _searches(cluster, after, advice, field)
+    return _searches(
+        cluster,
+        after,
+        f"Callers used {after[0]} soon afterwards: say in its description, or in `aliases`, what "
+        "they call it.",
+    )
+
+
 def _unused(cluster: Cluster, known: set[str]) -> SearchFinding:
     if after := followed(cluster.outcomes, known)[:MAX_ITEMS]:
-        return _searches(
+        return _followed(
             cluster,
             after,
             f"Pin {after[0]} for these words with `pin`: callers used it soon afterwards.",
@@ -151,14 +165,31 @@ def _slow(cluster: Cluster) -> SearchFinding:
     )
 
 
-def _never_found(entries: Sequence[Entry], found: Counter[str]) -> Iterator[ItemFinding]:
+def _never_found(
+    entries: Sequence[Entry], found: Counter[str], searches: int
+) -> Iterator[ItemFinding]:
+    """Whole servers and sources first, then single items."""
+    missed: defaultdict[str, list[str]] = defaultdict(list)
     for entry in sorted(entries, key=lambda one: (_ORDER[one.kind], one.id)):
         if entry.id not in found:
-            yield ItemFinding(
-                items=[entry.id],
-                found=0,
-                advice="Say in its description what it is for, add an alias, or remove it.",
-            )
+            missed[entry.server or entry.source].append(entry.id)
+    sizes = Counter(entry.server or entry.source for entry in entries)
+    whole = [name for name, ids in missed.items() if MIN_GROUP <= len(ids) == sizes[name]]
+    for name in sorted(whole, key=lambda one: (-sizes[one], one)):
+        yield ItemFinding(
+            items=missed.pop(name)[:MAX_ITEMS],
+            found=0,
+            advice=f"No search found any of the {sizes[name]:,} items of {name}: remove it, if it "
+            "is not needed.",
+        )
+    # One search finds a few items, so some searches say little about many items.
+    early = "If it stays so after more searches: say" if searches < len(entries) else "Say"
+    for item in (item for ids in missed.values() for item in ids):
+        yield ItemFinding(
+            items=[item],
+            found=0,
+            advice=f"{early} in its description what it is for, add an alias, or remove it.",
+        )
 
 
 def _never_used(

@@ -21,6 +21,7 @@ from repertory.usage.events import Search, Use
 from repertory.usage.recorder import UsageRecorder
 from repertory.usage.wire import Insights, UnansweredQueries
 from repertory_query import digests
+from repertory_query.pages.insights import FIRST
 from tests.support.builders import write_shop
 from tests.support.http_stub import serving
 from tests.support.listening import served
@@ -175,6 +176,21 @@ def test_searches_without_results(used: Used) -> None:
     assert f'href="/view/{SKILL}"' in page
     begun = f"/status/policies/edit?item={SKILL.replace('/', '%2F')}&amp;aliases=zyxwv+quarks"
     assert f'<a href="{begun}">Add the alias</a>' in page
+
+
+def test_a_long_list_is_opened_by_the_reader(used: Used) -> None:
+    """Its beginning is shown, an advice is said once, and the parts of the page are linked."""
+    for letter in "bcdfghjklm":
+        used.ask("GET", f"/search?q=zx{3 * letter}&threshold=0.99")
+    used.new()
+    page = used.ask("GET", "/status/insights").text
+    section = page.partition('<section id="unanswered">')[2].partition("</section>")[0]
+    shown, _, opened = section.partition("<details>")
+    assert shown.count('<th scope="row">') == FIRST
+    assert opened.count('<th scope="row">') >= 2
+    assert '<a href="#unanswered">Found nothing</a>' in page
+    advice = page.partition('<section id="neverFound">')[2].partition("</section>")[0]
+    assert advice.count("add an alias") == 1
 
 
 def test_queries_are_hashed_by_default(

@@ -14,6 +14,7 @@ from repertory.catalogue.policy import Policy
 from repertory.catalogue.safety import CLAIMS
 from repertory.catalogue.views import split_at_headings
 from repertory.index.keywords.tokens import wholes, words
+from repertory.text import cut
 
 SHOWN_DESCRIPTION = 400  # characters of a description that are kept for showing
 MAX_SCHEMA_DEPTH = 4  # levels of nested parameters that are read
@@ -83,6 +84,12 @@ class Entry(msgspec.Struct, frozen=True, array_like=True):
     def names(self) -> tuple[str, ...]:
         """Its own name, then its aliases."""
         return self.name, *self.aliases
+
+
+def shown_description(entry: Entry) -> str:
+    """The kept description of an item, with an ellipsis if it may be only the beginning."""
+    kept = entry.description
+    return cut(f"{kept} …", SHOWN_DESCRIPTION) if len(kept) >= SHOWN_DESCRIPTION else kept
 
 
 def entry(item: Item) -> Entry:
