@@ -108,7 +108,7 @@ def test_the_lag_is_of_the_saves_since_the_last_sample() -> None:
     assert spans[2].lag_ms == pytest.approx(375)  # halfway between 0.25 and 0.5 s
     assert (spans[3].lag_ms, spans[4].slow_lag_ms) == (None, 300_000)
     charts = {one.title: one for one in charts_of(spans, past.latest)}
-    assert charts["Lag of a save"].note.endswith("95 % at most 300.0 s")
+    assert charts["Lag of a save"].note.endswith("95 % within 300.0 s")
     assert len(charts["Lag of a save"].lines) == 4  # two durations, with a gap
 
 

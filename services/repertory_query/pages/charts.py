@@ -99,9 +99,7 @@ def _durations(
     return Chart(
         title=title,
         value="none" if median is None else duration(median),
-        note=f"No {what} yet"
-        if most is None
-        else f"Half of the {what} took at most as long, 95 % at most {duration(most)}",
+        note=f"No {what} yet" if most is None else f"The median; 95 % within {duration(most)}",
         peak=duration(peak),
         width=len(spans),
         lines=[*_lines(medians, peak), *_lines(slow, peak, is_faint=True)],
