@@ -273,6 +273,17 @@ def test_without_an_index_the_page_waits(tmp_path: Path, monkeypatch: pytest.Mon
         assert "No index." in status.text
 
 
+def test_an_empty_catalogue_says_what_to_do(tmp_path: Path) -> None:
+    """Instead of a form that finds nothing; it is no bad query."""
+    (tmp_path / "project").mkdir()
+    with indexed_server(tmp_path / "project", tmp_path / "home") as running:
+        client = running.client()
+        start, found = (client.get(path, headers=HTML).text for path in ("/", "/?q=keys"))
+    assert "Nothing to search yet" in start
+    assert "repertory add" in start
+    assert "Nothing to search yet" in found
+
+
 @pytest.mark.parametrize(
     "path",
     ["/", "/?q=x", "/view/project/key-rotation", "/view/no", "/status", "/api", "/no", "/login"],

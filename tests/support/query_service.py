@@ -113,7 +113,7 @@ class RunningService:
         if not self.live.wait(0):
             return None
         keywords = self.live.engine.keywords
-        return {entry.hash for entry in keywords.all()} if keywords else None
+        return {entry.hash for entry in keywords.all()} if keywords is not None else None
 
 
 def problem(response: Any, status: int) -> str:  # noqa: ANN401 - of httpx or httpx2
