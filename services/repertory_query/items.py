@@ -23,8 +23,8 @@ from repertory_query.visible import visible_to
 class Page(Filters, frozen=True, kw_only=True):
     """A page of a filtered list."""
 
-    offset: Annotated[int, Meta(ge=0)] = 0
-    limit: Annotated[int, Meta(ge=1, le=10_000)] = 100
+    offset: Annotated[int, Meta(ge=0, description="How many items are left out before.")] = 0
+    limit: Annotated[int, Meta(ge=1, le=10_000, description="How many items at most.")] = 100
 
 
 class Place(msgspec.Struct, frozen=True, kw_only=True):

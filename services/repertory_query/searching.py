@@ -17,8 +17,17 @@ from repertory.search.answer import Answer
 from repertory.search.explanation import Explanation
 from repertory.search.query import Query, filter_of, query_of
 from repertory.values import Alpha, NameWeight, SectionWeight, Threshold, Values
-from repertory.wire import Answers, Kinds, MaxLimit, Search, Searches, Text
-from repertory.wire import Values as Several
+from repertory.wire import (
+    Answers,
+    Kinds,
+    MaxLimit,
+    Search,
+    Searches,
+    Servers,
+    Sources,
+    Tags,
+    Text,
+)
 from repertory_query.access import Caller
 from repertory_query.api import JSON, Operations, answer
 from repertory_query.cache import AnswerCache, Encoded
@@ -42,9 +51,9 @@ class Filters(
     """The filters of an address; each may be repeated."""
 
     kinds: Kinds = ()
-    sources: Several = ()
-    servers: Several = ()
-    tags: Several = ()
+    sources: Sources = ()
+    servers: Servers = ()
+    tags: Tags = ()
 
     @property
     def where(self) -> Filter:

@@ -33,7 +33,15 @@ Text = Annotated[
     ),
 ]
 Kinds = Annotated[tuple[Kind, ...], Meta(max_length=MAX_VALUES, description="Only these kinds.")]
-Values = Annotated[tuple[str, ...], Meta(max_length=MAX_VALUES)]
+Sources = Annotated[
+    tuple[str, ...], Meta(max_length=MAX_VALUES, description="Only these sources, by name.")
+]
+Servers = Annotated[
+    tuple[str, ...], Meta(max_length=MAX_VALUES, description="Only tools of these MCP servers.")
+]
+Tags = Annotated[
+    tuple[str, ...], Meta(max_length=MAX_VALUES, description="Only items with one of these tags.")
+]
 
 
 class Search(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
@@ -46,9 +54,9 @@ class Search(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_u
     name_weight: NameWeight | None = None
     section_weight: SectionWeight | None = None
     kinds: Kinds = ()
-    sources: Values = ()
-    servers: Values = ()
-    tags: Values = ()
+    sources: Sources = ()
+    servers: Servers = ()
+    tags: Tags = ()
 
 
 class Searches(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

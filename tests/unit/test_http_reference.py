@@ -35,6 +35,14 @@ def test_every_operation_has_a_request_and_an_answer(page: str) -> None:
         assert "It answers 2" in part, name
 
 
+def test_every_parameter_is_described() -> None:
+    """In a sentence, except the parts of a path, which the operation names."""
+    for path, methods in json.loads(DOCUMENT.read_text("utf-8"))["paths"].items():
+        for one in methods.values():
+            for parameter in one["parameters"]:
+                assert parameter["in"] == "path" or parameter["description"], (path, parameter)
+
+
 def test_every_named_type_is_described(page: str) -> None:
     """Links lead to headings of the same page."""
     headings = {title.lower() for title in re.findall(r"^### (\w+)$", page, re.MULTILINE)}

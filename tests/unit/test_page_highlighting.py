@@ -73,6 +73,9 @@ def test_an_excerpt_is_where_most_words_matched() -> None:
         "who uses them."
     )
     assert found == expected
+    assert (
+        marker("keys").excerpt("# To do\n\n- [ ] All keys\n", "# To do") == "All <mark>keys</mark>"
+    )
     assert "below" in marker("leak").excerpt(BODY, "## Empty")
     assert not marker("leak").excerpt(BODY, "## Missing")
 

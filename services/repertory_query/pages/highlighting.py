@@ -47,7 +47,7 @@ class Marker:
     def excerpt(self, body: str, heading: str) -> Markup:
         """What a section says where most words matched; empty if no section has the heading."""
         text = _text_below(body, heading)[:MAX_SECTION]
-        some = [_LINK.sub(r"\1", passage).lstrip(_MARKS) for passage in passages(text)]
+        some = [_LINK.sub(r"\1", _unmarked(passage)) for passage in passages(text)]
         if not some:
             return Markup()
         best = max(some, key=lambda passage: len({*self._words(passage)}))
@@ -78,6 +78,11 @@ class Marker:
             if word[place : place + 2] in self._pairs:
                 start, end = max(place, end), place + 2
                 yield offset + start, offset + end
+
+
+def _unmarked(passage: str) -> str:
+    """A passage without the marks before it, also those of a list of tasks."""
+    return passage.lstrip(_MARKS).removeprefix("[ ] ").removeprefix("[x] ")
 
 
 def _text_below(body: str, heading: str) -> str:

@@ -82,7 +82,9 @@ class Hit(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         ),
     ]
     reason: Annotated[str, Meta(description="Why it was found, in a few words.")]
-    description: str
+    description: Annotated[
+        str, Meta(description="Its first 400 characters; an ellipsis marks that it goes on.")
+    ]
     kind: Kind
     source: str
     path: str
