@@ -6,6 +6,7 @@ import json
 import random
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlencode
 from uuid import uuid4
 
@@ -30,6 +31,7 @@ from tests.support.signing_in import (
     signing_in,
     with_token,
 )
+from tests.support.waiting import until
 
 
 def test_a_person_signs_in_and_out(url: str, provider: OpenIdProvider) -> None:
@@ -80,9 +82,16 @@ def test_the_audit_log_names_who_signed_in(
     url: str, server: RunningService, provider: OpenIdProvider
 ) -> None:
     """And who was refused has no name in it."""
+
+    def sign_ins() -> list[dict[str, Any]]:
+        return [line for line in lines_of(server.settings) if line["action"] == "sign-in"]
+
+    before = len(sign_ins())
     Browser(url).sign_in("anna")
+    until(lambda: len(sign_ins()) == before + 1)  # it is written after the answer
     Browser(url).sign_in("carl")
-    anna, carl = [line for line in lines_of(server.settings) if line["action"] == "sign-in"][-2:]
+    until(lambda: len(sign_ins()) == before + 2)
+    anna, carl = sign_ins()[-2:]
     assert (anna["caller"], anna["outcome"]) == ("user:anna", "ok")
     assert (carl["caller"], carl["outcome"]) == ("address:127.0.0.1", "refused")
 
@@ -433,6 +442,12 @@ def test_a_refusal_of_the_provider_is_shown(url: str, provider: OpenIdProvider) 
     assert "&lt;b&gt;" not in lured.text
 
 
+def _users(caplog: pytest.LogCaptureFixture) -> set[str]:
+    """The people whom the log names."""
+    callers = {getattr(one, "caller", "") for one in caplog.records}
+    return {one for one in callers if one.startswith("user:")}
+
+
 def test_a_name_is_cleaned(
     url: str, provider: OpenIdProvider, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -443,10 +458,9 @@ def test_a_name_is_cleaned(
     browser.sign_in("anna")
     with caplog.at_level("INFO"):
         text = browser.get("/status").text
+        (who,) = until(lambda: _users(caplog))  # it is written after the answer
     assert "<script>\u202e" not in text
     assert "\u202e" not in text
-    callers = {getattr(one, "caller", "") for one in caplog.records}
-    (who,) = (one for one in callers if one.startswith("user:"))
     assert who.startswith("user:key_ops_")
     assert len(who) <= 5 + 64
     assert who.isprintable()
