@@ -38,11 +38,17 @@ def request_of(method: str, path: str, one: Schema, document: Schema, url: str, 
             query.append(f"{name}={quote_plus(_first(parameter))}")
     address = f"{url}{path}{'?' if query else ''}{'&'.join(query)}"
     key = f" --oauth2-bearer {bearer}" if bearer and one.get("security") else ""
-    command = f"curl{key} '{address}'"
+    command = f"curl{key} {_quoted(address)}"
     if method != "post":
         return command
     content = one.get("requestBody", {}).get("content", {}).get("application/json", {})
-    return f"{command} --json '{json.dumps(_sample(content.get('schema', {}), document))}'"
+    return f"{command} --json {_quoted(json.dumps(_sample(content.get('schema', {}), document)))}"
+
+
+def _quoted(text: str) -> str:
+    """A text for a shell, which quotes it also where it need not."""
+    escaped = text.replace("'", "'\\''")
+    return f"'{escaped}'"
 
 
 def _first(parameter: Schema) -> str:
