@@ -9,9 +9,7 @@ from pathlib import Path
 from typing import Any, cast
 from uuid import UUID
 
-import numpy as np
 import qdrant_edge as engine
-from numpy.typing import NDArray
 from typing_extensions import override
 
 from repertory.errors import StoreError
@@ -98,25 +96,26 @@ class EdgeCollection(StoredCollection):
         must: list[engine.ConditionType] = [
             _any(field, values) for field, values in layout.conditions(query.where)
         ]
-        found = self._nearest(query.vector, query.limit, must, _params(is_filtered=bool(must)))
+        nearest = engine.Query.Nearest(layout.numbers(query.vector))
+        found = self._found(nearest, query.limit, must, _params(is_filtered=bool(must)))
         matches = [layout.match(cast("UUID", point.id), point.score) for point in found]
         scores = {}
         if ids := layout.own_and_leads({*query.keys}.difference(one.key for one in matches)):
             named = engine.HasIdCondition(cast("set[engine.PointId]", ids))
-            found = self._nearest(query.vector, len(ids), [named], engine.SearchParams(exact=True))
+            found = self._found(nearest, len(ids), [named], engine.SearchParams(exact=True))
             scores = layout.scores((cast("UUID", point.id), point.score) for point in found)
         return VectorAnswer(matches=matches, scores=scores)
 
-    def _nearest(
+    def _found(
         self,
-        vector: NDArray[np.float32],
+        nearest: engine.Query,
         limit: int,
         must: "list[engine.ConditionType]",  # a name of the stubs only
         params: engine.SearchParams,
     ) -> list[engine.ScoredPoint]:
         request = engine.QueryRequest(
             limit=limit,
-            query=engine.Query.Nearest(layout.numbers(vector)),
+            query=nearest,
             filter=engine.Filter(must=must) if must else None,
             params=params,
             with_payload=False,

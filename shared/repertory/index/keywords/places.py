@@ -35,10 +35,9 @@ class Places:
 
     def __init__(self, entry: Entry, item: Item | None, *, with_body: bool = False) -> None:
         self._words = [
-            (field, written, term)
+            (field, spellings(text))
             for field, text in _texts(entry, item)
             if with_body or field != BODY.name
-            for written, term in spellings(text)
         ]
         self._unread = _unread_field(entry, item)
 
@@ -50,18 +49,20 @@ class Places:
         """
         spelling: dict[str, str] = {}
         is_written, key = key.startswith(WRITTEN), key.removeprefix(WRITTEN)
-        for field, written, term in self._words:
-            if key == (written if is_written else term):
-                spelling.setdefault(field, written)
+        for field, words in self._words:
+            for written, term in words:
+                if key == (written if is_written else term):
+                    spelling.setdefault(field, written)
+                    break
         return spelling or {self._unread: unread}
 
     def has_all(self, stems: Collection[str]) -> bool:
         """Whether all of some stems occur in the fields that were read."""
-        return {*stems} <= {term for _, _, term in self._words}
+        return {*stems} <= {term for _, words in self._words for _, term in words}
 
     def words(self) -> list[str]:
         """All words that were read, as the item spells them, each once and always in one order."""
-        return list(dict.fromkeys(written for _, written, _ in self._words))
+        return list(dict.fromkeys(written for _, words in self._words for written, _ in words))
 
 
 # Otherwise each search would read the long texts of its hits again.
