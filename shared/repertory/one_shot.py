@@ -37,6 +37,7 @@ if TYPE_CHECKING:  # a search needs none of them
     from repertory.sources.source import Source
 
 LOCK_TIMEOUT_S = 2.5  # that a search waits for another process before it does without the vectors
+INDEX_LOCK_TIMEOUT_S = 30.0  # that a command which indexes waits for searches and others
 BUDGET_S = 1.0  # that a search spends on indexing what has changed
 REFRESH_INTERVAL_S = 1.0  # after which a search reads again which collection is active
 
@@ -233,7 +234,7 @@ class Repertory(Local):
         from repertory.update import Update  # noqa: PLC0415 - a search needs none of it
 
         started = time.monotonic()
-        with self._lock:
+        with self._lock, self.parts.waiting(INDEX_LOCK_TIMEOUT_S):
             make_directory(self.settings.data_dir)
             update = Update(self.parts, self.live, Freshness(self.workspace))
             embedded = self._embedded

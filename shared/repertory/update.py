@@ -225,7 +225,8 @@ class Update:
         parts.coordination.status.report("watch", msgspec.to_builtins(coordinator.status()))
         self._live.refresh()  # it reads the report, and closes what is not searched any more
         self._live.save()
-        coordinator.retire()
+        with parts.waiting(0.0):  # what another process has open is dropped another time
+            coordinator.retire()
         name = parts.store.alias(parts.active)
         if name is None or configuration_of(name) != self._catalogue.hash:
             return  # it is still being built

@@ -267,19 +267,22 @@ def test_what_has_answered_is_found_while_a_server_hangs(own: Cli, project: Path
     """Other commands find the files and the other server's tools before `index` has ended."""
     config = write_servers(project, hanging=HANGING, weather=SDK)
     named = ("--mcp-config", str(config))
-    with subprocess.Popen(
+    indexing = subprocess.Popen(
         [*COMMAND, "index", *named, "--mcp-timeout", "600"],
         cwd=project,
         env=own.environment,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
-    ) as indexing:
+    )
 
-        def has_tools() -> bool:
-            done = own.run(project, "search", "weather forecast", *named)
-            return "weather__forecast" in done.stdout
+    def has_tools() -> bool:
+        done = own.run(project, "search", "weather forecast", *named)
+        return "weather__forecast" in done.stdout
 
-        until(has_tools)
+    try:
+        until(has_tools, indexing)
         assert indexing.poll() is None
         assert ids(own, project, "bake bread", *named)[0] == "project/bread-baking"
+    finally:
         indexing.kill()
+        indexing.wait()

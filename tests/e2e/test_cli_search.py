@@ -186,16 +186,14 @@ def test_a_store_that_is_in_use_degrades_the_answer(cli: Cli, indexed: Path) -> 
     try:
         assert holder.stdout.readline() == "held\n"
         searched = cli.run(indexed, "search", "read_file")
-        indexing = cli.run(indexed, "index")
     finally:
         holder.communicate("")
 
     assert searched.returncode == 0
     assert "files__read_file" in searched.stdout
     assert searched.stderr.startswith("repertory: degraded, answered by keyword alone: ")
+    assert "in use by process" in searched.stderr
     assert len(searched.stderr.splitlines()) == 1
-    assert indexing.returncode == 4
-    assert "in use by process" in indexing.stderr
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Keyword snapshots and new collections that fail: a reason, pauses, and an end."""
 
+import contextlib
 import itertools
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,7 +9,8 @@ import pytest
 
 from repertory.coordination.claims import MemoryClaims
 from repertory.coordination.snapshots import FileSnapshots, Segments
-from repertory.errors import StoreError, StoreRefusedError
+from repertory.coordination.team import in_process
+from repertory.errors import StoreBusyError, StoreError, StoreRefusedError
 from repertory.index.cache import SqliteVectorCache
 from repertory.index.edge import EdgeStore
 from repertory.indexing import maintenance
@@ -16,6 +18,7 @@ from repertory.indexing.attempts import MAX_ATTEMPTS
 from repertory.indexing.collections import ACTIVE, next_alias
 from repertory.indexing.in_process_queue import InProcessQueue
 from repertory.indexing.job import Job, QueueName
+from repertory.indexing.keyword_feed import KeywordFeed
 from repertory.indexing.maintenance import MAX_PAUSE_S, PAUSE_S
 from tests.support.builders import coordination, skill, words_writer
 
@@ -175,3 +178,31 @@ def test_a_snapshot_in_this_process_waits_for_all_jobs(place: Place) -> None:
     while queue.work():
         stored.append(place.snapshots.load(place.collection) is not None)
     assert stored == [False, False, True]
+
+
+def test_no_process_stores_a_snapshot_between_its_drop_and_the_jobs(
+    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another process that opens the collection whenever it can finds what the jobs wrote."""
+
+    def searched() -> set[str]:
+        """What another process finds, which stores a snapshot if there is none."""
+        with EdgeStore(tmp_path, timeout=0.0).open(place.collection) as collection:
+            feed = KeywordFeed(collection, in_process(tmp_path))
+            feed.open()
+            return {entry.id for entry in feed.index.all()}
+
+    def drop(snapshots: FileSnapshots, collection: str) -> None:
+        dropped(snapshots, collection)
+        with contextlib.suppress(StoreBusyError):
+            searched()
+
+    place.snapshots.error = None
+    assert searched() == {"team/a"}
+    queue = InProcessQueue(place.writer, place.coordination)
+    job = Job(id="2", collection=place.collection, revision=2, items=(skill("b"),))
+    queue.submit(job, QueueName.SAVES)
+    dropped = FileSnapshots.drop
+    monkeypatch.setattr(FileSnapshots, "drop", drop)
+    assert queue.work()
+    assert searched() == {"team/a", "team/b"}

@@ -10,6 +10,7 @@ import sqlite3
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -33,6 +34,7 @@ from repertory.index.edge import EdgeStore
 from repertory.index.edge_collection import EdgeCollection
 from repertory.index.keywords.index import KeywordIndex
 from repertory.index.keywords.snapshot import unpack
+from repertory.index.lock import StoreLock
 from repertory.index.vectors import Filter
 from repertory.one_shot import Repertory, no_progress
 from repertory.search.answer import Mode
@@ -396,8 +398,11 @@ HOLD = """
 """
 
 
-def test_while_another_process_holds_the_store_keywords_answer(project: Path) -> None:
-    """A search continues without the semantic arm and says why; indexing is an error."""
+def test_while_another_process_holds_the_store_keywords_answer(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A search continues without the semantic arm and says why; indexing is an error at last."""
+    monkeypatch.setattr("repertory.one_shot.INDEX_LOCK_TIMEOUT_S", 0.1)
     collection = index(project).stats.collection
     holder = subprocess.Popen(
         [sys.executable, "-c", textwrap.dedent(HOLD), str(project.parent / "data"), collection],
@@ -417,6 +422,35 @@ def test_while_another_process_holds_the_store_keywords_answer(project: Path) ->
         holder.kill()
         holder.communicate()
     assert index(project).unchanged == 4
+
+
+def test_indexing_waits_longer_for_the_store_than_a_search(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Searches of other processes do not make it fail."""
+    holder = EdgeStore(project.parent / "data").open(index(project).stats.collection)
+    write_skill(project, "knots", "Tie a bowline")
+    take = StoreLock.__init__
+    wanted = threading.Event()
+
+    def taking(lock: StoreLock, path: Path, timeout: float) -> None:
+        wanted.set()
+        take(lock, path, timeout)
+
+    def release() -> None:
+        wanted.wait()
+        time.sleep(0.2)
+        holder.close()
+
+    monkeypatch.setattr(StoreLock, "__init__", taking)
+    monkeypatch.setattr("repertory.one_shot.LOCK_TIMEOUT_S", 0.0)
+    searching = threading.Thread(target=release)
+    searching.start()
+    try:
+        assert index(project).added == 1
+    finally:
+        wanted.set()
+        searching.join()
 
 
 def test_a_search_recovers_when_the_store_is_free_again(

@@ -47,6 +47,7 @@ def test_a_team_is_restored_without_embedding(qdrant_url: str, tmp_path: Path) -
         team.skill("keys", "w5 of now")
         team.wait(lambda: "w5" in team.item("project/keys")["description"])
         team.wait(lambda: not team.get("/stats")["watch"]["pending"])
+        team.wait(lambda: all(map(team.first, QUERIES)))  # the query service follows a little later
         before = [team.search(query)["results"] for query in QUERIES]
         made = run(team, "backup", file)
         assert made.returncode == 0, made.stderr

@@ -31,6 +31,9 @@ class EdgeStore(VectorStore):
 
     An open collection can be opened again, by this store only: a process makes one store of a
     directory.
+
+    Attributes:
+        timeout: Seconds to wait for another process before ``StoreBusyError``.
     """
 
     def __init__(self, directory: Path, timeout: float = 5.0) -> None:
@@ -38,11 +41,11 @@ class EdgeStore(VectorStore):
 
         Args:
             directory: The directory of collections and aliases.
-            timeout: Seconds to wait for another process before ``StoreBusyError``.
+            timeout: See the attribute.
         """
         self._collections = directory / "collections"
         self._aliases = directory / "aliases"
-        self._timeout = timeout
+        self.timeout = timeout
         self._shards: dict[str, OpenShard] = {}  # the open ones, by collection
         self._guard = threading.Lock()  # of the shards
 
@@ -168,7 +171,7 @@ class EdgeStore(VectorStore):
     @contextlib.contextmanager
     def _locked(self, path: Path) -> Iterator[StoreLock]:
         """The lock of a collection, released only if the block fails."""
-        lock = StoreLock(path, self._timeout)
+        lock = StoreLock(path, self.timeout)
         try:
             yield lock
         except BaseException:

@@ -33,7 +33,7 @@ class InProcessQueue(JobQueue):
 
     Pending jobs are lost with the process; the coordinator sends them again. So are the deltas.
     Before a collection is written to, its keyword snapshot is dropped: another process could not
-    bring it up to date.
+    bring it up to date. From then on the collection is held, so that none stores another one.
     """
 
     def __init__(self, writer: Writer, coordination: Coordination) -> None:
@@ -160,10 +160,11 @@ class InProcessQueue(JobQueue):
         self._taken = len(jobs)
         try:
             parents = [self._parents.pop(job.id, "") for job in jobs]
-            for collection in {job.collection for job in jobs}:
-                self._coordination.snapshots.drop(collection)
+            collections = {job.collection for job in jobs}
             failures = self._coordination.failures
-            with processing(jobs, parents):
+            with self._writer.holding(collections), processing(jobs, parents):
+                for collection in collections:
+                    self._coordination.snapshots.drop(collection)
                 attempt(jobs, queue_name, writer=self._writer, failures=failures, queue=self)
         finally:
             self._taken = 0

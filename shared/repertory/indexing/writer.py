@@ -9,7 +9,7 @@ import contextlib
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 
 from repertory.catalogue.item import Item
@@ -156,6 +156,19 @@ class Writer:
         if self._store.alias(alias) != name:
             self._store.set_alias(alias, name)
             _log.info("collection_begun", extra={"collection": name})
+
+    @contextlib.contextmanager
+    def holding(self, collections: Iterable[str]) -> Iterator[None]:
+        """Keep collections open: no other process opens an embedded one meanwhile.
+
+        Raises:
+            StoreError: A store is unavailable.
+        """
+        with contextlib.ExitStack() as stack:
+            for name in collections:
+                if name in self._store.collections():
+                    stack.enter_context(self._store.open(name))
+            yield
 
     def keep_keywords(self, collection: str) -> None:
         """Store a new keyword snapshot of a collection, and drop the deltas that it includes."""
