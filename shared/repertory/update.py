@@ -222,6 +222,7 @@ class Update:
     def _commit(self, coordinator: Coordinator) -> None:
         """Let the search and the next command find what is indexed now."""
         parts = self._parts
+        self._live.refresh()  # no other command has the index now, and reports what it read before
         parts.coordination.status.report("watch", msgspec.to_builtins(coordinator.status()))
         self._live.refresh()  # it reads the report, and closes what is not searched any more
         self._live.save()

@@ -222,9 +222,13 @@ def test_ctrl_c_during_a_fetch_leaves_everything_as_it_was(cli: Cli, project: Pa
             stderr=subprocess.PIPE,
             text=True,
         )
-        connection, _ = server.accept()
-        process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=TIMEOUT_S)
+        try:
+            connection, _ = server.accept()
+            process.send_signal(signal.SIGINT)
+            _, errors = process.communicate(timeout=TIMEOUT_S)
+        finally:
+            process.kill()
+            process.communicate()
         with connection:
             while connection.recv(1_000):
                 pass  # until git has ended
@@ -252,11 +256,15 @@ def test_ctrl_c_during_an_index_does_not_wait_for_a_fetch(own: Cli, project: Pat
             stderr=subprocess.PIPE,
             text=True,
         )
-        connection, _ = server.accept()
-        assert first(own, project, "bake bread") == "project/bread-baking"  # while it waits
-        process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=TIMEOUT_S)
-        connection.close()
+        try:
+            connection, _ = server.accept()
+            assert first(own, project, "bake bread") == "project/bread-baking"  # while it waits
+            process.send_signal(signal.SIGINT)
+            _, errors = process.communicate(timeout=TIMEOUT_S)
+            connection.close()
+        finally:
+            process.kill()
+            process.communicate()
     assert process.returncode == 130
     assert "Traceback" not in errors
 

@@ -60,7 +60,10 @@ def pasted(own: Cli, project: Path) -> str:
         stdout=subprocess.PIPE,
         text=True,
     ) as process:
-        assert process.stdout
-        address = process.stdout.readline().removeprefix("Sign in at ").strip()
-        location = httpx2.get(address).headers["Location"]
-        return process.communicate(f"no address\n{location}\n")[0]
+        try:
+            assert process.stdout
+            address = process.stdout.readline().removeprefix("Sign in at ").strip()
+            location = httpx2.get(address).headers["Location"]
+            return process.communicate(f"no address\n{location}\n")[0]
+        finally:
+            process.kill()

@@ -340,6 +340,7 @@ def test_it_can_be_stopped_while_it_starts(
         _, output = process.communicate(timeout=TIMEOUT_S)
     finally:
         process.kill()
+        process.communicate()
     assert process.returncode in {-number, 130 if number == signal.SIGINT else 0}
     assert "Traceback" not in output
 
@@ -373,7 +374,7 @@ def test_commands_wait_for_a_starting_server(own: Cli, project: Path) -> None:
         stderr=subprocess.DEVNULL,
     )
     try:
-        until(note.exists)
+        until(note.exists, process)
         done = own.run(project, "search", "bowline")
     finally:
         process.kill()
@@ -450,6 +451,7 @@ def test_a_terminal_gets_readable_lines(own: Cli, project: Path) -> None:
         assert process.wait(TIMEOUT_S) == 130
     finally:
         process.kill()
+        process.wait()
         os.close(ours)
     assert b"Serving . at http://127.0.0.1:" in written
     assert b" Watching 3 sources" in written

@@ -186,7 +186,7 @@ def test_no_process_stores_a_snapshot_between_its_drop_and_the_jobs(
     """Another process that opens the collection whenever it can finds what the jobs wrote."""
 
     def searched() -> set[str]:
-        """What another process finds, which stores a snapshot if there is none."""
+        """What another process finds; it stores a snapshot if it had to build the index."""
         with EdgeStore(tmp_path, timeout=0.0).open(place.collection) as collection:
             feed = KeywordFeed(collection, in_process(tmp_path))
             feed.open()

@@ -12,15 +12,17 @@ import sys
 import textwrap
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from repertory.catalogue.item import Item
 from repertory.coordination.snapshots import FileSnapshots
+from repertory.coordination.status import FileStatus
 from repertory.embedding.engine import EmbeddingEngine, Vectors
 from repertory.embedding.load import load_engine
 from repertory.errors import (
@@ -451,6 +453,25 @@ def test_indexing_waits_longer_for_the_store_than_a_search(
     finally:
         wanted.set()
         searching.join()
+
+
+def test_the_state_of_the_sources_is_reported_while_the_index_is_held(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another command, which reads the last report before it writes its own, loses none."""
+    report, others = FileStatus.report, EdgeStore(project.parent / "data", timeout=0.0)
+    reported = []
+
+    def reporting(status: FileStatus, who: str, told: Mapping[str, Any]) -> None:
+        (name,) = others.collections()
+        with pytest.raises(StoreBusyError):
+            others.open(name)
+        reported.append(who)
+        report(status, who, told)
+
+    monkeypatch.setattr(FileStatus, "report", reporting)
+    index(project)
+    assert reported == ["watch"]
 
 
 def test_a_search_recovers_when_the_store_is_free_again(

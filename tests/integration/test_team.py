@@ -273,7 +273,7 @@ def test_no_search_fails_during_a_rebuild(tiny: Path, qdrant_url: str) -> None:
         for number in range(150):
             team.skill(f"skill-{number}", f"w{number % 60} number {number}")
         team.ready()
-        team.wait(lambda: len(indexed(team)) == 150)
+        team.wait(lambda: _all_equals_the_folder(team))
         before = active(team)
         embedded = team.texts_embedded()
         with searching(team, "skill-7", "skill-149") as answers:
@@ -359,7 +359,7 @@ def test_a_save_overtakes_a_rebuild(tiny: Path, qdrant_url: str) -> None:
         team.wait(lambda: active(team) != before, 150)
         team.wait(lambda: team.first("urgent") == "project/urgent")
         team.wait(lambda: indexed(team) == folder(team))
-        assert team.get("/stats")["items"] == 2_501
+        team.wait(lambda: team.get("/stats")["items"] == 2_501)
 
 
 @pytest.mark.timeout(240)
@@ -406,7 +406,7 @@ def test_unreadable_items_are_kept_and_reported(tiny: Path, qdrant_url: str) -> 
         team.skill("bread", "Bake bread w1")
         team.skill("notes", "Write notes w2")
         team.ready()
-        team.wait(lambda: len(indexed(team)) == 2)
+        team.wait(lambda: team.first("bread") and team.first("notes"))
 
         root = team.project / "skills"
         root.rename(team.folder / "elsewhere")

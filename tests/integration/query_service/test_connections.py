@@ -178,11 +178,15 @@ def test_sigterm_shuts_down_cleanly(tmp_path: Path) -> None:
     environment = os.environ | {"HOME": str(tmp_path)}
     command = [sys.executable, "-c", SERVER, str(tmp_path / "project")]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, env=environment, text=True)
-    assert process.stdout
-    event, port = process.stdout.readline().split()
-    assert event == "serving"
-    assert b"200" in reply_to(("127.0.0.1", int(port)), b"GET /healthz HTTP/1.0\r\n\r\n")
-    process.send_signal(signal.SIGTERM)
-    output, _ = process.communicate(timeout=60)
+    try:
+        assert process.stdout
+        event, port = process.stdout.readline().split()
+        assert event == "serving"
+        assert b"200" in reply_to(("127.0.0.1", int(port)), b"GET /healthz HTTP/1.0\r\n\r\n")
+        process.send_signal(signal.SIGTERM)
+        output, _ = process.communicate(timeout=60)
+    finally:
+        process.kill()
+        process.communicate()
     assert output.splitlines()[-1] == "left"
     assert process.returncode == 0
