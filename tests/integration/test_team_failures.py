@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from urllib.parse import urlencode
 from urllib.request import urlopen
@@ -9,6 +10,7 @@ from urllib.request import urlopen
 import msgspec
 import pytest
 
+from repertory.errors import StoreError
 from repertory.index.qdrant import QdrantStore
 from repertory.indexing.collections import generation_of
 from tests.support.model_folders import write_model
@@ -53,10 +55,9 @@ class Replicated(Team):
         store = QdrantStore(self.qdrant_url)
 
         def has_begun() -> bool:
-            if new not in store.collections():
-                return False
-            with store.open(new) as collection:
+            with suppress(StoreError), store.open(new) as collection:
                 return collection.count() > 0
+            return False  # it does not exist yet, or not on every node of a cluster
 
         assert self.request("POST", "/rebuild", {})[0] == 202
         self.wait(has_begun)
@@ -199,4 +200,5 @@ def lose(node: QdrantProcess, team: Replicated, saved: str) -> None:
     team.wait(lambda: team.finds(saved))
     team.wait(lambda: team.active != before)
     node.start()
+    team.wait(node.is_whole)
     team.wait(lambda: team.finds(saved))

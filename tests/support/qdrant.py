@@ -1,6 +1,7 @@
 """A Qdrant server for tests across processes: a real one if available, else the stand-in."""
 
 import contextlib
+import json
 import os
 import shutil
 import subprocess
@@ -8,7 +9,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 from urllib.request import urlopen
 
 import pytest
@@ -76,6 +77,14 @@ class QdrantProcess:
         except OSError:
             return False
 
+    def is_whole(self) -> bool:
+        """Whether each copy of each shard of its cluster has all points, as far as it knows."""
+        copies: list[Any] = []
+        for one in self._result("/collections")["collections"]:
+            found = self._result(f"/collections/{one['name']}/cluster")
+            copies += [*found["local_shards"], *found["remote_shards"]]
+        return all(copy["state"] == "Active" for copy in copies)
+
     def kill(self) -> None:
         """End it with kill -9, unless it has ended."""
         if self._process:
@@ -96,6 +105,10 @@ class QdrantProcess:
         self.kill()
         if not self._kept:
             shutil.rmtree(self._directory)
+
+    def _result(self, path: str) -> Any:  # noqa: ANN401 - JSON
+        with urlopen(f"{self.url}{path}", timeout=30) as answer:
+            return json.loads(answer.read())["result"]
 
     def _start_program(self) -> subprocess.Popen[bytes]:
         """Start the program that PROGRAM names; the log is beside its data."""
