@@ -1,6 +1,8 @@
 """What dies in the middle of a rebuild; docs/failures.md says what then happens."""
 
+import os
 import shutil
+import signal
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -188,6 +190,22 @@ def test_each_node_of_a_cluster_may_be_lost(model: Path) -> None:
             for number, node in enumerate(nodes):
                 lose(node, team, f"during-{number}")
             assert team.get("/stats")["queue"]["failed"] == 0
+
+
+def test_a_silent_node_of_a_cluster_costs_a_moment(model: Path) -> None:
+    """It has the connections and some of the data, and does not answer."""
+    with cluster_of_programs(3) as nodes:
+        urls = ",".join(node.url for node in nodes)
+        with Replicated(model, urls, {"REPERTORY_QDRANT_REPLICATION_FACTOR": "2"}) as team:
+            team.fill(40)
+            os.kill(nodes[0].pid, signal.SIGSTOP)
+            team.wait(lambda: team.second("skill-8") == ("hybrid", "project/skill-8"))
+            team.skill("silent", "Saved while a node was silent")
+            team.wait(lambda: team.finds("silent"))
+            assert team.second("skill-7") == ("hybrid", "project/skill-7")
+            os.kill(nodes[0].pid, signal.SIGCONT)
+            team.wait(nodes[0].is_whole)
+            team.wait(lambda: team.finds("skill-7"))
 
 
 def lose(node: QdrantProcess, team: Replicated, saved: str) -> None:
