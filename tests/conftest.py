@@ -1,6 +1,7 @@
 """What tests of several folders share."""
 
 import os
+import signal
 from collections.abc import Iterator
 
 import pytest
@@ -14,6 +15,10 @@ from tests.support.redis_server import RedisProcess
 # No test asserts a time, and neither does a law. Everything else is as it was chosen.
 settings.register_profile("untimed", parent=settings(), deadline=None)
 settings.load_profile("untimed")
+
+# What a shell starts in the background ignores Ctrl-C, and so would the programs that we test.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -185,7 +185,14 @@ class Service(Local):
         silent = []
         if watch.at < oldest:
             silent.append("The watch service does not report; start `repertory watch`.")
-        if self.parts.is_team and not any(one["at"] >= oldest for one in workers.values()):
+        alive = [one for one in workers.values() if one["at"] >= oldest]
+        if self.parts.is_team and not alive:
             silent.append("No worker reports; start `repertory worker`.")
-        errors = [one.get("error") for one in workers.values() if one["at"] >= oldest]
+        models = sorted({one["model"] for one in alive if one.get("model")})
+        if len(models) > 1:
+            silent.append(
+                f"The workers have different models ({', '.join(models)}): give all of them the "
+                "same `search.model`."
+            )
+        errors = [one.get("error") for one in alive]
         return [*silent, *(f"A worker waits: {error}" for error in errors if error)]

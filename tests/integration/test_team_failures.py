@@ -1,7 +1,10 @@
 """What dies in the middle of a rebuild; docs/failures.md says what then happens."""
 
+import os
 import shutil
+import signal
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from urllib.parse import urlencode
 from urllib.request import urlopen
@@ -9,10 +12,12 @@ from urllib.request import urlopen
 import msgspec
 import pytest
 
+from repertory.errors import StoreError
 from repertory.index.qdrant import QdrantStore
 from repertory.indexing.collections import generation_of
 from tests.support.model_folders import write_model
 from tests.support.ports import free_port
+from tests.support.qdrant import QdrantProcess, cluster_of_programs
 from tests.support.qdrant_server import QdrantStandIn
 from tests.support.team import Team
 
@@ -24,8 +29,11 @@ pytestmark = pytest.mark.timeout(300)
 class Replicated(Team):
     """A team with a second query service, which nothing kills."""
 
-    def __init__(self, model: Path, qdrant_url: str | None = None) -> None:
-        super().__init__(qdrant_url, settings={"REPERTORY_SEARCH_MODEL": str(model)})
+    def __init__(
+        self, model: Path, qdrant_url: str | None = None, settings: dict[str, str] | None = None
+    ) -> None:
+        chosen = {"REPERTORY_SEARCH_MODEL": str(model)} | (settings or {})
+        super().__init__(qdrant_url, settings=chosen)
         self._second = free_port()
         self.others.append(self.service("second-api", "api", "--port", str(self._second)))
 
@@ -49,10 +57,9 @@ class Replicated(Team):
         store = QdrantStore(self.qdrant_url)
 
         def has_begun() -> bool:
-            if new not in store.collections():
-                return False
-            with store.open(new) as collection:
+            with suppress(StoreError), store.open(new) as collection:
                 return collection.count() > 0
+            return False  # it does not exist yet, or not on every node of a cluster
 
         assert self.request("POST", "/rebuild", {})[0] == 202
         self.wait(has_begun)
@@ -172,3 +179,44 @@ def test_nothing_depends_on_one_node_of_qdrant(model: Path) -> None:
             team.wait(lambda: team.active != before)
             assert team.finds("skill-7")
             assert team.get("/stats")["queue"]["failed"] == 0
+
+
+def test_each_node_of_a_cluster_may_be_lost(model: Path) -> None:
+    """With two copies of each shard no search is worse, and saves and rebuilds go on."""
+    with cluster_of_programs(3) as nodes:
+        urls = ",".join(node.url for node in nodes)
+        with Replicated(model, urls, {"REPERTORY_QDRANT_REPLICATION_FACTOR": "2"}) as team:
+            team.fill(40)
+            for number, node in enumerate(nodes):
+                lose(node, team, f"during-{number}")
+            assert team.get("/stats")["queue"]["failed"] == 0
+
+
+def test_a_silent_node_of_a_cluster_costs_a_moment(model: Path) -> None:
+    """It has the connections and some of the data, and does not answer."""
+    with cluster_of_programs(3) as nodes:
+        urls = ",".join(node.url for node in nodes)
+        with Replicated(model, urls, {"REPERTORY_QDRANT_REPLICATION_FACTOR": "2"}) as team:
+            team.fill(40)
+            os.kill(nodes[0].pid, signal.SIGSTOP)
+            team.wait(lambda: team.second("skill-8") == ("hybrid", "project/skill-8"))
+            team.skill("silent", "Saved while a node was silent")
+            team.wait(lambda: team.finds("silent"))
+            assert team.second("skill-7") == ("hybrid", "project/skill-7")
+            os.kill(nodes[0].pid, signal.SIGCONT)
+            team.wait(nodes[0].is_whole)
+            team.wait(lambda: team.finds("skill-7"))
+
+
+def lose(node: QdrantProcess, team: Replicated, saved: str) -> None:
+    """Kill a node in the middle of a rebuild, save a skill, and start the node again."""
+    before = team.rebuild()
+    node.kill()
+    team.skill(saved, "Saved while a node was away")
+    for _ in range(20):
+        assert team.second("skill-8") == ("hybrid", "project/skill-8")
+    team.wait(lambda: team.finds(saved))
+    team.wait(lambda: team.active != before)
+    node.start()
+    team.wait(node.is_whole)
+    team.wait(lambda: team.finds(saved))

@@ -6,6 +6,7 @@ import re
 import shutil
 import ssl
 import subprocess
+import sys
 import tempfile
 import tomllib
 from pathlib import Path
@@ -17,11 +18,13 @@ from tests.support.container_engine import Engine
 
 ROOT = Path(__file__).parents[2]
 DEBIAN = "repertory-test-debian"
+PYTHON = "repertory-test-python"
 QDRANT = "repertory-test-qdrant"
 
 _SUITE = "bookworm"
 _PACKAGES = ("python3", "python3-venv", "python3-pip", "ca-certificates", "redis-server")
 _CERTIFICATES = "/etc/ssl/certs/ca-certificates.crt"
+_PIP_SETTINGS = ("index-url", "extra-index-url", "trusted-host", "proxy", "timeout")
 _NEEDED = {"qdrant-edge-py", "msgspec"}  # by the stand-in
 
 
@@ -48,10 +51,10 @@ def images(engine: Engine) -> dict[str, str]:
     found = {name: image for name, image in official.items() if engine.can_have(image)}
     if official.keys() - found.keys() and not engine.has(DEBIAN):
         _make_debian(engine)
-    python = found.get("PYTHON_IMAGE", DEBIAN)
+    _make_python(engine, found.get("PYTHON_IMAGE", DEBIAN))
     if "QDRANT_IMAGE" not in found:
-        _make_qdrant(engine, python)
-    return {"PYTHON_IMAGE": DEBIAN, "QDRANT_IMAGE": QDRANT, "REDIS_IMAGE": DEBIAN} | found
+        _make_qdrant(engine)
+    return {"QDRANT_IMAGE": QDRANT, "REDIS_IMAGE": DEBIAN} | found | {"PYTHON_IMAGE": PYTHON}
 
 
 def _default(image: str) -> str:
@@ -60,30 +63,44 @@ def _default(image: str) -> str:
 
 
 def _make_debian(engine: Engine) -> None:
-    """Make a base image of Debian's packages, with the certificates of this machine."""
+    """Make an image of Debian's packages."""
     if not shutil.which("mmdebstrap"):
         message = "The official images cannot be pulled, and mmdebstrap, which makes a base image, "
         raise NoImageError(message + "is not installed.")
     with tempfile.TemporaryDirectory(prefix="repertory-images-") as made:
-        folder = Path(made)
+        root = Path(made) / "root.tar"
         command = ["mmdebstrap", "--variant=minbase", f"--include={','.join(_PACKAGES)}", _SUITE]
-        done = subprocess.run(
-            [*command, folder / "root.tar"], capture_output=True, text=True, check=False
-        )
+        done = subprocess.run([*command, root], capture_output=True, text=True, check=False)
         if done.returncode:
             raise NoImageError(f"mmdebstrap failed: {done.stderr[-2_000:]}")
-        engine.run("import", folder / "root.tar", f"{DEBIAN}:packages")
-        (folder / "root.tar").unlink()
-        lines = [f"FROM {DEBIAN}:packages"]
+        engine.run("import", root, DEBIAN)
+
+
+def _make_python(engine: Engine, python: str) -> None:
+    """Make a base image whose pip finds packages as that of this machine does."""
+    settings = {name: value for name in _PIP_SETTINGS if (value := _pip_setting(name))}
+    with tempfile.TemporaryDirectory(prefix="repertory-images-") as made:
+        folder = Path(made)
+        lines = [f"FROM {python}", "COPY pip.conf /etc/pip.conf"]
         if trusted := ssl.get_default_verify_paths().cafile:
             shutil.copy(trusted, folder / "certificates")
-            lines += [f"COPY certificates {_CERTIFICATES}", f"ENV PIP_CERT={_CERTIFICATES}"]
-        if index := os.environ.get("PIP_INDEX_URL"):
-            lines += [f"ENV PIP_INDEX_URL={index}"]
-        _build(engine, folder, DEBIAN, lines)
+            lines.append(f"COPY certificates {_CERTIFICATES}")
+            settings["cert"] = _CERTIFICATES
+        written = [f"{name} = {value}\n" for name, value in settings.items()]
+        (folder / "pip.conf").write_text("".join(["[global]\n", *written]), "utf-8")
+        _build(engine, folder, PYTHON, lines)
 
 
-def _make_qdrant(engine: Engine, python: str) -> None:
+def _pip_setting(name: str) -> str:
+    """What the environment or a file of pip says."""
+    if found := os.environ.get(f"PIP_{name.upper().replace('-', '_')}"):
+        return found
+    command = [sys.executable, "-m", "pip", "config", "get", f"global.{name}"]
+    found = subprocess.run(command, capture_output=True, text=True, check=False).stdout
+    return found.strip().replace("\n", "\n    ")  # as a file wants the lines of a value
+
+
+def _make_qdrant(engine: Engine) -> None:
     """Make an image of our stand-in for Qdrant."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     needed = [str(one) for one in map(Requirement, project["dependencies"]) if one.name in _NEEDED]
@@ -94,7 +111,7 @@ def _make_qdrant(engine: Engine, python: str) -> None:
         words = ["/opt/qdrant/bin/python", "-m", "tests.support.qdrant_server"]
         words += ["--host", "0.0.0.0", "--port", "6333", "--directory", "/qdrant/storage"]
         lines = [
-            f"FROM {python}",
+            f"FROM {PYTHON}",
             "RUN python3 -m venv /opt/qdrant",
             f"RUN /opt/qdrant/bin/pip install --no-cache-dir {' '.join(map(repr, needed))}",
             "RUN install --directory --owner=1000 --group=1000 /qdrant /qdrant/storage",

@@ -1,6 +1,7 @@
 """A Qdrant server for tests across processes: a real one if available, else the stand-in."""
 
 import contextlib
+import json
 import os
 import shutil
 import subprocess
@@ -8,19 +9,24 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
+from urllib.request import urlopen
 
 import pytest
 
 from tests.support.ports import free_port
+from tests.support.waiting import until
 
 IMAGE = "qdrant/qdrant:v1.16.3"
+PROGRAM = os.environ.get("REPERTORY_TEST_QDRANT_PROGRAM", "")
 
 _ROOT = Path(__file__).parents[2]
 
 
 class QdrantProcess:
-    """The stand-in as a process that survives a kill; a context manager.
+    """A server as a process that survives a kill; a context manager.
+
+    It is the program that REPERTORY_TEST_QDRANT_PROGRAM names, or else the stand-in.
 
     Args:
         directory: Its data; by default a temporary directory.
@@ -30,7 +36,8 @@ class QdrantProcess:
         self._kept = directory is not None
         self._directory = directory or Path(tempfile.mkdtemp(prefix="repertory-qdrant-"))
         self._port = free_port()
-        self._process: subprocess.Popen[str] | None = None
+        self._peers: tuple[int, int] | None = None
+        self._process: subprocess.Popen[bytes] | None = None
 
     @property
     def url(self) -> str:
@@ -43,23 +50,46 @@ class QdrantProcess:
         assert self._process
         return self._process.pid
 
+    def join(self, own: int, first: int) -> None:
+        """Make the program a node of a cluster when it starts.
+
+        Args:
+            own: Its port for other nodes.
+            first: That of the first node.
+        """
+        self._peers = own, first
+
     def start(self) -> None:
         """Start it, and wait until it answers."""
-        command = [sys.executable, "-m", "tests.support.qdrant_server", "--port", str(self._port)]
-        self._process = subprocess.Popen(
-            [*command, "--directory", str(self._directory)],
-            cwd=_ROOT,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        assert self._process.stdout
-        assert self._process.stdout.readline().strip() == self.url
+        if PROGRAM:
+            self._process = self._start_program()
+        else:
+            command = [sys.executable, "-m", "tests.support.qdrant_server"]
+            command += ["--port", str(self._port), "--directory", str(self._directory)]
+            self._process = subprocess.Popen(command, cwd=_ROOT, stdout=subprocess.DEVNULL)
+        until(self.is_ready, self._process)
+
+    def is_ready(self) -> bool:
+        """Whether it answers, and each of its shards does."""
+        try:
+            with urlopen(f"{self.url}/readyz", timeout=5) as answer:
+                return bool(answer.status == 200)
+        except OSError:
+            return False
+
+    def is_whole(self) -> bool:
+        """Whether each copy of each shard of its cluster has all points, as far as it knows."""
+        copies: list[Any] = []
+        for one in self._result("/collections")["collections"]:
+            found = self._result(f"/collections/{one['name']}/cluster")
+            copies += [*found["local_shards"], *found["remote_shards"]]
+        return all(copy["state"] == "Active" for copy in copies)
 
     def kill(self) -> None:
         """End it with kill -9, unless it has ended."""
         if self._process:
             self._process.kill()
-            self._process.communicate()
+            self._process.wait()
             self._process = None
 
     def restart(self) -> None:
@@ -76,13 +106,57 @@ class QdrantProcess:
         if not self._kept:
             shutil.rmtree(self._directory)
 
+    def _result(self, path: str) -> Any:  # noqa: ANN401 - JSON
+        with urlopen(f"{self.url}{path}", timeout=30) as answer:
+            return json.loads(answer.read())["result"]
+
+    def _start_program(self) -> subprocess.Popen[bytes]:
+        """Start the program that PROGRAM names; the log is beside its data."""
+        self._directory.mkdir(exist_ok=True)
+        settings = {
+            "SERVICE__HOST": "127.0.0.1",
+            "SERVICE__HTTP_PORT": str(self._port),
+            "SERVICE__GRPC_PORT": str(free_port()),
+            "SERVICE__ENABLE_STATIC_CONTENT": "false",
+            "STORAGE__STORAGE_PATH": str(self._directory / "storage"),
+            "STORAGE__SNAPSHOTS_PATH": str(self._directory / "snapshots"),
+            "TELEMETRY_DISABLED": "true",
+        }
+        command = [PROGRAM]
+        if self._peers:
+            own, first = (f"http://127.0.0.1:{port}" for port in self._peers)
+            command += ["--uri", own, *(["--bootstrap", first] if own != first else [])]
+            settings |= {"CLUSTER__ENABLED": "true", "CLUSTER__P2P__PORT": str(self._peers[0])}
+        with (self._directory / "log").open("ab") as log:
+            return subprocess.Popen(
+                command,
+                cwd=self._directory,
+                env={f"QDRANT__{name}": value for name, value in settings.items()},
+                stdout=log,
+                stderr=subprocess.STDOUT,
+            )
+
+
+@contextlib.contextmanager
+def cluster_of_programs(size: int) -> Iterator[list[QdrantProcess]]:
+    """Nodes that share their collections; skips the test without the program."""
+    if not PROGRAM:
+        pytest.skip("REPERTORY_TEST_QDRANT_PROGRAM names no Qdrant: the stand-in has one node.")
+    with contextlib.ExitStack() as running:
+        nodes = [QdrantProcess() for _ in range(size)]
+        ports = [free_port() for _ in nodes]
+        for node, port in zip(nodes, ports, strict=True):
+            node.join(port, ports[0])
+            running.enter_context(node)
+        yield nodes
+
 
 @pytest.fixture(scope="session")
 def qdrant_url() -> Iterator[str]:
-    """A server: that of REPERTORY_TEST_QDRANT_URL, one in Docker, or the stand-in."""
+    """A server: that of REPERTORY_TEST_QDRANT_URL, one in Docker, or a process."""
     if url := os.environ.get("REPERTORY_TEST_QDRANT_URL"):
         yield url
-    elif _docker_has_image():
+    elif not PROGRAM and _docker_has_image():
         with _container() as url:
             yield url
     else:

@@ -157,6 +157,21 @@ def test_what_workers_retry_is_visible(server: RunningService, client: TestClien
         del queue.taken
 
 
+def test_workers_with_different_models_are_named(
+    server: RunningService, client: TestClient
+) -> None:
+    """Each of them would begin an index of its own; one whose model is not loaded yet is none."""
+    board = server.parts.coordination.status
+    board.report("worker:a:1", {"model": "one"})
+    board.report("worker:a:2", {"model": ""})
+    assert msgspec.json.decode(client.get("/stats").content, type=Stats).troubles == []
+    board.report("worker:b:1", {"model": "other"})
+    stats = msgspec.json.decode(client.get("/stats").content, type=Stats)
+    assert stats.troubles == [
+        "The workers have different models (one, other): give all of them the same `search.model`."
+    ]
+
+
 def test_a_rebuild_starts_once(home: Path, tmp_path: Path) -> None:
     """A second request returns the running rebuild; searches continue meanwhile."""
     project = tmp_path / "project"

@@ -1,0 +1,330 @@
+"""What Repertory relies on in a Qdrant server: a real one where there is one, else the stand-in.
+
+The other contract suites can only be as strict as the server that they run on. So each point in
+which Qdrant refuses or does more than one expects is stated here, in plain HTTP.
+"""
+
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import httpx
+import pytest
+
+Json = dict[str, Any]
+SIZE = 4
+POINTS = 2_000  # a graph of them takes longer than an answer
+
+
+class Server:
+    """A server; each test has collections of its own."""
+
+    def __init__(self, url: str) -> None:
+        self.http = httpx.Client(
+            base_url=url, timeout=60, headers={"Accept-Encoding": "identity"}, trust_env=False
+        )
+        self.made: list[str] = []
+
+    def name(self) -> str:
+        """An unused name, of a collection or an alias."""
+        return f"repertory-contract-{uuid.uuid4().hex[:12]}"
+
+    def ask(self, method: str, path: str, body: Json | None = None) -> httpx.Response:
+        """Send a request."""
+        return self.http.request(method, path, json=body)
+
+    def result(self, method: str, path: str, body: Json | None = None) -> Any:  # noqa: ANN401 - JSON
+        """The result of a request, which must succeed."""
+        response = self.ask(method, path, body)
+        assert response.status_code == 200, response.text
+        answer: Json = response.json()
+        assert answer["status"] == "ok"
+        return answer["result"]
+
+    def create(self, **settings: Any) -> str:  # noqa: ANN401 - JSON
+        """Make a collection; returns its path."""
+        name = self.name()
+        body = {"vectors": {"size": SIZE, "distance": "Cosine"}} | settings
+        self.result("PUT", f"/collections/{name}", body)
+        self.made.append(name)
+        return f"/collections/{name}"
+
+    def aliases(self, *actions: Json) -> httpx.Response:
+        """Change aliases."""
+        return self.ask("POST", "/collections/aliases", {"actions": list(actions)})
+
+    def targets(self) -> dict[str, str]:
+        """What each alias stands for."""
+        found = self.result("GET", "/aliases")["aliases"]
+        return {one["alias_name"]: one["collection_name"] for one in found}
+
+    def write(self, path: str, *points: Json, **more: Any) -> httpx.Response:  # noqa: ANN401 - JSON
+        """Write points, and wait until they are written."""
+        return self.ask("PUT", f"{path}/points?wait=true", {"points": list(points)} | more)
+
+    def close(self) -> None:
+        """Delete what was made."""
+        for name in self.made:
+            self.ask("DELETE", f"/collections/{name}")
+        self.http.close()
+
+
+@pytest.fixture
+def server(qdrant_url: str) -> Iterator[Server]:
+    """A server."""
+    made = Server(qdrant_url)
+    yield made
+    made.close()
+
+
+def point(number: int, **payload: Any) -> Json:  # noqa: ANN401 - JSON
+    """A point whose vector nothing depends on."""
+    return {"id": number, "vector": [1.0, number % 7, number % 11, 1.0], "payload": payload}
+
+
+def made(alias: str, path: str) -> Json:
+    """The action that points an alias at a collection."""
+    name = path.rpartition("/")[2]
+    return {"create_alias": {"alias_name": alias, "collection_name": name}}
+
+
+def filtered(key: str, *values: str) -> Json:
+    """A filter."""
+    return {"must": [{"key": key, "match": {"any": list(values)}}]}
+
+
+def test_changes_of_aliases_are_done_one_by_one(server: Server) -> None:
+    """What comes before the action that fails is done, and stays."""
+    one, alias = server.create(), server.name()
+    assert server.aliases(made(alias, one)).status_code == 200
+    gone = {"delete_alias": {"alias_name": alias}}
+    assert server.aliases(gone, made(alias, server.name())).status_code == 404
+    assert alias not in server.targets()
+
+
+def test_an_alias_is_replaced_without_deleting_it(server: Server) -> None:
+    """By one action."""
+    one, two, alias = server.create(), server.create(), server.name()
+    for path in (one, two):
+        assert server.aliases(made(alias, path)).status_code == 200
+    assert f"/collections/{server.targets()[alias]}" == two
+
+
+def test_an_alias_has_no_name_of_a_collection(server: Server) -> None:
+    """Nothing changes."""
+    one, two = server.create(), server.create()
+    assert server.aliases(made(one.rpartition("/")[2], two)).status_code == 409
+    assert one.rpartition("/")[2] not in server.targets()
+
+
+def test_aliases_go_with_their_collection(server: Server) -> None:
+    """Deleting a missing collection is no error."""
+    path, alias = server.create(), server.name()
+    assert server.aliases(made(alias, path)).status_code == 200
+    assert server.result("DELETE", path) is True
+    assert alias not in server.targets()
+    assert server.result("DELETE", path) is False
+
+
+def test_a_name_is_taken_once(server: Server) -> None:
+    """Also with the same settings."""
+    path = server.create()
+    again = {"vectors": {"size": SIZE, "distance": "Cosine"}}
+    refused = server.ask("PUT", path, again)
+    assert refused.status_code == 409
+    assert "already exists" in refused.text
+
+
+def test_only_points_within_the_condition_of_a_write_are_replaced(server: Server) -> None:
+    """Those that do not exist are made."""
+    path = server.create()
+    assert server.write(path, point(1, revision=5), point(2, revision=1)).status_code == 200
+    older = {"must": [{"key": "revision", "range": {"lt": 3}}]}
+    written = server.write(path, *(point(n, revision=3) for n in (1, 2, 3)), update_filter=older)
+    assert written.status_code == 200
+    found = server.result("POST", f"{path}/points", {"ids": [1, 2, 3], "with_payload": True})
+    revisions = {int(one["id"]): one["payload"]["revision"] for one in found}
+    assert revisions == {1: 5, 2: 3, 3: 3}
+
+
+def test_an_answer_is_compressed_for_who_accepts_it(server: Server) -> None:
+    """Then it comes in pieces; otherwise whole, with its length."""
+    path = server.create()
+    server.write(path, *(point(number, text="w" * 200) for number in range(200)))
+    page = {"limit": 200, "with_payload": True}
+    for accepts in ("gzip", "identity"):
+        headers = {"Accept-Encoding": accepts}
+        answer = server.http.post(f"{path}/points/scroll", json=page, headers=headers)
+        assert answer.status_code == 200
+        is_compressed = accepts == "gzip"
+        assert ("content-encoding" in answer.headers) == is_compressed
+        assert ("content-length" in answer.headers) != is_compressed
+
+
+def test_a_request_has_a_limited_size(server: Server) -> None:
+    """Of 32 MB."""
+    path = server.create()
+    refused = server.write(path, point(1, text="w" * (32 * 2**20)))
+    assert refused.status_code in (400, 413)
+    assert "larger than allowed" in refused.text
+    assert server.result("POST", f"{path}/points/count", {"exact": True})["count"] == 0
+
+
+@pytest.mark.parametrize(
+    ("vector", "limit", "status"),
+    [([1.0] * (SIZE + 1), 1, 400), ([1.0] * SIZE, 0, 422)],
+    ids=["dimension", "limit"],
+)
+def test_an_invalid_search_is_refused(
+    server: Server, vector: list[float], limit: int, status: int
+) -> None:
+    """With a status of its own."""
+    path = server.create()
+    body = {"query": vector, "limit": limit}
+    assert server.ask("POST", f"{path}/points/query", body).status_code == status
+
+
+def test_a_vector_of_another_length_is_refused(server: Server) -> None:
+    """Its point is not written; the others of the request may be."""
+    path = server.create()
+    wrong = point(1) | {"vector": [1.0] * (SIZE + 1)}
+    assert server.write(path, point(2), wrong).status_code == 400
+    assert server.result("POST", f"{path}/points", {"ids": [1], "with_payload": True}) == []
+
+
+@pytest.mark.parametrize(
+    ("method", "rest", "body"),
+    [
+        ("GET", "", None),
+        ("PUT", "/points?wait=true", {"points": [point(1)]}),
+        ("POST", "/points", {"ids": [1], "with_payload": True}),
+        ("POST", "/points/query", {"query": [1.0] * SIZE, "limit": 1}),
+        ("POST", "/points/query/batch", {"searches": [{"query": [1.0] * SIZE, "limit": 1}]}),
+        ("POST", "/points/scroll", {"limit": 1, "with_payload": True}),
+        ("POST", "/points/count", {"exact": True}),
+        ("POST", "/points/delete?wait=true", {"filter": filtered("a", "b")}),
+    ],
+)
+def test_a_missing_collection_is_not_found(
+    server: Server, method: str, rest: str, body: Json | None
+) -> None:
+    """Whatever is asked of it."""
+    refused = server.ask(method, f"/collections/{server.name()}{rest}", body)
+    assert refused.status_code == 404
+    assert "doesn't exist" in refused.text
+
+
+def test_indexes_of_the_payload_are_listed(server: Server) -> None:
+    """With their type and parameters."""
+    path = server.create()
+    schema = {"type": "keyword", "on_disk": True}
+    body = {"field_name": "item", "field_schema": schema}
+    server.result("PUT", f"{path}/index?wait=true", body)
+    (found,) = server.result("GET", path)["payload_schema"].items()
+    assert found[0] == "item"
+    assert found[1]["data_type"] == "keyword"
+    assert found[1]["params"] == schema
+
+
+STRICT: list[tuple[Json, str, str, Json]] = [
+    ({"upsert_max_batchsize": 1}, "PUT", "/points?wait=true", {"points": [point(1), point(2)]}),
+    ({"max_query_limit": 5}, "POST", "/points/query", {"query": [1.0] * SIZE, "limit": 6}),
+    ({"max_query_limit": 5}, "POST", "/points/scroll", {"limit": 6, "with_payload": True}),
+    ({"max_timeout": 2}, "POST", "/points/query?timeout=3", {"query": [1.0] * SIZE, "limit": 1}),
+    (
+        {"search_allow_exact": False},
+        "POST",
+        "/points/query",
+        {"query": [1.0] * SIZE, "limit": 1, "params": {"exact": True}},
+    ),
+    (
+        {"search_max_hnsw_ef": 8},
+        "POST",
+        "/points/query",
+        {"query": [1.0] * SIZE, "limit": 1, "params": {"hnsw_ef": 9}},
+    ),
+    (
+        {"search_max_oversampling": 1.5},
+        "POST",
+        "/points/query",
+        {
+            "query": [1.0] * SIZE,
+            "limit": 1,
+            "params": {"quantization": {"oversampling": 2.0}},
+        },
+    ),
+    (
+        {"unindexed_filtering_retrieve": False},
+        "POST",
+        "/points/query",
+        {"query": [1.0] * SIZE, "limit": 1, "filter": filtered("kind", "tool")},
+    ),
+    (
+        {"unindexed_filtering_update": False},
+        "POST",
+        "/points/delete?wait=true",
+        {"filter": filtered("kind", "tool")},
+    ),
+    (
+        {"filter_max_conditions": 1},
+        "POST",
+        "/points/count",
+        {"exact": True, "filter": {"must": 2 * filtered("kind", "tool")["must"]}},
+    ),
+    (
+        {"condition_max_size": 1},
+        "POST",
+        "/points/count",
+        {"exact": True, "filter": filtered("kind", "tool", "skill")},
+    ),
+    (
+        {"max_payload_index_count": 0},
+        "PUT",
+        "/index?wait=true",
+        {"field_name": "item", "field_schema": {"type": "keyword"}},
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("limit", "method", "rest", "body"), STRICT, ids=[f"{next(iter(one[0]))}" for one in STRICT]
+)
+def test_a_strict_collection_refuses_what_is_above_its_limits(
+    server: Server, limit: Json, method: str, rest: str, body: Json
+) -> None:
+    """And a collection that is not strict does it."""
+    assert server.ask(method, f"{server.create()}{rest}", body).status_code == 200
+    strict = server.create(strict_mode_config={"enabled": True} | limit)
+    refused = server.ask(method, f"{strict}{rest}", body)
+    assert refused.status_code == 400
+    assert "Help:" in refused.text
+
+
+def test_a_collection_is_green_when_its_graph_is_built(server: Server) -> None:
+    """Until then it is yellow or grey; the number of points is known at once."""
+    path = server.create(
+        hnsw_config={"m": 4, "full_scan_threshold": 10},
+        optimizers_config={"indexing_threshold": 10},
+    )
+    written = server.write(path, *(point(number) for number in range(POINTS)))
+    assert written.status_code == 200
+    seen: list[str] = []
+
+    def is_green() -> bool:
+        found = server.result("GET", path)
+        assert found["points_count"] == POINTS
+        assert found["optimizer_status"] == "ok"
+        seen.append(found["status"])
+        return bool(found["status"] == "green")
+
+    _until(is_green)
+    assert {*seen} <= {"green", "yellow", "grey"}
+    assert seen[0] != "green", "the graph was there before it could be"
+
+
+def _until(is_so: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60
+    while not is_so():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
