@@ -178,7 +178,7 @@ def scores(found: Iterable[tuple[UUID, float]]) -> dict[int, float]:
     return best
 
 
-def numbers(vector: NDArray[np.float32]) -> list[float]:
+def numbers(vector: NDArray[np.floating]) -> list[float]:
     """A vector as plain numbers.
 
     Raises:
