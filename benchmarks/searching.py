@@ -29,11 +29,12 @@ def run(folder: Path) -> list[Figure]:
 
 def searches(folder: Path) -> list[Figure]:
     """Search the index that the indexing benchmark left."""
-    engine = _engine(folder)
     asked = questions(ROUNDS)
     project = folder / "project"
     settings = load({"data_dir": str(folder / "data"), "model": MODEL}, project, {})
     with Repertory(settings, project) as repertory, ThreadPoolExecutor(1) as reader:
+        # The session that searches use: a second one would leave its weights in the caches.
+        engine = repertory.embedding()
         keywords, collection = repertory.engine.keywords, repertory.engine.collection
         assert keywords
         assert collection
