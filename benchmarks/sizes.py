@@ -16,19 +16,20 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from itertools import cycle
 from pathlib import Path
 
 import msgspec
 
-from benchmarks import freshness, serving, sizing_table, team
+from benchmarks import freshness, serving, sizing_table
 from benchmarks.indexing import MODEL, index
 from benchmarks.processes import usage
 from benchmarks.sizing_table import Size, Work
 from benchmarks.synthetic import questions, store_vectors, write_items
 from repertory.compose import Parts
+from repertory.embedding.engine import EmbeddingEngine
 from repertory.embedding.folder import Format
 from repertory.embedding.load import load_engine
 from repertory.embedding.weights import resolve
@@ -142,7 +143,7 @@ def of_team(folder: Path, items: int) -> Size:
             for name, pid in ids.items():
                 spent[name] += usage(pid).cpu - before[name]
             began_cpu = time.process_time()
-            alone += team.embedded(engine, queries, ROUND_S)
+            alone += _embed(engine, queries, ROUND_S)
             embedding_cpu += time.process_time() - began_cpu
         saved = _seconds_of_saves(made.project, made.port)
         costs = _cpu_of_saves(made.project, ids)
@@ -168,6 +169,16 @@ def of_team(folder: Path, items: int) -> Size:
         embedding_ms=statistics.median(alone) * 1e3,
         embedding_cpu=embedding_cpu / len(alone),
     )
+
+
+def _embed(engine: EmbeddingEngine, texts: Iterator[str], duration: float) -> list[float]:
+    """The seconds that each embedding takes, one after the other."""
+    end = time.perf_counter() + duration
+    taken = []
+    while (began := time.perf_counter()) < end:
+        engine.embed_query(next(texts))
+        taken.append(time.perf_counter() - began)
+    return taken
 
 
 def _is_built(made: Team, items: int) -> bool:
