@@ -23,7 +23,7 @@ from repertory.embedding.load import load_engine
 from repertory.index.qdrant import QdrantStore
 from repertory.index.vectors import Collection, Point
 from tests.support.command_line import Cli
-from tests.support.server_process import Serve
+from tests.support.server_process import Serve, bearer
 from tests.support.team import Team
 
 SKILLS = 1_000
@@ -101,18 +101,25 @@ def _embedded(folder: Path, chosen: random.Random) -> list[float]:
     with Serve(cli, project, folder / "serve.log") as server:
         port = urlsplit(server.url).port
         assert port
-        return [until_found(project, port, number, chosen) for number in range(SAVES)]
+        token = server.token
+        return [until_found(project, port, number, chosen, token) for number in range(SAVES)]
 
 
-def until_found(project: Path, port: int, number: int, chosen: random.Random) -> float:
-    """Save a skill with a unique word, and search for it until it is found; the seconds."""
+def until_found(
+    project: Path, port: int, number: int, chosen: random.Random, token: str = ""
+) -> float:
+    """Save a skill with a unique word, and search for it until it is found; the seconds.
+
+    ``token`` is that of a user's own server; a team's asks for none.
+    """
     word, name = _word(chosen), f"saved-{number}"
+    headers = bearer(token) if token else {}
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
     asked = urlencode({"q": word, "limit": 1, "threshold": 0})
     time.sleep(chosen.uniform(0.1, 0.6))  # out of step with anything periodic
 
     def is_first() -> bool:
-        connection.request("GET", f"/search?{asked}")
+        connection.request("GET", f"/search?{asked}", headers=headers)
         found = json.loads(connection.getresponse().read())["results"]
         return bool(found) and found[0]["toolName"] == name
 
