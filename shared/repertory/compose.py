@@ -19,7 +19,6 @@ from repertory.embedding.engine import EmbeddingEngine
 from repertory.embedding.lazy import LazyEngine
 from repertory.embedding.load import load_engine
 from repertory.errors import ConfigurationError, WeightsUnavailableError
-from repertory.index.edge import EdgeStore
 from repertory.index.vectors import VectorStore
 from repertory.search.calibration import Progress, calibrate
 from repertory.search.live import LiveSearch
@@ -100,19 +99,6 @@ class Parts:
 
             return QdrantStore(values.qdrant_url, values.qdrant_api_key, self._replication())
         return self._common.store(self._folder, self._lock_timeout)
-
-    @contextmanager
-    def waiting(self, seconds: float) -> Iterator[None]:
-        """Have the embedded store wait this long for another process meanwhile."""
-        store = self.store
-        if not isinstance(store, EdgeStore):  # processes share a Qdrant server
-            yield
-            return
-        usual, store.timeout = store.timeout, seconds
-        try:
-            yield
-        finally:
-            store.timeout = usual
 
     @cached_property
     def coordination(self) -> Coordination:

@@ -234,7 +234,7 @@ class Repertory(Local):
         from repertory.update import Update  # noqa: PLC0415 - a search needs none of it
 
         started = time.monotonic()
-        with self._lock, self.parts.waiting(INDEX_LOCK_TIMEOUT_S):
+        with self._lock, self.parts.store.waiting(INDEX_LOCK_TIMEOUT_S):
             make_directory(self.settings.data_dir)
             update = Update(self.parts, self.live, Freshness(self.workspace))
             embedded = self._embedded

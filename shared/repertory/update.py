@@ -226,7 +226,7 @@ class Update:
         parts.coordination.status.report("watch", msgspec.to_builtins(coordinator.status()))
         self._live.refresh()  # it reads the report, and closes what is not searched any more
         self._live.save()
-        with parts.waiting(0.0):  # what another process has open is dropped another time
+        with parts.store.waiting(0.0):  # what another process has open is dropped another time
             coordinator.retire()
         name = parts.store.alias(parts.active)
         if name is None or configuration_of(name) != self._catalogue.hash:

@@ -515,6 +515,13 @@ def test_writes_survive_reopening(store: VectorStore, name: str) -> None:
         assert [state.revision for state in again.states()] == [3]
 
 
+def test_a_store_may_wait_for_a_while(store: VectorStore, name: str) -> None:
+    """What no other process holds is had without waiting."""
+    with store.waiting(0.0), store.create(name, DIMENSION) as first, store.open(name) as second:
+        first.upsert([point("a")])
+        assert found(second) == {"a"}
+
+
 def test_one_store_opens_a_collection_more_than_once(store: VectorStore, name: str) -> None:
     """Each opening finds the writes of the other at once, and is closed by itself."""
     with store.create(name, DIMENSION) as first:

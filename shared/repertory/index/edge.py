@@ -31,9 +31,6 @@ class EdgeStore(VectorStore):
 
     An open collection can be opened again, by this store only: a process makes one store of a
     directory.
-
-    Attributes:
-        timeout: Seconds to wait for another process before ``StoreBusyError``.
     """
 
     def __init__(self, directory: Path, timeout: float = 5.0) -> None:
@@ -41,11 +38,11 @@ class EdgeStore(VectorStore):
 
         Args:
             directory: The directory of collections and aliases.
-            timeout: See the attribute.
+            timeout: Seconds to wait for another process before ``StoreBusyError``.
         """
         self._collections = directory / "collections"
         self._aliases = directory / "aliases"
-        self.timeout = timeout
+        self._timeout = timeout
         self._shards: dict[str, OpenShard] = {}  # the open ones, by collection
         self._guard = threading.Lock()  # of the shards
 
@@ -135,6 +132,15 @@ class EdgeStore(VectorStore):
             write_atomically(path, collection.encode(), is_durable=True)
             _sync(self._aliases)
 
+    @override
+    @contextlib.contextmanager
+    def waiting(self, seconds: float) -> Iterator[None]:
+        usual, self._timeout = self._timeout, seconds
+        try:
+            yield
+        finally:
+            self._timeout = usual
+
     def _handle(self, shard: OpenShard) -> EdgeCollection:
         """Add a user of a shard."""
         collection = EdgeCollection(shard, self._release)
@@ -171,7 +177,7 @@ class EdgeStore(VectorStore):
     @contextlib.contextmanager
     def _locked(self, path: Path) -> Iterator[StoreLock]:
         """The lock of a collection, released only if the block fails."""
-        lock = StoreLock(path, self.timeout)
+        lock = StoreLock(path, self._timeout)
         try:
             yield lock
         except BaseException:

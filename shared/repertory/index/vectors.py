@@ -5,6 +5,7 @@ Two adapters: ``edge.py`` (Qdrant's engine in this process, the embedded default
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol, Self
 from uuid import UUID
 
@@ -292,3 +293,11 @@ class VectorStore(Protocol):
             StoreError: There is no such collection.
         """
         ...
+
+    @contextmanager
+    def waiting(self, seconds: float) -> Iterator[None]:  # noqa: ARG002 - for those that wait
+        """Meanwhile wait this many seconds for a collection that another process holds.
+
+        On a server processes share them.
+        """
+        yield
