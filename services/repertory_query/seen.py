@@ -67,9 +67,9 @@ class Seen(Service):
             return not self.visible.issuperset(self.live.sources.names)
 
     @override
-    def _source_states(self) -> Sequence[SourceState]:
+    def source_states(self) -> Sequence[SourceState]:
         visible = self.visible
-        return [one for one in super()._source_states() if one.name in visible]
+        return [one for one in super().source_states() if one.name in visible]
 
     @override
     def similar_skills(self, query: str) -> "list[SkillMatch]":

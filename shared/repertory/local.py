@@ -115,9 +115,10 @@ class Local(Backend, abc.ABC):
     def _check(self, engine: SearchEngine, where: Filter) -> None:
         """Check the values of a filter; see ``filters.check``."""
         if where and engine.keywords is not None:
-            check(where, engine.keywords, self._source_states)
+            check(where, engine.keywords, self.source_states)
 
-    def _source_states(self) -> Sequence[SourceState]:
+    def source_states(self) -> Sequence[SourceState]:
+        """The states of the sources, as the watch reported them last."""
         watch = WatchStatus.read(available(self.parts.coordination.status.reports, []) or {})
         return watch.sources if watch else ()
 

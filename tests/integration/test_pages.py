@@ -181,15 +181,14 @@ def test_a_fetched_item_links_to_where_it_is_from(
     server: RunningService, client: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The repository or archive, and no other address."""
-    stats = server.service.stats()
+    states = server.service.source_states()
     for location, link in (
         ("https://github.com/acme/skills.git (main)", "https://github.com/acme/skills.git"),
         ("javascript:alert(1)", ""),
-        (stats.sources[0].location, ""),
+        (states[0].location, ""),
     ):
-        sources = [msgspec.structs.replace(one, location=location) for one in stats.sources]
-        changed = msgspec.structs.replace(stats, sources=sources)
-        monkeypatch.setattr(server.service, "stats", lambda changed=changed: changed)
+        changed = [msgspec.structs.replace(one, location=location) for one in states]
+        monkeypatch.setattr(server.service, "source_states", lambda changed=changed: changed)
         found = re.findall(r'from <a href="([^"]*)"', client.get("/view/project/key-rotation").text)
         assert found == ([link] if link else [])
 

@@ -89,7 +89,7 @@ class ItemPage:
             is_raw=is_raw,
             is_long=is_long,
             home=home_of(self._service),
-            origin=origin_of(backend, item.source),
+            origin=origin_of(self._service, item.source),
             calls_allowed=self._service.calls_allowed,
             may_call=may_call,
             fields=fields(item) if may_call else [],
@@ -120,10 +120,9 @@ def home_of(service: Service) -> str:
     return f"{service.workspace.directory}{os.sep}"
 
 
-def origin_of(backend: Backend, source: str) -> str:
+def origin_of(service: Service, source: str) -> str:
     """The https address that a source was fetched from; empty for all other sources."""
-    stats = available(backend.stats, [])
-    for one in stats.sources if stats else ():
+    for one in service.source_states():
         if one.name == source and one.type != "mcp":
             address = one.location.partition(" ")[0]  # without the ref of a repository
             return address if address.startswith("https://") else ""
