@@ -128,13 +128,18 @@ def ask(
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
         taken = []
         while (began := time.perf_counter()) < end:
-            connection.request("GET", f"{route}?q={quote(next(texts))}")
-            response = connection.getresponse()
-            content = response.read()
-            assert response.status == 200, content
+            get(connection, route, next(texts))
             taken.append(time.perf_counter() - began)
         connection.close()
         return taken
 
     with ThreadPoolExecutor(clients) as pool:
         return [one for taken in pool.map(client, range(clients)) for one in taken]
+
+
+def get(connection: http.client.HTTPConnection, route: str, text: str) -> None:
+    """Ask once, on a connection that is kept."""
+    connection.request("GET", f"{route}?q={quote(text)}")
+    response = connection.getresponse()
+    content = response.read()
+    assert response.status == 200, content

@@ -10,12 +10,11 @@ import os
 from collections.abc import Callable
 from itertools import cycle
 from pathlib import Path
-from urllib.parse import quote
 
 from benchmarks.freshness import SKILLS, TIMEOUT_S, save
 from benchmarks.indexing import MODEL
 from benchmarks.measure import Figure, medians
-from benchmarks.serving import QUESTIONS, ask
+from benchmarks.serving import QUESTIONS, ask, get
 from benchmarks.texts import descriptions, questions
 from repertory.embedding.load import load_engine
 from tests.support.team import Team
@@ -36,7 +35,7 @@ def run(folder: Path) -> list[Figure]:
         ask(team.port, "/search", texts, 1.0, clients=1)  # not measured: the first of everything
         with contextlib.closing(http.client.HTTPConnection("127.0.0.1", team.port)) as connection:
             works: list[Callable[[], object]] = [
-                lambda: search(connection, next(texts)),
+                lambda: get(connection, "/search", next(texts)),
                 lambda: engine.embed_query(next(texts)),
             ]
             taken, alone = medians(works, ROUNDS)
@@ -53,11 +52,3 @@ def run(folder: Path) -> list[Figure]:
             target=1.0,
         )
     ]
-
-
-def search(connection: http.client.HTTPConnection, text: str) -> None:
-    """Search once, on a connection that is kept."""
-    connection.request("GET", f"/search?q={quote(text)}")
-    response = connection.getresponse()
-    content = response.read()
-    assert response.status == 200, content

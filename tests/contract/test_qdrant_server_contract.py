@@ -4,13 +4,14 @@ The other contract suites can only be as strict as the server that they run on. 
 which Qdrant refuses or does more than one expects is stated here, in plain HTTP.
 """
 
-import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import httpx
 import pytest
+
+from tests.support.waiting import until
 
 Json = dict[str, Any]
 SIZE = 4
@@ -318,13 +319,6 @@ def test_a_collection_is_green_when_its_graph_is_built(server: Server) -> None:
         seen.append(found["status"])
         return bool(found["status"] == "green")
 
-    _until(is_green)
+    until(is_green)
     assert {*seen} <= {"green", "yellow", "grey"}
     assert seen[0] != "green", "the graph was there before it could be"
-
-
-def _until(is_so: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 60
-    while not is_so():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)

@@ -4,7 +4,7 @@ import os
 import shutil
 import signal
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.parse import urlencode
 from urllib.request import urlopen
@@ -183,29 +183,33 @@ def test_nothing_depends_on_one_node_of_qdrant(model: Path) -> None:
 
 def test_each_node_of_a_cluster_may_be_lost(model: Path) -> None:
     """With two copies of each shard no search is worse, and saves and rebuilds go on."""
-    with cluster_of_programs(3) as nodes:
-        urls = ",".join(node.url for node in nodes)
-        with Replicated(model, urls, {"REPERTORY_QDRANT_REPLICATION_FACTOR": "2"}) as team:
-            team.fill(40)
-            for number, node in enumerate(nodes):
-                lose(node, team, f"during-{number}")
-            assert team.get("/stats")["queue"]["failed"] == 0
+    with on_three_nodes(model) as (nodes, team):
+        for number, node in enumerate(nodes):
+            lose(node, team, f"during-{number}")
+        assert team.get("/stats")["queue"]["failed"] == 0
 
 
 def test_a_silent_node_of_a_cluster_costs_a_moment(model: Path) -> None:
     """It has the connections and some of the data, and does not answer."""
+    with on_three_nodes(model) as (nodes, team):
+        os.kill(nodes[0].pid, signal.SIGSTOP)
+        team.wait(lambda: team.second("skill-8") == ("hybrid", "project/skill-8"))
+        team.skill("silent", "Saved while a node was silent")
+        team.wait(lambda: team.finds("silent"))
+        assert team.second("skill-7") == ("hybrid", "project/skill-7")
+        os.kill(nodes[0].pid, signal.SIGCONT)
+        team.wait(nodes[0].is_whole)
+        team.wait(lambda: team.finds("skill-7"))
+
+
+@contextmanager
+def on_three_nodes(model: Path) -> Iterator[tuple[list[QdrantProcess], Replicated]]:
+    """The nodes of a real cluster, and a team that keeps two copies of each shard on them."""
     with cluster_of_programs(3) as nodes:
         urls = ",".join(node.url for node in nodes)
         with Replicated(model, urls, {"REPERTORY_QDRANT_REPLICATION_FACTOR": "2"}) as team:
             team.fill(40)
-            os.kill(nodes[0].pid, signal.SIGSTOP)
-            team.wait(lambda: team.second("skill-8") == ("hybrid", "project/skill-8"))
-            team.skill("silent", "Saved while a node was silent")
-            team.wait(lambda: team.finds("silent"))
-            assert team.second("skill-7") == ("hybrid", "project/skill-7")
-            os.kill(nodes[0].pid, signal.SIGCONT)
-            team.wait(nodes[0].is_whole)
-            team.wait(lambda: team.finds("skill-7"))
+            yield nodes, team
 
 
 def lose(node: QdrantProcess, team: Replicated, saved: str) -> None:
