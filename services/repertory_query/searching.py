@@ -139,6 +139,8 @@ class AnsweredSearches:
             UsageError: The query is invalid.
             StoreError: Nothing can be searched now.
         """
+        if not self._service.is_ready:
+            await self.pool.run(self._service.await_first_index)
         engine = self._service.engine
         backend = visible_to(caller, self._service)
         key = query, visibility(caller, self._service)

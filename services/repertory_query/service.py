@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 MAX_SEEN = 1_000  # sets of groups that are remembered
 MAX_CATALOGUE_SEARCHES = 8  # that are kept; each has the texts that some callers see
+FIRST_INDEX_S = 5.0  # that a search waits while nothing is indexed yet
 SILENCE_S = 60.0  # after which a process counts as stopped; each one reports every few seconds
 
 
@@ -94,10 +95,15 @@ class Service(Local):
 
     @override
     def search(self, query: Query) -> Answer:
+        self.await_first_index()
         began = time.perf_counter()
         answer = super().search(query)
         self.note(answer, time.perf_counter() - began)
         return answer
+
+    def await_first_index(self) -> None:
+        """Wait a moment for the first index, if nothing is indexed yet."""
+        self.live.await_first(FIRST_INDEX_S)
 
     def note(self, answer: Answer, seconds: float) -> None:
         """Note a search that was answered in some seconds, by this or from a cache."""

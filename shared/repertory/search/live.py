@@ -28,7 +28,9 @@ from repertory.stats import Verification, WatchStatus
 
 POLL_INTERVAL_S = 1.0  # between two reads of the alias, and the longest wait for a delta
 GROWTH = 1_000  # items that came or went before freed memory is given back
+FIRST_POLL_S = POLL_INTERVAL_S / 4  # the same until something is indexed
 GRACE_S = 10.0  # after which no search can be using a replaced collection
+OPENING = "The index has not been opened yet."
 NOTHING_INDEXED = (
     "Nothing is indexed yet: run `repertory index`, or wait for the server's first index."
 )
@@ -75,7 +77,7 @@ class LiveSearch:
         self._is_shared = is_shared
         self._clock = clock
         self._shown = ShownItems()
-        self._missing: dict[str, str] = {"index": "The index has not been opened yet."}
+        self._missing: dict[str, str] = {"index": OPENING}
         self._subsets: Subsets | None = None
         self._feed: KeywordFeed | None = None
         self._verifier: Verifier | None = None
@@ -180,6 +182,11 @@ class LiveSearch:
         """
         return self._ready.wait(seconds)
 
+    def await_first(self, seconds: float) -> None:
+        """Wait for the first index, unless a store is unavailable."""
+        if self._missing.get("index") in {OPENING, NOTHING_INDEXED}:
+            self.wait(seconds)
+
     def _run(self, step: Callable[[], None]) -> None:
         while not self._stopping.is_set():
             try:
@@ -192,11 +199,11 @@ class LiveSearch:
     def step(self) -> None:
         """Follow the index for a moment; a server's thread does nothing else."""
         now = self._clock()
-        if now - self._polled_at >= POLL_INTERVAL_S:
+        if now - self._polled_at >= (POLL_INTERVAL_S if self._feed else FIRST_POLL_S):
             self._poll(now)
             self._let_go(now)
         if self._feed is None:
-            self._stopping.wait(POLL_INTERVAL_S / 4)
+            self._stopping.wait(FIRST_POLL_S)
         elif "vectors" in self._missing:
             self._stopping.wait(POLL_INTERVAL_S)
         else:

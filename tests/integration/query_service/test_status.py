@@ -3,6 +3,7 @@
 import asyncio
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
@@ -46,6 +47,19 @@ def test_without_an_index_it_is_not_ready(home: Path, tmp_path: Path) -> None:
         assert stats.items == 0
         assert "watch service" in stats.problems[0].message
         assert metrics(client)["repertory_items"] == 0
+
+
+def test_a_search_waits_for_the_first_index(home: Path, tmp_path: Path) -> None:
+    """Who is first does not have to ask twice."""
+    write_skill(tmp_path / "project", "bread", "Bake bread")
+    with RunningService(tmp_path / "project") as running, ThreadPoolExecutor(1) as thread:
+        client = running.client()
+        waiting = thread.submit(client.get, "/search?q=bread")
+        assert client.get("/readyz").status_code == 503
+        running.scan()
+        response = waiting.result()
+    assert response.status_code == 200, response.json()
+    assert response.json()["results"][0]["toolId"] == "project/bread"
 
 
 def test_stats_describe_the_index_and_the_queue(client: TestClient) -> None:
