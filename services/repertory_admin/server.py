@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 
 from repertory.compose import Parts
+from repertory.indexing.graphs import building_graphs
 from repertory.indexing.job import JobQueue
 from repertory_query.run import READERS
 from repertory_query.service import Service
@@ -25,6 +26,7 @@ def running(parts: Parts) -> Iterator[Service]:
         with (
             parts.in_process_queue() as queue,
             _watching(parts, queue),
+            building_graphs(parts.store, parts.active, queue.is_idle),
             closing(Service(parts, live, queue)) as service,
         ):
             yield service

@@ -396,9 +396,10 @@ def test_states_are_read_without_records_and_vectors(
     """They are most of what is stored, and a diff of a whole source needs neither."""
     collection = EdgeCollection(opened, nothing)
     collection.upsert([point("a")])
-    reader = Reader(opened.engine)
+    with opened.using() as whole:
+        reader = Reader(whole)
     with monkeypatch.context() as reading:
-        reading.setattr(opened, "engine", reader)
+        reading.setattr(opened, "_engine", reader)
         assert [state.item for state in collection.page(0, 10)] == ["a"]
         assert [state.item for state in collection.states()] == ["a"]
     assert len(reader.found) == 2

@@ -2,6 +2,7 @@
 
     <directory>/collections/<name>/         the shard
     <directory>/collections/<name>.lock     held while it is open (.holder names the holder)
+    <directory>/collections/.copy-<name>    a copy whose search graph is being built
     <directory>/aliases/<alias>             the name of the collection it points at
 
 Opening a shard twice damages it, so a lock of our own comes first. All that open a collection in
@@ -21,7 +22,15 @@ from repertory.errors import StoreCorruptError, StoreError
 from repertory.files import write_atomically
 from repertory.index import layout
 from repertory.index.edge_collection import EdgeCollection
-from repertory.index.edge_shard import OpenShard, make_shard, require_room, translated
+from repertory.index.edge_shard import (
+    OpenShard,
+    exists,
+    make_shard,
+    recover,
+    replaced,
+    require_room,
+    translated,
+)
 from repertory.index.lock import StoreLock
 from repertory.index.vectors import VectorStore
 
@@ -48,7 +57,8 @@ class EdgeStore(VectorStore):
 
     @override
     def collections(self) -> list[str]:
-        return sorted(path.name for path in _listed(self._collections) if path.is_dir())
+        listed = {path.name for path in _listed(self._collections) if path.is_dir()}
+        return sorted(listed | replaced(self._collections))
 
     @override
     def create(self, name: str, dimension: int) -> EdgeCollection:
@@ -84,7 +94,7 @@ class EdgeStore(VectorStore):
         with self._guard:
             if shard := self._shards.get(name):
                 return self._handle(shard)
-            if path.is_dir():
+            if exists(path):
                 with self._locked(path) as lock:
                     if path.is_dir():  # still: the last holder may have dropped it
                         return self._handle(OpenShard(path, lock))
@@ -94,7 +104,7 @@ class EdgeStore(VectorStore):
     @override
     def drop(self, name: str) -> None:
         path = self._path(name)
-        if not path.is_dir():
+        if not exists(path):
             return
         with self._locked(path) as lock, translated(path):
             for alias in _listed(self._aliases):
@@ -163,9 +173,9 @@ class EdgeStore(VectorStore):
 
     def _sweep(self) -> None:
         """Remove collections that other processes were creating or dropping when they ended."""
-        for pattern in (".new-*", ".old-*"):
+        for pattern in (".new-*", ".old-*", ".copy-*"):
             for remains in self._collections.glob(pattern):
-                path = remains.with_name(remains.name[len(".new-") :])
+                path = remains.with_name(remains.name.partition("-")[2])
                 with contextlib.suppress(StoreError):  # that process still runs
                     lock = StoreLock(path, timeout=0)
                     shutil.rmtree(remains, ignore_errors=True)
@@ -179,6 +189,7 @@ class EdgeStore(VectorStore):
         """The lock of a collection, released only if the block fails."""
         lock = StoreLock(path, self._timeout)
         try:
+            recover(path)
             yield lock
         except BaseException:
             lock.release()

@@ -4,18 +4,20 @@ Where a user waits, ids go to the engine as UUIDs: it releases Python's lock for
 text, which costs milliseconds when many search at once.
 """
 
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, cast
 from uuid import UUID
 
+import numpy as np
 import qdrant_edge as engine
 from typing_extensions import override
 
 from repertory.errors import StoreError
 from repertory.files import narrow
-from repertory.index import layout
-from repertory.index.edge_shard import FACETS, ROOM, OpenShard, require_room, translated
+from repertory.index import edge_graph, layout
+from repertory.index.edge_shard import FACETS, ROOM, OpenShard, require_room
 from repertory.index.stored_collection import StoredCollection
 from repertory.index.vectors import Point, VectorAnswer, VectorQuery
 
@@ -45,7 +47,7 @@ class EdgeCollection(StoredCollection):
                 engine.Point(point.id, layout.numbers(point.vector), stored | _facets(point))
                 for point, stored in chunk
             ]
-            self._update(
+            self._shard.update(
                 engine.UpdateOperation.upsert_points(written, condition=engine.Filter(must=[older]))
             )
 
@@ -55,14 +57,14 @@ class EdgeCollection(StoredCollection):
 
     @override
     def count(self) -> int:
-        with translated(self._path):
-            return self._shard.engine.count(engine.CountRequest(exact=True))
+        with self._shard.using() as shard:
+            return shard.count(engine.CountRequest(exact=True))
 
     @override
     def count_items(self) -> int:
         own = engine.Filter(must=[_IS_OWN])
-        with translated(self._path):
-            return self._shard.engine.count(engine.CountRequest(exact=True, filter=own))
+        with self._shard.using() as shard:
+            return shard.count(engine.CountRequest(exact=True, filter=own))
 
     @override
     def is_ready(self) -> bool:
@@ -70,15 +72,20 @@ class EdgeCollection(StoredCollection):
 
     @override
     def optimize(self) -> None:
-        """Build the search graph and drop deleted points, where there are enough of either.
-
-        Holds Python's lock until it is done: a minute or two at 100,000 points.
-        """
-        with translated(self._path):
-            # The new segments are written beside the old ones.
+        """Build the search graph and drop deleted points, where there are enough of either."""
+        self.build_graph(threading.Event())
+        with self._shard.using() as shard:
             require_room(self._path, ROOM + _size(self._path))
-            self._shard.engine.optimize()
+            shard.optimize()  # drops points, which is fast; holds Python's lock
             narrow(self._path)
+
+    @override
+    def build_graph(self, stopping: threading.Event) -> bool:
+        if self._kilobytes_without_graph() < layout.GRAPH_FROM:
+            return False
+        # A copy, and the new segments beside the old ones.
+        require_room(self._path, ROOM + 2 * _size(self._path))
+        return self._shard.rebuild(lambda copy: edge_graph.build(copy, stopping))
 
     @override
     def close(self) -> None:
@@ -91,6 +98,16 @@ class EdgeCollection(StoredCollection):
         if shard is None:
             raise StoreError(f"The collection {self.name} has been closed: open it again.")
         return shard
+
+    def _kilobytes_without_graph(self) -> int:
+        first = engine.ScrollRequest(limit=1, with_vector=True)
+        with self._shard.using() as shard:
+            info = shard.info()
+            [point], _ = shard.scroll(first) if info.points_count else ([None], None)
+        if point is None:
+            return 0
+        size = np.float32().nbytes * len(cast("list[float]", point.vector))
+        return (info.points_count - info.indexed_vectors_count) * size // 1024
 
     def _answer(self, query: VectorQuery) -> VectorAnswer:
         must: list[engine.ConditionType] = [
@@ -120,13 +137,8 @@ class EdgeCollection(StoredCollection):
             params=params,
             with_payload=False,
         )
-        with translated(self._path):
-            return self._shard.engine.query(request)
-
-    def _update(self, operation: engine.UpdateOperation) -> None:
-        with translated(self._path):
-            require_room(self._path)
-            self._shard.engine.update(operation)
+        with self._shard.using() as shard:
+            return shard.query(request)
 
     @override
     def _delete(self, items: Sequence[str], before: int, *, sections_only: bool) -> None:
@@ -134,17 +146,15 @@ class EdgeCollection(StoredCollection):
         for start in range(0, len(items), layout.CHUNK):
             named = _any("item", items[start : start + layout.CHUNK])
             old = engine.Filter(must=[named, older], must_not=[_IS_OWN] if sections_only else None)
-            self._update(engine.UpdateOperation.delete_points_by_filter(old))
+            self._shard.update(engine.UpdateOperation.delete_points_by_filter(old))
 
     @override
     def _retrieve(
         self, keys: Sequence[int], fields: Sequence[str]
     ) -> Iterator[dict[str, Any] | None]:
         for ids in layout.pages(keys):
-            with translated(self._path):
-                found = self._shard.engine.retrieve(
-                    [*ids], with_payload=list(fields), with_vector=False
-                )
+            with self._shard.using() as shard:
+                found = shard.retrieve([*ids], with_payload=list(fields), with_vector=False)
             for point in found:
                 yield point.payload
 
@@ -160,8 +170,8 @@ class EdgeCollection(StoredCollection):
             with_payload=list(layout.STATE),
             with_vector=False,
         )
-        with translated(self._path):
-            page, _ = self._shard.engine.scroll(request)
+        with self._shard.using() as shard:
+            page, _ = shard.scroll(request)
         return (point.payload for point in page)
 
     @override
@@ -175,8 +185,8 @@ class EdgeCollection(StoredCollection):
                 with_payload=list(fields),
                 with_vector=False,
             )
-            with translated(self._path):
-                page, offset = self._shard.engine.scroll(request)
+            with self._shard.using() as shard:
+                page, offset = shard.scroll(request)
             for point in page:
                 yield point.payload
             if offset is None:
@@ -189,8 +199,8 @@ class EdgeCollection(StoredCollection):
             request = engine.ScrollRequest(
                 offset=offset, limit=layout.CHUNK, with_payload=True, with_vector=True
             )
-            with translated(self._path):
-                page, offset = self._shard.engine.scroll(request)
+            with self._shard.using() as shard:
+                page, offset = shard.scroll(request)
             for point in page:
                 yield _uuid(point.id), cast("list[float]", point.vector), point.payload
             if offset is None:

@@ -10,7 +10,8 @@ import errno
 import os
 import re
 import shutil
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import qdrant_edge as engine
@@ -27,6 +28,10 @@ FACETS = "facets"
 # Bytes that must be free on the disk: the engine grows its files by 32 MB at a time.
 ROOM = 128 * 2**20
 
+MAX_SINCE = 200  # writes while a copy is rebuilt, which are repeated on it and kept until then
+
+_REPLACED = "replaced"  # files of this name were those of a shard until a moment ago
+
 _OS_ERROR = re.compile(r"\(os error (\d+)\)")
 _ENVIRONMENT = {  # errors of the machine, not of the store
     errno.EACCES,
@@ -42,11 +47,10 @@ _ENVIRONMENT = {  # errors of the machine, not of the store
 
 
 class OpenShard:
-    """An open shard of this process.
+    """An open shard of this process. Threads may share it; the engine serves one at a time.
 
     Attributes:
         path: Its directory.
-        engine: The shard itself.
         users: Its users; the last one closes it.
     """
 
@@ -55,24 +59,117 @@ class OpenShard:
         self.path = path
         self.users: set[object] = set()
         self._lock = lock
+        self._writing = threading.Lock()  # the order of writes; taken before the other
+        self._using = threading.Lock()  # the engine, which is replaced after a rebuild
+        self._since: list[engine.UpdateOperation] | None = None  # written since a copy was made
         with translated(path):
             require_room(path)
-            self.engine = engine.EdgeShard.load(str(path))
+            self._engine = engine.EdgeShard.load(str(path))
+
+    @contextlib.contextmanager
+    def using(self) -> Iterator[engine.EdgeShard]:
+        """The engine, with its errors translated; not to be kept."""
+        with translated(self.path), self._using:
+            yield self._engine
+
+    def update(self, operation: engine.UpdateOperation) -> None:
+        """Write something."""
+        with self._writing:
+            with self.using() as shard:
+                require_room(self.path)
+                shard.update(operation)
+            if self._since is not None:
+                self._since.append(operation)
+
+    def rebuild(self, rebuilt: Callable[[Path], bool]) -> bool:
+        """Rebuild a copy of the files, and use it instead; others read and write meanwhile.
+
+        Args:
+            rebuilt: Gets the closed copy, and returns whether it is to be used.
+
+        Returns:
+            Whether it is used: not if too much was written meanwhile.
+        """
+        copy = _beside(self.path, "copy")
+        with translated(self.path):
+            try:
+                with self._writing:
+                    self.flush()
+                    shutil.rmtree(copy, ignore_errors=True)
+                    shutil.copytree(self.path, copy)
+                    self._since = []
+                return rebuilt(copy) and self._become(copy)
+            finally:
+                with self._writing:
+                    self._since = None
+                shutil.rmtree(copy, ignore_errors=True)
 
     def flush(self) -> None:
         """Make everything written so far safe against power loss."""
-        with translated(self.path):
-            self.engine.flush()
+        with self.using() as shard:
+            shard.flush()
             narrow(self.path)
 
     def close(self) -> None:
         """Flush, close and release the lock."""
         try:
-            with translated(self.path):
-                self.engine.close()
+            with self.using() as shard:
+                shard.close()
                 narrow(self.path)  # the engine makes files that others may read
         finally:
             self._lock.release()
+
+    def _become(self, copy: Path) -> bool:
+        with self._writing:
+            since = self._since or []
+            if len(since) > MAX_SINCE:
+                return False
+            newer = engine.EdgeShard.load(str(copy))
+            for operation in since:
+                newer.update(operation)
+            newer.close()
+            with self._using:
+                self._engine.close()
+                try:
+                    _replace(self.path, copy)
+                finally:
+                    self._engine = engine.EdgeShard.load(str(self.path))
+            narrow(self.path)
+        return True
+
+
+def exists(path: Path) -> bool:
+    """Whether there is a shard at a path, also after the end of a process that replaced it."""
+    return path.is_dir() or _beside(path, _REPLACED).is_dir()
+
+
+def replaced(directory: Path) -> set[str]:
+    """The names of the shards in a directory that are being replaced, or were when it ended."""
+    return {path.name.partition("-")[2] for path in directory.glob(f".{_REPLACED}-*")}
+
+
+def recover(path: Path) -> None:
+    """Finish what a process began that ended while it replaced a shard; its lock is held."""
+    before = _beside(path, _REPLACED)
+    if path.is_dir():
+        shutil.rmtree(before, ignore_errors=True)
+    elif before.is_dir():
+        before.replace(path)
+
+
+def _replace(path: Path, copy: Path) -> None:
+    before = _beside(path, _REPLACED)
+    path.replace(before)
+    try:
+        copy.replace(path)
+    except OSError:
+        before.replace(path)
+        raise
+    shutil.rmtree(before, ignore_errors=True)
+
+
+def _beside(path: Path, what: str) -> Path:
+    return path.with_name(f".{what}-{path.name}")
 
 
 def make_shard(path: Path, dimension: int) -> None:

@@ -4,6 +4,7 @@ Two adapters: ``edge.py`` (Qdrant's engine in this process, the embedded default
 (a Qdrant server). One contract suite runs on both.
 """
 
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol, Self
@@ -206,6 +207,17 @@ class Collection(Searched, Protocol):
     def optimize(self) -> None:
         """Build the structures that speed up a large collection; may take minutes."""
         ...
+
+    def build_graph(self, stopping: threading.Event) -> bool:  # noqa: ARG002 - the default has none
+        """Build the search graph of many points that have none, beside searches and writes.
+
+        Args:
+            stopping: Ends the building.
+
+        Returns:
+            Whether one was built. A server builds its graphs by itself.
+        """
+        return False
 
     def close(self) -> None:
         """Flush and close. Closing twice is allowed."""

@@ -92,6 +92,10 @@ class InProcessQueue(JobQueue):
     def taken(self) -> int:
         return self._taken
 
+    def is_idle(self) -> bool:
+        """Whether no job waits or is being done."""
+        return not (self._taken or any(self.waiting().values()))
+
     def work(self) -> bool:
         """Do what is due next on the caller's thread.
 

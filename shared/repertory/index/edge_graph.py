@@ -1,0 +1,55 @@
+"""Builds a shard's search graph in a process of its own: the engine holds Python's lock for it."""
+
+import contextlib
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from subprocess import DEVNULL
+
+from repertory.errors import StoreError
+
+POLL_INTERVAL_S = 0.2
+_LOWEST = 19  # in the scheduler, where searches and saves come first
+
+
+def build(shard: Path, stopping: threading.Event) -> bool:
+    """Build the graph of a closed shard.
+
+    Args:
+        shard: Its directory.
+        stopping: Ends the building.
+
+    Returns:
+        Whether it is built.
+
+    Raises:
+        StoreError: The process failed.
+    """
+    # Without -P, a module of the current directory could take the place of one of ours.
+    command = [sys.executable, "-P", "-m", __name__, str(shard)]
+    with subprocess.Popen(command, stdin=DEVNULL, stdout=DEVNULL) as process:  # noqa: S603 - ours
+        while True:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                if code := process.wait(POLL_INTERVAL_S):
+                    raise StoreError(f"The search graph of {shard} was not built (exit {code}).")
+                return True
+            if stopping.is_set():
+                process.kill()
+                return False
+
+
+def main(shard: str) -> None:
+    """Build the graph, if that pays."""
+    import qdrant_edge as engine  # noqa: PLC0415 - only here: this is another process
+
+    if hasattr(os, "nice"):
+        os.nice(_LOWEST)
+    opened = engine.EdgeShard.load(shard)
+    opened.optimize()
+    opened.close()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,58 @@
+"""The search graphs of an embedded server: built beside searches, when nothing waits to be written.
+
+Without a graph a search compares the query with every vector.
+"""
+
+import logging
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from repertory.errors import StoreError
+from repertory.index.vectors import VectorStore
+from repertory.memory import trim
+
+INTERVAL_S = 10.0  # between two looks
+
+_log = logging.getLogger(__name__)
+
+
+@contextmanager
+def building_graphs(store: VectorStore, active: str, is_idle: Callable[[], bool]) -> Iterator[None]:
+    """Build the graph of the active collection whenever it lacks one, until the block ends.
+
+    Args:
+        store: The embedded store.
+        active: The alias of the collection that is searched.
+        is_idle: Whether nothing waits to be written: it would be written twice.
+    """
+    stopping = threading.Event()
+
+    def run() -> None:
+        while not stopping.wait(INTERVAL_S):
+            try:
+                if is_idle():
+                    _build(store, active, stopping)
+            # A boundary: searches go on without a graph.
+            except Exception as error:
+                _log.log(
+                    logging.WARNING if isinstance(error, StoreError) else logging.ERROR,
+                    "graph_not_built",
+                    extra={"error": str(error)},
+                )
+
+    thread = threading.Thread(target=run, name="graphs", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stopping.set()
+        thread.join()
+
+
+def _build(store: VectorStore, active: str, stopping: threading.Event) -> None:
+    if name := store.alias(active):
+        with store.open(name) as collection:
+            if collection.build_graph(stopping):
+                trim()
+                _log.info("graph_built", extra={"collection": name})

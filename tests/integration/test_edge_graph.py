@@ -1,0 +1,282 @@
+"""The search graph of the embedded store is built beside searches and writes."""
+
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from repertory.errors import StoreError
+from repertory.index import edge_graph, edge_shard, layout
+from repertory.index.edge import EdgeStore
+from repertory.index.edge_collection import EdgeCollection
+from repertory.indexing import graphs
+from repertory.indexing.graphs import building_graphs
+from tests.support.points import DIMENSION, direction, point
+from tests.support.waiting import until
+
+NAME = "repertory_x"
+POINTS = 600
+FEWEST_KB = 4  # of vectors that get a graph here: 256 points
+
+BUILDER = """
+import sys, threading
+from pathlib import Path
+from repertory.index import layout
+from repertory.index.edge import EdgeStore
+from tests.support.points import point
+layout.GRAPH_FROM = 0
+with EdgeStore(Path(sys.argv[1])).open(sys.argv[2]) as collection:
+    for number in range(1_000):
+        collection.upsert([point(str(number))])
+        print(number, flush=True)
+        collection.build_graph(threading.Event())
+"""
+
+
+@pytest.fixture
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> EdgeStore:
+    """An empty store whose graphs pay early."""
+    monkeypatch.setattr(layout, "GRAPH_FROM", FEWEST_KB)
+    return EdgeStore(tmp_path)
+
+
+@pytest.fixture
+def collection(store: EdgeStore) -> EdgeCollection:
+    """A collection with many points and no graph."""
+    made = store.create(NAME, DIMENSION)
+    made.upsert([point(f"item {number}", direction(1, number)) for number in range(POINTS)])
+    return made
+
+
+def ready(collection: EdgeCollection) -> int:
+    """The number of points in graphs."""
+    with collection._shard.using() as shard:
+        return shard.info().indexed_vectors_count
+
+
+def items(collection: EdgeCollection) -> set[str]:
+    """The ids of the items of a collection."""
+    return {state.item for state in collection.states()}
+
+
+def folders(tmp_path: Path) -> set[str]:
+    """The folders of the store."""
+    return {path.name for path in (tmp_path / "collections").iterdir() if path.is_dir()}
+
+
+def meanwhile(
+    monkeypatch: pytest.MonkeyPatch, happens: Callable[[Path], None], *, builds: bool = True
+) -> None:
+    """Let something happen between the copy of the files and the building of its graph."""
+    build = edge_graph.build
+
+    def with_more(copy: Path, stopping: threading.Event) -> bool:
+        happens(copy)
+        return build(copy, stopping) if builds else True
+
+    monkeypatch.setattr(edge_graph, "build", with_more)
+
+
+def test_what_is_written_meanwhile_is_kept(
+    store: EdgeStore, collection: EdgeCollection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Writes and deletions, by this and by another opening, and after closing and opening."""
+    second = store.open(NAME)
+
+    def write(_: Path) -> None:
+        assert collection.search(direction(1, 7), 1)
+        collection.upsert([point("more", direction(1))])
+        second.delete_items(["item 0", "item 1"], before=2)
+
+    meanwhile(monkeypatch, write)
+    assert collection.build_graph(threading.Event())
+    wanted = {"more", *(f"item {number}" for number in range(2, POINTS))}
+    assert items(collection) == items(second) == wanted
+    assert ready(collection) >= POINTS - 2
+    assert folders(tmp_path) == {NAME}
+    assert not collection.build_graph(threading.Event())  # what is left pays for none
+    collection.upsert([point("later", direction(1))])
+    for one in (collection, second):
+        one.close()
+    with store.open(NAME) as again:
+        assert items(again) == {*wanted, "later"}
+        assert ready(again) >= POINTS - 2
+
+
+def test_searches_and_writes_go_on(collection: EdgeCollection) -> None:
+    """Each of them succeeds, and finds what it should, however often the files are replaced."""
+    stopping = threading.Event()
+
+    def search() -> int:
+        count = 0
+        while not stopping.is_set():
+            assert len(collection.search(direction(1, 7), 5)) == 5
+            count += 1
+        return count
+
+    def write() -> int:
+        count = 0
+        while not stopping.is_set():
+            collection.upsert([point(f"more {count}", direction(1))])
+            count += 1
+            time.sleep(0.05)
+        return count
+
+    with ThreadPoolExecutor(3) as threads:
+        searches = [threads.submit(search) for _ in range(2)]
+        writes = threads.submit(write)
+        try:
+            with collection._shard.using() as shard:
+                first = shard
+            assert collection.build_graph(threading.Event())
+            assert collection._shard.rebuild(lambda _: True)
+        finally:
+            stopping.set()
+        with collection._shard.using() as shard:
+            assert shard is not first
+        assert all(one.result() for one in searches)
+        assert collection.count() == POINTS + writes.result()
+
+
+@pytest.mark.parametrize("seconds", [0.0, 0.05, 0.3])
+def test_a_process_that_is_killed_loses_nothing(
+    store: EdgeStore, tmp_path: Path, seconds: float
+) -> None:
+    """Wherever it was: while it copied, built or replaced."""
+    store.create(NAME, DIMENSION).close()
+    command = [sys.executable, "-c", BUILDER, str(tmp_path), NAME]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as builder:
+        assert builder.stdout
+        [builder.stdout.readline() for _ in range(2)]
+        time.sleep(seconds)
+        builder.send_signal(signal.SIGKILL)
+        done = max([1, *map(int, builder.stdout)])
+    with store.open(NAME) as collection:
+        assert items(collection) >= {str(number) for number in range(done + 1)}
+        assert len(collection.search(direction(1), 2)) == 2
+        collection.upsert([point("later")])
+    store.create("other", DIMENSION).close()
+    assert folders(tmp_path) == {NAME, "other"}
+
+
+@pytest.mark.parametrize("is_there", [False, True])
+def test_a_replacement_that_was_not_finished(
+    store: EdgeStore, collection: EdgeCollection, tmp_path: Path, *, is_there: bool
+) -> None:
+    """The files of before are used if there are no others, and else removed."""
+    collection.close()
+    store.set_alias("searched", NAME)
+    path = tmp_path / "collections" / NAME
+    replaced = path.with_name(f".replaced-{NAME}")
+    path.rename(replaced)
+    if is_there:
+        other = EdgeStore(tmp_path / "other")
+        other.create(NAME, DIMENSION).close()
+        (tmp_path / "other" / "collections" / NAME).rename(path)
+    assert store.collections() == [NAME]
+    assert store.alias("searched") == NAME
+    with store.open(NAME) as again:
+        assert again.count() == (0 if is_there else POINTS)
+    assert folders(tmp_path) == {NAME}
+    store.drop(NAME)
+    assert store.collections() == []
+
+
+def test_a_collection_is_dropped_in_the_middle(
+    store: EdgeStore, collection: EdgeCollection, tmp_path: Path
+) -> None:
+    """Nothing of it comes back."""
+    collection.close()
+    path = tmp_path / "collections" / NAME
+    path.rename(path.with_name(f".replaced-{NAME}"))
+    store.drop(NAME)
+    assert folders(tmp_path) == set()
+    with store.create(NAME, DIMENSION) as other:
+        assert other.count() == 0
+
+
+def test_too_many_writes_end_the_attempt(
+    collection: EdgeCollection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are all kept; the next attempt succeeds."""
+    monkeypatch.setattr(edge_shard, "MAX_SINCE", 1)
+    writes = iter([["a", "b"]])
+
+    def write(_: Path) -> None:
+        for one in next(writes, []):
+            collection.upsert([point(one)])
+
+    meanwhile(monkeypatch, write)
+    assert not collection.build_graph(threading.Event())
+    assert {"a", "b"} <= items(collection)
+    assert ready(collection) == 0
+    assert folders(tmp_path) == {NAME}
+    assert collection.build_graph(threading.Event())
+    assert {"a", "b"} <= items(collection)
+
+
+def test_a_failure_changes_nothing(
+    collection: EdgeCollection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The error names the collection; searches and writes go on with the old files."""
+
+    def damage(copy: Path) -> None:
+        (copy / "edge_config.json").write_text("?")
+
+    with monkeypatch.context() as damaged:
+        meanwhile(damaged, damage)
+        with pytest.raises(StoreError, match=f"graph of .*{NAME}"):
+            collection.build_graph(threading.Event())
+    with monkeypatch.context() as damaged:
+        meanwhile(damaged, damage, builds=False)
+        with pytest.raises(StoreError, match=NAME):
+            collection.build_graph(threading.Event())
+    assert folders(tmp_path) == {NAME}
+    collection.upsert([point("later")])
+    assert len(items(collection)) == POINTS + 1
+
+
+def test_the_end_of_the_server_ends_it(collection: EdgeCollection, tmp_path: Path) -> None:
+    """The process is killed and its files are removed."""
+    stopping = threading.Event()
+    stopping.set()
+    assert not collection.build_graph(stopping)
+    assert folders(tmp_path) == {NAME}
+    assert ready(collection) == 0
+
+
+def test_a_server_builds_while_nothing_waits(
+    store: EdgeStore, collection: EdgeCollection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Jobs come first: they would have to be repeated on the copy."""
+    monkeypatch.setattr(graphs, "INTERVAL_S", 0.01)
+    answers = iter([False, False])
+    with building_graphs(store, "searched", lambda: next(answers, True)):
+        time.sleep(0.1)  # nothing is searched
+        store.set_alias("searched", NAME)
+        until(lambda: ready(collection) >= POINTS)
+    assert next(answers, None) is None
+
+
+def test_a_failure_is_logged_and_tried_again(
+    store: EdgeStore, collection: EdgeCollection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The thread outlives it."""
+    store.set_alias("searched", NAME)
+    monkeypatch.setattr(graphs, "INTERVAL_S", 0.01)
+    failures = iter([StoreError("no room"), ValueError("a bug")])
+
+    def fail(_: Path) -> None:
+        if error := next(failures, None):
+            raise error
+
+    meanwhile(monkeypatch, fail)
+    with building_graphs(store, "searched", lambda: True):
+        until(lambda: ready(collection) >= POINTS)
+    assert next(failures, None) is None
