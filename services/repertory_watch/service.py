@@ -86,6 +86,7 @@ class WatchService:
     def run(self, stop: threading.Event) -> None:
         """Watch until ``stop`` is set; all servers have ended on return."""
         checked_at = reported_at = float("-inf")
+        active = ""
         reconciled_at = time.monotonic()
         try:
             with self._folders:
@@ -102,9 +103,10 @@ class WatchService:
                     self._collect()
                     self._coordinator.tick()
                     # The first report comes before the first item: it says who may see what.
-                    if now - reported_at >= STATUS_INTERVAL_S and self._is_known:
+                    is_due = now - reported_at >= STATUS_INTERVAL_S
+                    if (is_due or self._coordinator.active != active) and self._is_known:
                         self._report()
-                        reported_at = now
+                        reported_at, active = now, self._coordinator.active
                     self._wake.wait(BUSY_WAIT_S if self.is_busy else IDLE_WAIT_S)
                     self._wake.clear()
         finally:

@@ -153,7 +153,7 @@ class WatchStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     def missing_items(self) -> int:
         """How many items a first index still lacks, which is searched while it is built."""
         one = self.building
-        return one.total - one.done if one and one.collection == self.collection else 0
+        return one.total - one.done if one and self.collection in ("", one.collection) else 0
 
 
 class Lengths(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):

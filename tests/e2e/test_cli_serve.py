@@ -375,11 +375,13 @@ def test_commands_wait_for_a_starting_server(own: Cli, project: Path) -> None:
     )
     try:
         until(note.exists, process)
-        done = own.run(project, "search", "bowline")
+        done = own.run(project, "search", "holidays")
     finally:
         process.kill()
         process.wait()
-    assert done.returncode == 0 or "The server at" in done.stderr  # its first index is not whole
+    # On a busy machine, its first index may not be there or not be whole after some seconds.
+    is_said = "The server at" in done.stderr or "first index" in done.stderr
+    assert done.returncode == 0 or is_said
     assert "indexed in" not in done.stderr
 
 

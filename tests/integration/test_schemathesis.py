@@ -40,6 +40,7 @@ def url(tmp_path: Path) -> Iterator[str]:
         yield url
 
 
+@pytest.mark.timeout(360)
 def test_the_api_matches_its_description(url: str, tmp_path: Path) -> None:
     """No server error, no undescribed answer, no invalid request that is accepted."""
     (tmp_path / "schemathesis.toml").write_text(SETTINGS)

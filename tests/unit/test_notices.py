@@ -90,6 +90,7 @@ def test_a_first_index_says_what_is_missing() -> None:
     building = Building(collection="c", done=1_314, total=2_172)
     (notice,) = about_first_index(WatchStatus(collection="c", building=building))
     assert notice == "The first index is being built: 858 of 2,172 items are missing."
+    assert about_first_index(WatchStatus(building=building)) == (notice,)  # just before its opening
     assert about_first_index(WatchStatus(collection="old", building=building)) == ()
     assert about_first_index(WatchStatus(collection="c")) == ()
     whole = Building(collection="c", done=7, total=7)

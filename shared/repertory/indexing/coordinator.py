@@ -172,6 +172,11 @@ class Coordinator:
         """Drop the collections that this configuration no longer needs, without a delay."""
         self._generations.retire_now()
 
+    @property
+    def active(self) -> str:
+        """The collection that is searched; empty if there is none yet."""
+        return self._generations.active or ""
+
     def status(self) -> WatchStatus:
         """What is indexed and what is going on."""
         generations = self._generations
@@ -190,7 +195,7 @@ class Coordinator:
         return WatchStatus(
             # Empty while there are no sources: nothing can be built from it.
             configuration=self._scans.catalogue.hash if self._scans.catalogue.sources else "",
-            collection=generations.active or "",
+            collection=self.active,
             error=self.error,
             sources=sources,
             building=target.building() if target and generations.is_building else None,

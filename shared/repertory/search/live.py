@@ -28,7 +28,7 @@ from repertory.stats import Verification, WatchStatus
 
 POLL_INTERVAL_S = 1.0  # between two reads of the alias, and the longest wait for a delta
 GROWTH = 1_000  # items that came or went before freed memory is given back
-FIRST_POLL_S = POLL_INTERVAL_S / 4  # the same until something is indexed
+FIRST_POLL_S = POLL_INTERVAL_S / 4  # the same until a first index is whole
 GRACE_S = 10.0  # after which no search can be using a replaced collection
 OPENING = "The index has not been opened yet."
 NOTHING_INDEXED = (
@@ -183,9 +183,17 @@ class LiveSearch:
         return self._ready.wait(seconds)
 
     def await_first(self, seconds: float) -> None:
-        """Wait for the first index, unless a store is unavailable."""
+        """If nothing is indexed yet, wait for the first index, at best until it is whole."""
         if self._missing.get("index") in {OPENING, NOTHING_INDEXED}:
+            end = self._clock() + seconds
             self.wait(seconds)
+            while self._sources.building and self._clock() < end:
+                self._stopping.wait(FIRST_POLL_S)
+
+    @property
+    def _is_first(self) -> bool:
+        """Whether the first index is not whole yet."""
+        return self._feed is None or bool(self._sources.building)
 
     def _run(self, step: Callable[[], None]) -> None:
         while not self._stopping.is_set():
@@ -199,7 +207,8 @@ class LiveSearch:
     def step(self) -> None:
         """Follow the index for a moment; a server's thread does nothing else."""
         now = self._clock()
-        if now - self._polled_at >= (POLL_INTERVAL_S if self._feed else FIRST_POLL_S):
+        interval = FIRST_POLL_S if self._is_first else POLL_INTERVAL_S
+        if now - self._polled_at >= interval:
             self._poll(now)
             self._let_go(now)
         if self._feed is None:
@@ -207,7 +216,7 @@ class LiveSearch:
         elif "vectors" in self._missing:
             self._stopping.wait(POLL_INTERVAL_S)
         else:
-            self._advance(self._feed, POLL_INTERVAL_S / 2)
+            self._advance(self._feed, interval / 2)
             self._verify()
 
     def _poll(self, now: float) -> None:
