@@ -1,10 +1,12 @@
 """Downloading a model from a server that speaks the hub's protocol, and starting without one."""
 
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
 from repertory.embedding.folder import Format
@@ -110,6 +112,34 @@ def test_a_hub_that_refuses_connections_is_an_error(hub: HubServer, tmp_path: Pa
         WeightsUnavailableError, match=r"hub did not provide its files: .*repertory\[offline\]"
     ):
         download(tmp_path)
+
+
+def test_an_interruption_ends_the_download(hub: HubServer, tmp_path: Path) -> None:
+    """Its process ends, too; the next attempt succeeds."""
+    hub.pause = 0.3
+
+    def interrupt(done: int, _: int) -> None:
+        if done:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        resolve(BGE_SMALL.id, Format.ONNX, tmp_path / "data", interrupt)
+    assert not [one for one in psutil.Process().children() if one.status() != "zombie"]
+    hub.pause = 0
+    assert download(tmp_path).origin is Origin.HUB
+
+
+def test_a_download_that_dies_is_an_error(
+    hub: HubServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As when the hub is away: a package is used, with a notice."""
+    assert hub
+    monkeypatch.setattr(sys, "executable", shutil.which("false"))
+    with pytest.raises(WeightsUnavailableError, match=r"ended early \(exit status 1\)"):
+        download(tmp_path)
+    found = resolve(None, Format.ONNX, tmp_path)
+    assert found.origin is Origin.PACKAGE
+    assert "ended early" in found.notice
 
 
 def test_a_data_directory_that_cannot_be_written_is_an_error(

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from repertory.embedding import hub, packages
+from repertory.embedding import packages, weights
 from repertory.embedding.digests import sha256
 from repertory.embedding.folder import Format, manifest_file
 from repertory.embedding.models import BGE_SMALL, ENCODER, MINILM
@@ -179,7 +179,7 @@ def test_our_own_encoder_is_never_asked_of_the_hub(
 ) -> None:
     """Its package has it; without that, the error names the extra."""
     monkeypatch.delenv("HF_HUB_OFFLINE")
-    monkeypatch.setattr(hub, "fetch", None)  # calling it would be a TypeError
+    monkeypatch.setattr(weights, "download", None)  # calling it would be a TypeError
     found = resolve(name, form, tmp_path)
     assert (found.model, found.origin, found.notice) == (ENCODER, Origin.PACKAGE, "")
     without_packages(monkeypatch)

@@ -1,12 +1,13 @@
 """Downloads weights from the hub: only the required files, checked against the hub's checksums.
 
 ``snapshot_download`` does not fit: it checks no content, and refuses no model between the small
-files and the weights. Import this module only to download: ``huggingface_hub`` takes 0.3 s.
+files and the weights. This is the program of a process of its own; see ``download``.
 """
 
 import hashlib
 import os
 import shutil
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,6 +19,7 @@ from huggingface_hub import HfApi
 from huggingface_hub.hf_api import RepoSibling
 from huggingface_hub.utils.tqdm import disable_progress_bars
 
+from repertory.embedding.download import Report
 from repertory.embedding.folder import (
     NEEDED,
     WEIGHTS,
@@ -43,7 +45,7 @@ _OPTIONAL = (
 )
 
 
-def fetch(repository: str, form: Format, folder: Path, progress: Progress | None = None) -> None:
+def fetch(repository: str, form: Format, folder: Path, progress: Progress) -> None:
     """Download a model into a folder of the cache and write its manifest last.
 
     A complete file is not downloaded again, and an interrupted response is resumed.
@@ -142,16 +144,11 @@ def _translated(repository: str) -> Iterator[None]:
 
 
 @contextmanager
-def _reporting(
-    folder: Path, wanted: list[RepoSibling], progress: Progress | None
-) -> Iterator[None]:
+def _reporting(folder: Path, wanted: list[RepoSibling], progress: Progress) -> Iterator[None]:
     """Report the bytes on disk ten times a second.
 
     The hub's client has two transfer methods with different progress; both write into the folder.
     """
-    if progress is None:
-        yield
-        return
     total = sum(file.size or 0 for file in wanted)
     stop = threading.Event()
 
@@ -182,3 +179,24 @@ def _size(path: Path) -> int:
         return path.stat().st_size
     except OSError:  # not written yet, or just renamed
         return 0
+
+
+def main(repository: str, form: str, folder: str) -> None:
+    """Download a model and print what happens, a ``Report`` in each line."""
+
+    def say(report: Report) -> None:
+        sys.stdout.buffer.write(msgspec.json.encode(report) + b"\n")
+        sys.stdout.buffer.flush()
+
+    def progress(done: int, total: int) -> None:
+        say(Report(done=done, total=total))
+
+    try:
+        fetch(repository, Format(form), Path(folder), progress)
+    except ModelError as exc:
+        is_refused = not isinstance(exc, WeightsUnavailableError)
+        say(Report(error=str(exc), is_refused=is_refused))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

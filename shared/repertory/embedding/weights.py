@@ -10,6 +10,7 @@ import msgspec
 
 from repertory.embedding import packages
 from repertory.embedding.digests import sha256
+from repertory.embedding.download import download
 from repertory.embedding.folder import (
     NEEDED,
     WEIGHTS,
@@ -193,10 +194,8 @@ def _refusal(model: Model | None) -> str:
 
 def _try_hub(repository: str, form: Format, folder: Path, progress: Progress | None) -> str:
     """Download a model; the reason if that failed, else empty."""
-    from repertory.embedding import hub  # noqa: PLC0415 - slow to import, and rarely needed
-
     try:
-        hub.fetch(repository, form, folder, progress)
+        download(repository, form, folder, progress)
     except WeightsUnavailableError as exc:
         return f"the hub did not provide its files: {exc}"
     return ""

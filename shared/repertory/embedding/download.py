@@ -1,0 +1,60 @@
+"""Runs a download from the hub in a process of its own.
+
+The hub's client and what it imports would stay in a server: 17 MB of memory, for one download.
+"""
+
+import subprocess
+import sys
+from pathlib import Path
+from subprocess import DEVNULL, PIPE
+
+import msgspec
+
+from repertory.embedding.folder import Format, Progress
+from repertory.errors import ModelError, WeightsUnavailableError
+
+
+class Report(msgspec.Struct, frozen=True, kw_only=True):
+    """What the process says in one line of its output.
+
+    Attributes:
+        done, total: The bytes that have arrived, and all.
+        error: Why it failed; empty if it did not.
+        is_refused: Whether no engine can use the model; else the hub did not provide it.
+    """
+
+    done: int = 0
+    total: int = 0
+    error: str = ""
+    is_refused: bool = False
+
+
+def download(repository: str, form: Format, folder: Path, progress: Progress | None = None) -> None:
+    """Download a model; see ``hub.fetch``.
+
+    Raises:
+        WeightsUnavailableError: The hub did not provide the model.
+        ModelError: No engine of this format can use the model.
+    """
+    # Without -P, a module of the current directory could take the place of one of ours.
+    command = [sys.executable, "-P", "-m", "repertory.embedding.hub", repository, form, str(folder)]
+    with subprocess.Popen(  # noqa: S603 - ours
+        command, stdin=DEVNULL, stdout=PIPE, stderr=DEVNULL
+    ) as process:
+        try:
+            assert process.stdout
+            for line in process.stdout:
+                report = msgspec.json.decode(line, type=Report)
+                if report.is_refused:
+                    raise ModelError(report.error)
+                if report.error:
+                    raise WeightsUnavailableError(report.error)
+                if progress:
+                    progress(report.done, report.total)
+        except BaseException:
+            process.kill()
+            raise
+    if process.returncode:
+        raise WeightsUnavailableError(
+            f"{repository}: the download ended early (exit status {process.returncode})"
+        )
