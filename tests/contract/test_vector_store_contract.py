@@ -3,6 +3,7 @@
 The server is a real one where there is one, else a stand-in on the same engine; see ``qdrant_url``.
 """
 
+import json
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -408,6 +409,23 @@ def test_several_queries_are_answered_at_once(collection: Collection) -> None:
     assert [item_of(match) for match in third.matches] == ["a", "b"]
     assert third.scores == {}
     assert collection.query([]) == []
+
+
+def test_records_of_likely_items_may_come_along(collection: Collection) -> None:
+    """They are those of the items, or none where reading them is no request."""
+    collection.upsert([point(item, direction(1)) for item in "abc"])
+    collection.upsert([point("a", direction(1), section=0, record={"id": "not the item's own"})])
+    likely = [item_key(item) for item in "adb"]
+    first, second = collection.query(
+        [
+            VectorQuery(vector=direction(1), limit=1, likely=likely),
+            VectorQuery(vector=direction(0, 1), limit=9, keys=likely[:1]),
+        ]
+    )
+    records = {item: json.loads(record) for item, record in first.records.items()}
+    assert records in ({}, collection.records(likely))
+    assert len(first.matches) == 1
+    assert second.records == {}
 
 
 Write = tuple[str, int | None, int]

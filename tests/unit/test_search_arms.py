@@ -1,9 +1,11 @@
 """Both arms of a search, and each of them while the other is unavailable."""
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from typing_extensions import override
 
 from repertory.catalogue.item import Item, item_key
@@ -184,6 +186,40 @@ def test_a_search_asks_the_store_twice_at_most(text: str) -> None:
     assert points.calls == (["query"] if text == "read_file" else ["query", "records"])
     is_inferred = answer.hits[-1].evidence.capability != ""
     assert is_inferred == (text == "commit my changes")
+
+
+class Server(Failing):
+    """Points that answer as a server does: records of likely items come along.
+
+    Attributes:
+        broken: Whether these cannot be read.
+    """
+
+    broken = False
+
+    @override
+    def query(self, queries: Sequence[VectorQuery]) -> list[VectorAnswer]:
+        known = [super(Failing, self).records(one.likely) for one in queries]
+        texts = [
+            {item: "?" if self.broken else json.dumps(record) for item, record in one.items()}
+            for one in known
+        ]
+        answers = zip(super().query(queries), texts, strict=True)
+        return [replace(answer, records=records) for answer, records in answers]
+
+
+@pytest.mark.parametrize("broken", [False, True])
+def test_records_that_came_along_are_not_read_again(*, broken: bool) -> None:
+    """Unless they are unreadable; what was shown is not asked for again in any way."""
+    points = Server(ITEMS, WordCounts())
+    points.broken = broken
+    engine = engine_of(collection=points)
+    answer = search(engine, limit=2)
+    assert answer == search(engine_of(), limit=2)
+    assert points.calls == (["query", "records"] if broken else ["query"])
+    points.calls.clear()
+    assert search(engine, limit=2) == answer
+    assert points.calls == ["query"]
 
 
 class Finding(Failing):

@@ -82,7 +82,9 @@ def gathered(*scores: tuple[int | None, float], weight: float = 0.9) -> Candidat
     return gather(
         Query(text="a letter to someone", weights=Weights(section_weight=weight)),
         index,
-        words=Words(matches=index.match(""), shared=None, close={}, found=set(), keys={}),
+        words=Words(
+            matches=index.match(""), shared=None, close={}, found=set(), keys={}, likely=[]
+        ),
         nearest=[*nearest, Match(key=item_key("indexed/later"), section=None, score=0.99)],
         cosines_of=lambda _: {},
         calibration=Calibration(),

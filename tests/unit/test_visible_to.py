@@ -1,15 +1,20 @@
 """``visible_to`` of a source: how it is read, what it follows, and who learns what."""
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 from msgspec.structs import replace
+from typing_extensions import override
 
 from repertory.errors import ConfigurationError, StoreError, UsageError
 from repertory.groups import MAX_GROUPS, checked, may_see
+from repertory.index.vectors import Searched, VectorAnswer, VectorQuery
 from repertory.indexing.scan import ScanResult, merge
 from repertory.search.known_sources import BUILDING, KnownSources
-from repertory.search.subsets import KEEP_S, MAX_SUBSETS, Subsets
+from repertory.search.subsets import KEEP_S, MAX_SUBSETS, Subsets, VisibleCollection
 from repertory.sources.configured import Catalogue, build_catalogue
 from repertory.sources.registry import build
 from repertory.sources.source import Scan
@@ -173,6 +178,28 @@ def test_a_subset_follows_the_index_while_it_is_searched() -> None:
     idle = Subsets(keyword_engine(items), sources)
     idle.prepare(before)
     assert not idle._subsets
+
+
+class Moved(Searched):
+    """Points whose records say that an item has moved to a hidden source."""
+
+    name = "moved"
+
+    @override
+    def records(self, keys: Sequence[int]) -> dict[str, dict[str, Any]]:
+        return {}
+
+    @override
+    def query(self, queries: Sequence[VectorQuery]) -> list[VectorAnswer]:
+        records = {"a": '{"source": "vault"}', "b": '{"source": "team"}', "c": "?", "d": "{}"}
+        return [VectorAnswer(matches=[], scores={}, records=records) for _ in queries]
+
+
+def test_records_that_come_along_are_of_visible_sources() -> None:
+    """The index may be older than the store; what cannot be read is hidden."""
+    seen = VisibleCollection(Moved(), None, frozenset({"team"}), is_filtered=True)
+    (answer,) = seen.query([VectorQuery(vector=np.ones(4, np.float32), limit=1)])
+    assert {*answer.records} == {"b"}
 
 
 def test_subsets_are_bounded() -> None:

@@ -117,7 +117,8 @@ class EdgeCollection(StoredCollection):
         found = self._found(nearest, query.limit, must, _params(is_filtered=bool(must)))
         matches = [layout.match(cast("UUID", point.id), point.score) for point in found]
         scores = {}
-        if ids := layout.own_and_leads({*query.keys}.difference(one.key for one in matches)):
+        known = {one.key for one in matches}
+        if ids := {one for one in layout.compared(query) if layout.key_of(one) not in known}:
             named = engine.HasIdCondition(cast("set[engine.PointId]", ids))
             found = self._found(nearest, len(ids), [named], engine.SearchParams(exact=True))
             scores = layout.scores((cast("UUID", point.id), point.score) for point in found)

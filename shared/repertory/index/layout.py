@@ -5,7 +5,7 @@ Everything here is plain data, so that Qdrant's engine and Qdrant's server canno
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from itertools import groupby
 from operator import attrgetter
 from typing import Any
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from repertory.catalogue.item import SECTION_BITS, point_id, point_parts
 from repertory.catalogue.views import LEAD
 from repertory.errors import StoreCorruptError, StoreError
-from repertory.index.vectors import Filter, Match, Point, State
+from repertory.index.vectors import Filter, Match, Point, State, VectorQuery
 
 STATE = State.__struct_fields__
 RECORD = ("item", "record")
@@ -170,12 +170,22 @@ def own_and_leads(keys: Iterable[int]) -> set[UUID]:
     return {point_id(key, part) for key in keys for part in (None, LEAD)}
 
 
+def compared(query: VectorQuery) -> Set[UUID]:
+    """The ids of the points whose cosines a query wants."""
+    return own_and_leads(query.keys) if query.points is None else query.points
+
+
 def scores(found: Iterable[tuple[UUID, float]]) -> dict[int, float]:
     """The best score of each item by its key, from the ids of its points, the best first."""
     best: dict[int, float] = {}
     for point, score in found:
-        best.setdefault(point.int >> SECTION_BITS, score)
+        best.setdefault(key_of(point), score)
     return best
+
+
+def key_of(point: UUID) -> int:
+    """The key of the item of a point."""
+    return point.int >> SECTION_BITS
 
 
 def numbers(vector: NDArray[np.floating]) -> list[float]:

@@ -11,6 +11,7 @@ import numpy as np
 from qdrant_client import QdrantClient, models
 from typing_extensions import override
 
+from repertory.catalogue.item import point_id
 from repertory.errors import StoreError
 from repertory.index import layout
 from repertory.index.qdrant_connection import QdrantServer
@@ -34,9 +35,15 @@ _FILTERED_SEARCH = _SEARCH | {"acorn": {"enable": True, "max_selectivity": 1.0}}
 _EXACT = {"exact": True, "quantization": {"ignore": True}}
 
 
+class _Stored(msgspec.Struct):
+    item: str
+    record: str
+
+
 class _Found(msgspec.Struct):
     id: UUID
     score: float
+    payload: _Stored | None = None
 
 
 class _Points(msgspec.Struct):
@@ -94,8 +101,16 @@ class QdrantCollection(StoredCollection):
             answers = self._server.read(
                 f"/collections/{self._name}/points/query/batch", {"searches": asked}, _Answers
             ).result
-        found = iter([(point.id, point.score) for point in answer.points] for answer in answers)
-        return [_answer(one, next(found), next(found) if one.keys else []) for one in queries]
+        found = iter(answer.points for answer in answers)
+        return [
+            _answer(
+                one,
+                next(found),
+                next(found) if one.keys else [],
+                next(found) if one.likely else [],
+            )
+            for one in queries
+        ]
 
     @override
     def count(self) -> int:
@@ -226,7 +241,7 @@ def whole_points(client: QdrantClient, name: str) -> Iterator[models.Record]:
 
 
 def _requests(query: VectorQuery) -> Iterator[dict[str, Any]]:
-    """The search for matches, and the exact one for the cosines of items, as JSON."""
+    """The search for matches, and those for the cosines and the records of items, as JSON."""
     numbers = layout.numbers(query.vector.astype(np.float64).round(DIGITS))
     vector = msgspec.Raw(msgspec.json.encode(numbers))  # once, and sent twice
     must = [
@@ -234,18 +249,28 @@ def _requests(query: VectorQuery) -> Iterator[dict[str, Any]]:
     ]
     nearest = {"query": vector, "limit": query.limit, "params": _SEARCH}
     yield nearest | ({"filter": {"must": must}, "params": _FILTERED_SEARCH} if must else {})
-    if ids := layout.own_and_leads(query.keys):
-        named = {"must": [{"has_id": ids}]}
-        yield {"query": vector, "limit": len(ids), "filter": named, "params": _EXACT}
+    exact = {"query": vector, "params": _EXACT}
+    if ids := layout.compared(query):
+        yield exact | {"limit": len(ids), "filter": {"must": [{"has_id": ids}]}}
+    if own := [point_id(key) for key in query.likely]:
+        named = {"must": [{"has_id": own}]}
+        yield exact | {"limit": len(own), "filter": named, "with_payload": layout.RECORD}
 
 
 def _answer(
-    query: VectorQuery, nearest: Sequence[tuple[UUID, float]], exact: Sequence[tuple[UUID, float]]
+    query: VectorQuery,
+    nearest: Sequence[_Found],
+    exact: Sequence[_Found],
+    likely: Sequence[_Found],
 ) -> VectorAnswer:
-    matches = [layout.match(point, score) for point, score in nearest]
+    matches = [layout.match(one.id, one.score) for one in nearest]
     wanted = {*query.keys}.difference(one.key for one in matches)
-    scores = {key: score for key, score in layout.scores(exact).items() if key in wanted}
-    return VectorAnswer(matches=matches, scores=scores)
+    found = layout.scores((one.id, one.score) for one in exact)
+    return VectorAnswer(
+        matches=matches,
+        scores={key: score for key, score in found.items() if key in wanted},
+        records={one.payload.item: one.payload.record for one in likely if one.payload},
+    )
 
 
 def _any(field: str, values: Sequence[str]) -> models.FieldCondition:

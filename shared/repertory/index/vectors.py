@@ -5,7 +5,7 @@ Two adapters: ``edge.py`` (Qdrant's engine in this process, the embedded default
 """
 
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol, Self
 from uuid import UUID
@@ -87,12 +87,16 @@ class VectorQuery(msgspec.Struct, frozen=True, kw_only=True):
         limit: The most matches, at least 1.
         where: Filters the matches.
         keys: The items whose cosines are wanted even if no point of theirs matches.
+        likely: The items whose records may be asked for next.
+        points: The ids of the points of ``keys`` whose cosines count, if they are known already.
     """
 
     vector: "NDArray[np.float32]"
     limit: int
     where: Filter | None = None
     keys: Sequence[int] = ()
+    likely: Sequence[int] = ()
+    points: Set[UUID] | None = None
 
 
 class VectorAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -102,10 +106,13 @@ class VectorAnswer(msgspec.Struct, frozen=True, kw_only=True):
         matches: The nearest points, items and sections, best first.
         scores: The cosine of each item of ``keys`` without a match, by key; missing items are left
             out. It is the higher one of the item's own point and its ``LEAD``.
+        records: The records of likely items by id, as JSON: only where ``Collection.records`` would
+            be another request.
     """
 
     matches: Sequence[Match]
     scores: Mapping[int, float]
+    records: Mapping[str, str] = {}
 
 
 class Searched(Protocol):

@@ -174,7 +174,7 @@ class Coordinator:
 
     @property
     def active(self) -> str:
-        """The collection that is searched; empty if there is none yet."""
+        """The collection that is searched; empty before the first index."""
         return self._generations.active or ""
 
     def status(self) -> WatchStatus:

@@ -28,7 +28,10 @@ from repertory.search.languages import shared_terms
 from repertory.search.query import Query
 from repertory.telemetry.spans import traced
 
-POOL = 60  # candidates of each arm at any limit, so that a larger limit only adds hits
+# Candidates at any limit, so that a larger limit only adds hits.
+POOL = 60  # by meaning: the nearest points
+WORDS = 20  # by words, beside them; see benchmarks/NOTES.md
+LIKELY = 10  # of three shown items, these best ones by words have all for three queries in four
 MAX_NAME_WORDS = 4  # a longer query is a sentence, not a name
 MAX_NAMED = 200  # items added for their typed name alone; thousands may be called `README`
 MIN_NAME_LENGTH = 4  # characters of an identifier within a sentence
@@ -48,6 +51,7 @@ class Words(msgspec.Struct, frozen=True, kw_only=True):
         found: All rows that are candidates whatever the vectors find: those above, and what
             policies promote.
         keys: The keys of their items, by row.
+        likely: The rows that are probably shown, best first.
     """
 
     matches: Matches
@@ -55,6 +59,7 @@ class Words(msgspec.Struct, frozen=True, kw_only=True):
     close: Mapping[int, float]
     found: Set[int]
     keys: Mapping[int, int]
+    likely: Sequence[int]
 
 
 class Candidates(msgspec.Struct, frozen=True, kw_only=True, dict=True):
@@ -101,11 +106,14 @@ class Candidates(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
 
 @traced("search keywords")
-def read(query: Query, index: KeywordIndex, also: Collection[int] = ()) -> Words:
+def read(
+    query: Query, index: KeywordIndex, also: Collection[int] = (), *, limit: int = WORDS
+) -> Words:
     """Look up the words of a query, which can be done while it is embedded.
 
     The rows ``also`` are candidates, too. So are the successors of all deprecated items: the
-    vectors may find what they succeed.
+    vectors may find what they succeed. ``limit`` is the number of candidates by words; it is higher
+    where there is no other arm.
     """
     matches = index.match(query.text)
     terms = shared_terms(query.text, matches)
@@ -113,8 +121,11 @@ def read(query: Query, index: KeywordIndex, also: Collection[int] = ()) -> Words
     jobs(query.text)  # fills its cache: reasons and inference use it after the embedding
     close = _close_names(query.text, index, query.where)
     found = {*also, *close, *_allowed(matches.as_typed(POOL), index, query.where)}
+    likely = {**close}
     for one in filter(None, (matches, shared)):
-        found.update(one.best(POOL, query.where).tolist())
+        best = one.best(limit, query.where).tolist()
+        found.update(best)
+        likely |= dict.fromkeys(best[:LIKELY])
     found |= _promoted(query, found, index)
     successors = {*islice(index.policies.successors.values(), MAX_NAMED)}
     expected = sorted(found | _allowed(successors, index, query.where))
@@ -124,6 +135,7 @@ def read(query: Query, index: KeywordIndex, also: Collection[int] = ()) -> Words
         close=close,
         found=found,
         keys=dict(zip(expected, _keys(index, expected), strict=True)),
+        likely=[*likely][:LIKELY],
     )
 
 

@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor, Future
+from contextlib import suppress
+from functools import partial
 
 import msgspec
 import numpy as np
@@ -12,10 +14,11 @@ from repertory.embedding.engine import EmbeddingEngine
 from repertory.embedding.models import Calibration
 from repertory.errors import ModelError, StoreError
 from repertory.index.keywords.index import KeywordIndex
+from repertory.index.layout import own_and_leads
 from repertory.index.vectors import Filter, Match, Searched, VectorQuery
 from repertory.notices import NOTHING_TO_SEARCH
 from repertory.search.answer import Answer, Hit, Mode
-from repertory.search.candidates import POOL, Words, gather, read
+from repertory.search.candidates import POOL, WORDS, Words, gather, read
 from repertory.search.confidence import confidences
 from repertory.search.duplicates import MAX_DUPLICATES, grouped
 from repertory.search.editorial import edited
@@ -148,13 +151,34 @@ class SearchEngine:
             del queries[1:]
         # The keyword arm runs on another thread: embedding releases Python's lock.
         index = self.keywords or KeywordIndex.empty()
-        reading = [self._reader.submit(carried(read), one, index, also) for one in queries]
+        reading = [self._reader.submit(carried(self._read), one, index, also) for one in queries]
         found = self._nearest(queries, reading, problems)
         texts = [
-            self._ranked(one, words.result(), nearest, tuple(problems))
+            self._ranked(one, words.result()[0], nearest, tuple(problems))
             for one, words, nearest in zip(queries, reading, found, strict=True)
         ]
         return task_of(query, texts)
+
+    def _read(
+        self, query: Query, index: KeywordIndex, also: Sequence[int]
+    ) -> tuple[Words, Callable[..., VectorQuery]]:
+        """The results of the keyword arm, and what is asked of the vectors once there is one."""
+        words = read(query, index, also, limit=WORDS if self.collection else POOL)
+        entries = dict(zip(words.likely, index.entries(words.likely), strict=True))
+        shown = self._shown.get(entries.values())
+        keys = [*words.keys.values()]
+        return words, partial(
+            VectorQuery,
+            limit=POOL,
+            where=query.where,
+            keys=keys,
+            points=own_and_leads(keys),  # making ids takes a while
+            likely=[
+                words.keys[row]
+                for row, entry in entries.items()
+                if entry.kind is not Kind.TOOL and entry.id not in shown
+            ],
+        )
 
     def _ranked(
         self,
@@ -188,6 +212,7 @@ class SearchEngine:
             notes=notes,
             order=ordered(candidates, confidence, self._precedence),
             problems=problems,
+            records=nearest.records if nearest else {},
         )
 
     def hits(
@@ -219,7 +244,8 @@ class SearchEngine:
         shown = {whole.index.entry(row).id for row in first}.union(*copies)
         # One read of all that is needed: on a server it is a request.
         needed = items_for(cut, whole.index, sure, shown)
-        items = self.available_items([*_with_body(whole.index, first), *needed], problems)
+        wanted = [*_with_body(whole.index, first), *needed]
+        items = self.available_items(wanted, problems, task.records)
         hits = [
             replace(hit, duplicates=same)
             for hit, same in zip(self._explained(task, first, items), copies, strict=True)
@@ -229,7 +255,8 @@ class SearchEngine:
     def hits_at(self, task: Task, rows: Sequence[int]) -> list[Hit]:
         """The hits for the candidates of some rows, each by the text that it fits best."""
         index = task.texts[0].candidates.index
-        return self._explained(task, rows, self.available_items(_with_body(index, rows)))
+        items = self.available_items(_with_body(index, rows), given=task.records)
+        return self._explained(task, rows, items)
 
     def _explained(self, task: Task, rows: Sequence[int], items: Mapping[str, Item]) -> list[Hit]:
         index = task.texts[0].candidates.index
@@ -265,15 +292,22 @@ class SearchEngine:
         }
 
     def available_items(
-        self, ids: Sequence[str], problems: list[str] | None = None
+        self,
+        ids: Sequence[str],
+        problems: list[str] | None = None,
+        given: Mapping[str, str] | None = None,
     ) -> dict[str, Item]:
         """Some whole indexed items by id; without those that cannot be read now.
 
-        ``problems`` gets the reason, unless it is known that nothing can be read.
+        ``problems`` gets the reason, unless it is known that nothing can be read. ``given`` are
+        records that were read already, by id, as JSON.
         """
         index = self.keywords or KeywordIndex.empty()
         rows = index.rows_of([item_key(item_id) for item_id in ids])
         found = self._shown.get(index.entries(rows.values()))
+        came = _items_of(given or {}, ids)
+        self._shown.keep(came.values())
+        found |= came
         missing = [item_id for item_id in ids if item_id not in found]
         if missing and self.collection:
             try:
@@ -289,7 +323,7 @@ class SearchEngine:
     def _nearest(
         self,
         queries: Sequence[Query],
-        reading: Sequence[Future[Words]],
+        reading: Sequence[Future[tuple[Words, Callable[..., VectorQuery]]]],
         problems: list[str],
     ) -> Sequence[Nearest | None]:
         """What the vectors answer to each text; None, and a problem added, if that failed.
@@ -301,17 +335,10 @@ class SearchEngine:
         try:
             embedding = self._embedding()
             vectors = embedded(embedding, queries)
+            asked = [one.result()[1] for one in reading]
             return ask(
                 self.collection,
-                [
-                    VectorQuery(
-                        vector=vector,
-                        limit=POOL,
-                        where=one.where,
-                        keys=[*words.result().keys.values()],
-                    )
-                    for vector, one, words in zip(vectors, queries, reading, strict=True)
-                ],
+                [one(vector=vector) for one, vector in zip(asked, vectors, strict=True)],
                 embedding.model.calibration or Calibration(),
             )
         except (ModelError, StoreError) as error:
@@ -322,6 +349,16 @@ class SearchEngine:
 def _with_body(index: KeywordIndex, rows: Sequence[int]) -> list[str]:
     """The ids of the items with a body in which something may be looked up; a tool has none."""
     return [entry.id for entry in index.entries(rows) if entry.kind is not Kind.TOOL]
+
+
+def _items_of(records: Mapping[str, str], ids: Sequence[str]) -> dict[str, Item]:
+    """The items of some ids that have records, which are JSON; unreadable ones are left out."""
+    found = {}
+    for item_id in ids:
+        if record := records.get(item_id):
+            with suppress(msgspec.DecodeError):
+                found[item_id] = msgspec.json.decode(record, type=Item)
+    return found
 
 
 def _index_of(nearest: Sequence[Match], collection: Searched) -> KeywordIndex:

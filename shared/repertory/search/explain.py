@@ -11,7 +11,7 @@ from repertory.catalogue.item import Item
 from repertory.index.keywords.places import Places
 from repertory.index.vectors import Filter
 from repertory.search.answer import Hit, Mode
-from repertory.search.candidates import POOL, Candidates
+from repertory.search.candidates import POOL, WORDS, Candidates
 from repertory.search.engine import SearchEngine
 from repertory.search.explanation import Better, Explanation, Word
 from repertory.search.lookup import readable_index, row_of
@@ -121,11 +121,11 @@ def _filtered_out(hit: Hit, where: Filter) -> str:
 
 
 def _not_found(hit: Hit, found: Candidates) -> str:
-    arms = "its words are not" if found.mode is Mode.KEYWORD else "neither meaning nor words are"
-    return (
-        f"Not found: {arms} among the {POOL} best for this query; its confidence is "
-        f"{hit.confidence:.2f}."
-    )
+    if found.mode is Mode.KEYWORD:
+        arms = f"its words are not among the {POOL} best"
+    else:
+        arms = f"its meaning is not among the {POOL} best, nor are its words among the {WORDS} best"
+    return f"Not found: {arms} for this query; its confidence is {hit.confidence:.2f}."
 
 
 def _left_out(hit: Hit, better: Sequence[Hit], query: Query) -> str:

@@ -26,6 +26,7 @@ class Nearest:
     Attributes:
         calibration: What the cosines of the model mean.
         matches: The nearest points, best first, of as many items as the query's limit at most.
+        records: Records of likely items, by id, as JSON.
     """
 
     def __init__(
@@ -37,6 +38,7 @@ class Nearest:
     ) -> None:
         self.calibration = calibration
         self.matches = _of_enough_items(collection, query, answer.matches)
+        self.records = answer.records
         self._collection = collection
         self._query = query
         self._scores = answer.scores
@@ -50,7 +52,9 @@ class Nearest:
         scores = dict(self._scores)
         if rest := [*{*keys}.difference(self._query.keys)]:
             try:
-                (more,) = self._collection.query([replace(self._query, limit=1, keys=rest)])
+                (more,) = self._collection.query(
+                    [replace(self._query, limit=1, keys=rest, likely=(), points=None)]
+                )
             except StoreError:
                 pass
             else:

@@ -20,6 +20,7 @@ class Ranked(msgspec.Struct, frozen=True, kw_only=True):
         notes: The effects of policies, by place.
         order: The places of the candidates, best first.
         problems: Why an arm is missing, if one is.
+        records: Records that came with the vectors' answer, by id, as JSON.
     """
 
     candidates: Candidates
@@ -27,6 +28,7 @@ class Ranked(msgspec.Struct, frozen=True, kw_only=True):
     notes: Mapping[int, Sequence[str]]
     order: Sequence[int]
     problems: tuple[str, ...]
+    records: Mapping[str, str] = {}
 
 
 class Task(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,6 +43,11 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     query: Query
     texts: Sequence[Ranked]
     merged: Merged
+
+    @property
+    def records(self) -> dict[str, str]:
+        """Records that came with the vectors' answers, by id, as JSON."""
+        return {one: record for text in self.texts for one, record in text.records.items()}
 
     def best_of(self, row: int) -> tuple[Ranked, int]:
         """The text for which a row has the most confidence, and its place there."""

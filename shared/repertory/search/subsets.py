@@ -8,10 +8,11 @@ An item of an unknown source is hidden.
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
+import msgspec
 from msgspec.structs import replace
 from typing_extensions import override
 
@@ -24,6 +25,10 @@ MAX_SUBSETS = 16  # that are kept; each has a keyword index, which takes memory
 KEEP_S = 60.0  # after the last search in a subset until changes are left to the next one
 MAX_CALLERS = 1_000  # sets of groups that are remembered
 NOTHING = ("",)  # no source has an empty name
+
+
+class _OfSource(msgspec.Struct):
+    source: str
 
 
 class VisibleCollection(Searched):
@@ -67,13 +72,25 @@ class VisibleCollection(Searched):
     def query(self, queries: Sequence[VectorQuery]) -> list[VectorAnswer]:
         if self._is_filtered:
             queries = [replace(one, where=self._within(one.where)) for one in queries]
-        return self._collection.query(queries)
+        answers = self._collection.query(queries)
+        return [replace(one, records=self._visible(one.records)) for one in answers]
+
+    def _visible(self, records: Mapping[str, str]) -> dict[str, str]:
+        return {one: text for one, text in records.items() if _source_of(text) in self._sources}
 
     def _within(self, where: Filter | None) -> Filter:
         """A filter, and that the source is visible."""
         where = where or Filter()
         wanted = tuple(one for one in where.sources if one in self._sources)
         return replace(where, sources=(wanted or NOTHING) if where.sources else self._names)
+
+
+def _source_of(record: str) -> str | None:
+    """The source in a record, JSON; None if it cannot be read."""
+    try:
+        return msgspec.json.decode(record, type=_OfSource).source
+    except msgspec.DecodeError:
+        return None
 
 
 def subset_of(engine: SearchEngine, sources: KnownSources, visible: frozenset[str]) -> SearchEngine:
