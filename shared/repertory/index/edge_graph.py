@@ -6,7 +6,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
-from subprocess import DEVNULL
+from subprocess import DEVNULL, PIPE
 
 from repertory.errors import StoreError
 
@@ -29,15 +29,21 @@ def build(shard: Path, stopping: threading.Event) -> bool:
     """
     # Without -P, a module of the current directory could take the place of one of ours.
     command = [sys.executable, "-P", "-m", __name__, str(shard)]
-    with subprocess.Popen(command, stdin=DEVNULL, stdout=DEVNULL) as process:  # noqa: S603 - ours
-        while True:
+    with subprocess.Popen(  # noqa: S603 - ours
+        command, stdin=DEVNULL, stdout=DEVNULL, stderr=PIPE
+    ) as process:
+        while not stopping.is_set():
             with contextlib.suppress(subprocess.TimeoutExpired):
                 if code := process.wait(POLL_INTERVAL_S):
-                    raise StoreError(f"The search graph of {shard} was not built (exit {code}).")
+                    assert process.stderr
+                    said = process.stderr.read().decode("utf-8", "replace").strip() or "nothing"
+                    raise StoreError(
+                        f"The search graph of {shard} was not built: its process ended with {code} "
+                        f"and said {said.splitlines()[-1][:200]!r}."
+                    )
                 return True
-            if stopping.is_set():
-                process.kill()
-                return False
+        process.kill()
+        return False
 
 
 def main(shard: str) -> None:

@@ -61,6 +61,7 @@ class OpenShard:
         self._lock = lock
         self._writing = threading.Lock()  # the order of writes; taken before the other
         self._using = threading.Lock()  # the engine, which is replaced after a rebuild
+        self._rebuilding = threading.Lock()
         self._since: list[engine.UpdateOperation] | None = None  # written since a copy was made
         with translated(path):
             require_room(path)
@@ -91,7 +92,7 @@ class OpenShard:
             Whether it is used: not if too much was written meanwhile.
         """
         copy = _beside(self.path, "copy")
-        with translated(self.path):
+        with self._rebuilding, translated(self.path):
             try:
                 with self._writing:
                     self.flush()
