@@ -10,7 +10,6 @@ this process share its shard.
 """
 
 import contextlib
-import os
 import shutil
 import threading
 from collections.abc import Iterator
@@ -29,6 +28,7 @@ from repertory.index.edge_shard import (
     recover,
     replaced,
     require_room,
+    sync,
     translated,
 )
 from repertory.index.lock import StoreLock
@@ -84,7 +84,7 @@ class EdgeStore(VectorStore):
                     unfinished.mkdir(mode=0o700)
                     make_shard(unfinished, dimension)
                     unfinished.replace(path)
-                    _sync(self._collections)
+                    sync(self._collections)
                     self._sweep()
                 return self._handle(OpenShard(path, lock))
 
@@ -140,7 +140,7 @@ class EdgeStore(VectorStore):
             raise StoreError(f"There is no collection {collection} for {name} to point at.")
         with translated(path):
             write_atomically(path, collection.encode(), is_durable=True)
-            _sync(self._aliases)
+            sync(self._aliases)
 
     @override
     @contextlib.contextmanager
@@ -204,14 +204,3 @@ def _listed(directory: Path) -> list[Path]:
         return []
     except OSError as exc:
         raise StoreError(f"{directory} cannot be read: {exc.strerror}.") from exc
-
-
-def _sync(directory: Path) -> None:
-    """Make the names in a directory safe against power loss."""
-    if os.name == "nt":  # a directory cannot be opened there
-        return
-    handle = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

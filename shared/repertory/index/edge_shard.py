@@ -99,7 +99,11 @@ class OpenShard:
                     shutil.rmtree(copy, ignore_errors=True)
                     shutil.copytree(self.path, copy)
                     self._since = []
-                return rebuilt(copy) and self._become(copy)
+                if not rebuilt(copy):
+                    return False
+                for path in (copy, *copy.rglob("*")):
+                    sync(path)
+                return self._become(copy)
             finally:
                 with self._writing:
                     self._since = None
@@ -166,7 +170,19 @@ def _replace(path: Path, copy: Path) -> None:
     except OSError:
         before.replace(path)
         raise
+    sync(path.parent)
     shutil.rmtree(before, ignore_errors=True)
+
+
+def sync(path: Path) -> None:
+    """Make a file, or the names in a directory, safe against power loss."""
+    if os.name == "nt":  # neither a directory nor a file that is only read can be synced there
+        return
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def _beside(path: Path, what: str) -> Path:
