@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from repertory.catalogue.item import Item
+from repertory.catalogue.item import Item, item_key, point_id
 from repertory.index.edge import EdgeStore
 from repertory.index.keywords.index import KeywordIndex
 from repertory.index.qdrant import QdrantStore
@@ -92,7 +92,7 @@ def test_the_answers_are_those_of_a_store_without_the_hidden_items(engine_of: En
 def test_a_subset_makes_no_other_requests_and_filters_only_what_is_hidden(
     server: QdrantStandIn,
 ) -> None:
-    """One for all that it asks of the vectors, and one for the items that it shows."""
+    """One for all that it asks of the vectors, which reads the visible items that it shows, too."""
     counts = WordCounts()
     with QdrantStore(server.url).create("counted", DIMENSION) as collection:
         catalogue = [*VISIBLE, *HIDDEN[:3]]
@@ -108,8 +108,11 @@ def test_a_subset_makes_no_other_requests_and_filters_only_what_is_hidden(
             server.requests.clear()
             subset.search(Query(text="bread"))
             asked = [one.path.removeprefix("/collections/counted") for one in server.requests]
-            assert asked == ["/points/query/batch", "/points"]
-            first = server.requests[0].body["searches"][0]
+            assert asked == ["/points/query/batch"]
+            first, *_, last = server.requests[0].body["searches"]
+            assert last["with_payload"] == ["item", "record"]
+            own = {str(point_id(item_key(item.id))) for item in open_to_all}
+            assert wanted is None or own.issuperset(last["filter"]["must"][0]["has_id"])
             found = [one["match"]["any"] for one in first.get("filter", {}).get("must", [])]
             assert found == ([] if wanted is None else [wanted])
         shared = whole.over(
