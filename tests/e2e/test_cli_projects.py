@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Self
@@ -152,9 +153,11 @@ def session(cli: Cli, folder: Path) -> Client:
 
 
 async def searched(client: Client, query: str) -> list[str]:
-    """The ids that a search of a session finds."""
+    """The ids that a search of a session finds, once something is indexed."""
     given = {"query": query, "threshold": 0, "limit": 9, "detail": True}
-    result = await client.call_tool("search", given)
+    end = time.monotonic() + TIMEOUT_S
+    while (result := await client.call_tool("search", given)).is_error and time.monotonic() < end:
+        assert "Nothing is indexed yet" in str(result.content)
     assert not result.is_error, result.content
     assert isinstance(result.content[0], TextContent)
     return [hit["toolId"] for hit in json.loads(result.content[0].text)["results"]]
