@@ -1,5 +1,6 @@
 """The search graph of the embedded store is built beside searches and writes."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -252,6 +253,22 @@ def test_the_end_of_the_server_ends_it(collection: EdgeCollection, tmp_path: Pat
     assert not collection.build_graph(stopping)
     assert folders(tmp_path) == {NAME}
     assert ready(collection) == 0
+
+
+def test_its_process_has_the_lowest_priority(
+    store: EdgeStore,
+    collection: EdgeCollection,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Searches and saves come first; all of the graph is on the disk at its end."""
+    collection.close()
+    asked: list[int] = []
+    monkeypatch.setattr(os, "nice", asked.append)
+    edge_graph.main(str(tmp_path / "collections" / NAME))
+    assert asked == [19]
+    with store.open(NAME) as again:
+        assert ready(again) == again.count() == POINTS
 
 
 def test_a_server_builds_while_nothing_waits(
