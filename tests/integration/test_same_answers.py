@@ -11,6 +11,7 @@ from msgspec.structs import replace
 import repertory
 from repertory.client import Client
 from repertory.search.answer import Answer
+from repertory.search.query import Query
 from tests.support.command_line import Cli
 from tests.support.query_service import MODEL
 from tests.support.server_process import Serve
@@ -31,6 +32,7 @@ QUERIES = [
     "write release notes from merged pull requests",
     "a",
 ]
+A_QUERY = Query(text="a")
 # They differ by nature: times, a revision made of the time, and what processes have done.
 VARYING = {"at", "seen", "indexVersion", "counters", "workers", "watch"}
 
@@ -66,10 +68,15 @@ def server(folder: Path) -> Iterator[tuple[Cli, Serve]]:
     with Serve(cli, folder, folder.parent / "log") as serve:
 
         def is_whole() -> bool:
-            stats = Client(serve.url, serve.token).stats()
+            client = Client(serve.url, serve.token)
+            stats = client.stats()
             is_scanned = all(source.seen or source.error for source in stats.sources)
             is_idle = stats.watch is not None and not stats.watch.pending
-            return is_scanned and is_idle and stats.building is None
+            is_built = is_scanned and is_idle and stats.building is None
+            # Searches read the reports of the watch a moment later.
+            return is_built and not any(
+                "first index" in one for one in client.search(A_QUERY).notices
+            )
 
         until(is_whole, serve.process)
         yield cli, serve
