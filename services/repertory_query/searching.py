@@ -139,7 +139,7 @@ class AnsweredSearches:
             UsageError: The query is invalid.
             StoreError: Nothing can be searched now.
         """
-        if not self._service.is_ready:
+        if not self._service.is_ready:  # the cache is asked with an engine, so there has to be one
             await self.pool.run(self._service.await_first_index)
         engine = self._service.engine
         backend = visible_to(caller, self._service)

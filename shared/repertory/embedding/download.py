@@ -38,7 +38,7 @@ def download(repository: str, form: Format, folder: Path, progress: Progress | N
     """
     # Without -P, a module of the current directory could take the place of one of ours.
     command = [sys.executable, "-P", "-m", "repertory.embedding.hub", repository, form, str(folder)]
-    with subprocess.Popen(  # noqa: S603 - ours
+    with subprocess.Popen(  # noqa: S603 - our own program, without a shell
         command, stdin=DEVNULL, stdout=PIPE, stderr=DEVNULL
     ) as process:
         try:

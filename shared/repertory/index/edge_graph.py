@@ -8,6 +8,8 @@ import threading
 from pathlib import Path
 from subprocess import DEVNULL, PIPE
 
+import qdrant_edge as engine
+
 from repertory.errors import StoreError
 
 POLL_INTERVAL_S = 0.2
@@ -29,7 +31,7 @@ def build(shard: Path, stopping: threading.Event) -> bool:
     """
     # Without -P, a module of the current directory could take the place of one of ours.
     command = [sys.executable, "-P", "-m", __name__, str(shard)]
-    with subprocess.Popen(  # noqa: S603 - ours
+    with subprocess.Popen(  # noqa: S603 - our own program, without a shell
         command, stdin=DEVNULL, stdout=DEVNULL, stderr=PIPE
     ) as process:
         while not stopping.is_set():
@@ -48,8 +50,6 @@ def build(shard: Path, stopping: threading.Event) -> bool:
 
 def main(shard: str) -> None:
     """Build the graph, if that pays."""
-    import qdrant_edge as engine  # noqa: PLC0415 - only here: this is another process
-
     if hasattr(os, "nice"):
         os.nice(_LOWEST)
     opened = engine.EdgeShard.load(shard)

@@ -79,7 +79,8 @@ class OpenShard:
             with self.using() as shard:
                 require_room(self.path)
                 shard.update(operation)
-            if self._since is not None:
+            # One more than is repeated says that it was too much; the others are not kept.
+            if self._since is not None and len(self._since) <= MAX_SINCE:
                 self._since.append(operation)
 
     def rebuild(self, rebuilt: Callable[[Path], bool]) -> bool:

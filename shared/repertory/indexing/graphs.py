@@ -33,13 +33,11 @@ def building_graphs(store: VectorStore, active: str, is_idle: Callable[[], bool]
             try:
                 if is_idle():
                     _build(store, active, stopping)
-            # A boundary: searches go on without a graph.
-            except Exception as error:
-                _log.log(
-                    logging.WARNING if isinstance(error, StoreError) else logging.ERROR,
-                    "graph_not_built",
-                    extra={"error": str(error)},
-                )
+            except StoreError as error:  # such as a full disk: searches go on without a graph
+                _log.warning("graph_not_built", extra={"error": str(error)})
+            # A boundary: the thread outlives every attempt.
+            except Exception:
+                _log.exception("graph_failed")
 
     thread = threading.Thread(target=run, name="graphs", daemon=True)
     thread.start()
