@@ -122,6 +122,7 @@ def test_searches_and_writes_go_on(
         while not stopping.is_set():
             assert len(collection.search(direction(1, 7), 5)) == 5
             count += 1
+            time.sleep(0.01)  # the graph is built with what processor time is left
         return count
 
     def write() -> int:
