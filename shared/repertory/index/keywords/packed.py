@@ -15,7 +15,7 @@ Rows = NDArray[np.int32]
 Offsets = NDArray[np.int64]
 Arrays = Mapping[str, NDArray[Any]]
 
-_ABOVE = b"\xff"  # no character has this byte in UTF-8
+ABOVE = b"\xff"  # no character has this byte in UTF-8
 
 
 class Strings(Sequence[str]):
@@ -34,7 +34,7 @@ class Strings(Sequence[str]):
     @classmethod
     def of(cls, strings: Iterable[str]) -> Self:
         """Pack sorted strings."""
-        return cls(*packed(string.encode("utf-8", "surrogatepass") for string in strings))
+        return cls(*packed(map(encoded, strings)))
 
     @property
     def text(self) -> NDArray[np.uint8]:
@@ -53,18 +53,18 @@ class Strings(Sequence[str]):
     def __getitem__(self, place: int | slice) -> str | list[str]:
         if isinstance(place, slice):
             return [self[one] for one in range(*place.indices(len(self)))]
-        return self._bytes(place).decode("utf-8", "surrogatepass")
+        return decoded(self._bytes(place))
 
     def find(self, string: str) -> int | None:
         """The place of a string; None if it is missing."""
-        key = string.encode("utf-8", "surrogatepass")
+        key = encoded(string)
         place = self._first(key)
         return place if place < len(self) and self._bytes(place) == key else None
 
     def beginning_with(self, prefix: str) -> range:
         """The places of the strings that begin with a prefix, which may be one of them."""
-        key = prefix.encode("utf-8", "surrogatepass")
-        return range(self._first(key), self._first(key + _ABOVE))
+        key = encoded(prefix)
+        return range(self._first(key), self._first(key + ABOVE))
 
     def _first(self, key: bytes) -> int:
         """The place of the first string that is not less: UTF-8 sorts as characters do."""
@@ -122,6 +122,16 @@ class Table:
 def numbers(offsets: Offsets) -> memoryview:
     """The numbers of an array as plain ones, which are quicker to read one by one."""
     return np.ascontiguousarray(offsets).data
+
+
+def encoded(string: str) -> bytes:
+    """A string as UTF-8, which sorts as its characters do; with lone surrogates, if it has any."""
+    return string.encode("utf-8", "surrogatepass")
+
+
+def decoded(text: bytes) -> str:
+    """The string that ``encoded`` was given."""
+    return text.decode("utf-8", "surrogatepass")
 
 
 def packed(parts: Iterable[bytes]) -> tuple[bytes, Offsets]:

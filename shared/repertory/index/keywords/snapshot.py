@@ -104,9 +104,9 @@ def _packed(segment: Segment) -> bytes:
 
 def _part(name: str, left: bytes, data: bytes) -> Part:
     stored = msgspec.msgpack.decode(_content(data), type=dict[str, _Array])
-    arrays = {  # numbers at odd places would be slow to read
-        one: np.require(np.frombuffer(array.content, array.dtype), requirements="A")
-        for one, array in stored.items()
+    # Copies: numbers at odd places would be slow to read, and a view would keep all of the bytes.
+    arrays = {
+        one: np.array(np.frombuffer(array.content, array.dtype)) for one, array in stored.items()
     }
     segment = Segment.from_arrays(name, arrays)
     if not all(_consistent(segment)):

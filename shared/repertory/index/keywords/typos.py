@@ -6,6 +6,7 @@ strings of each length are sorted twice, as they are and backwards; a lookup rea
 them and measures the distance to each string there.
 """
 
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable
 
@@ -13,9 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 from rapidfuzz.distance import OSA
 
+from repertory.index.keywords.packed import ABOVE, decoded, encoded
+
 MIN_LENGTH = 4  # characters; one edit in a shorter word makes too many other words
 
-Sorted = NDArray[np.str_]
+Sorted = NDArray[np.bytes_]  # UTF-8, which takes a quarter of what numpy's own strings take
 
 
 class OneEdit:
@@ -30,7 +33,7 @@ class OneEdit:
         for string in strings:
             of_length[len(string)].append(string)
         self._sorted = {
-            length: (np.sort(np.array(held)), np.sort(np.array([one[::-1] for one in held])))
+            length: (_sorted(held), _sorted(one[::-1] for one in held))
             for length, held in of_length.items()
         }
 
@@ -49,8 +52,13 @@ class OneEdit:
         return sorted(found)
 
 
+def _sorted(strings: Iterable[str]) -> Sorted:
+    return np.sort(np.array([*map(encoded, strings)]))
+
+
 def _near(strings: Sorted, typed: str, part: int) -> list[str]:
     """The strings one edit away that begin with as many characters of the typed one."""
-    first, last = strings.searchsorted([typed[:part], typed[:part] + "\U0010ffff"])
-    begun: list[str] = strings[first:last].tolist()
-    return [one for one in begun if OSA.distance(typed, one, score_cutoff=1) == 1]
+    first = encoded(typed[:part])
+    begun = strings[bisect_left(strings, first) : bisect_left(strings, first + ABOVE)].tolist()
+    found = [*map(decoded, begun)]
+    return [one for one in found if OSA.distance(typed, one, score_cutoff=1) == 1]
