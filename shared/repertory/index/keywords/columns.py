@@ -12,7 +12,7 @@ from repertory.catalogue import actions
 from repertory.catalogue.names import compact_name
 from repertory.catalogue.safety import safety
 from repertory.index.keywords.document import Entry
-from repertory.index.keywords.packed import Rows, Strings, Table
+from repertory.index.keywords.packed import Rows, Strings, Table, rearranged
 from repertory.index.vectors import Filter
 
 # Each column, with its value for an entry. ``actions`` are words; ``safety`` is a number.
@@ -41,6 +41,14 @@ class Column(msgspec.Struct, frozen=True):
         place = {value: code for code, value in enumerate(known)}
         return cls(Strings.of(known), np.array([place[value] for value in values], np.int32))
 
+    @classmethod
+    def merged(cls, columns: Sequence["Column"], moved: Sequence[Rows]) -> Self:
+        """Several columns as one, each with the new row of each of its rows, or -1 to drop it."""
+        used = [np.unique(one.codes[new >= 0]) for one, new in zip(columns, moved, strict=True)]
+        values, places = Strings.merged([one.values for one in columns], used)
+        codes = [new[one.codes] for one, new in zip(columns, places, strict=True)]
+        return cls(values, rearranged(codes, moved).astype(np.int32))
+
     def is_any(self, values: Sequence[str]) -> NDArray[np.bool_]:
         """Which rows have one of some values."""
         wanted = np.zeros(len(self.values), np.bool_)
@@ -67,6 +75,15 @@ class Columns(msgspec.Struct, frozen=True):
         fields = {field: Column.of([*map(value_of, entries)]) for field, value_of in FIELDS.items()}
         tags = ((tag, row) for row, entry in enumerate(entries) for tag in {*entry.tags})
         return cls(fields, Table.of(tags), np.array([*map(thing, entries)], np.uint64))
+
+    @classmethod
+    def merged(cls, parts: Sequence["Columns"], moved: Sequence[Rows]) -> Self:
+        """Several columns as one, each with the new row of each of its rows, or -1 to drop it."""
+        fields = {
+            field: Column.merged([one.fields[field] for one in parts], moved) for field in FIELDS
+        }
+        tags, _ = Table.merged([one.tags for one in parts], moved)
+        return cls(fields, tags, rearranged([one.things for one in parts], moved))
 
     def allowed(self, rows: NDArray[np.integer], where: Filter) -> NDArray[np.bool_]:
         """Which of some rows a filter allows."""

@@ -29,7 +29,7 @@ from repertory.index.vectors import Filter
 # merged a few times in all, and a search reads a handful of segments.
 RATIO = 4
 MAX_ROWS = 131_072  # of a merged segment: merging holds its entries in memory, and takes seconds
-LOADED = 5_000  # items of a segment at first, when an index is built
+LOADED = 1_000  # items of a segment at first, when an index is built: their objects are garbage then
 
 
 class KeywordIndex:

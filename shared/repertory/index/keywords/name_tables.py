@@ -2,13 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from itertools import chain
 from typing import Self
 
 import msgspec
 
 from repertory.catalogue.names import compact_name
 from repertory.index.keywords.document import Entry
-from repertory.index.keywords.packed import Table
+from repertory.index.keywords.packed import Rows, Table
 from repertory.index.keywords.typos import OneEdit
 
 MIN_MISSPELT_LENGTH = 2  # characters; a name of three may have lost one
@@ -49,6 +50,12 @@ class NameTables(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             ),
         )
 
+    @classmethod
+    def merged(cls, parts: Sequence["NameTables"], moved: Sequence[Rows]) -> Self:
+        """Several of them as one, each with the new row of each of its rows, or -1 to drop it."""
+        tables = {name: [part.tables[name] for part in parts] for name in cls.__struct_fields__}
+        return cls(**{name: Table.merged(held, moved)[0] for name, held in tables.items()})
+
     @property
     def tables(self) -> Mapping[str, Table]:
         """All tables by name."""
@@ -57,4 +64,4 @@ class NameTables(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def one_edit(self) -> OneEdit:
         """The names and aliases one edit away from a given one."""
-        return OneEdit({*self.names.keys, *self.aliases.keys}, MIN_MISSPELT_LENGTH)
+        return OneEdit(chain(self.names.keys, self.aliases.keys), MIN_MISSPELT_LENGTH)

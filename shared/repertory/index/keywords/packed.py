@@ -3,8 +3,10 @@
 Packed tables take a tenth of the memory of dictionaries and are read from a snapshot as they are.
 """
 
+from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from heapq import merge
 from typing import Any, Self, overload
 
 import numpy as np
@@ -35,6 +37,34 @@ class Strings(Sequence[str]):
     def of(cls, strings: Iterable[str]) -> Self:
         """Pack sorted strings."""
         return cls(*packed(map(encoded, strings)))
+
+    @classmethod
+    def merged(
+        cls, parts: Sequence["Strings"], used: Sequence[NDArray[np.integer]]
+    ) -> tuple[Self, list[NDArray[np.int64]]]:
+        """Some strings of several, each once; ``used`` are their places, ascending.
+
+        It makes no list of them: hundreds of thousands would leave holes in the memory.
+
+        Returns:
+            The strings; and for each part the new place of each used string, beside its own.
+        """
+
+        def numbered(number: int) -> Iterator[tuple[bytes, int]]:
+            return ((parts[number]._bytes(place), number) for place in numbers(used[number]))
+
+        places = [array("q") for _ in parts]
+        text, ends, last = bytearray(), array("q", [0]), None
+        for string, number in merge(*map(numbered, range(len(parts)))):
+            if string != last:
+                text += string
+                ends.append(len(text))
+                last = string
+            places[number].append(len(ends) - 2)
+        moved = [np.zeros(len(part), np.int64) for part in parts]
+        for new, mine, place in zip(moved, used, places, strict=True):
+            new[mine] = place
+        return cls(bytes(text), np.array(ends, np.int64)), moved
 
     @property
     def text(self) -> NDArray[np.uint8]:
@@ -109,6 +139,50 @@ class Table:
         rows = [row for key in keys for row in found[key]]
         return cls(Strings.of(keys), offsets, np.array(rows, np.int32))
 
+    @classmethod
+    def merged(
+        cls, tables: Sequence["Table"], moved: Sequence[Rows]
+    ) -> tuple[Self, NDArray[np.intp]]:
+        """Several tables as one.
+
+        Args:
+            tables: The tables.
+            moved: For each table, the new row of each of its rows, or -1 to drop it.
+
+        Returns:
+            The table, and the place of each of its rows among all rows of the tables.
+        """
+        rows = [new[table.rows] for table, new in zip(tables, moved, strict=True)]
+        numbers = [table._numbers() for table in tables]
+        used = [np.unique(held[new >= 0]) for held, new in zip(numbers, rows, strict=True)]
+        keys, numbers_of = Strings.merged([table.keys for table in tables], used)
+        places = np.flatnonzero(np.concatenate(rows) >= 0)
+        renumbered = [new[held] for held, new in zip(numbers, numbers_of, strict=True)]
+        merged, order = cls.arranged(
+            keys, np.concatenate(renumbered)[places], np.concatenate(rows)[places]
+        )
+        return merged, places[order]
+
+    @classmethod
+    def arranged(
+        cls, keys: Strings, numbers: NDArray[np.int64], rows: Rows
+    ) -> tuple[Self, NDArray[np.intp]]:
+        """The table of rows in any order, with the number of each one's key.
+
+        Returns:
+            The table, and the place that each of its rows was given at.
+        """
+        items = int(rows.max()) + 1 if len(rows) else 0
+        # What is merged is in order by parts, which makes a stable sort 20 times faster.
+        order = np.argsort(numbers * items + rows, kind="stable")
+        offsets = np.zeros(len(keys) + 1, np.int64)
+        np.cumsum(np.bincount(numbers, minlength=len(keys)), out=offsets[1:])
+        return cls(keys, offsets, rows[order]), order
+
+    def _numbers(self) -> NDArray[np.int64]:
+        """The number of the key of each row."""
+        return np.repeat(np.arange(len(self.keys)), np.diff(self.offsets))
+
     def under(self, key: str) -> Rows:
         """The rows under a string."""
         place = self.keys.find(key)
@@ -119,7 +193,7 @@ class Table:
         return self.rows[self.offsets[place] : self.offsets[place + 1]]
 
 
-def numbers(offsets: Offsets) -> memoryview:
+def numbers(offsets: NDArray[np.integer]) -> memoryview:
     """The numbers of an array as plain ones, which are quicker to read one by one."""
     return np.ascontiguousarray(offsets).data
 
@@ -142,10 +216,19 @@ def packed(parts: Iterable[bytes]) -> tuple[bytes, Offsets]:
     return b"".join(held), offsets
 
 
+def rearranged(arrays: Sequence[NDArray[Any]], moved: Sequence[Rows]) -> NDArray[Any]:
+    """The values of several arrays, each at the new place of its row; those at -1 are dropped."""
+    kept = [new >= 0 for new in moved]
+    found = np.empty(sum(map(np.count_nonzero, kept)), arrays[0].dtype)
+    for values, new, left in zip(arrays, moved, kept, strict=True):
+        found[new[left]] = values[left]
+    return found
+
+
 def named(name: str, arrays: Arrays) -> Iterator[tuple[str, NDArray[Any]]]:
     """Some arrays under names that begin with the name of what they are a part of."""
-    for part, array in arrays.items():
-        yield f"{name}.{part}", array
+    for part, held in arrays.items():
+        yield f"{name}.{part}", held
 
 
 def arrays_of(what: Strings | Table) -> dict[str, NDArray[Any]]:

@@ -26,6 +26,7 @@ from repertory.index.keywords.packed import (
     named,
     numbers,
     packed,
+    rearranged,
 )
 from repertory.index.keywords.postings import Postings, Scores
 from repertory.index.keywords.word_tables import WordTables
@@ -39,6 +40,15 @@ _decode = msgspec.msgpack.Decoder(Entry).decode
 
 Keys = NDArray[np.bytes_]
 KEY = np.dtype(f"S{KEY_BYTES}")
+
+
+class _Id(msgspec.Struct, array_like=True):
+    """The first field of an entry."""
+
+    id: str
+
+
+_decode_id = msgspec.msgpack.Decoder(_Id).decode
 
 
 class Segment:
@@ -81,36 +91,44 @@ class Segment:
         """The segment of some items, each of another id."""
         ordered = sorted(items, key=lambda item: item.id)
         entries = [entry(item) for item in ordered]
-        return cls._of(entries, map(_encode, entries), Postings.of([*map(term_weights, ordered)]))
-
-    @classmethod
-    def merged(cls, parts: Sequence["Part"]) -> Self:
-        """The items that are left of some segments, as one segment."""
-        kept = [
-            (_decode(part.segment.stored(row)), number, row)
-            for number, part in enumerate(parts)
-            for row in part.left().tolist()
-        ]
-        kept.sort(key=lambda one: one[0].id)
-        moved = [np.full(len(part.segment), -1, np.int32) for part in parts]
-        for new, (_, number, row) in enumerate(kept):
-            moved[number][row] = new
-        stored = (bytes(parts[number].segment.stored(row)) for _, number, row in kept)
-        postings = [(part.segment.postings, rows) for part, rows in zip(parts, moved, strict=True)]
-        return cls._of([one for one, *_ in kept], stored, Postings.merged(postings))
-
-    @classmethod
-    def _of(cls, entries: Sequence[Entry], stored: Iterable[bytes], postings: Postings) -> Self:
-        text, offsets = packed(stored)
+        text, offsets = packed(map(_encode, entries))
         keys = [item_key(one.id).to_bytes(KEY_BYTES, "big") for one in entries]
         return cls(
             entries=memoryview(text),
             offsets=offsets,
             keys=np.array(keys, KEY),
             policies=np.array([row for row, one in enumerate(entries) if one.policy], np.int32),
-            postings=postings,
+            postings=Postings.of([*map(term_weights, ordered)]),
             names=NameTables.of(entries),
             columns=Columns.of(entries),
+        )
+
+    @classmethod
+    def merged(cls, parts: Sequence["Part"]) -> Self:
+        """The items that are left of some segments, as one segment.
+
+        Arrays are merged as they are: objects for all of the items would leave holes in the memory.
+        """
+        segments = [part.segment for part in parts]
+        kept = [(at, row) for at, part in enumerate(parts) for row in part.left().tolist()]
+        ids = [_decode_id(segments[at].stored(row)).id for at, row in kept]
+        moved = [np.full(len(segment), -1, np.int32) for segment in segments]
+        text, offsets = bytearray(), np.zeros(len(kept) + 1, np.int64)
+        for new, place in enumerate(sorted(range(len(kept)), key=ids.__getitem__)):
+            at, row = kept[place]
+            text += segments[at].stored(row)
+            offsets[new + 1] = len(text)
+            moved[at][row] = new
+        policies = [new[segment.policies] for segment, new in zip(segments, moved, strict=True)]
+        with_policy = np.sort(np.concatenate(policies))
+        return cls(
+            entries=memoryview(bytes(text)),
+            offsets=offsets,
+            keys=rearranged([segment.keys for segment in segments], moved),
+            policies=with_policy[with_policy >= 0],
+            postings=Postings.merged([one.postings for one in segments], moved),
+            names=NameTables.merged([one.names for one in segments], moved),
+            columns=Columns.merged([one.columns for one in segments], moved),
         )
 
     def __len__(self) -> int:
@@ -192,9 +210,7 @@ class Segment:
             keys=arrays["keys"],
             policies=arrays["policies"],
             postings=Postings(
-                strings("vocabulary"),
-                arrays["postings.offsets"],
-                arrays["postings.rows"],
+                Table(strings("vocabulary"), arrays["postings.offsets"], arrays["postings.rows"]),
                 arrays["postings.weights"],
             ),
             names=NameTables(**{one: table(one) for one in NameTables.__struct_fields__}),

@@ -29,13 +29,18 @@ class OneEdit:
 
     def __init__(self, strings: Iterable[str], min_length: int = MIN_LENGTH) -> None:
         self._min_length = min_length
-        of_length: defaultdict[int, list[str]] = defaultdict(list)
+        # By characters and bytes. No list of strings: it would leave holes in the memory.
+        text: defaultdict[tuple[int, int], tuple[bytearray, bytearray]]
+        text = defaultdict(lambda: (bytearray(), bytearray()))
         for string in strings:
-            of_length[len(string)].append(string)
-        self._sorted = {
-            length: (_sorted(held), _sorted(one[::-1] for one in held))
-            for length, held in of_length.items()
-        }
+            forward = encoded(string)
+            both = text[len(string), len(forward)]
+            both[0].extend(forward)
+            both[1].extend(encoded(string[::-1]))
+        self._sorted: defaultdict[int, list[tuple[Sorted, Sorted]]] = defaultdict(list)
+        for (length, width), (onward, reverse) in text.items():
+            if length:
+                self._sorted[length].append((_sorted(onward, width), _sorted(reverse, width)))
 
     def near(self, typed: str) -> list[str]:
         """The strings exactly one edit away, sorted; none for a very short one."""
@@ -44,16 +49,15 @@ class OneEdit:
         found: set[str] = set()
         backwards = typed[::-1]
         for length in (len(typed) - 1, len(typed), len(typed) + 1):
-            if length in self._sorted:
-                part = (length - 1) // 2
-                forward, backward = self._sorted[length]
+            part = (length - 1) // 2
+            for forward, backward in self._sorted.get(length, ()):
                 found.update(_near(forward, typed, part))
                 found.update(one[::-1] for one in _near(backward, backwards, part))
         return sorted(found)
 
 
-def _sorted(strings: Iterable[str]) -> Sorted:
-    return np.sort(np.array([*map(encoded, strings)]))
+def _sorted(text: bytearray, width: int) -> Sorted:
+    return np.unique(np.frombuffer(text, f"S{width}"))
 
 
 def _near(strings: Sorted, typed: str, part: int) -> list[str]:

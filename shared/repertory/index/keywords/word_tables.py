@@ -19,11 +19,9 @@ class WordTables:
     def one_edit(self) -> OneEdit:
         """The words, as written or as stems, one edit away from a given one."""
         return OneEdit(
-            {
-                key.removeprefix(WRITTEN)
-                for key in self._vocabulary
-                if not key.startswith((TOOL, TOOL_NAME))
-            }
+            key.removeprefix(WRITTEN)
+            for key in self._vocabulary
+            if not key.startswith((TOOL, TOOL_NAME))
         )
 
     @cached_property
