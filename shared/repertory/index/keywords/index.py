@@ -28,8 +28,8 @@ from repertory.index.vectors import Filter
 # A segment is merged with the one before if that is not so many times larger: each item is then
 # merged a few times in all, and a search reads a handful of segments.
 RATIO = 4
-MAX_ROWS = 131_072  # of a merged segment: merging holds its entries in memory, and takes seconds
-LOADED = 1_000  # items of a segment at first, when an index is built: their objects are garbage then
+MAX_ROWS = 131_072  # of a merged segment: merging takes seconds
+LOADED = 1_000  # items of a segment at first: their objects leave holes in the memory
 
 
 class KeywordIndex:
