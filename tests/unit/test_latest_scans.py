@@ -1,10 +1,77 @@
 """The latest scans: what may still exist, and what is not offered any more."""
 
+from collections import Counter
+from collections.abc import Collection
+from types import SimpleNamespace
+from typing import cast
+
+import msgspec
+import pytest
+from typing_extensions import override
+
+from repertory.errors import StoreError
 from repertory.index.vectors import State
-from repertory.indexing.latest_scans import LatestScans
+from repertory.indexing import latest_scans
+from repertory.indexing.latest_scans import QUICK_S, SHARE, LatestScans
 from repertory.indexing.scan import scan_source
+from repertory.review.gate import Gate
 from repertory.sources.configured import Catalogue
+from repertory.sources.source import Problem, Scan, Source, Trust, warning
+from repertory.stats import SourceState
 from tests.support.builders import Folder
+
+
+class FaultyFolder(Folder):
+    """A source whose problems a test sets."""
+
+    problems: list[Problem] = []  # noqa: RUF012 - set, never changed
+
+    @override
+    def scan(self) -> Scan:
+        return msgspec.structs.replace(super().scan(), problems=self.problems)
+
+
+class Withholding:
+    """A gate that withholds what is named b, and notes what it is asked about."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, list[str], bool, list[str]]] = []
+        self.error = ""
+
+    def admit(
+        self, source: Source, scan: Scan, *, is_whole: bool, offered: Collection[str]
+    ) -> Scan:
+        """The scan without what is named b, which is a problem."""
+        if self.error:
+            raise StoreError(self.error)
+        items = [item.id for item in scan.items]
+        self.asked.append((source.name, items, is_whole, sorted(offered)))
+        withheld = {item.id for item in scan.items if item.name == "b"}
+        return msgspec.structs.replace(
+            scan,
+            items=[item for item in scan.items if item.id not in withheld],
+            problems=[*scan.problems, *(warning("", "It waits.", item=one) for one in withheld)],
+            withheld=frozenset(withheld),
+        )
+
+    def quarantined(self, source: str) -> int:
+        """As many as the name has characters."""
+        return len(source)
+
+
+def gated(gate: Withholding, *sources: Source) -> LatestScans:
+    """The latest scans of some sources behind a gate."""
+    scans = LatestScans({}, cast("Gate", gate))
+    scans.adopt(Catalogue(sources))
+    for source in sources:
+        scans.add(scan_source(source))
+    return scans
+
+
+def first(scans: LatestScans, indexed: int, *emptied: str) -> SourceState:
+    """The state of the first source, of which some items are indexed."""
+    name = scans.catalogue.sources[0].name
+    return scans.status(Counter({name: indexed}), frozenset(emptied))[0]
 
 
 def state(item: str) -> State:
@@ -54,3 +121,98 @@ def test_a_scan_of_a_source_that_left_is_ignored() -> None:
     scans.adopt(Catalogue((folder,)))
     assert not scans.is_complete
     assert scans.has("team")
+
+
+def test_the_status_says_how_a_source_is() -> None:
+    """Whether it was read, how much of it is kept without being read, and who may see it."""
+    folder, scans = Folder("team", "a", "b"), LatestScans({})
+    folder.visible_to = ("ops",)
+    scans.adopt(Catalogue((folder,)))
+    assert first(scans, 0).is_starting
+    scans.add(scan_source(folder))
+    state = first(scans, 3)
+    assert (state.items, state.stale, state.error, state.is_starting) == (3, 0, "", False)
+    assert state.visible_to == ("ops",)
+    assert state.awaits_sign_in is False
+    assert state.quarantined == 0
+    assert first(scans, 3, "team").stale == 1
+    assert first(scans, 2, "team").stale == 0
+    assert "suddenly empty" in first(scans, 2, "team").error
+    folder.is_unreadable = True
+    scans.add(scan_source(folder))
+    state = first(scans, 3)
+    assert state.stale == 3
+    assert "unreadable" in state.error
+
+
+def test_a_gate_judges_what_changed() -> None:
+    """What it let pass before still passes; what it withholds is a problem of the source."""
+    folder, gate = FaultyFolder("team", "a", "b"), Withholding()
+    folder.problems = [warning("", "Its name is odd.", item="team/a"), warning("", "Too many.")]
+    scans = gated(gate, folder)
+    assert scans.items.keys() == {"team/a"}
+    assert scans.withheld == {"team"}
+    assert first(scans, 1).quarantined == len("team")
+    folder.write("c")
+    scans.add(scan_source(folder))
+    assert gate.asked == [
+        ("team", ["team/a", "team/b"], True, ["team/a", "team/b"]),
+        ("team", ["team/c"], True, ["team/a", "team/b", "team/c"]),
+    ]
+    assert scans.items.keys() == {"team/a", "team/c"}
+    found = {problem.message: problem for problem in scans.problems}
+    assert found.keys() == {"Its name is odd.", "Too many.", "It waits."}
+    assert all(problem.sources == ("team",) for problem in found.values())
+
+
+def test_a_source_offers_something_if_all_of_it_waits() -> None:
+    """It is not taken for an empty one."""
+    scans = gated(Withholding(), Folder("team", "b"), Folder("other"))
+    assert not scans.items
+    assert scans.offering == {"team"}
+
+
+def test_unreadable_approvals_withhold_what_is_not_trusted() -> None:
+    """The source says why; once they can be read, everything is judged."""
+    for trust, offered in ((Trust.TRUSTED, {"team/a", "team/b"}), (Trust.REVIEW, set[str]())):
+        folder, gate = Folder("team", "a", "b"), Withholding()
+        folder.trust = trust
+        gate.error = "The approvals are locked."
+        scans = gated(gate, folder)
+        assert scans.items.keys() == offered
+        assert first(scans, 0).error == ("" if offered else gate.error)
+        gate.error = ""
+        scans.add(scan_source(folder))
+        assert gate.asked == [("team", ["team/a", "team/b"], True, ["team/a", "team/b"])]
+        assert scans.items.keys() == {"team/a"}
+        assert first(scans, 0).error == ""
+
+
+def test_problems_that_take_long_are_collected_seldom(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a share of the time; those that are collected quickly are always current."""
+    clock, spent, cost = 100.0, 0.0, 0.0
+
+    def thread_time() -> float:
+        nonlocal spent
+        spent += cost
+        return spent
+
+    times = SimpleNamespace(monotonic=lambda: clock, thread_time=thread_time)
+    monkeypatch.setattr(latest_scans, "time", times)
+    folder, scans = FaultyFolder("team", "a"), LatestScans({})
+    scans.adopt(Catalogue((folder,)))
+
+    def after(message: str) -> list[str]:
+        folder.problems = [warning("", message)]
+        scans.add(scan_source(folder))
+        return [problem.message for problem in scans.problems]
+
+    cost = QUICK_S / 2
+    assert after("One.") == ["One."]
+    assert after("Two.") == ["Two."]
+    cost = 1.0
+    assert after("Three.") == ["Three."]
+    clock += 1.0 / SHARE - 0.1
+    assert after("Four.") == ["Three."]
+    clock += 0.2
+    assert after("Five.") == ["Five."]
