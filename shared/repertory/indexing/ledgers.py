@@ -62,6 +62,7 @@ class Ledgers:
         self._ledgers: dict[str, Ledger] = {}
         self._lag = Lag()
         self._passes: dict[str, _Pass] = {}  # by collection
+        self._verifying: dict[str, _Pass] = {}  # the same, before a build is published
         self.changed = False
         self.differing: set[str] = set()
 
@@ -84,7 +85,9 @@ class Ledgers:
             ledger.position = self._deltas.position(name)  # before reading: nothing is missed
             self.load(ledger)
             self._ledgers[name] = ledger
-        self._passes = {name: one for name, one in self._passes.items() if name in wanted}
+        for passes in (self._passes, self._verifying):
+            for name in passes.keys() - wanted:
+                del passes[name]
 
     def load(self, ledger: Ledger) -> None:
         """Read what a collection holds now; what is pending stays so."""
@@ -101,19 +104,22 @@ class Ledgers:
     def compare_slices(self) -> None:
         """Compare the next slice of each collection that is being compared."""
         for ledger in self:
-            if ledger.collection in self._passes:
-                self._compare_slice(ledger)
+            current = self._passes.get(ledger.collection)
+            if current and self._compare_slice(ledger, current):
+                del self._passes[ledger.collection]
 
     def is_verified(self, ledger: Ledger) -> bool:
         """Compare the next slice; whether everything was compared since the last job, and equal."""
-        current = self._passes.setdefault(ledger.collection, _Pass())
-        if current.latest is not None and current.latest != ledger.latest:
-            self._passes[ledger.collection] = _Pass()  # a job was sent meanwhile
-        return self._compare_slice(ledger)
+        current = self._verifying.get(ledger.collection)
+        if current is None or current.latest not in (None, ledger.latest):  # a job was sent
+            current = self._verifying[ledger.collection] = _Pass()
+        if not self._compare_slice(ledger, current):
+            return False
+        del self._verifying[ledger.collection]
+        return not current.differs
 
-    def _compare_slice(self, ledger: Ledger) -> bool:
-        """Compare a slice; whether that was the last one, and all of them were equal."""
-        current = self._passes[ledger.collection]
+    def _compare_slice(self, ledger: Ledger, current: _Pass) -> bool:
+        """Compare a slice; whether that was the last one."""
         if current.latest is None:
             ledger.start_after(self._tombstones.newest(ledger.collection))
         with self._store.open(ledger.collection) as collection:
@@ -125,10 +131,7 @@ class Ledgers:
             current.latest = ledger.latest
         current.differs = current.differs or bool(differing)
         current.start = end
-        if end < _END:
-            return False
-        del self._passes[ledger.collection]
-        return not current.differs
+        return end == _END
 
     def follow_deltas(self, now: float) -> None:
         """Take in announced changes; if some were missed, read what is stored.
