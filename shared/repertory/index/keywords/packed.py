@@ -153,15 +153,16 @@ class Table:
             The table, and the place of each of its rows among all rows of the tables.
         """
         rows = [new[table.rows] for table, new in zip(tables, moved, strict=True)]
-        numbers = [table._numbers() for table in tables]
-        used = [np.unique(held[new >= 0]) for held, new in zip(numbers, rows, strict=True)]
-        keys, numbers_of = Strings.merged([table.keys for table in tables], used)
-        places = np.flatnonzero(np.concatenate(rows) >= 0)
-        renumbered = [new[held] for held, new in zip(numbers, numbers_of, strict=True)]
-        merged, order = cls.arranged(
-            keys, np.concatenate(renumbered)[places], np.concatenate(rows)[places]
-        )
-        return merged, places[order]
+        of_rows = [table._key_of_rows() for table in tables]
+        used = [
+            np.flatnonzero(np.bincount(key[new >= 0], minlength=1))
+            for key, new in zip(of_rows, rows, strict=True)
+        ]
+        keys, renumbered = Strings.merged([table.keys for table in tables], used)
+        number = [new[old] for old, new in zip(of_rows, renumbered, strict=True)]
+        left = np.flatnonzero(np.concatenate(rows) >= 0)
+        table, order = cls.arranged(keys, np.concatenate(number)[left], np.concatenate(rows)[left])
+        return table, left[order]
 
     @classmethod
     def arranged(
@@ -179,7 +180,7 @@ class Table:
         np.cumsum(np.bincount(numbers, minlength=len(keys)), out=offsets[1:])
         return cls(keys, offsets, rows[order]), order
 
-    def _numbers(self) -> NDArray[np.int64]:
+    def _key_of_rows(self) -> NDArray[np.int64]:
         """The number of the key of each row."""
         return np.repeat(np.arange(len(self.keys)), np.diff(self.offsets))
 
