@@ -9,7 +9,6 @@ import pytest
 
 from repertory.coordination.failures import Failure
 from repertory.index.edge_collection import EdgeCollection
-from repertory.indexing import ledgers
 from repertory.indexing.collections import ACTIVE, recipe_of
 from repertory.indexing.coordinator import LOST_AFTER_S, POLL_INTERVAL_S
 from repertory.indexing.generations import GRACE_S
@@ -541,65 +540,3 @@ def test_a_first_index_is_published_before_it_can_be_searched_fast(
     team.work()
     assert team.indexed() == {"team/a"}
     team.cache.close()
-
-
-def test_a_reconcile_finds_what_nothing_announced(team: SteeredTeam) -> None:
-    """An item that vanished from the collection is written again."""
-    with team.store.open(team.active) as collection:
-        collection.delete_items(["team/a"], 2**52)
-    team.wait(3)
-    assert team.indexed() == set()
-    team.coordinator.reconcile()
-    team.tick()
-    team.work()
-    assert team.indexed() == {"team/a"}
-
-
-@pytest.mark.parametrize("size", [1, 2, 3, 7, 100])
-def test_a_reconcile_compares_slices(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int
-) -> None:
-    """What differs in any of them is sent again, and nothing else."""
-    monkeypatch.setattr(ledgers, "SLICE", size)
-    names = "abcdefg"
-    team = SteeredTeam(tmp_path, Folder("team", *names))
-    team.work()
-    for lost in ("a", "def", "g", names, ""):
-        for _ in range(2 * len(names)):  # an earlier pass goes on
-            team.tick(POLL_INTERVAL_S)
-        with team.store.open(team.active) as collection:
-            collection.delete_items([f"team/{name}" for name in lost], 2**52)
-        team.coordinator.reconcile()
-        for _ in range(2 * len(names)):
-            team.tick(POLL_INTERVAL_S)
-        assert {name for name in names if team.sent(f"team/{name}")} == {*lost}
-        team.work()
-        assert team.indexed() == {f"team/{name}" for name in names}
-    team.cache.close()
-
-
-@pytest.mark.parametrize("size", [1, 2, 3, 7, 100])
-def test_a_build_is_published_after_a_pass_without_a_difference(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int
-) -> None:
-    """What got lost in it meanwhile is written again first."""
-    monkeypatch.setattr(ledgers, "SLICE", size)
-    names = "abcdefg"
-    for lost in names:
-        team = SteeredTeam(tmp_path / lost, Folder("team", *names))
-        team.work()
-        before = team.active
-        team.rebuild()
-        while team.queue.jobs:
-            team.queue.deliver(0)
-        (target,) = {*team.store.collections()} - {before}
-        with team.store.open(target) as collection:
-            collection.delete_items([f"team/{lost}"], 2**52)
-        while not team.sent(f"team/{lost}"):
-            assert team.active == before
-            team.tick(POLL_INTERVAL_S)
-        while team.active == before:
-            team.work()
-        assert team.active == target
-        assert team.indexed() == {f"team/{name}" for name in names}
-        team.cache.close()

@@ -24,11 +24,11 @@ from tests.support.builders import Folder
 class FaultyFolder(Folder):
     """A source whose problems a test sets."""
 
-    problems: list[Problem] = []  # noqa: RUF012 - set, never changed
+    problems: tuple[Problem, ...] = ()
 
     @override
     def scan(self) -> Scan:
-        return msgspec.structs.replace(super().scan(), problems=self.problems)
+        return msgspec.structs.replace(super().scan(), problems=[*self.problems])
 
 
 class Withholding:
@@ -148,7 +148,7 @@ def test_the_status_says_how_a_source_is() -> None:
 def test_a_gate_judges_what_changed() -> None:
     """What it let pass before still passes; what it withholds is a problem of the source."""
     folder, gate = FaultyFolder("team", "a", "b"), Withholding()
-    folder.problems = [warning("", "Its name is odd.", item="team/a"), warning("", "Too many.")]
+    folder.problems = (warning("", "Its name is odd.", item="team/a"), warning("", "Too many."))
     scans = gated(gate, folder)
     assert scans.items.keys() == {"team/a"}
     assert scans.withheld == {"team"}
@@ -203,7 +203,7 @@ def test_problems_that_take_long_are_collected_seldom(monkeypatch: pytest.Monkey
     scans.adopt(Catalogue((folder,)))
 
     def after(message: str) -> list[str]:
-        folder.problems = [warning("", message)]
+        folder.problems = (warning("", message),)
         scans.add(scan_source(folder))
         return [problem.message for problem in scans.problems]
 

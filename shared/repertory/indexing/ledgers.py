@@ -144,6 +144,7 @@ class Ledgers:
             if delta.gap:
                 ledger.position = self._deltas.position(ledger.collection)
                 self._passes[ledger.collection] = _Pass()
+                self._verifying.pop(ledger.collection, None)
             else:
                 ledger.position = delta.position
                 self._lag.note(ledger.confirm(delta.hashes), now)
