@@ -86,7 +86,7 @@ class WatchService:
     def run(self, stop: threading.Event) -> None:
         """Watch until ``stop`` is set; all servers have ended on return."""
         checked_at = reported_at = float("-inf")
-        active = ""
+        reported = ("", False)
         reconciled_at = time.monotonic()
         try:
             with self._folders:
@@ -103,10 +103,11 @@ class WatchService:
                     self._collect()
                     self._coordinator.tick()
                     # The first report comes before the first item: it says who may see what.
-                    is_due = now - reported_at >= STATUS_INTERVAL_S
-                    if (is_due or self._coordinator.active != active) and self._is_known:
+                    searched = self._coordinator.active, self._coordinator.is_building
+                    is_due = now - reported_at >= STATUS_INTERVAL_S or searched != reported
+                    if is_due and self._is_known:
                         self._report()
-                        reported_at, active = now, self._coordinator.active
+                        reported_at, reported = now, searched
                     self._wake.wait(BUSY_WAIT_S if self.is_busy else IDLE_WAIT_S)
                     self._wake.clear()
         finally:

@@ -86,8 +86,12 @@ class RunningService:
             self.tick()
             return self._found() == wanted
 
+        def is_whole() -> bool:
+            self.tick()
+            return not self.live.sources.building
+
         until(is_found)
-        self.tick()
+        until(is_whole)  # the live search has read the report
 
     def tick(self) -> None:
         """Let the coordinator take a step, and report."""

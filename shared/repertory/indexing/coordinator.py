@@ -177,6 +177,11 @@ class Coordinator:
         """The collection that is searched; empty before the first index."""
         return self._generations.active or ""
 
+    @property
+    def is_building(self) -> bool:
+        """Whether a collection is not complete yet: a build, or the first index."""
+        return self._generations.is_building
+
     def status(self) -> WatchStatus:
         """What is indexed and what is going on."""
         generations = self._generations
