@@ -71,7 +71,7 @@ class Candidates(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         matches: The query's terms.
         shared: As in ``Words``.
         mode: The arms that answered.
-        rows: The candidates' rows, by id; the arrays below have one value for each.
+        rows: The candidates' rows, ascending; the arrays below have one value for each.
         cosine: The best cosine of an item or one of its sections; 0 without the semantic arm.
         semantic: What the cosine adds to the log odds.
         weights: The weight of each term in each candidate: shape ``(terms, candidates)``.
@@ -157,7 +157,7 @@ def gather(
     close = words.close
     found = words.found | cosines.keys()
     found |= _promoted(query, found, index)
-    rows = index.in_order(found)
+    rows = np.sort(np.fromiter(found, np.int64, len(found)))
     ordered: list[int] = rows.tolist()
     rest = [row for row in ordered if row not in cosines]
     more = [row for row in rest if row not in words.keys]

@@ -104,12 +104,6 @@ class KeywordIndex:
             return [*map(self.parts[0].segment.entry, rows)]
         return [self.entry(row) for row in rows]
 
-    def in_order(self, rows: Collection[int]) -> NDArray[np.int64]:
-        """Some rows in the order of their ids."""
-        if len(self.parts) == 1:  # as the rows of a segment are
-            return np.sort(np.fromiter(rows, np.int64, len(rows)))
-        return np.array(sorted(rows, key=lambda row: self.entry(row).id), np.int64)
-
     def numbers(
         self, field: str, rows: NDArray[np.integer], number_of: Callable[[str], float]
     ) -> NDArray[np.float64]:
