@@ -63,9 +63,9 @@ def refreshed(
     changed = [
         state.item for state in states.values() if held.get(state.item) != state.metadata_hash
     ]
-    added = [*_items(changed, collection)]
-    if removed or added:
-        index = index.updated(removed, added)
+    if removed or changed:
+        # Read as they are indexed: many may have come at once, and whole items are large.
+        index = index.updated(removed, _items(changed, collection))
     return index, max((state.revision for state in states.values()), default=0)
 
 

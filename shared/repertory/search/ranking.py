@@ -1,10 +1,9 @@
 """The order of the candidates: of each text of a query, and of all its texts together."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from itertools import chain
 
 import msgspec
-import numpy as np
 
 from repertory.search.candidates import Candidates
 from repertory.search.confidence import Confidences, is_typed
@@ -87,12 +86,12 @@ def ordered(
     index, rows, last = candidates.index, candidates.rows, len(precedence)
     rank = index.numbers("source", rows, lambda source: precedence.get(source, last))
     risk = index.numbers("safety", rows, float)
-    by = np.array((rank, risk, -confidence.round(6)))
-    order = np.lexsort(by)
-    is_next = (np.diff(by[:, order]) != 0).any(axis=0)
-    # Ids are read for equals only: reading one takes longer than all of the above.
-    equals: list[list[int]] = [one.tolist() for one in np.split(order, np.flatnonzero(is_next) + 1)]
-    for one in equals:
-        if len(one) > 1:
-            one.sort(key=lambda place: candidates.entry(place).id)
-    return [*chain.from_iterable(equals)]
+    surest = (-confidence).round(6).tolist()
+    by = [*zip(surest, risk.tolist(), rank.tolist(), strict=True)]
+    equals = Counter(by)
+
+    def key(place: int) -> tuple[tuple[float, ...], str]:
+        # Ids are read for equals only: reading one takes longer than all of this.
+        return by[place], candidates.entry(place).id if equals[by[place]] > 1 else ""
+
+    return sorted(range(len(by)), key=key)

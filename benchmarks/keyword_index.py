@@ -1,0 +1,85 @@
+"""What the keyword index of a large catalogue costs: to build, to change, to store, to load.
+
+python -m benchmarks.keyword_index 100000
+
+It prints processor time, and the memory that the index takes beyond the process without one. The
+items are synthetic; see ``synthetic.py``.
+"""
+
+import resource
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import islice
+from typing import TypeVar
+
+import psutil
+
+from benchmarks.synthetic import items
+from repertory.catalogue.item import Item
+from repertory.index.keywords.index import KeywordIndex
+from repertory.index.keywords.snapshot import packing, unpack
+from repertory.memory import keep_little, trim
+
+SAVES = 50
+ANNOUNCED = 500  # items that come at once while an index is built
+
+T = TypeVar("T")
+
+
+def main(number: int) -> None:
+    """Measure an index of so many items."""
+    keep_little()
+    made = items(number + SAVES)
+    first = KeywordIndex.empty().updated((), islice(made, 1))  # makes the texts' vocabulary, too
+    before = _resident()
+    index, seconds = _timed(lambda: _built(first, made, number))
+    peak = _resident(peak=True)
+    trim()
+    print(
+        f"build: {seconds:.1f} s, {_resident() - before:.0f} MB, {peak - before:.0f} at the peak, "
+        f"in {len(index.parts)} segments"
+    )
+    updates, preparations = [], []
+    for item in islice(made, SAVES):
+        index, spent = _timed(partial(index.updated, (), [item]))
+        updates.append(spent)
+        preparations.append(_timed(index.prepare)[1])
+    print(f"one save: {_shown(updates)}")
+    print(f"preparing the index after it: {_shown(preparations)}")
+    head, packs = packing(index, 1)
+    packed, spent = _timed(lambda: {name: pack() for name, pack in packs.items()})
+    sizes = [len(one) / 1e6 for one in packed.values()]
+    print(f"snapshot: {sum(sizes):.0f} MB in {len(sizes)} pieces, packed in {spent:.2f} s")
+    _, spent = _timed(lambda: unpack(head, packed))
+    print(f"loading it: {spent:.2f} s")
+
+
+def _built(index: KeywordIndex, made: Iterator[Item], number: int) -> KeywordIndex:
+    while len(index) < number:
+        index = index.updated((), islice(made, min(ANNOUNCED, number - len(index))))
+    index.prepare()
+    return index
+
+
+def _shown(spent: list[float]) -> str:
+    """The median, and the longest: it merges segments."""
+    return f"{statistics.median(spent) * 1e3:.1f} ms, {max(spent) * 1e3:.0f} at most"
+
+
+def _timed(work: Callable[[], T]) -> tuple[T, float]:
+    before = time.process_time()
+    result = work()
+    return result, time.process_time() - before
+
+
+def _resident(*, peak: bool = False) -> float:
+    if peak:
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
+    return float(psutil.Process().memory_info().rss) / 1e6
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))
