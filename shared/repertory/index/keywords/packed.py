@@ -17,6 +17,7 @@ Rows = NDArray[np.int32]
 Offsets = NDArray[np.int64]
 Arrays = Mapping[str, NDArray[Any]]
 
+SORTED = 1_000_000  # rows of a table that are sorted at once
 ABOVE = b"\xff"  # no character has this byte in UTF-8
 
 
@@ -152,17 +153,31 @@ class Table:
         Returns:
             The table, and the place of each of its rows among all rows of the tables.
         """
-        rows = [new[table.rows] for table, new in zip(tables, moved, strict=True)]
-        of_rows = [table._key_of_rows() for table in tables]
-        used = [
-            np.flatnonzero(np.bincount(key[new >= 0], minlength=1))
-            for key, new in zip(of_rows, rows, strict=True)
-        ]
+        counts = [table._counts(new) for table, new in zip(tables, moved, strict=True)]
+        used = [np.flatnonzero(count) for count in counts]
         keys, renumbered = Strings.merged([table.keys for table in tables], used)
-        number = [new[old] for old, new in zip(of_rows, renumbered, strict=True)]
-        left = np.flatnonzero(np.concatenate(rows) >= 0)
-        table, order = cls.arranged(keys, np.concatenate(number)[left], np.concatenate(rows)[left])
-        return table, left[order]
+        offsets = np.zeros(len(keys) + 1, np.int64)
+        for count, mine, new in zip(counts, used, renumbered, strict=True):
+            offsets[1 + new[mine]] += count[mine]
+        np.cumsum(offsets, out=offsets)
+        rows, places = np.empty(offsets[-1], np.int32), np.empty(offsets[-1], np.int64)
+        starts = np.cumsum([0, *(len(table.rows) for table in tables)]).tolist()
+        first = 0
+        while first < len(keys):
+            # So many keys at once: all of them would take several times the memory of the table.
+            last = max(first + 1, int(offsets.searchsorted(offsets[first] + SORTED, "right")) - 1)
+            found = [
+                table._between(first, last, new, mine, to, start)
+                for table, new, mine, to, start in zip(
+                    tables, moved, used, renumbered, starts[:-1], strict=True
+                )
+            ]
+            of_keys, of_items, at = map(np.concatenate, zip(*found, strict=True))
+            order = _order(of_keys, of_items)
+            part = slice(offsets[first], offsets[last])
+            rows[part], places[part] = of_items[order], at[order]
+            first = last
+        return cls(keys, offsets, rows), places
 
     @classmethod
     def arranged(
@@ -173,16 +188,45 @@ class Table:
         Returns:
             The table, and the place that each of its rows was given at.
         """
-        items = int(rows.max()) + 1 if len(rows) else 0
-        # What is merged is in order by parts, which makes a stable sort 20 times faster.
-        order = np.argsort(numbers * items + rows, kind="stable")
+        order = _order(numbers, rows)
         offsets = np.zeros(len(keys) + 1, np.int64)
         np.cumsum(np.bincount(numbers, minlength=len(keys)), out=offsets[1:])
         return cls(keys, offsets, rows[order]), order
 
-    def _key_of_rows(self) -> NDArray[np.int64]:
-        """The number of the key of each row."""
-        return np.repeat(np.arange(len(self.keys)), np.diff(self.offsets))
+    def _counts(self, moved: Rows) -> NDArray[np.int64]:
+        """How many rows each key keeps."""
+        kept = np.zeros(len(self.rows) + 1, np.int64)
+        np.cumsum(moved[self.rows] >= 0, out=kept[1:])
+        return np.diff(kept[self.offsets])
+
+    def _between(
+        self,
+        first: int,
+        last: int,
+        moved: Rows,
+        used: NDArray[np.int64],
+        renumbered: NDArray[np.int64],
+        start: int,
+    ) -> tuple[NDArray[np.int64], Rows, NDArray[np.int64]]:
+        """The rows that are kept under some keys of a merged table.
+
+        Args:
+            first: The number of the first key there.
+            last: That of the key after the last one.
+            moved: The new row of each row, or -1.
+            used: The keys that keep rows.
+            renumbered: The number there of each of them, beside its own.
+            start: The place of the first row of this table among those of all tables.
+
+        Returns:
+            For each row the number of its key, itself, and its place among those of all tables.
+        """
+        of_keys = used[slice(*renumbered[used].searchsorted([first, last]))]
+        begin, end = (int(of_keys[0]), int(of_keys[-1]) + 1) if len(of_keys) else (0, 0)
+        rows = moved[self.rows[self.offsets[begin] : self.offsets[end]]]
+        numbers = np.repeat(renumbered[begin:end], np.diff(self.offsets[begin : end + 1]))
+        kept = np.flatnonzero(rows >= 0)
+        return numbers[kept], rows[kept], kept + (start + self.offsets[begin])
 
     def under(self, key: str) -> Rows:
         """The rows under a string."""
@@ -192,6 +236,13 @@ class Table:
     def at(self, place: int) -> Rows:
         """The rows under the string at a place."""
         return self.rows[self.offsets[place] : self.offsets[place + 1]]
+
+
+def _order(numbers: NDArray[np.int64], rows: Rows) -> NDArray[np.intp]:
+    """The order of rows by the numbers of their keys, and under each key by themselves."""
+    items = int(rows.max()) + 1 if len(rows) else 0
+    # What is merged is in order by parts, which makes a stable sort 20 times faster.
+    return np.argsort(numbers * items + rows, kind="stable")
 
 
 def numbers(offsets: NDArray[np.integer]) -> memoryview:

@@ -1,0 +1,46 @@
+"""Packed tables: merged in small portions they are what they are at once."""
+
+from collections.abc import Sequence
+from random import Random
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from repertory.index.keywords import packed
+from repertory.index.keywords.packed import Table
+
+MAX_ROWS = 12
+WORDS = st.text("abc", min_size=1, max_size=2)
+TABLES = st.lists(
+    st.sets(st.tuples(WORDS, st.integers(0, MAX_ROWS - 1)), max_size=20), min_size=1, max_size=3
+)
+
+
+@given(tables=TABLES, portion=st.integers(1, 8), chosen=st.randoms(use_true_random=False))
+def test_a_merged_table_has_what_its_parts_keep(
+    tables: Sequence[set[tuple[str, int]]], portion: int, chosen: Random
+) -> None:
+    """In order, without the rows that are dropped, and however few rows are sorted at once."""
+    free = [*range(len(tables) * MAX_ROWS)]
+    moved = []
+    for _ in tables:
+        new = sorted(chosen.sample(free, MAX_ROWS))
+        free = [row for row in free if row not in new]
+        moved.append(np.array([-1 if chosen.random() < 0.3 else row for row in new], np.int32))
+    made = [Table.of(sorted(table)) for table in tables]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(packed, "SORTED", portion)
+        merged, places = Table.merged(made, moved)
+    wanted = sorted(
+        (word, int(new[row]))
+        for table, new in zip(tables, moved, strict=True)
+        for word, row in table
+        if new[row] >= 0
+    )
+    held = [(key, row) for key in merged.keys for row in merged.under(key).tolist()]
+    assert held == wanted
+    assert [*merged.keys] == sorted({word for word, _ in wanted})
+    given_rows = np.concatenate([new[one.rows] for one, new in zip(made, moved, strict=True)])
+    assert given_rows[places].tolist() == merged.rows.tolist()
