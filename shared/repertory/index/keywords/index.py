@@ -21,6 +21,7 @@ from repertory.index.keywords.lexicon import Lexicon
 from repertory.index.keywords.matches import Matches
 from repertory.index.keywords.names import NameIndex
 from repertory.index.keywords.packed import Rows
+from repertory.index.keywords.parts import Parts
 from repertory.index.keywords.policies import PolicyIndex
 from repertory.index.keywords.segment import KEY, Keys, Part, Segment, as_keys
 from repertory.index.vectors import Filter
@@ -40,16 +41,12 @@ class KeywordIndex:
     """
 
     def __init__(self, parts: Iterable[Part]) -> None:
-        start = 0
-        self.parts: list[Part] = []
-        for part in parts:
-            if part.size:
-                self.parts.append(part.at(start))
-                start += len(part.segment)
-        self.rows = start  # above every row
-        self._starts = np.array([part.start for part in self.parts], np.int64)
-        self.names = NameIndex(self)
-        self.policies = PolicyIndex(self)
+        self._parts = placed = Parts(parts)
+        self.parts = placed.all
+        self.rows = placed.rows  # above every row
+        # None of these refers to the index: it is freed as soon as another one takes its place.
+        self.names = NameIndex(placed)
+        self.policies = PolicyIndex(placed, self.names)
         self._lexicon = Lexicon(self.parts)
 
     @classmethod
@@ -95,8 +92,7 @@ class KeywordIndex:
 
     def entry(self, row: int) -> Entry:
         """The entry of a row."""
-        part = self.parts[self._number(row)]
-        return part.segment.entry(row - part.start)
+        return self._parts.entry(row)
 
     def entries(self, rows: Iterable[int]) -> list[Entry]:
         """The entries of some rows."""
@@ -202,7 +198,7 @@ class KeywordIndex:
 
     def holds(self, term: str, row: int) -> bool:
         """Whether a row contains a term."""
-        part = self.parts[self._number(row)]
+        part = self._parts.of(row)
         postings = part.segment.postings
         term_id = postings.id_of(term)
         return term_id is not None and postings.holds(term_id, row - part.start)
@@ -217,18 +213,7 @@ class KeywordIndex:
 
     def divided(self, rows: NDArray[np.integer]) -> Iterator[tuple[Part, NDArray[np.intp] | slice]]:
         """The parts that some rows are of, each with the places of its own among them."""
-        if len(self.parts) == 1:
-            yield self.parts[0], slice(None)
-            return
-        numbers = self._starts.searchsorted(rows, "right") - 1
-        for number, part in enumerate(self.parts):
-            places = np.flatnonzero(numbers == number)
-            if len(places):
-                yield part, places
-
-    def _number(self, row: int) -> int:
-        """The number of the part that a row is of."""
-        return 0 if len(self.parts) == 1 else int(self._starts.searchsorted(row, "right")) - 1
+        return self._parts.divided(rows)
 
 
 def _is_to_merge(parts: Sequence[Part]) -> bool:

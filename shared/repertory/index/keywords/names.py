@@ -3,15 +3,12 @@
 from collections.abc import Iterator
 from heapq import nsmallest
 from itertools import chain, islice
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from repertory.catalogue.names import compact_name
-
-if TYPE_CHECKING:
-    from repertory.index.keywords.index import KeywordIndex
-    from repertory.index.keywords.segment import Part
+from repertory.index.keywords.parts import Parts
+from repertory.index.keywords.segment import Part
 
 MIN_PREFIX_LENGTH = 3  # characters; one less in other scripts than ASCII, whose signs say more
 MAX_COMPLETIONS = 100  # as many as either arm finds
@@ -28,8 +25,8 @@ BEGUN = 0.75  # the beginning of a name: so much of the share that was typed
 class NameIndex:
     """Looks names up by their letters and digits alone; ids and aliases count as names too."""
 
-    def __init__(self, index: "KeywordIndex") -> None:
-        self._index = index
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
 
     def exact(self, typed: str) -> list[int]:
         """The rows whose name or id is the typed one, in any case and with any separators.
@@ -55,7 +52,7 @@ class NameIndex:
             like = BEGUN * len(key) / len(name)
             for row in self._known_as(name):
                 found[row] = max(like, found.get(row, 0.0))
-        near = (part.segment.names.one_edit.near(key) for part in self._index.parts)
+        near = (part.segment.names.one_edit.near(key) for part in self._parts.all)
         for name in {*chain.from_iterable(near)}:
             found |= dict.fromkeys(self._known_as(name), ONE_EDIT)
         found |= dict.fromkeys(self._under("unprefixed", key), UNPREFIXED)
@@ -73,7 +70,7 @@ class NameIndex:
         """The rows under a key in one of the tables."""
         return [
             row
-            for part in self._index.parts
+            for part in self._parts.all
             for row in part.rows(getattr(part.segment.names, table).under(key)).tolist()
         ]
 
@@ -81,18 +78,18 @@ class NameIndex:
         return self._under("names", key) + self._under("aliases", key)
 
     def _spellings(self, row: int) -> tuple[str, ...]:
-        entry = self._index.entry(row)
+        entry = self._parts.entry(row)
         return entry.id, *entry.names
 
     def _begun(self, key: str) -> list[str]:
         """The shortest names and aliases that start with the key and are longer."""
         if len(key) < _min_prefix_length(key):
             return []
-        begun = {name for part in self._index.parts for name in _shortest(part, key)}
+        begun = {name for part in self._parts.all for name in _shortest(part, key)}
         return nsmallest(MAX_COMPLETIONS, begun, key=lambda name: (len(name.encode()), name))
 
 
-def _shortest(part: "Part", key: str) -> Iterator[str]:
+def _shortest(part: Part, key: str) -> Iterator[str]:
     """The names and aliases of a part that start with the key and are longer, by their bytes."""
     names = part.segment.names
     for table in (names.names, names.aliases):

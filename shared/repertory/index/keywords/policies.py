@@ -3,17 +3,15 @@
 from collections import defaultdict
 from collections.abc import Collection
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from repertory.catalogue.policy import Policy
 from repertory.index.keywords.document import Entry
+from repertory.index.keywords.names import NameIndex
+from repertory.index.keywords.parts import Parts
 from repertory.index.keywords.query_words import plain
 from repertory.index.keywords.tokens import terms
-
-if TYPE_CHECKING:
-    from repertory.index.keywords.index import KeywordIndex
 
 MAX_STEPS = 10  # from a deprecated item to its last successor
 
@@ -41,8 +39,9 @@ class Pin(msgspec.Struct, frozen=True):
 class PolicyIndex:
     """Looks policies up. The cost grows with the items that have one, not with all items."""
 
-    def __init__(self, index: "KeywordIndex") -> None:
-        self._index = index
+    def __init__(self, parts: Parts, names: NameIndex) -> None:
+        self._parts = parts
+        self._names = names
         self._against: dict[int, frozenset[str]] = {}
 
     def prepare(self) -> None:
@@ -54,7 +53,7 @@ class PolicyIndex:
         """The policies of the items that have one, by row."""
         return {
             row + part.start: policy
-            for part in self._index.parts
+            for part in self._parts.all
             for row, policy in part.segment.policy_of.items()
             if part.alive is None or part.alive[row]
         }
@@ -89,7 +88,7 @@ class PolicyIndex:
             policy = self.of.get(row)
             if policy is None or not policy.deprecated_by:
                 return row
-            named = self._named(policy.deprecated_by, self._index.entry(row))
+            named = self._named(policy.deprecated_by, self._parts.entry(row))
             if named is None:
                 return None
             row = named
@@ -99,11 +98,11 @@ class PolicyIndex:
         """The row that an item refers to: by id, else by name, its own kind and source first."""
 
         def unlike(row: int) -> tuple[bool, bool, bool, str]:
-            entry = self._index.entry(row)
+            entry = self._parts.entry(row)
             return entry.id != name, entry.kind != by.kind, entry.source != by.source, entry.id
 
-        rows = self._index.names.exact(name)
-        others = [row for row in rows if self._index.entry(row).id != by.id]
+        rows = self._names.exact(name)
+        others = [row for row in rows if self._parts.entry(row).id != by.id]
         return min(others, key=unlike, default=None)
 
     def promoted(self, query: str, found: Collection[int]) -> set[int]:
@@ -117,7 +116,7 @@ class PolicyIndex:
     def against(self, row: int) -> frozenset[str]:
         """The terms of an item's warning when not to use it, without those of its description."""
         if row not in self._against:
-            entry = self._index.entry(row)
+            entry = self._parts.entry(row)
             unfit = terms(entry.policy.when_not_to_use) if entry.policy else ()
             own = terms(" ".join((*entry.names, entry.description)))
             self._against[row] = frozenset(unfit).difference(own)

@@ -1,0 +1,48 @@
+"""The parts of an index, one after the other: which part a row is of."""
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from repertory.index.keywords.document import Entry
+from repertory.index.keywords.segment import Part
+
+
+class Parts:
+    """Parts without items are left out.
+
+    Attributes:
+        all: The parts, each with its first row.
+        rows: Above every row.
+    """
+
+    def __init__(self, parts: Iterable[Part]) -> None:
+        self.all: list[Part] = []
+        self.rows = 0
+        for part in parts:
+            if part.size:
+                self.all.append(part.at(self.rows))
+                self.rows += len(part.segment)
+        self._starts = np.array([part.start for part in self.all], np.int64)
+
+    def of(self, row: int) -> Part:
+        """The part of a row."""
+        one = len(self.all) == 1
+        return self.all[0 if one else int(self._starts.searchsorted(row, "right")) - 1]
+
+    def entry(self, row: int) -> Entry:
+        """The entry of a row."""
+        part = self.of(row)
+        return part.segment.entry(row - part.start)
+
+    def divided(self, rows: NDArray[np.integer]) -> Iterator[tuple[Part, NDArray[np.intp] | slice]]:
+        """The parts that some rows are of, each with the places of its own among them."""
+        if len(self.all) == 1:
+            yield self.all[0], slice(None)
+            return
+        numbers = self._starts.searchsorted(rows, "right") - 1
+        for number, part in enumerate(self.all):
+            places = np.flatnonzero(numbers == number)
+            if len(places):
+                yield part, places
