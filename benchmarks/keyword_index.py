@@ -35,7 +35,7 @@ def main(number: int) -> None:
     made = items(number + SAVES)
     first = KeywordIndex.empty().updated((), islice(made, 1))  # makes the texts' vocabulary, too
     before = _resident()
-    index, seconds = _timed(lambda: _built(first, made, number))
+    index, seconds = _built(first, made, number)
     peak = _resident(peak=True)
     trim()
     print(
@@ -57,11 +57,13 @@ def main(number: int) -> None:
     print(f"loading it: {spent:.2f} s")
 
 
-def _built(index: KeywordIndex, made: Iterator[Item], number: int) -> KeywordIndex:
+def _built(index: KeywordIndex, made: Iterator[Item], number: int) -> tuple[KeywordIndex, float]:
+    total = 0.0
     while len(index) < number:
-        index = index.updated((), islice(made, min(ANNOUNCED, number - len(index))))
-    index.prepare()
-    return index
+        announced = [*islice(made, min(ANNOUNCED, number - len(index)))]
+        index, spent = _timed(partial(index.updated, (), announced))
+        total += spent
+    return index, total + _timed(index.prepare)[1]
 
 
 def _shown(spent: list[float]) -> str:

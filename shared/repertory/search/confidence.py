@@ -152,7 +152,7 @@ def evidence_of_words(found: Candidates) -> Values:
     columns = {
         "share": shares @ (weights > 0),
         "mass": np.minimum(rarities @ weights, MAX_RARITY),
-        "named": shares @ _has(weights, NAME.least),
+        "named": shares @ reaches(weights, NAME.least),
         "whole": _has_whole_name(found, typed),
         "like": likeness(found.similarity),
         "action": doing > 0,
@@ -217,7 +217,7 @@ def _by_terms(found: Candidates) -> Confidences:
     return np.maximum(confidence, _of_typed_names(found, confidence))
 
 
-def _has(weights: Values, least: float) -> NDArray[np.bool_]:
+def reaches(weights: Values, least: float) -> NDArray[np.bool_]:
     """Where a term is in a field of this weight at least, as it was typed."""
     has: NDArray[np.bool_] = weights >= least - _ROUNDING
     return has
@@ -232,7 +232,7 @@ def _of_words(found: Candidates, confidence: Confidences) -> Confidences:
     if not whole.exact:
         return of_parts
     weight = found.matches.only([whole]).weights(found.rows)[0]
-    has_whole = _has(weight, BODY.least)
+    has_whole = reaches(weight, BODY.least)
     if not has_whole.any():
         return of_parts
     of_whole = _of_one_word(found, whole, weight, confidence)
@@ -257,7 +257,7 @@ def _of_one_word(
     )
     # A word of the same stem may be another word: it counts as if it were in lesser fields.
     of_stem = (IN_REST, IN_BODY, IN_BODY, in_body, CORRECTED_IN_NAME, CORRECTED)
-    has = [_has(weight, least) for least, _ in ranges]
+    has = [reaches(weight, least) for least, _ in ranges]
     as_typed = found.matches.holds_as_typed(term, found.rows)
     bounds = [
         np.where(as_typed, bound, other)
@@ -276,7 +276,7 @@ def _of_one_word(
 def _of_all_words(found: Candidates, confidence: Confidences) -> Confidences:
     """The least confidences for a query of several words."""
     in_name, in_description, in_rest, anywhere = (
-        _has(found.weights, field.least) for field in (NAME, DESCRIPTION, HEADINGS, BODY)
+        reaches(found.weights, field.least) for field in (NAME, DESCRIPTION, HEADINGS, BODY)
     )
     covered = found.matches.shares @ in_rest
     least = np.where(covered >= MEANINGFUL_SHARE, MEANINGFUL, -1.0)

@@ -7,15 +7,15 @@ import numpy as np
 
 from repertory.catalogue.item import Item, Kind
 from repertory.catalogue.names import split_name
-from repertory.index.keywords.document import Entry
+from repertory.index.keywords.document import NAME, Entry
 from repertory.index.keywords.index import KeywordIndex
 from repertory.index.keywords.packed import Rows
 from repertory.index.keywords.query_words import plain
 from repertory.index.keywords.segment import Segment
-from repertory.index.keywords.tokens import terms
+from repertory.index.keywords.tokens import term_of, term_set, terms
 from repertory.search.answer import Evidence, Hit
 from repertory.search.capabilities import BY_PARAMETER, CAPABILITIES, Job, certainty, jobs
-from repertory.search.confidence import probability
+from repertory.search.confidence import probability, reaches
 from repertory.search.editorial import boosted
 from repertory.search.hits import hit
 from repertory.search.query import Query
@@ -145,8 +145,7 @@ def _tools(index: KeywordIndex) -> Rows:
 def _named_in(segment: Segment) -> Rows:
     if segment not in _named:
         words = {word for verbs, things, *_ in CAPABILITIES.values() for word in verbs | things}
-        tools = np.flatnonzero(segment.columns.fields["kind"].is_any([Kind.TOOL]))
-        entries = ((row, segment.entry(row)) for row in tools.tolist())
+        entries = ((row, segment.entry(row)) for row in _tools_with(segment, words))
         rows = [
             row
             for row, entry in entries
@@ -155,3 +154,17 @@ def _named_in(segment: Segment) -> Rows:
         ]
         _named[segment] = np.array(rows, np.int32)
     return _named[segment]
+
+
+def _tools_with(segment: Segment, words: Collection[str]) -> list[int]:
+    """The rows of the tools that have a stem of some words in their name or their server's."""
+    columns, postings = segment.columns.fields, segment.postings
+    servers = columns["server"].values
+    named = [server for server in servers if not term_set(server).isdisjoint(map(term_of, words))]
+    found = columns["server"].is_any(named)
+    for term in {*map(term_of, words)}:
+        if (number := postings.id_of(term)) is not None:
+            rows, weights = postings.of_term(number)
+            found[rows[reaches(weights, NAME.least)]] = True
+    rows_found: list[int] = np.flatnonzero(found & columns["kind"].is_any([Kind.TOOL])).tolist()
+    return rows_found
