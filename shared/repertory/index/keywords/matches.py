@@ -62,14 +62,13 @@ class Matches:
         by = (self._index.keys_of(found), -self.scores(found))
         return found[np.lexsort(by)[:limit]].astype(np.int32)
 
-    def _partial_scores(self, where: Filter | None) -> NDArray[np.float64]:
+    def _partial_scores(self, where: Filter | None) -> Scores:
         """The score of every row by the postings of the rarest terms, as far as ``BUDGET`` goes.
 
         Rows that a filter does not allow have none, and their postings do not count.
         """
         allowed = self._index.allowed(np.arange(self._index.rows), where) if where else None
-        rows: list[Rows] = []
-        weights: list[Scores] = []
+        total = np.zeros(self._index.rows, np.float32)
         read = 0
         by_frequency = sorted(
             (self._index.frequency(one), number, one)
@@ -86,12 +85,9 @@ class Matches:
             read += count
             term = self.terms[number]
             factor = np.float32(term.rarity * (1.0 if one in term.exact else VARIANT_FACTOR))
-            rows += [held for held, _ in found]
-            weights += [weight * factor for _, weight in found]
-        if not rows:
-            return np.zeros(self._index.rows)
-        total = np.bincount(np.concatenate(rows), np.concatenate(weights), self._index.rows)
-        return total.astype(np.float64, copy=False)
+            for held, weight in found:
+                total[held] += weight * factor  # a term has each row once
+        return total
 
     def weights(self, rows: NDArray[np.integer]) -> Scores:
         """The weight of each term in some rows, 0…1: shape ``(len(terms), len(rows))``.

@@ -31,9 +31,7 @@ from repertory.index.keywords.packed import (
 from repertory.index.keywords.postings import Postings, Scores
 from repertory.index.keywords.word_tables import WordTables
 
-DECODED = (
-    2_000  # entries that are kept decoded: a search reads each of its candidates several times
-)
+DECODED = 300  # entries that are kept decoded: a search reads each of its hits several times
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Entry).decode
