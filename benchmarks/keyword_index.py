@@ -6,6 +6,7 @@ It prints processor time, and the memory that the index takes beyond the process
 items are synthetic; see ``synthetic.py``.
 """
 
+import os
 import resource
 import statistics
 import sys
@@ -15,8 +16,7 @@ from functools import partial
 from itertools import islice
 from typing import TypeVar
 
-import psutil
-
+from benchmarks.processes import usage
 from benchmarks.synthetic import items
 from repertory.catalogue.item import Item
 from repertory.index.keywords.index import KeywordIndex
@@ -34,13 +34,13 @@ def main(number: int) -> None:
     keep_little()
     made = items(number + SAVES)
     first = KeywordIndex.empty().updated((), islice(made, 1))  # makes the texts' vocabulary, too
-    before = _resident()
+    before = usage(os.getpid()).memory
     index, seconds = _built(first, made, number)
-    peak = _resident(peak=True)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
     trim()
     print(
-        f"build: {seconds:.1f} s, {_resident() - before:.0f} MB, {peak - before:.0f} at the peak, "
-        f"in {len(index.parts)} segments"
+        f"build: {seconds:.1f} s, {usage(os.getpid()).memory - before:.0f} MB, "
+        f"{peak - before:.0f} at the peak, in {len(index.parts)} segments"
     )
     updates, preparations = [], []
     for item in islice(made, SAVES):
@@ -75,12 +75,6 @@ def _timed(work: Callable[[], T]) -> tuple[T, float]:
     before = time.process_time()
     result = work()
     return result, time.process_time() - before
-
-
-def _resident(*, peak: bool = False) -> float:
-    if peak:
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
-    return float(psutil.Process().memory_info().rss) / 1e6
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from repertory.index.keywords.index import KeywordIndex
 from repertory.index.keywords.packed import Rows
 from repertory.index.keywords.query_words import plain
 from repertory.index.keywords.segment import Segment
-from repertory.index.keywords.tokens import term_of, term_set, terms
+from repertory.index.keywords.tokens import term_of, terms
 from repertory.search.answer import Evidence, Hit
 from repertory.search.capabilities import BY_PARAMETER, CAPABILITIES, Job, certainty, jobs
 from repertory.search.confidence import probability, reaches
@@ -159,10 +159,10 @@ def _named_in(segment: Segment) -> Rows:
 def _tools_with(segment: Segment, words: Collection[str]) -> list[int]:
     """The rows of the tools that have a stem of some words in their name or their server's."""
     columns, postings = segment.columns.fields, segment.postings
+    stems = {*map(term_of, words)}
     servers = columns["server"].values
-    named = [server for server in servers if not term_set(server).isdisjoint(map(term_of, words))]
-    found = columns["server"].is_any(named)
-    for term in {*map(term_of, words)}:
+    found = columns["server"].is_any([one for one in servers if not stems.isdisjoint(terms(one))])
+    for term in stems:
         if (number := postings.id_of(term)) is not None:
             rows, weights = postings.of_term(number)
             found[rows[reaches(weights, NAME.least)]] = True
