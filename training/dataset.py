@@ -1,6 +1,7 @@
 """The training data: queries, each with the one item that it was written for."""
 
 from collections.abc import Iterable, Iterator
+from enum import StrEnum
 from pathlib import Path
 from typing import TypeVar
 
@@ -12,15 +13,17 @@ T = TypeVar("T")
 
 DATA = Path(__file__).with_name("data")
 
-# Left out of training: these servers as a whole, and every fifth skill of the set `written`.
-TEST_SERVERS = frozenset({"brave-search", "kubernetes", "pdf", "trello"})
-TEST_SKILLS = 5
-# Every so many of the other items are left out too; the share of the base model is chosen on them.
-VALIDATION = 40
+
+class Part(StrEnum):
+    """What an item and its queries are for."""
+
+    TRAIN = "train"
+    VALIDATION = "validation"
+    TEST = "test"
 
 
 class Item(msgspec.Struct, frozen=True):
-    """A tool or a skill, and where it is from."""
+    """A tool or a skill, where it is from, and what it is for."""
 
     id: str
     kind: str
@@ -29,6 +32,12 @@ class Item(msgspec.Struct, frozen=True):
     description: str
     licence: str
     provenance: str
+    part: Part
+
+    @property
+    def group(self) -> str:
+        """What it belongs to: its server, or the repository of a skill."""
+        return self.server or self.provenance.partition("@")[0]
 
     def texts(self) -> list[str]:
         """The texts by which Repertory finds it: the item itself, and its first sentence."""
@@ -36,20 +45,12 @@ class Item(msgspec.Struct, frozen=True):
 
 
 class Query(msgspec.Struct, frozen=True):
-    """A query, its style, its item's id, and its origin: the set `written`, or this one."""
+    """A query, its style, its item's id, and the round in which it was written."""
 
     text: str
     style: str
     item: str
     origin: str
-
-
-class Split(msgspec.Struct, frozen=True):
-    """The queries by their use; no item is in two of them."""
-
-    train: list[Query]
-    validation: list[Query]
-    test: list[Query]
 
 
 def items() -> dict[str, Item]:
@@ -62,19 +63,9 @@ def queries() -> list[Query]:
     return list(_read("queries.jsonl", Query))
 
 
-def split(found: Iterable[Query], of: dict[str, Item]) -> Split:
-    """Divide queries by their items."""
-    found = list(found)
-    skills = sorted({q.item for q in found if q.origin == "written" and of[q.item].kind == "skill"})
-    test = {*skills[::TEST_SKILLS]}
-    test |= {item.id for item in of.values() if item.server in TEST_SERVERS}
-    rest = sorted({query.item for query in found} - test)
-    validation = {*rest[::VALIDATION]}
-    return Split(
-        train=[query for query in found if query.item not in test | validation],
-        validation=[query for query in found if query.item in validation],
-        test=[query for query in found if query.item in test],
-    )
+def only(part: Part, found: Iterable[Query], of: dict[str, Item]) -> list[Query]:
+    """The queries of a part."""
+    return [query for query in found if of[query.item].part is part]
 
 
 def _read(name: str, kind: type[T]) -> Iterator[T]:

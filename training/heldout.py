@@ -10,7 +10,7 @@ import shutil
 import sys
 
 from training.arguments import paths
-from training.dataset import items, queries, split
+from training.dataset import Part, items, only, queries
 
 
 def main() -> int:
@@ -18,7 +18,8 @@ def main() -> int:
     whole, part = paths(__doc__, whole="the set `written`", part="the folder for its test")
     part.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(whole / "corpus.jsonl", part / "corpus.jsonl")
-    test = {query.item for query in split(queries(), items()).test}
+    of = items()
+    test = {query.item for query in only(Part.TEST, queries(), of)}
     grades = (whole / "qrels.jsonl").read_text("utf-8").splitlines(keepends=True)
     kept = [line for line in grades if json.loads(line)["item_id"] in test]
     asked = {json.loads(line)["query_id"] for line in kept}

@@ -1,9 +1,11 @@
-"""Checks that no query of the measures is in the training data, as it is or nearly.
+"""Checks that no query of the measures is in the training data.
 
     python -m training.overlap ../shared/data/retrieval
 
-Exact means equal letters and digits; near means a similarity of at least 90 of 100 (rapidfuzz,
-sorted words) between two queries of three words or more. The set `written` is training data.
+It compares them with our queries and triggers, and looks for them inside of descriptions that are
+trained on. Exact means equal letters and digits; near means a similarity of at least 90 of 100
+(rapidfuzz, sorted words) between two queries of three words or more. The set `written` is training
+data.
 """
 
 import json
@@ -15,10 +17,12 @@ import numpy as np
 from rapidfuzz import fuzz, process
 
 from training.arguments import paths
-from training.dataset import queries
+from training.dataset import Part, items, queries
+from training.triggers import trigger
 
 NEAR = 90.0
 MIN_WORDS = 3
+MIN_INSIDE = 40  # characters; shorter ones are usual phrases
 TRAINED_ON = frozenset({"written"})
 CHUNK = 500
 
@@ -26,9 +30,13 @@ CHUNK = 500
 def main() -> int:
     """Print what overlaps; the exit code is 1 if anything does."""
     (measures,) = paths(__doc__, measures="the folder of the labelled sets")
-    ours = [normal(query.text) for query in queries()]
+    trained = [item for item in items().values() if item.part is Part.TRAIN]
+    triggers = [its for item in trained if (its := trigger(item))]
+    clauses = [text for its in triggers for text in (its.clause, *its.elements)]
+    ours = [normal(text) for text in (*(query.text for query in queries()), *clauses)]
     exact = frozenset(ours)
     long = [text for text in ours if len(text.split()) >= MIN_WORDS]
+    descriptions = "\n".join(normal(item.description) for item in trained)
     found = 0
     for folder in sorted(measures.iterdir()):
         file = folder / "queries.jsonl"
@@ -37,10 +45,14 @@ def main() -> int:
         theirs = [normal(json.loads(line)["text"]) for line in file.open(encoding="utf-8")]
         same = [text for text in theirs if text in exact]
         alike = near([text for text in theirs if len(text.split()) >= MIN_WORDS], long)
-        print(f"{folder.name}: {len(theirs)} queries, {len(same)} exact, {len(alike)} near")
+        inside = [text for text in theirs if len(text) >= MIN_INSIDE and text in descriptions]
+        counts = f"{len(same)} exact, {len(alike)} near, {len(inside)} inside of descriptions"
+        print(f"{folder.name}: {len(theirs)} queries, {counts}")
         for text, other in alike:
             print(f"  {text} ~ {other}")
-        found += len(same) + len(alike)
+        for text in inside:
+            print(f"  … {text} …")
+        found += len(same) + len(alike) + len(inside)
     return 1 if found else 0
 
 

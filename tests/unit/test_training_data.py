@@ -4,13 +4,14 @@ from collections import Counter
 
 import pytest
 
-from training.dataset import DATA, TEST_SERVERS, Item, Query, items, queries, split
+from training.dataset import DATA, Item, Part, Query, items, only, queries
 from training.overlap import near, normal
 
 LICENCES = {
     *("MIT", "ISC", "Apache-2.0", "BSD-3-Clause", "MPL-2.0", "CC0-1.0", "CC-BY-3.0", "CC-BY-4.0"),
 }
-STYLES = set("kvrcsapt")
+STYLES = set("kvrcsaptu")
+TEST_SERVERS = {"brave-search", "kubernetes", "pdf", "trello"}
 
 
 @pytest.fixture(scope="module")
@@ -25,11 +26,9 @@ def asked() -> list[Query]:
     return queries()
 
 
-def test_every_query_has_its_item_and_every_item_a_query(
-    of: dict[str, Item], asked: list[Query]
-) -> None:
+def test_every_query_has_its_item(of: dict[str, Item], asked: list[Query]) -> None:
     """No query stands twice, in whatever case and with whatever punctuation."""
-    assert {query.item for query in asked} == of.keys()
+    assert {query.item for query in asked} <= of.keys()
     assert max(Counter(normal(query.text) for query in asked).values()) == 1
     assert {query.style for query in asked} == STYLES
     assert all(query.text.strip() for query in asked)
@@ -44,15 +43,18 @@ def test_every_item_says_where_it_is_from_and_is_open(of: dict[str, Item]) -> No
         assert "@" in source, item
 
 
-def test_no_item_is_in_two_parts(of: dict[str, Item], asked: list[Query]) -> None:
-    """Whole servers and a fifth of the skills of `written` are left out of training."""
-    parts = split(asked, of)
-    used = [{query.item for query in part} for part in (parts.train, parts.validation, parts.test)]
-    assert sum(map(len, used)) == len(set.union(*used)) == len(of)
-    assert not {of[item].server for item in used[0] | used[1]} & TEST_SERVERS
-    assert {of[item].server for item in used[2]} >= TEST_SERVERS
+def test_the_test_has_whole_servers_and_a_fifth_of_the_skills(
+    of: dict[str, Item], asked: list[Query]
+) -> None:
+    """None of their queries is trained on."""
+    assert {item.server for item in of.values() if item.part is Part.TEST} >= TEST_SERVERS
+    assert not {item.server for item in of.values() if item.part is not Part.TEST} & TEST_SERVERS
     skills = {q.item for q in asked if q.origin == "written" and of[q.item].kind == "skill"}
-    assert len(skills & used[2]) == -(-len(skills) // 5)
+    share = sum(of[item].part is Part.TEST for item in skills) / len(skills)
+    assert 0.19 <= share <= 0.22
+    trained = only(Part.TRAIN, asked, of)
+    assert len(trained) > 0.9 * len(asked)
+    assert all(of[query.item].part is Part.TRAIN for query in trained)
 
 
 def test_a_nearly_equal_query_is_found() -> None:

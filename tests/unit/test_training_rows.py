@@ -1,0 +1,162 @@
+"""The rows that the encoder is trained on."""
+
+import random
+from collections import Counter
+from collections.abc import Sequence
+from string import ascii_lowercase
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from repertory.catalogue.names import compact_name
+from training.dataset import Item, Part, Query
+from training.mine import Vectors, mine
+from training.misspelt import misspelt
+from training.rows import rows
+from training.triggers import trigger
+
+
+def item(
+    name: str, description: str = "", *, server: str = "", group: str = "x", part: str = "train"
+) -> Item:
+    """An item of training."""
+    return Item(
+        id=f"{server or group}/{name}",
+        kind="tool" if server else "skill",
+        server=server,
+        name=name,
+        description=description,
+        licence="MIT",
+        provenance=f"github:{group}@1:{name}",
+        part=Part(part),
+    )
+
+
+@pytest.mark.parametrize(
+    ("description", "clause", "rest"),
+    [
+        (
+            "Write quotes for building work. Use when the user asks for a quote or an offer.",
+            "the user asks for a quote or an offer",
+            "Write quotes for building work",
+        ),
+        (
+            "Guides work with a build tool. This skill should be used when adding a task, "
+            "or speeding up a build. Do not use for other tools.",
+            "adding a task, or speeding up a build",
+            "Guides work with a build tool",
+        ),
+        ("Plays chess and studies games. Triggers: opening, endgame study", "opening", "Plays"),
+    ],
+)
+def test_a_trigger_is_apart_from_the_rest(description: str, clause: str, rest: str) -> None:
+    """Without the words that introduce it, and without exceptions."""
+    found = trigger(item("quote", description))
+    assert found is not None
+    assert found.clause.startswith(clause)
+    assert "Do not" not in found.clause
+    assert found.rest.startswith(rest)
+    assert clause not in found.rest
+
+
+def test_the_elements_of_a_trigger_are_those_of_its_list() -> None:
+    """Those of three words or more."""
+    description = "Looks after a house. Use for paying the gas bill, mowing, or calling a plumber."
+    found = trigger(item("house", description))
+    assert found is None
+    found = trigger(item("house", description.replace(".", " and a garden.", 1)))
+    assert found is not None
+    assert found.elements == ["paying the gas bill", "calling a plumber"]
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        item("a", "Writes quotes for all kinds of building work."),
+        item("b", "Use when the user asks for a quote or for an offer."),
+        item("c", "Writes quotes for houses. Use when asked for an offer.", server="s"),
+        item(
+            "d", "Writes quotes for houses. Use when asked for an offer.", group="openclaw/skills"
+        ),
+    ],
+)
+def test_some_descriptions_have_no_trigger(one: Item) -> None:
+    """Nothing but a trigger, none, a tool, and the collection of a set that measures."""
+    assert trigger(one) is None
+    assert trigger(item("e", "Writes quotes for houses. Use when asked for an offer.")) is not None
+
+
+@given(st.text(alphabet="abcdefgh_-XYZ", min_size=1, max_size=30), st.integers())
+def test_a_misspelt_name_has_letters_of_the_name(name: str, seed: int) -> None:
+    """One other letter at most, and never nothing."""
+    found = misspelt(name, random.Random(seed))
+    assert found.strip() or not compact_name(name).strip("_-")
+    left = {*compact_name(found)} - {*compact_name(name)}
+    assert len(left) <= 1
+
+
+def test_negatives_are_near_and_never_the_same() -> None:
+    """Other servers' items, siblings, nothing that may answer too, nothing kept aside."""
+    chance = np.random.default_rng(3)
+    texts = chance.normal(size=(200, 16)).astype(np.float32)
+    texts[1] = texts[0] + 0.01  # nearly the same as the right one, of another server
+    texts /= np.linalg.norm(texts, axis=1, keepdims=True)
+    items = [item(f"t{n}", server=f"s{n % 10}") for n in range(200)]
+    items[7] = item("t7", server="s7", part="test")
+    ((others, siblings),) = mine(texts[:1], [0], items, texts)
+    assert 0 < len(others) <= 6
+    assert 0 < len(siblings) <= 6
+    assert {items[n].server for n in siblings} == {"s0"}
+    assert "s0" not in {items[n].server for n in others}
+    assert not {0, 1, 7} & {*others, *siblings}
+    scores = texts @ texts[0]
+    assert scores[others[0]] == max(
+        scores[n] for n in range(200) if items[n].server != "s0" and n not in (1, 7)
+    )
+
+
+def test_without_siblings_the_others_take_their_place() -> None:
+    """As for the only tool of a server."""
+    chance = np.random.default_rng(3)
+    texts = chance.normal(size=(100, 16)).astype(np.float32)
+    texts /= np.linalg.norm(texts, axis=1, keepdims=True)
+    items = [item(f"t{n}", server=f"s{n}") for n in range(100)]
+    ((others, siblings),) = mine(texts[:1], [0], items, texts)
+    assert others == siblings
+
+
+def by_letters(texts: Sequence[str]) -> Vectors:
+    """A base model: the counts of letters, of unit length."""
+    counts = [[text.lower().count(letter) + 0.01 for letter in ascii_lowercase] for text in texts]
+    vectors: Vectors = np.array(counts, np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    return vectors
+
+
+def test_rows_of_a_pass_have_every_query_every_trigger_and_names() -> None:
+    """Each with its own item first and another one that is trained on."""
+    chance = random.Random(4)
+    kept = [
+        item(f"tool {n} {''.join(chance.choices(ascii_lowercase, k=9))}", server=f"s{n % 20}")
+        for n in range(190)
+    ]
+    skill = item(
+        "quote", "Writes offers for building work. Use when a quote or a bid is asked for."
+    )
+    aside = [item(f"aside {n}", server="t", part="test") for n in range(9)]
+    items = [*kept, skill, *aside]
+    queries = [Query(one.name[::-1], "k", one.id, "new") for one in kept]
+    texts = by_letters([one.texts()[0] for one in items])
+    found = [*rows(queries, items, texts, by_letters, passes=2, seed=1)]
+    assert len(found) == 2 * (190 + 1 + 38)
+    right = Counter(row.places[0] for row in found)
+    assert all(right[n] >= 2 for n in range(191))
+    assert all(items[n].part is Part.TRAIN for row in found for n in row.places)
+    assert all(row.places[0] != row.places[1] for row in found)
+    assert all(row.texts[1] == items[row.places[1]].texts()[0] for row in found)
+    of_skill = [row for row in found if row.places[0] == 190]
+    assert any(row.texts[0] == "quote: Writes offers for building work" for row in of_skill)
+    again = rows(queries, items, texts, by_letters, passes=2, seed=1)
+    assert [*again] == found

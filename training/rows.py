@@ -1,0 +1,114 @@
+"""What the encoder is trained on: rows of a query, its item, and a hard negative.
+
+Each pass has all queries, all triggers, and names as people type them. Which negative a row has,
+and in which form its item and its trigger stand, is drawn anew in each.
+"""
+
+import random
+from collections.abc import Callable, Iterator, Sequence
+
+import msgspec
+
+from repertory.catalogue.views import views
+from repertory.index.keywords.query_words import plain
+from training.dataset import Item, Part, Query
+from training.mine import Vectors, mine
+from training.misspelt import misspelt
+from training.triggers import Trigger, trigger
+
+NAMES = 0.2  # rows of names, beside those of queries
+LEAD_SHARE = 0.25  # of the rows in which an item is represented by its first sentence
+ELEMENT_SHARE = 0.5  # of the triggers of which one element is the query
+
+Embed = Callable[[Sequence[str]], Vectors]
+
+
+class Row(msgspec.Struct, frozen=True):
+    """A query, the texts of two items, and their places; the first one is right."""
+
+    query: str
+    texts: tuple[str, str]
+    places: tuple[int, int]
+
+
+class Asked(msgspec.Struct, frozen=True):
+    """A query in all its forms, its item's place, another text of that item, and negatives.
+
+    Attributes:
+        forms: The query; of a trigger, its elements too.
+        right: The place of the item.
+        text: The item's text; empty for its own.
+        negatives: The places of items of other servers, and of siblings.
+    """
+
+    forms: list[str]
+    right: int
+    text: str
+    negatives: tuple[list[int], list[int]]
+
+
+def rows(
+    queries: Sequence[Query],
+    items: Sequence[Item],
+    texts: Vectors,
+    embed: Embed,
+    *,
+    passes: int,
+    seed: int,
+) -> Iterator[Row]:
+    """All rows of training.
+
+    Args:
+        queries: The queries of training.
+        items: All items.
+        texts: Their vectors by the base model.
+        embed: The base model.
+        passes: How often each query is asked.
+        seed: Of everything that is drawn.
+    """
+    # The same rows in every run; nothing here is secret.
+    chance = random.Random(seed)  # noqa: S311
+    place = {item.id: number for number, item in enumerate(items)}
+    trained = [number for number, item in enumerate(items) if item.part is Part.TRAIN]
+    triggers = [(n, found) for n in trained if (found := trigger(items[n]))]
+    named = embed([items[n].name for n in trained])
+    names = dict(zip(trained, mine(named, trained, items, texts), strict=True))
+    asked = [plain(query.text) for query in queries]
+    right = [place[query.item] for query in queries]
+    mined = mine(embed(asked), right, items, texts)
+    whole = [
+        Asked([text], own, "", negatives)
+        for text, own, negatives in zip(asked, right, mined, strict=True)
+    ]
+    clauses = embed([plain(found.clause) for _, found in triggers])
+    mined = mine(clauses, [n for n, _ in triggers], items, texts)
+    whole += [
+        _of_trigger(items[n], n, found, negatives)
+        for (n, found), negatives in zip(triggers, mined, strict=True)
+    ]
+    for _ in range(passes):
+        for one in whole:
+            yield _row(chance, one, items)
+        for n in chance.choices(trained, k=int(len(queries) * NAMES)):
+            yield _row(chance, Asked([misspelt(items[n].name, chance)], n, "", names[n]), items)
+
+
+def _of_trigger(
+    item: Item, place: int, found: Trigger, negatives: tuple[list[int], list[int]]
+) -> Asked:
+    rest = views(item.name, item.server, found.rest, "")[0].text
+    forms = [plain(text) for text in (found.clause, *found.elements)]
+    return Asked(forms, place, rest, negatives)
+
+
+def _row(chance: random.Random, asked: Asked, items: Sequence[Item]) -> Row:
+    first, *elements = asked.forms
+    query = chance.choice(elements) if elements and chance.random() < ELEMENT_SHARE else first
+    wrong = chance.choice(chance.choice(asked.negatives))
+    right = asked.text or _text(chance, items[asked.right])
+    return Row(query, (right, items[wrong].texts()[0]), (asked.right, wrong))
+
+
+def _text(chance: random.Random, item: Item) -> str:
+    own, *leads = item.texts()
+    return leads[0] if leads and chance.random() < LEAD_SHARE else own
