@@ -34,8 +34,8 @@ def mine(
         texts: Their vectors.
 
     Returns:
-        For each query the places of items: of other servers, and siblings. Where there are no
-        siblings, the others take their place.
+        For each query the places of items: of other servers, and siblings. If one kind is
+        missing, the other takes its place.
     """
     groups: defaultdict[str, list[int]] = defaultdict(list)
     for place, item in enumerate(items):
@@ -58,5 +58,5 @@ def mine(
             group = groups[items[own].group]
             siblings = [place for place in group if near[row, place] < EQUAL and place != own]
             siblings.sort(key=(-scores[row]).__getitem__)
-            found.append((others[:CHOICES], siblings[:CHOICES] or others[:CHOICES]))
+            found.append(((others or siblings)[:CHOICES], (siblings or others)[:CHOICES]))
     return found

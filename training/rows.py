@@ -1,7 +1,7 @@
 """What the encoder is trained on: rows of a query, its item, and a hard negative.
 
 Each pass has all queries, all triggers, and names as people type them. Which negative a row has,
-and in which form its item and its trigger stand, is drawn anew in each.
+and in which form its item and its trigger stand, is drawn again in each.
 """
 
 import random
