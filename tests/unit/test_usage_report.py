@@ -120,6 +120,7 @@ def test_hashed_queries_are_not_shown(events: list[Event]) -> None:
 
 
 @laws
+@example(["deploy cluster", "cluster invoice", "cluster invoice deploy", "invoice cluster deploy"])
 @given(st.lists(queries, max_size=12))
 def test_queries_of_the_same_words_are_one_cluster(asked: list[str]) -> None:
     """In any order; queries without a common word never are."""

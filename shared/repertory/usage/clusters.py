@@ -43,14 +43,17 @@ def clusters(searches: Iterable[Outcome]) -> list[Cluster]:
         by_query[outcome.search.digest].append(outcome)
     found: list[Cluster] = []
     with_term: defaultdict[str, list[Cluster]] = defaultdict(list)
+    # Of two that are equally near, one may be new: the same terms stay where they were.
+    of_terms: dict[frozenset[str], Cluster] = {}
     for _, group in sorted(by_query.items(), key=lambda one: (-len(one[1]), one[0])):
         terms = frozenset(group[0].search.terms)
-        cluster = _nearest(terms, with_term)
+        cluster = of_terms.get(terms) or _nearest(terms, with_term)
         if cluster is None:
             cluster = Cluster(terms=terms, groups=[])
             found.append(cluster)
             for term in terms:
                 with_term[term].append(cluster)
+        of_terms[terms] = cluster
         cluster.groups.append(group)
     return sorted(found, key=lambda one: -len(one.outcomes))
 
