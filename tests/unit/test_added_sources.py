@@ -1,6 +1,10 @@
 """Sources whose content is fetched: what a configuration may have, and what a found one may not."""
 
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
@@ -9,7 +13,9 @@ from repertory.settings import Settings, load
 from repertory.sources import adding
 from repertory.sources.adding import Address, recognise
 from repertory.sources.fetched.urls import masked, shown
+from repertory.sources.source import Source
 from repertory.workspace import Workspace
+from repertory_admin.commands import add
 from tests.support.builders import write
 from tests.support.elsewhere import Repository, zipped
 
@@ -172,3 +178,34 @@ def test_what_is_shown_of_urls_has_no_secrets() -> None:
     assert masked(f"fatal: '{url}': gone") == "fatal: 'https://example.com:8443/a/b': gone"
     assert shown("https://[bad/x") == "an invalid URL"
     assert shown("git@host:x/y") == "git@host:x/y"
+
+
+class NeverThere:
+    """A source that is fetched until that is cancelled."""
+
+    def __init__(self) -> None:
+        self.cancelled = threading.Event()
+
+    def refresh(self, *, may_ask: bool) -> None:
+        """Wait."""
+        assert not may_ask
+        assert self.cancelled.wait(30)
+
+    def cancel(self) -> None:
+        """Let it end."""
+        self.cancelled.set()
+
+
+def test_ctrl_c_ends_a_fetch_that_has_just_begun(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The signal comes while the thread of the fetch is being started."""
+
+    class Interrupted(ThreadPoolExecutor):
+        def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> "Future[Any]":
+            super().submit(fn, *args, **kwargs)
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(add, "ThreadPoolExecutor", Interrupted)
+    source = NeverThere()
+    with pytest.raises(KeyboardInterrupt):
+        add._refresh(cast("Source", source), may_ask=False)
+    assert source.cancelled.is_set()
