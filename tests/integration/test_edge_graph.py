@@ -110,6 +110,38 @@ def test_what_is_written_meanwhile_is_kept(
         assert ready(again) >= POINTS - 2
 
 
+def test_what_a_graph_finds_is_scored_by_the_vectors(collection: EdgeCollection) -> None:
+    """Its 8-bit numbers find most of the nearest points; their cosines are those of vectors."""
+    wanted = direction(1, 7)
+    every = {one.key: one.score for one in collection.search(wanted, POINTS)}
+    assert collection.build_graph(threading.Event())
+    found = {one.key: one.score for one in collection.search(wanted, 20)}
+    assert found == pytest.approx({key: every[key] for key in found}, abs=1e-6)
+    assert [*found.values()] == sorted(found.values(), reverse=True)
+    assert len({*found}.intersection([*every][:20])) >= 15
+
+
+@pytest.mark.skipif(not hasattr(os, "posix_fadvise"), reason="The system has no such request.")
+def test_the_vectors_of_a_graph_are_read_ahead(
+    store: EdgeStore, collection: EdgeCollection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All of them, up to the limit; so that the first searches do not wait for the disk."""
+    assert collection.build_graph(threading.Event())
+    size = POINTS * DIMENSION * 4
+    collection.close()
+    asked: list[int] = []
+    monkeypatch.setattr(
+        os, "posix_fadvise", lambda _file, start, length, _advice: asked.append(start + length)
+    )
+    monkeypatch.setattr(edge_shard, "_STEP", 1_000)
+    store.open(NAME).close()
+    assert size <= max(asked) <= size + 2_000  # with the file's header
+    asked.clear()
+    monkeypatch.setattr(edge_shard, "READ_AHEAD", 3_000)
+    store.open(NAME).close()
+    assert max(asked) == 3_000
+
+
 def test_searches_and_writes_go_on(
     collection: EdgeCollection, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -23,6 +23,8 @@ from repertory.index.vectors import Point, VectorAnswer, VectorQuery
 
 _OWN = "own"  # on an item's own point, and not on its sections'
 _IS_OWN = engine.FieldCondition(FACETS, match=engine.MatchValue(_OWN))
+_EXACT = engine.SearchParams(exact=True, quantization=engine.QuantizationSearchParams(ignore=True))
+_RESCORED = engine.QuantizationSearchParams(rescore=True, oversampling=layout.OVERSAMPLING)
 
 
 class EdgeCollection(StoredCollection):
@@ -120,7 +122,7 @@ class EdgeCollection(StoredCollection):
         known = {one.key for one in matches}
         if ids := {one for one in layout.compared(query) if layout.key_of(one) not in known}:
             named = engine.HasIdCondition(cast("set[engine.PointId]", ids))
-            found = self._found(nearest, len(ids), [named], engine.SearchParams(exact=True))
+            found = self._found(nearest, len(ids), [named], _EXACT)
             scores = layout.scores((cast("UUID", point.id), point.score) for point in found)
         return VectorAnswer(matches=matches, scores=scores)
 
@@ -214,7 +216,7 @@ def _uuid(number: "engine.PointId") -> UUID:
 
 def _params(*, is_filtered: bool) -> engine.SearchParams:
     acorn = engine.AcornSearchParams(enable=True, max_selectivity=1.0) if is_filtered else None
-    return engine.SearchParams(hnsw_ef=layout.SEARCH_EF, acorn=acorn)
+    return engine.SearchParams(hnsw_ef=layout.SEARCH_EF, acorn=acorn, quantization=_RESCORED)
 
 
 def _facets(point: Point) -> dict[str, Any]:

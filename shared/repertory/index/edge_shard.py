@@ -10,6 +10,7 @@ import errno
 import os
 import re
 import shutil
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -27,6 +28,11 @@ FACETS = "facets"
 
 # Bytes that must be free on the disk: the engine grows its files by 32 MB at a time.
 ROOM = 128 * 2**20
+
+# The engine drops its files from the system's cache when it closes, and reads the vectors page by
+# page: hundreds of searches would wait for the disk. So they are read ahead, up to so many bytes.
+READ_AHEAD = 64 * 2**20
+_STEP = 2**20  # the system reads no more than a few megabytes for one request
 
 MAX_SINCE = 200  # writes while a copy is rebuilt, which are repeated on it and kept until then
 
@@ -66,6 +72,7 @@ class OpenShard:
         with translated(path):
             require_room(path)
             self._engine = engine.EdgeShard.load(str(path))
+            _read_ahead(path)
 
     @contextlib.contextmanager
     def using(self) -> Iterator[engine.EdgeShard]:
@@ -186,6 +193,19 @@ def sync(path: Path) -> None:
         os.close(handle)
 
 
+def _read_ahead(path: Path) -> None:
+    """Let the system read the vectors that are searched by a graph, while others go on."""
+    if sys.platform in {"darwin", "win32"}:  # they have no such request
+        return
+    left = READ_AHEAD
+    for file in path.glob("segments/*/vector_storage/matrix.dat"):
+        with file.open("rb") as vectors:
+            size = min(left, file.stat().st_size)
+            for start in range(0, size, _STEP):
+                os.posix_fadvise(vectors.fileno(), start, _STEP, os.POSIX_FADV_WILLNEED)
+        left -= size
+
+
 def _beside(path: Path, what: str) -> Path:
     return path.with_name(f".{what}-{path.name}")
 
@@ -198,7 +218,14 @@ def make_shard(path: Path, dimension: int) -> None:
             # Cold: a page is read when a search needs it. Otherwise the engine keeps 32 MB for
             # every collection, however small.
             vectors=engine.EdgeVectorParams(
-                size=dimension, distance=engine.Distance.Cosine, memory=engine.Memory.Cold
+                size=dimension,
+                distance=engine.Distance.Cosine,
+                memory=engine.Memory.Cold,
+                quantization_config=engine.ScalarQuantizationConfig(
+                    type=engine.ScalarType.Int8,
+                    quantile=layout.QUANTILE,
+                    memory=engine.Memory.Cached,
+                ),
             ),
             hnsw_config=engine.HnswIndexConfig(
                 m=layout.GRAPH_M,

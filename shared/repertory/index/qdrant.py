@@ -65,7 +65,7 @@ class QdrantStore(VectorStore):
             ),
             quantization_config=models.ScalarQuantization(
                 scalar=models.ScalarQuantizationConfig(
-                    type=models.ScalarType.INT8, quantile=0.99, always_ram=True
+                    type=models.ScalarType.INT8, quantile=layout.QUANTILE, always_ram=True
                 )
             ),
             optimizers_config=models.OptimizersConfigDiff(indexing_threshold=layout.GRAPH_FROM),

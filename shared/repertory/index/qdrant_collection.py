@@ -23,11 +23,9 @@ _POLL_INTERVAL_S = 1.0
 DIGITS = 8  # of a number of a query's vector: as good as all 17, and half the text
 
 _OWN_POINT = models.IsEmptyCondition(is_empty=models.PayloadField(key="section"))
-# A graph over int8 vectors in memory finds twice the requested points; the float32 vectors on disk
-# then put them in order: a million points of 384 numbers take 0.4 GB of memory, not 1.5.
 _SEARCH = {
     "hnsw_ef": layout.SEARCH_EF,
-    "quantization": {"rescore": True, "oversampling": 2.0},
+    "quantization": {"rescore": True, "oversampling": layout.OVERSAMPLING_OF_SERVER},
 }
 # Qdrant links the points of one value only if the value is rare: a search among the points of a
 # common one would be stranded without ACORN, which also steps over points that do not match.

@@ -14,6 +14,7 @@ from repertory.embedding.engine import EmbeddingEngine
 from repertory.embedding.models import Calibration
 from repertory.errors import ModelError, StoreError
 from repertory.index.keywords.index import KeywordIndex
+from repertory.index.keywords.places import places_of
 from repertory.index.layout import own_and_leads
 from repertory.index.vectors import Filter, Match, Searched, VectorQuery
 from repertory.notices import NOTHING_TO_SEARCH
@@ -166,6 +167,9 @@ class SearchEngine:
         words = read(query, index, also, limit=WORDS if self.collection else POOL)
         entries = dict(zip(words.likely, index.entries(words.likely), strict=True))
         shown = self._shown.get(entries.values())
+        for entry in entries.values():
+            if entry.kind is Kind.TOOL or entry.id in shown:
+                places_of(entry, shown.get(entry.id))  # is kept for explaining it
         keys = [*words.keys.values()]
         return words, partial(
             VectorQuery,

@@ -21,7 +21,7 @@ from repertory.index.keywords.lexicon import Lexicon
 from repertory.index.keywords.matches import Matches
 from repertory.index.keywords.names import NameIndex
 from repertory.index.keywords.packed import Rows
-from repertory.index.keywords.parts import Parts
+from repertory.index.keywords.parts import Parts, Places
 from repertory.index.keywords.policies import PolicyIndex
 from repertory.index.keywords.segment import KEY, Keys, Part, Segment, as_keys
 from repertory.index.vectors import Filter
@@ -211,7 +211,7 @@ class KeywordIndex:
             allowed[places] = columns.allowed(rows[places] - part.start, where)
         return allowed
 
-    def divided(self, rows: NDArray[np.integer]) -> Iterator[tuple[Part, NDArray[np.intp] | slice]]:
+    def divided(self, rows: NDArray[np.integer]) -> Sequence[tuple[Part, Places]]:
         """The parts that some rows are of, each with the places of its own among them."""
         return self._parts.divided(rows)
 

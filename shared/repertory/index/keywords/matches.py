@@ -1,6 +1,7 @@
 """The matches of one query's terms in the keyword index."""
 
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -96,7 +97,8 @@ class Matches:
         """
         found = np.zeros((len(self.terms), len(rows)), np.float32)
         for part, places in self._index.divided(rows):
-            postings, own = part.segment.postings, rows[places] - part.start
+            postings, own = part.segment.postings, (rows[places] - part.start).astype(np.int32)
+            in_part = np.zeros((len(self.terms), len(own)), np.float32)
             for number, term in enumerate(self.terms):
                 for one in term.indexed:
                     if (term_id := postings.id_of(one)) is None:
@@ -104,7 +106,8 @@ class Matches:
                     weight = postings.weights_in(term_id, own)
                     if one not in term.exact:
                         weight *= np.float32(VARIANT_FACTOR)
-                    found[number, places] = np.maximum(found[number, places], weight)
+                    np.maximum(in_part[number], weight, out=in_part[number])
+            found[:, places] = in_part
         return found
 
     def whole(self, query: str) -> Term:
@@ -141,7 +144,7 @@ class Matches:
         holds: NDArray[np.bool_] = np.any([weight > 0 for weight in weights], axis=0)
         return holds
 
-    @property
+    @cached_property
     def shares(self) -> Scores:
         """The share of each term in what the query tells, by rarity; they add up to 1."""
         rarities = np.array([term.rarity for term in self.terms], np.float32)

@@ -1,12 +1,14 @@
 """The parts of an index, one after the other: which part a row is of."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from repertory.index.keywords.document import Entry
 from repertory.index.keywords.segment import Part
+
+Places = NDArray[np.intp] | slice
 
 
 class Parts:
@@ -25,6 +27,7 @@ class Parts:
                 self.all.append(part.at(self.rows))
                 self.rows += len(part.segment)
         self._starts = np.array([part.start for part in self.all], np.int64)
+        self._last: tuple[object, list[tuple[Part, Places]]] = (None, [])
 
     def of(self, row: int) -> Part:
         """The part of a row."""
@@ -36,13 +39,15 @@ class Parts:
         part = self.of(row)
         return part.segment.entry(row - part.start)
 
-    def divided(self, rows: NDArray[np.integer]) -> Iterator[tuple[Part, NDArray[np.intp] | slice]]:
+    def divided(self, rows: NDArray[np.integer]) -> Sequence[tuple[Part, Places]]:
         """The parts that some rows are of, each with the places of its own among them."""
         if len(self.all) == 1:
-            yield self.all[0], slice(None)
-            return
-        numbers = self._starts.searchsorted(rows, "right") - 1
-        for number, part in enumerate(self.all):
-            places = np.flatnonzero(numbers == number)
-            if len(places):
-                yield part, places
+            return [(self.all[0], slice(None))]
+        # A search asks again and again for the array of its candidates, which nothing changes.
+        asked, found = self._last
+        if asked is not rows:
+            numbers = self._starts.searchsorted(rows, "right") - 1
+            places = [np.flatnonzero(numbers == number) for number in range(len(self.all))]
+            found = [(part, own) for part, own in zip(self.all, places, strict=True) if len(own)]
+            self._last = (rows, found)
+        return found

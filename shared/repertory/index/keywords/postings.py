@@ -78,6 +78,8 @@ class Postings:
         start, end = self.offsets[term_id], self.offsets[term_id + 1]
         holding = self.rows[start:end]
         # Numbers of another type would have all of them converted.
-        place = np.minimum(holding.searchsorted(rows.astype(np.int32)), len(holding) - 1)
-        weights = self.weights[start:end][place].astype(np.float32)
-        return np.where(holding[place] == rows, weights, np.float32(0.0))
+        place = holding.searchsorted(rows.astype(np.int32, copy=False))
+        holds = holding.take(place, mode="clip") == rows
+        weights: Scores = self.weights[start:end].take(place, mode="clip").astype(np.float32)
+        weights *= holds
+        return weights

@@ -2,6 +2,7 @@
 
 import re
 from functools import lru_cache
+from itertools import chain
 
 import Stemmer
 
@@ -70,7 +71,7 @@ def wholes(text: str) -> list[Pair]:
 
 def spellings(text: str) -> list[Pair]:
     """The words and the wholes of a text together, word by word."""
-    return [pair for run in runs(text) for pair in _spellings(run)]
+    return [*chain.from_iterable(map(_spellings, runs(text)))]
 
 
 @lru_cache(maxsize=20_000)  # names and servers, which every search reads
