@@ -1,12 +1,12 @@
 """Sources whose content is fetched: what a configuration may have, and what a found one may not."""
 
 import threading
-from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, cast
+from typing import NoReturn, cast
 
 import pytest
+from typing_extensions import override
 
 from repertory.errors import SourceError, UsageError
 from repertory.settings import Settings, load
@@ -200,8 +200,9 @@ def test_ctrl_c_ends_a_fetch_that_has_just_begun(monkeypatch: pytest.MonkeyPatch
     """The signal comes while the thread of the fetch is being started."""
 
     class Interrupted(ThreadPoolExecutor):
-        def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> "Future[Any]":
-            super().submit(fn, *args, **kwargs)
+        @override
+        def submit(self, *args: object, **kwargs: object) -> NoReturn:
+            super().submit(*args, **kwargs)  # type: ignore[arg-type]
             raise KeyboardInterrupt
 
     monkeypatch.setattr(add, "ThreadPoolExecutor", Interrupted)
