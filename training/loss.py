@@ -15,7 +15,6 @@ from torch.nn import functional
 
 SCALE = 20.0  # of cosines
 CHUNK = 32  # texts that are embedded at once
-SAME = 0.9  # cosine, by the base model, of two items that may answer the same
 
 
 class RankingLoss(torch.nn.Module):
@@ -24,14 +23,14 @@ class RankingLoss(torch.nn.Module):
     Args:
         model: The encoder that is trained.
         places: The places of each row's items, the right one first: shape ``(rows, items)``.
-        texts: The vectors of all items by the base model.
+        alike: Which items may answer the same: a matrix of all pairs.
     """
 
-    def __init__(self, model: SentenceTransformer, places: Tensor, texts: Tensor) -> None:
+    def __init__(self, model: SentenceTransformer, places: Tensor, alike: Tensor) -> None:
         super().__init__()
         self.model = model
         self.places = places
-        self.alike = texts @ texts.T >= SAME
+        self.alike = alike
 
     def forward(self, sentence_features: Iterable[dict[str, Any]], labels: Tensor) -> Tensor:
         """The mean loss of a batch; ``labels`` are the numbers of its rows."""

@@ -2,8 +2,7 @@
 
 For each query up to ``CHOICES`` of both kinds: the items of other servers that the base model ranks
 best, and the siblings on the same server, the nearest first. An item that is nearly the same as the
-right one (cosine of their texts) may answer the query too, and is left out. So is what is not
-trained on.
+right one may answer the query too, and is left out. So is what is not trained on.
 """
 
 from collections import defaultdict
@@ -15,15 +14,32 @@ from numpy.typing import NDArray
 from training.dataset import Item, Part
 
 CHOICES = 6
-SAME = 0.86  # cosine of two items' texts from which both may answer
+SAME = 0.88  # cosine of two items' texts from which both may answer
 EQUAL = 0.97  # the same on one server, whose tools differ by little
 NEAREST = 80  # items among which the others are chosen
 BLOCK = 1_000  # queries that are compared with all items at once
 Vectors = NDArray[np.float32]
+Pairs = NDArray[np.bool_]
+
+
+def alike(items: Sequence[Item], texts: Vectors) -> Pairs:
+    """Which items are nearly the same, so that both may answer a query.
+
+    Args:
+        items: All items.
+        texts: Their vectors by the base model, of unit length.
+
+    Returns:
+        A matrix of all pairs: shape ``(items, items)``.
+    """
+    _, group = np.unique([item.group for item in items], return_inverse=True)
+    limit = np.where(group[:, None] == group, np.float32(EQUAL), np.float32(SAME))
+    found: Pairs = texts @ texts.T >= limit
+    return found
 
 
 def mine(
-    vectors: Vectors, right: Sequence[int], items: Sequence[Item], texts: Vectors
+    vectors: Vectors, right: Sequence[int], items: Sequence[Item], texts: Vectors, same: Pairs
 ) -> list[tuple[list[int], list[int]]]:
     """The hard negatives of each query.
 
@@ -32,6 +48,7 @@ def mine(
         right: The place of each query's item.
         items: All items.
         texts: Their vectors.
+        same: Which of them are alike.
 
     Returns:
         For each query the places of items: of other servers, and siblings. If one kind is
@@ -44,19 +61,19 @@ def mine(
     found = []
     for start in range(0, len(right), BLOCK):
         block = right[start : start + BLOCK]
-        scores, near = vectors[start : start + BLOCK] @ texts.T, texts[block] @ texts.T
+        scores = vectors[start : start + BLOCK] @ texts.T
         best = np.argpartition(-scores, NEAREST)[:, :NEAREST]
         for row, own in enumerate(block):
             likely = best[row][np.argsort(-scores[row, best[row]])].tolist()
             others = [
                 place
                 for place in likely
-                if near[row, place] < SAME
+                if not same[own, place]
                 and items[place].group != items[own].group
                 and items[place].part is Part.TRAIN
             ]
             group = groups[items[own].group]
-            siblings = [place for place in group if near[row, place] < EQUAL and place != own]
+            siblings = [place for place in group if not same[own, place]]
             siblings.sort(key=(-scores[row]).__getitem__)
             found.append(((others or siblings)[:CHOICES], (siblings or others)[:CHOICES]))
     return found

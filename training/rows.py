@@ -1,10 +1,12 @@
 """What the encoder is trained on: rows of a query, its item, and a hard negative.
 
-Each pass has all queries, all triggers, and names as people type them. Which negative a row has,
-and in which form its item and its trigger stand, is drawn again in each.
+Each pass has all queries, all triggers, and names as people type them, of the items that alone have
+their name. Which negative a row has, and in which form its items and its trigger stand, is drawn
+again in each.
 """
 
 import random
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
@@ -12,7 +14,7 @@ import msgspec
 from repertory.catalogue.views import views
 from repertory.index.keywords.query_words import plain
 from training.dataset import Item, Part, Query
-from training.mine import Vectors, mine
+from training.mine import Pairs, Vectors, mine
 from training.misspelt import misspelt
 from training.triggers import Trigger, trigger
 
@@ -51,6 +53,7 @@ def rows(
     queries: Sequence[Query],
     items: Sequence[Item],
     texts: Vectors,
+    same: Pairs,
     embed: Embed,
     *,
     passes: int,
@@ -62,6 +65,7 @@ def rows(
         queries: The queries of training.
         items: All items.
         texts: Their vectors by the base model.
+        same: Which of them may answer the same.
         embed: The base model.
         passes: How often each query is asked.
         seed: Of everything that is drawn.
@@ -71,17 +75,19 @@ def rows(
     place = {item.id: number for number, item in enumerate(items)}
     trained = [number for number, item in enumerate(items) if item.part is Part.TRAIN]
     triggers = [(n, found) for n in trained if (found := trigger(items[n]))]
-    named = embed([items[n].name for n in trained])
-    names = dict(zip(trained, mine(named, trained, items, texts), strict=True))
+    times = Counter(item.name for item in items)
+    alone = [n for n in trained if times[items[n].name] == 1]
+    named = mine(embed([items[n].name for n in alone]), alone, items, texts, same)
+    names = dict(zip(alone, named, strict=True))
     asked = [plain(query.text) for query in queries]
     right = [place[query.item] for query in queries]
-    mined = mine(embed(asked), right, items, texts)
+    mined = mine(embed(asked), right, items, texts, same)
     whole = [
         Asked([text], own, "", negatives)
         for text, own, negatives in zip(asked, right, mined, strict=True)
     ]
     clauses = embed([plain(found.clause) for _, found in triggers])
-    mined = mine(clauses, [n for n, _ in triggers], items, texts)
+    mined = mine(clauses, [n for n, _ in triggers], items, texts, same)
     whole += [
         _of_trigger(items[n], n, found, negatives)
         for (n, found), negatives in zip(triggers, mined, strict=True)
@@ -89,7 +95,7 @@ def rows(
     for _ in range(passes):
         for one in whole:
             yield _row(chance, one, items)
-        for n in chance.choices(trained, k=int(len(queries) * NAMES)):
+        for n in chance.choices(alone, k=int(len(queries) * NAMES)):
             yield _row(chance, Asked([misspelt(items[n].name, chance)], n, "", names[n]), items)
 
 
@@ -106,7 +112,7 @@ def _row(chance: random.Random, asked: Asked, items: Sequence[Item]) -> Row:
     query = chance.choice(elements) if elements and chance.random() < ELEMENT_SHARE else first
     wrong = chance.choice(chance.choice(asked.negatives))
     right = asked.text or _text(chance, items[asked.right])
-    return Row(query, (right, items[wrong].texts()[0]), (asked.right, wrong))
+    return Row(query, (right, _text(chance, items[wrong])), (asked.right, wrong))
 
 
 def _text(chance: random.Random, item: Item) -> str:

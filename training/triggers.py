@@ -13,27 +13,29 @@ from training.dataset import Item
 # The set `skill_usewhen`, which measures the encoder, is made of such clauses of this collection.
 MEASURED = "github:openclaw/skills"
 MIN_REST = 25  # characters before the clause; with fewer, the clause is all there is
-MIN_QUERY = 15
+MIN_QUERY = 20
 MAX_QUERY = 400
 MIN_WORDS = 3  # of an element of a list
 
 _BEGINS = re.compile(
-    r"(?:this skill should be used|should be used|(?:also )?use (?:this|it|the)?\s*"
-    r"(?:skill|tool|agent|plugin)?\s*(?:proactively )?|invoke(?: this)?(?: skill)?|activates?"
-    r"|apply(?: this)?|triggers?)\s*(?:\b(?:when(?:ever)?|for|if|on|to)\b|:|phrases:?)"
-    r"|when (?:the )?user",
+    r"\b(?:(?:this skill )?should (?:also )?be used|(?:also )?use|invoke|activates?|apply"
+    r"|triggers?)(?: this| it| the)?(?: skill| tool| agent| plugin| sub-?agent)?"
+    r"(?: proactively| automatically)?"
+    r"(?:\s+\b(?:when(?:ever)?|for|if|on|to)\b|\s*:|\s+phrases\b:?)\s*"
+    r"|\bwhen (?=(?:the )?user\b)",
     re.IGNORECASE,
 )
-_LEAD_IN = re.compile(
-    r"(?:use (?:this|it)? ?(?:skill)? ?|this skill should be used |also |should be used "
-    r"|invoke (?:this )?(?:skill )?|activates? |apply (?:this )?|triggers?:? ?(?:phrases:?)?)*"
-    r"(?:when(?:ever)?|for|if|on|to|:)?\s*",
+_NEGATED = re.compile(r"(?:\bnot|n't|\bnever)\s+(?:\w+\s+)?$", re.IGNORECASE)
+# The end of a sentence, or what says when not to use it, or what to use instead.
+_ENDS = re.compile(
+    r"(?<!\be\.g)(?<!\bi\.e)(?<!\bvs)[.!?](?=[\"')]*(?: [A-Z*]|$))"
+    r"|\b(?:do not|don't|not for|never|skip|avoid|instead of|rather than)\b"
+    r"|[,;(\u2013\u2014-] ?(?:see|for [^,;]{3,60},? use)\b",
     re.IGNORECASE,
 )
-_EXCEPTIONS = re.compile(r"\b(?:do not|don'?t|not for|never|skip|avoid)\b", re.IGNORECASE)
-_ELEMENTS = re.compile(r", (?:or |and )?|; | or ")
+_ELEMENTS = re.compile(r", (?:or |and )?|; | or | - ")
 _SPACE = re.compile(r"\s+")
-_EDGES = " -–—;,:(\"'."  # noqa: RUF001 - dashes
+_EDGES = " -\u2013\u2014;,:(\"'.*"
 
 
 class Trigger(msgspec.Struct, frozen=True):
@@ -46,21 +48,18 @@ class Trigger(msgspec.Struct, frozen=True):
 
 def trigger(item: Item) -> Trigger | None:
     """The trigger of a skill; None if its description has none."""
+    if item.kind != "skill" or item.group == MEASURED:
+        return None
     description = _SPACE.sub(" ", item.description).strip()
-    begin = _BEGINS.search(description)
-    if item.kind != "skill" or item.group == MEASURED or not begin or begin.start() < MIN_REST:
-        return None
-    clause = description[begin.start() :]
-    exception = _EXCEPTIONS.search(clause, MIN_REST)
-    if exception:
-        clause = clause[: exception.start()]
-    lead_in = _LEAD_IN.match(clause)
-    clause = clause[lead_in.end() if lead_in else 0 :][:MAX_QUERY].strip(_EDGES)
-    if len(clause) < MIN_QUERY:
-        return None
-    elements = [one.strip(_EDGES) for one in _ELEMENTS.split(clause)]
-    return Trigger(
-        clause=clause,
-        elements=[one for one in elements if len(one.split()) >= MIN_WORDS],
-        rest=description[: begin.start()].strip(_EDGES),
-    )
+    for begin in _BEGINS.finditer(description):
+        rest = description[: begin.start()]
+        if len(rest) < MIN_REST or _NEGATED.search(rest):
+            continue
+        clause = description[begin.end() :]
+        end = _ENDS.search(clause)
+        clause = clause[: end.start() if end else None][:MAX_QUERY].strip(_EDGES)
+        if len(clause) >= MIN_QUERY:
+            elements = [one.strip(_EDGES) for one in _ELEMENTS.split(clause)]
+            long = [one for one in elements if len(one.split()) >= MIN_WORDS]
+            return Trigger(clause=clause, elements=long, rest=rest.strip(_EDGES))
+    return None

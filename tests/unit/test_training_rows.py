@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from repertory.catalogue.names import compact_name
 from training.dataset import Item, Part, Query
-from training.mine import Vectors, mine
+from training.mine import Vectors, alike, mine
 from training.misspelt import misspelt
 from training.rows import rows
 from training.triggers import trigger
@@ -48,17 +48,29 @@ def item(
             "adding a task, or speeding up a build",
             "Guides work with a build tool",
         ),
-        ("Plays chess and studies games. Triggers: opening, endgame study", "opening", "Plays"),
+        (
+            "Plays chess and studies games. Triggers: opening, endgame study",
+            "opening, endgame study",
+            "Plays chess and studies games",
+        ),
+        (
+            "Reviews the security of changes. Use PROACTIVELY when a login page changes. It is slow.",
+            "a login page changes",
+            "Reviews the security of changes",
+        ),
+        (
+            "Writes tests for code, e.g. units. Do not use for documents. Use for failing builds "
+            "and missing tests, see `ci` for others.",
+            "failing builds and missing tests",
+            "Writes tests for code, e.g. units. Do not use for documents",
+        ),
     ],
 )
 def test_a_trigger_is_apart_from_the_rest(description: str, clause: str, rest: str) -> None:
-    """Without the words that introduce it, and without exceptions."""
+    """One sentence, without what introduces it, what it is not for, and what to use instead."""
     found = trigger(item("quote", description))
     assert found is not None
-    assert found.clause.startswith(clause)
-    assert "Do not" not in found.clause
-    assert found.rest.startswith(rest)
-    assert clause not in found.rest
+    assert (found.clause, found.rest) == (clause, rest)
 
 
 def test_the_elements_of_a_trigger_are_those_of_its_list() -> None:
@@ -76,16 +88,21 @@ def test_the_elements_of_a_trigger_are_those_of_its_list() -> None:
     [
         item("a", "Writes quotes for all kinds of building work."),
         item("b", "Use when the user asks for a quote or for an offer."),
-        item("c", "Writes quotes for houses. Use when asked for an offer.", server="s"),
+        item("c", "Writes quotes for houses. Use when asked for an offer or a bid.", server="s"),
         item(
-            "d", "Writes quotes for houses. Use when asked for an offer.", group="openclaw/skills"
+            "d",
+            "Writes quotes for houses. Use when asked for an offer or a bid.",
+            group="openclaw/skills",
         ),
     ],
 )
 def test_some_descriptions_have_no_trigger(one: Item) -> None:
     """Nothing but a trigger, none, a tool, and the collection of a set that measures."""
     assert trigger(one) is None
-    assert trigger(item("e", "Writes quotes for houses. Use when asked for an offer.")) is not None
+    assert (
+        trigger(item("e", "Writes quotes for houses. Use when asked for an offer or a bid."))
+        is not None
+    )
 
 
 @given(st.text(alphabet="abcdefgh_-XYZ", min_size=1, max_size=30), st.integers())
@@ -105,7 +122,7 @@ def test_negatives_are_near_and_never_the_same() -> None:
     texts /= np.linalg.norm(texts, axis=1, keepdims=True)
     items = [item(f"t{n}", server=f"s{n % 10}") for n in range(200)]
     items[7] = item("t7", server="s7", part="test")
-    ((others, siblings),) = mine(texts[:1], [0], items, texts)
+    ((others, siblings),) = mine(texts[:1], [0], items, texts, alike(items, texts))
     assert 0 < len(others) <= 6
     assert 0 < len(siblings) <= 6
     assert {items[n].server for n in siblings} == {"s0"}
@@ -123,14 +140,14 @@ def test_without_siblings_the_others_take_their_place() -> None:
     texts = chance.normal(size=(100, 16)).astype(np.float32)
     texts /= np.linalg.norm(texts, axis=1, keepdims=True)
     items = [item(f"t{n}", server=f"s{n}") for n in range(100)]
-    ((others, siblings),) = mine(texts[:1], [0], items, texts)
+    ((others, siblings),) = mine(texts[:1], [0], items, texts, alike(items, texts))
     assert others == siblings
 
 
 def by_letters(texts: Sequence[str]) -> Vectors:
     """A base model: the counts of letters, of unit length."""
     counts = [[text.lower().count(letter) + 0.01 for letter in ascii_lowercase] for text in texts]
-    vectors: Vectors = np.array(counts, np.float32)
+    vectors: Vectors = np.array(counts, np.float32).reshape(-1, len(ascii_lowercase))
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     return vectors
 
@@ -149,14 +166,46 @@ def test_rows_of_a_pass_have_every_query_every_trigger_and_names() -> None:
     items = [*kept, skill, *aside]
     queries = [Query(one.name[::-1], "k", one.id, "new") for one in kept]
     texts = by_letters([one.texts()[0] for one in items])
-    found = [*rows(queries, items, texts, by_letters, passes=2, seed=1)]
+    same = alike(items, texts)
+    found = [*rows(queries, items, texts, same, by_letters, passes=2, seed=1)]
     assert len(found) == 2 * (190 + 1 + 38)
     right = Counter(row.places[0] for row in found)
     assert all(right[n] >= 2 for n in range(191))
     assert all(items[n].part is Part.TRAIN for row in found for n in row.places)
     assert all(row.places[0] != row.places[1] for row in found)
-    assert all(row.texts[1] == items[row.places[1]].texts()[0] for row in found)
+    assert all(row.texts[1] in items[row.places[1]].texts() for row in found)
     of_skill = [row for row in found if row.places[0] == 190]
     assert any(row.texts[0] == "quote: Writes offers for building work" for row in of_skill)
-    again = rows(queries, items, texts, by_letters, passes=2, seed=1)
+    again = rows(queries, items, texts, same, by_letters, passes=2, seed=1)
     assert [*again] == found
+
+
+def test_siblings_are_alike_only_if_they_are_nearly_equal() -> None:
+    """Tools of one server differ by little; those of several may do the same."""
+    texts = np.eye(4, 3, dtype=np.float32)
+    texts[1] = texts[3] = (0.93, (1 - 0.93**2) ** 0.5, 0)
+    items = [item("a", server="x"), item("b", server="x"), item("c", server="y"), item("d")]
+    found = alike(items, texts)
+    assert found.tolist() == [
+        [True, False, False, True],
+        [False, True, False, True],
+        [False, False, True, False],
+        [True, True, False, True],
+    ]
+
+
+def test_a_name_is_a_query_only_if_one_item_has_it() -> None:
+    """Of two servers' ``search``, a misspelt name cannot tell which one is wanted."""
+    chance = random.Random(4)
+    names = [
+        "search",
+        "search",
+        *("".join(chance.choices(ascii_lowercase, k=9)) for _ in range(98)),
+    ]
+    items = [item(name, server=f"s{n}") for n, name in enumerate(names)]
+    queries = [Query(f"find {n}", "k", one.id, "new") for n, one in enumerate(items)]
+    texts = by_letters([one.texts()[0] for one in items])
+    found = [*rows(queries, items, texts, alike(items, texts), by_letters, passes=20, seed=1)]
+    of_names = [row for row in found if not row.query.startswith("find")]
+    assert len(of_names) == 20 * 20
+    assert not {0, 1} & {row.places[0] for row in of_names}
