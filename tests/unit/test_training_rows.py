@@ -54,9 +54,9 @@ def item(
             "Plays chess and studies games",
         ),
         (
-            "Reviews the security of changes. Use PROACTIVELY when a login page changes. It is slow.",
+            "Reviews changes for security. Use PROACTIVELY when a login page changes. It is slow.",
             "a login page changes",
-            "Reviews the security of changes",
+            "Reviews changes for security",
         ),
         (
             "Writes tests for code, e.g. units. Do not use for documents. Use for failing builds "
