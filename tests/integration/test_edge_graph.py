@@ -1,5 +1,6 @@
 """The search graph of the embedded store is built beside searches and writes."""
 
+import errno
 import os
 import signal
 import subprocess
@@ -11,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+import qdrant_edge as engine
 
 from repertory.errors import StoreError
 from repertory.index import edge_graph, edge_shard, layout
@@ -115,31 +117,69 @@ def test_what_a_graph_finds_is_scored_by_the_vectors(collection: EdgeCollection)
     wanted = direction(1, 7)
     every = {one.key: one.score for one in collection.search(wanted, POINTS)}
     assert collection.build_graph(threading.Event())
+    assert [*collection._path.glob("segments/*/vector_storage/quantized.*")]
     found = {one.key: one.score for one in collection.search(wanted, 20)}
     assert found == pytest.approx({key: every[key] for key in found}, abs=1e-6)
     assert [*found.values()] == sorted(found.values(), reverse=True)
     assert len({*found}.intersection([*every][:20])) >= 15
 
 
+def test_a_graph_without_8_bit_numbers_is_searched(
+    store: EdgeStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Earlier versions made none."""
+    wanted = engine.EdgeVectorParams
+
+    def of_before(**settings: object) -> engine.EdgeVectorParams:
+        del settings["quantization_config"]
+        return wanted(**settings)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(engine, "EdgeVectorParams", of_before)
+    collection = store.create(NAME, DIMENSION)
+    collection.upsert([point(f"item {number}", direction(1, number)) for number in range(POINTS)])
+    before = collection.search(direction(1, 7), 5)
+    assert collection.build_graph(threading.Event())
+    assert not [*collection._path.glob("segments/*/vector_storage/quantized.*")]
+    assert collection.search(direction(1, 7), 5) == before
+
+
 @pytest.mark.skipif(not hasattr(os, "posix_fadvise"), reason="The system has no such request.")
 def test_the_vectors_of_a_graph_are_read_ahead(
     store: EdgeStore, collection: EdgeCollection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All of them, up to the limit; so that the first searches do not wait for the disk."""
+    """From their beginning, up to the limit: once the graph is built, and after opening."""
+    asked: list[tuple[int, int, int]] = []
+    monkeypatch.setattr(os, "posix_fadvise", lambda _, *wanted: asked.append(wanted))
+    monkeypatch.setattr(edge_shard, "_STEP", 1_000)
     assert collection.build_graph(threading.Event())
     size = POINTS * DIMENSION * 4
+    count = size // 1_000 + 1  # with the header of the file
+    all_of_it = [(1_000 * step, 1_000, os.POSIX_FADV_WILLNEED) for step in range(count)]
+    assert asked == all_of_it
     collection.close()
-    asked: list[int] = []
-    monkeypatch.setattr(
-        os, "posix_fadvise", lambda _file, start, length, _advice: asked.append(start + length)
-    )
-    monkeypatch.setattr(edge_shard, "_STEP", 1_000)
+    asked.clear()
     store.open(NAME).close()
-    assert size <= max(asked) <= size + 2_000  # with the file's header
+    assert asked == all_of_it
     asked.clear()
     monkeypatch.setattr(edge_shard, "READ_AHEAD", 3_000)
     store.open(NAME).close()
-    assert max(asked) == 3_000
+    assert asked == all_of_it[:3]
+
+
+@pytest.mark.skipif(not hasattr(os, "posix_fadvise"), reason="The system has no such request.")
+def test_a_collection_opens_where_nothing_can_be_read_ahead(
+    store: EdgeStore, collection: EdgeCollection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where the system forbids the request."""
+
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOSYS, "not here")
+
+    assert collection.build_graph(threading.Event())
+    collection.close()
+    monkeypatch.setattr(os, "posix_fadvise", refuse)
+    with store.open(NAME) as again:
+        assert again.search(direction(1, 7), 5)
 
 
 def test_searches_and_writes_go_on(

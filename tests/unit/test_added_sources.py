@@ -1,9 +1,10 @@
 """Sources whose content is fetched: what a configuration may have, and what a found one may not."""
 
 import threading
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import NoReturn, cast
+from typing import TypeVar, cast
 
 import pytest
 from typing_extensions import override
@@ -18,6 +19,8 @@ from repertory.workspace import Workspace
 from repertory_admin.commands import add
 from tests.support.builders import write
 from tests.support.elsewhere import Repository, zipped
+
+T = TypeVar("T")
 
 GIT = '[[sources]]\ntype = "git"\nname = "{0}"\nurl = "{1}"\n'
 
@@ -185,9 +188,11 @@ class NeverThere:
 
     def __init__(self) -> None:
         self.cancelled = threading.Event()
+        self.is_asked = False
 
     def refresh(self, *, may_ask: bool) -> None:
         """Wait."""
+        self.is_asked = True
         assert not may_ask
         assert self.cancelled.wait(30)
 
@@ -197,16 +202,33 @@ class NeverThere:
 
 
 def test_ctrl_c_ends_a_fetch_that_has_just_begun(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The signal comes while the thread of the fetch is being started."""
+    """The signal comes before its result is waited for."""
+    source = NeverThere()
 
     class Interrupted(ThreadPoolExecutor):
         @override
-        def submit(self, *args: object, **kwargs: object) -> NoReturn:
-            super().submit(*args, **kwargs)  # type: ignore[arg-type]
-            raise KeyboardInterrupt
+        def submit(self, fn: Callable[..., T], /, *args: object, **kwargs: object) -> Future[T]:
+            submitted = super().submit(fn, *args, **kwargs)
+            if fn == source.refresh:
+                raise KeyboardInterrupt
+            return submitted
 
     monkeypatch.setattr(add, "ThreadPoolExecutor", Interrupted)
-    source = NeverThere()
     with pytest.raises(KeyboardInterrupt):
         add._refresh(cast("Source", source), may_ask=False)
     assert source.cancelled.is_set()
+
+
+def test_ctrl_c_while_its_thread_starts_begins_no_fetch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thread whose start is interrupted is not waited for, so it must have nothing to do."""
+    start = threading.Thread.start
+
+    def interrupted(thread: threading.Thread) -> None:
+        start(thread)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(threading.Thread, "start", interrupted)
+    source = NeverThere()
+    with pytest.raises(KeyboardInterrupt):
+        add._refresh(cast("Source", source), may_ask=False)
+    assert not source.is_asked

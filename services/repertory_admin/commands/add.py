@@ -192,6 +192,7 @@ def _fetched(recognised: Recognised, workspace: Workspace, store: Path, name: st
 def _refresh(source: Source, *, may_ask: bool) -> None:
     """Fetch on another thread, which no signal interrupts halfway: what it started ends with it."""
     with ThreadPoolExecutor(1) as pool:
+        pool.submit(int).result()  # starts the thread: that must not be interrupted with the fetch
         try:
             pool.submit(source.refresh, may_ask=may_ask).result()
         except BaseException:  # Ctrl-C

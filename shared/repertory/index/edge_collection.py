@@ -85,8 +85,8 @@ class EdgeCollection(StoredCollection):
     def build_graph(self, stopping: threading.Event) -> bool:
         if self._kilobytes_without_graph() < layout.GRAPH_FROM:
             return False
-        # A copy, and the new segments beside the old ones.
-        require_room(self._path, ROOM + 2 * _size(self._path))
+        # A copy, and the new segments beside the old ones, with 8-bit numbers.
+        require_room(self._path, ROOM + 9 * _size(self._path) // 4)
         return self._shard.rebuild(lambda copy: edge_graph.build(copy, stopping))
 
     @override

@@ -32,7 +32,7 @@ ROOM = 128 * 2**20
 # The engine drops its files from the system's cache when it closes, and reads the vectors page by
 # page: hundreds of searches would wait for the disk. So they are read ahead, up to so many bytes.
 READ_AHEAD = 64 * 2**20
-_STEP = 2**20  # the system reads no more than a few megabytes for one request
+_STEP = 128 * 2**10  # what systems read for one request at least; they leave out the rest
 
 MAX_SINCE = 200  # writes while a copy is rebuilt, which are repeated on it and kept until then
 
@@ -71,8 +71,7 @@ class OpenShard:
         self._since: list[engine.UpdateOperation] | None = None  # written since a copy was made
         with translated(path):
             require_room(path)
-            self._engine = engine.EdgeShard.load(str(path))
-            _read_ahead(path)
+            self._engine = _loaded(path)
 
     @contextlib.contextmanager
     def using(self) -> Iterator[engine.EdgeShard]:
@@ -146,7 +145,7 @@ class OpenShard:
                 try:
                     _replace(self.path, copy)
                 finally:
-                    self._engine = engine.EdgeShard.load(str(self.path))
+                    self._engine = _loaded(self.path)
             narrow(self.path)
         return True
 
@@ -193,12 +192,20 @@ def sync(path: Path) -> None:
         os.close(handle)
 
 
+def _loaded(path: Path) -> engine.EdgeShard:
+    """Open a shard, and let the system read its vectors."""
+    shard = engine.EdgeShard.load(str(path))
+    with contextlib.suppress(OSError):  # searches are slower at first
+        _read_ahead(path)
+    return shard
+
+
 def _read_ahead(path: Path) -> None:
     """Let the system read the vectors that are searched by a graph, while others go on."""
     if sys.platform in {"darwin", "win32"}:  # they have no such request
         return
     left = READ_AHEAD
-    for file in path.glob("segments/*/vector_storage/matrix.dat"):
+    for file in sorted(path.glob("segments/*/vector_storage/matrix.dat")):
         with file.open("rb") as vectors:
             size = min(left, file.stat().st_size)
             for start in range(0, size, _STEP):

@@ -30,16 +30,16 @@ NUMBER_SIZE = 22  # characters of one number of a vector
 PAGE = 1_000  # points of one read while scanning
 
 # Right after a query was embedded, searching every vector takes 1.6 ms at 10,000 points of 384
-# numbers and a graph 1.2 ms, with 0.99 of the same results. Building one takes 2.5 s there; a
-# graph does not pay below 8 MB of vectors (5,000 points).
+# numbers and a graph of vectors 1.2 ms. Building one takes 2.5 s there; a graph does not pay below
+# 8 MB of vectors (5,000 points).
 GRAPH_FROM = 8_000  # kilobytes of vectors
 GRAPH_M = 16
 GRAPH_EF_CONSTRUCT = 128
 SEARCH_EF = 128
 
-# The graph is searched by 8-bit numbers in memory, in half the time and a quarter of the memory.
-# They find more points than are asked for, which the vectors on disk then put in order: half as
-# many again in one shard, and twice as many in the segments of a server.
+# The graph is searched by 8-bit numbers in memory, a quarter of the vectors' size, in half the
+# time. They find more points than are asked for, which the vectors on disk then put in order: as
+# many as lose no recall at 10,000 items in one shard, and at a million on a server.
 QUANTILE = 0.99  # of the numbers of vectors that the 8-bit ones range over
 OVERSAMPLING, OVERSAMPLING_OF_SERVER = 1.5, 2.0
 

@@ -167,9 +167,10 @@ class SearchEngine:
         words = read(query, index, also, limit=WORDS if self.collection else POOL)
         entries = dict(zip(words.likely, index.entries(words.likely), strict=True))
         shown = self._shown.get(entries.values())
-        for entry in entries.values():
-            if entry.kind is Kind.TOOL or entry.id in shown:
-                places_of(entry, shown.get(entry.id))  # is kept for explaining it
+        if self.collection:  # while the query is embedded; what is read here explains hits
+            for entry in entries.values():
+                if entry.kind is Kind.TOOL or entry.id in shown:
+                    places_of(entry, shown.get(entry.id))
         keys = [*words.keys.values()]
         return words, partial(
             VectorQuery,
