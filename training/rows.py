@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 
+from repertory.catalogue.names import compact_name
 from repertory.catalogue.views import views
 from repertory.index.keywords.query_words import plain
 from training.dataset import Item, Part, Query
@@ -75,8 +76,9 @@ def rows(
     place = {item.id: number for number, item in enumerate(items)}
     trained = [number for number, item in enumerate(items) if item.part is Part.TRAIN]
     triggers = [(n, found) for n in trained if (found := trigger(items[n]))]
-    times = Counter(item.name for item in items)
-    alone = [n for n in trained if times[items[n].name] == 1]
+    spelt = [compact_name(item.name) for item in items]
+    times = Counter(spelt)
+    alone = [n for n in trained if times[spelt[n]] == 1]
     named = mine(embed([items[n].name for n in alone]), alone, items, texts, same)
     names = dict(zip(alone, named, strict=True))
     asked = [plain(query.text) for query in queries]

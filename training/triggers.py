@@ -25,12 +25,12 @@ _BEGINS = re.compile(
     r"|\bwhen (?=(?:the )?user\b)",
     re.IGNORECASE,
 )
-_NEGATED = re.compile(r"(?:\bnot|n't|\bnever)\s+(?:\w+\s+)?$", re.IGNORECASE)
+_NEGATED = re.compile(r"(?:not|n['\u2019]t|\bnever)\s+(?:\w+\s+){0,2}$", re.IGNORECASE)
 # The end of a sentence, or what says when not to use it, or what to use instead.
 _ENDS = re.compile(
-    r"(?<!\be\.g)(?<!\bi\.e)(?<!\bvs)[.!?](?=[\"')]*(?: [A-Z*]|$))"
-    r"|\b(?:do not|don't|not for|never|skip|avoid|instead of|rather than)\b"
-    r"|[,;(\u2013\u2014-] ?(?:see|for [^,;]{3,60},? use)\b",
+    r"(?<!\be\.g)(?<!\bi\.e)(?<!\bvs)[.!?](?=[\"')]*(?: (?-i:[A-Z*])|$))"
+    r"|[.,;(\u2013\u2014-] ?(?:do not|don['\u2019]t|never|skip|avoid|see|for [^,;]{3,60},? use)\b"
+    r"|\b(?:not for|instead of|rather than)\b",
     re.IGNORECASE,
 )
 _ELEMENTS = re.compile(r", (?:or |and )?|; | or | - ")
@@ -53,7 +53,9 @@ def trigger(item: Item) -> Trigger | None:
     description = _SPACE.sub(" ", item.description).strip()
     for begin in _BEGINS.finditer(description):
         rest = description[: begin.start()]
-        if len(rest) < MIN_REST or _NEGATED.search(rest):
+        if len(rest) < MIN_REST:
+            return None
+        if _NEGATED.search(rest):
             continue
         clause = description[begin.end() :]
         end = _ENDS.search(clause)

@@ -59,10 +59,10 @@ def item(
             "Reviews changes for security",
         ),
         (
-            "Writes tests for code, e.g. units. Do not use for documents. Use for failing builds "
-            "and missing tests, see `ci` for others.",
-            "failing builds and missing tests",
-            "Writes tests for code, e.g. units. Do not use for documents",
+            "Writes tests for code. Don't use for long documents. Use for files that don't build, "
+            "i.e. errors etc. and missing tests, see `ci` for others.",
+            "files that don't build, i.e. errors etc. and missing tests",
+            "Writes tests for code. Don't use for long documents",
         ),
     ],
 )
@@ -87,7 +87,7 @@ def test_the_elements_of_a_trigger_are_those_of_its_list() -> None:
     "one",
     [
         item("a", "Writes quotes for all kinds of building work."),
-        item("b", "Use when the user asks for a quote or for an offer."),
+        item("b", "Use when the user asks for a quote or for an offer. Use when a bid is late."),
         item("c", "Writes quotes for houses. Use when asked for an offer or a bid.", server="s"),
         item(
             "d",
@@ -195,7 +195,7 @@ def test_siblings_are_alike_only_if_they_are_nearly_equal() -> None:
 
 
 def test_a_name_is_a_query_only_if_one_item_has_it() -> None:
-    """Of two servers' ``search``, a misspelt name cannot tell which one is wanted."""
+    """Of two servers' ``find_all``, a misspelt name cannot tell which one is wanted."""
     chance = random.Random(4)
     names = [
         "search",
