@@ -4,6 +4,8 @@ A tool that does another thing with the right object is no answer: ``delete_note
 note".
 """
 
+from functools import lru_cache
+
 from repertory.catalogue.names import split_name
 
 _VERBS = {
@@ -47,6 +49,7 @@ def of_name(name: str) -> frozenset[str]:
     return frozenset()
 
 
+@lru_cache(maxsize=256)  # a search needs it for each of its texts, beside the embedding
 def of_request(text: str) -> frozenset[str]:
     """The actions that a request asks for: those of its first verb."""
     words = split_name(text[:500]).split()[:_MAX_WORDS]

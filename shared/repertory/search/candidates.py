@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from rapidfuzz import fuzz
 
+from repertory.catalogue import actions
 from repertory.catalogue.item import KEY_BYTES
 from repertory.catalogue.names import compact_name, split_name
 from repertory.catalogue.views import LEAD
@@ -100,6 +101,16 @@ class Candidates(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """The place of each row."""
         return {row: place for place, row in enumerate(self.rows.tolist())}
 
+    @cached_property
+    def cosines(self) -> list[float]:
+        """The cosines, ascending."""
+        return sorted(self.cosine.tolist())
+
+    @cached_property
+    def keywords(self) -> list[float]:
+        """The keyword scores, ascending."""
+        return sorted(self.keyword.tolist())
+
     def entry(self, place: int) -> Entry:
         """The entry at a place."""
         return self.index.entry(int(self.rows[place]))
@@ -118,7 +129,8 @@ def read(
     matches = index.match(query.text)
     terms = shared_terms(query.text, matches)
     shared = matches.only(terms) if terms else None
-    jobs(query.text)  # fills its cache: reasons and inference use it after the embedding
+    # What is needed of the query alone after the embedding is made now, and kept.
+    _ = matches.shares, matches.whole, jobs(query.text), actions.of_request(plain(query.text))
     close = _close_names(query.text, index, query.where)
     found = {*also, *close, *_allowed(matches.as_typed(POOL), index, query.where)}
     likely = {**close}

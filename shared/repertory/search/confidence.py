@@ -226,7 +226,7 @@ def reaches(weights: Values, least: float) -> NDArray[np.bool_]:
 def _of_words(found: Candidates, confidence: Confidences) -> Confidences:
     """The confidences for a query of several words, which may be one identifier: ``zyx8quon``."""
     of_parts = np.maximum(confidence, _of_all_words(found, confidence))
-    typed, whole = found.matches.terms, found.matches.whole(found.query.text)
+    typed, whole = found.matches.terms, found.matches.whole
     if whole in typed:
         of_parts = np.minimum(of_parts, CORRECTED_IN_NAME[1])
     if not whole.exact:

@@ -1,9 +1,9 @@
 """Candidates to hits: the shown fields of each, with its reason and its evidence."""
 
+import math
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from itertools import compress
-
-import numpy as np
 
 from repertory.catalogue.item import Item, Kind
 from repertory.index.keywords.document import BODY, Entry, shown_description
@@ -11,7 +11,7 @@ from repertory.index.keywords.index import KeywordIndex
 from repertory.index.keywords.matches import ItemMatch
 from repertory.index.keywords.places import places_of
 from repertory.search.answer import Evidence, Hit, Mode, Term
-from repertory.search.candidates import POOL, Candidates, Values
+from repertory.search.candidates import POOL, Candidates
 from repertory.search.confidence import probability
 from repertory.search.reasons import best_section, reason
 
@@ -48,11 +48,11 @@ def explained(
     semantic, keyword = found.mode is not Mode.KEYWORD, found.mode is not Mode.SEMANTIC
     evidence = Evidence(
         probability=round(probability(confidence), 4),
-        semantic=round(float(1 / (1 + np.exp(-found.semantic[place]))), 4) if semantic else None,
+        semantic=round(_share(float(found.semantic[place])), 4) if semantic else None,
         cosine=round(float(found.cosine[place]), 4) if semantic else None,
-        semantic_rank=_rank(found.cosine, place) if semantic else None,
+        semantic_rank=_rank(found.cosines, float(found.cosine[place])) if semantic else None,
         keyword=round(float(found.keyword[place]), 4) if keyword else None,
-        keyword_rank=_rank(found.keyword, place) if keyword else None,
+        keyword_rank=_rank(found.keywords, float(found.keyword[place])) if keyword else None,
         name=max(close, float(found.similarity[place])),
         terms=tuple(
             Term(typed=one.term.typed, matched=one.spelling, field=next(iter(one.fields), ""))
@@ -121,7 +121,15 @@ def _heading(item: Item, number: int) -> str:
     return next((view.heading for view in item.views() if view.section == number), "")
 
 
-def _rank(values: Values, place: int) -> int | None:
-    """The rank of a value within an arm, from 1; None beyond the candidates of that arm."""
-    rank = int(np.count_nonzero(values > values[place])) + 1
-    return rank if values[place] > 0 and rank <= POOL else None
+def _share(log_odds: float) -> float:
+    """What the semantic arm says alone, as a probability."""
+    return 1 / (1 + math.exp(-log_odds))
+
+
+def _rank(values: Sequence[float], value: float) -> int | None:
+    """The rank of a value among those of an arm, from 1; None beyond that arm's candidates.
+
+    ``values`` are ascending.
+    """
+    rank = len(values) - bisect_right(values, value) + 1
+    return rank if value > 0 and rank <= POOL else None

@@ -173,7 +173,7 @@ class KeywordIndex:
 
     def match(self, query: str) -> Matches:
         """The terms of a query with their corrections and completions, and their matches."""
-        return Matches(self._lexicon.terms(query), self)
+        return Matches(query, self._lexicon.terms(query), self)
 
     def mentioning(self, key: str) -> list[int]:
         """The rows of the skills that mention a tool; see ``TOOL`` and ``TOOL_NAME``."""

@@ -42,15 +42,16 @@ class ItemMatch(msgspec.Struct, frozen=True):
 
 
 class Matches:
-    """The terms of a query and their matches in one index."""
+    """The terms of a query, or some of them, and their matches in one index."""
 
-    def __init__(self, terms: Sequence[Term], index: "KeywordIndex") -> None:
+    def __init__(self, query: str, terms: Sequence[Term], index: "KeywordIndex") -> None:
         self.terms = terms
+        self._query = query
         self._index = index
 
     def only(self, terms: Sequence[Term]) -> "Matches":
         """The matches of some of the terms."""
-        return Matches(terms, self._index)
+        return Matches(self._query, terms, self._index)
 
     def best(self, limit: int, where: Filter | None = None) -> Rows:
         """The rows that match best, best first, of those that a filter allows."""
@@ -110,9 +111,10 @@ class Matches:
             found[:, places] = in_part
         return found
 
-    def whole(self, query: str) -> Term:
-        """All words of a query as one: ``generateobject``."""
-        stem = term_of(compact_name(query))
+    @cached_property
+    def whole(self) -> Term:
+        """All words of the query as one: ``generateobject``."""
+        stem = term_of(compact_name(self._query))
         exact = (stem,) if self._index.frequency(stem) else ()
         one_of_them = (term for term in self.terms if term.stem == stem)
         return next(one_of_them, Term(stem, stem, exact, (), rarity(stem)))
