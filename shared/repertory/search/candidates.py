@@ -170,6 +170,7 @@ def gather(
     found = words.found | cosines.keys()
     found |= _promoted(query, found, index)
     rows = np.sort(np.fromiter(found, np.int64, len(found)))
+    rows.flags.writeable = False  # the index keeps what it looks up for them
     ordered: list[int] = rows.tolist()
     rest = [row for row in ordered if row not in cosines]
     more = [row for row in rest if row not in words.keys]

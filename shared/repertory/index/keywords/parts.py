@@ -8,6 +8,8 @@ from numpy.typing import NDArray
 from repertory.index.keywords.document import Entry
 from repertory.index.keywords.segment import Part
 
+KEPT = 10_000  # rows of the array whose parts are kept
+
 Places = NDArray[np.intp] | slice
 
 
@@ -40,14 +42,18 @@ class Parts:
         return part.segment.entry(row - part.start)
 
     def divided(self, rows: NDArray[np.integer]) -> Sequence[tuple[Part, Places]]:
-        """The parts that some rows are of, each with the places of its own among them."""
+        """The parts that some rows are of, each with the places of its own among them.
+
+        An array that was asked for must not be changed: it may be the one that is kept.
+        """
         if len(self.all) == 1:
             return [(self.all[0], slice(None))]
-        # A search asks again and again for the array of its candidates, which nothing changes.
+        # A search asks again and again for the array of its candidates.
         asked, found = self._last
         if asked is not rows:
             numbers = self._starts.searchsorted(rows, "right") - 1
             places = [np.flatnonzero(numbers == number) for number in range(len(self.all))]
             found = [(part, own) for part, own in zip(self.all, places, strict=True) if len(own)]
-            self._last = (rows, found)
+            if len(rows) <= KEPT:
+                self._last = (rows, found)
         return found
