@@ -137,7 +137,7 @@ def test_stats_show_the_server(user: Cli, served: Path) -> None:
         "project",
         "ago",
         url(user, served),
-        "repertory-encoder-2",
+        "repertory-encoder-3",
     ):
         assert part in done.stdout
     assert {source["name"]: source["items"] for source in facts["sources"]}["tools"] == 3
