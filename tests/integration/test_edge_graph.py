@@ -25,6 +25,9 @@ from tests.support.waiting import until
 
 NAME = "repertory_x"
 POINTS = 600
+reads_ahead = pytest.mark.skipif(  # macOS and Windows cannot be asked for it, and do without
+    not hasattr(os, "posix_fadvise"), reason="The system has no such request."
+)
 FEWEST_KB = 4  # of vectors that get a graph here: 256 points
 
 BUILDER = """
@@ -130,9 +133,15 @@ def test_a_graph_without_8_bit_numbers_is_searched(
     """Earlier versions made none."""
     wanted = engine.EdgeVectorParams
 
-    def of_before(**settings: object) -> engine.EdgeVectorParams:
-        del settings["quantization_config"]
-        return wanted(**settings)  # type: ignore[arg-type]
+    def of_before(
+        *,
+        size: int,
+        distance: engine.Distance,
+        memory: engine.Memory,
+        quantization_config: engine.ScalarQuantizationConfig,
+    ) -> engine.EdgeVectorParams:
+        assert quantization_config
+        return wanted(size=size, distance=distance, memory=memory)
 
     monkeypatch.setattr(engine, "EdgeVectorParams", of_before)
     collection = store.create(NAME, DIMENSION)
@@ -143,7 +152,7 @@ def test_a_graph_without_8_bit_numbers_is_searched(
     assert collection.search(direction(1, 7), 5) == before
 
 
-@pytest.mark.skipif(not hasattr(os, "posix_fadvise"), reason="The system has no such request.")
+@reads_ahead
 def test_the_vectors_of_a_graph_are_read_ahead(
     store: EdgeStore, collection: EdgeCollection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -166,7 +175,7 @@ def test_the_vectors_of_a_graph_are_read_ahead(
     assert asked == all_of_it[:3]
 
 
-@pytest.mark.skipif(not hasattr(os, "posix_fadvise"), reason="The system has no such request.")
+@reads_ahead
 def test_a_collection_opens_where_nothing_can_be_read_ahead(
     store: EdgeStore, collection: EdgeCollection, monkeypatch: pytest.MonkeyPatch
 ) -> None:

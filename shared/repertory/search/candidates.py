@@ -102,13 +102,13 @@ class Candidates(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return {row: place for place, row in enumerate(self.rows.tolist())}
 
     @cached_property
-    def cosines(self) -> list[float]:
-        """The cosines, ascending."""
+    def sorted_cosines(self) -> list[float]:
+        """The cosines, ascending: the rank of each hit is looked up in them."""
         return sorted(self.cosine.tolist())
 
     @cached_property
-    def keywords(self) -> list[float]:
-        """The keyword scores, ascending."""
+    def sorted_keyword_scores(self) -> list[float]:
+        """The same for ``keyword``."""
         return sorted(self.keyword.tolist())
 
     def entry(self, place: int) -> Entry:
@@ -170,7 +170,6 @@ def gather(
     found = words.found | cosines.keys()
     found |= _promoted(query, found, index)
     rows = np.sort(np.fromiter(found, np.int64, len(found)))
-    rows.flags.writeable = False  # the index keeps what it looks up for them
     ordered: list[int] = rows.tolist()
     rest = [row for row in ordered if row not in cosines]
     more = [row for row in rest if row not in words.keys]

@@ -45,14 +45,15 @@ def explained(
         elif _is_of_the_body(matched):
             terms = [match.term for match in matched]
             section = best_section(item.body, terms, found.matches)
+    cosine, score = float(found.cosine[place]), float(found.keyword[place])
     semantic, keyword = found.mode is not Mode.KEYWORD, found.mode is not Mode.SEMANTIC
     evidence = Evidence(
         probability=round(probability(confidence), 4),
         semantic=round(_share(float(found.semantic[place])), 4) if semantic else None,
-        cosine=round(float(found.cosine[place]), 4) if semantic else None,
-        semantic_rank=_rank(found.cosines, float(found.cosine[place])) if semantic else None,
-        keyword=round(float(found.keyword[place]), 4) if keyword else None,
-        keyword_rank=_rank(found.keywords, float(found.keyword[place])) if keyword else None,
+        cosine=round(cosine, 4) if semantic else None,
+        semantic_rank=_rank(found.sorted_cosines, cosine) if semantic else None,
+        keyword=round(score, 4) if keyword else None,
+        keyword_rank=_rank(found.sorted_keyword_scores, score) if keyword else None,
         name=max(close, float(found.similarity[place])),
         terms=tuple(
             Term(typed=one.term.typed, matched=one.spelling, field=next(iter(one.fields), ""))

@@ -8,8 +8,6 @@ from numpy.typing import NDArray
 from repertory.index.keywords.document import Entry
 from repertory.index.keywords.segment import Part
 
-KEPT = 10_000  # rows of the array whose parts are kept
-
 Places = NDArray[np.intp] | slice
 
 
@@ -29,7 +27,6 @@ class Parts:
                 self.all.append(part.at(self.rows))
                 self.rows += len(part.segment)
         self._starts = np.array([part.start for part in self.all], np.int64)
-        self._last: tuple[object, list[tuple[Part, Places]]] = (None, [])
 
     def of(self, row: int) -> Part:
         """The part of a row."""
@@ -42,18 +39,9 @@ class Parts:
         return part.segment.entry(row - part.start)
 
     def divided(self, rows: NDArray[np.integer]) -> Sequence[tuple[Part, Places]]:
-        """The parts that some rows are of, each with the places of its own among them.
-
-        An array that was asked for must not be changed: it may be the one that is kept.
-        """
+        """The parts that some rows are of, each with the places of its own among them."""
         if len(self.all) == 1:
             return [(self.all[0], slice(None))]
-        # A search asks again and again for the array of its candidates.
-        asked, found = self._last
-        if asked is not rows:
-            numbers = self._starts.searchsorted(rows, "right") - 1
-            places = [np.flatnonzero(numbers == number) for number in range(len(self.all))]
-            found = [(part, own) for part, own in zip(self.all, places, strict=True) if len(own)]
-            if len(rows) <= KEPT:
-                self._last = (rows, found)
-        return found
+        numbers = self._starts.searchsorted(rows, "right") - 1
+        places = [np.flatnonzero(numbers == number) for number in range(len(self.all))]
+        return [(part, own) for part, own in zip(self.all, places, strict=True) if len(own)]

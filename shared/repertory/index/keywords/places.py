@@ -20,7 +20,7 @@ from repertory.index.keywords.document import (
 )
 from repertory.index.keywords.tokens import spellings
 
-KEPT = 1_000  # items whose words are kept: what is shown once, or likely to be, is shown again
+KEPT = 300  # items whose words are kept: what is shown once is shown again
 
 
 class Places:
