@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor, Future
 from contextlib import suppress
 from functools import partial
-from itertools import islice
 
 import msgspec
 import numpy as np
@@ -169,7 +168,7 @@ class SearchEngine:
         entries = dict(zip(words.likely, index.entries(words.likely), strict=True))
         shown = self._shown.get(entries.values())
         if self.collection:  # while the query is embedded; what is read here explains hits
-            for entry in islice(entries.values(), query.limit):
+            for entry in [*entries.values()][: query.limit]:
                 if entry.kind is Kind.TOOL or entry.id in shown:
                     places_of(entry, shown.get(entry.id))
         keys = [*words.keys.values()]
