@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from repertory.index.keywords import packed
-from repertory.index.keywords.packed import Table
+from repertory.index.keywords.packed import Strings, Table
 
 MAX_ROWS = 12
 WORDS = st.text("abc", min_size=1, max_size=2)
@@ -44,3 +44,19 @@ def test_a_merged_table_has_what_its_parts_keep(
     assert [*merged.keys] == sorted({word for word, _ in wanted})
     given_rows = np.concatenate([new[one.rows] for one, new in zip(made, moved, strict=True)])
     assert given_rows[places].tolist() == merged.rows.tolist()
+
+
+# Strings with the same first bytes, more of them than share a head, and the lowest characters.
+LIKE = st.text("a\0é文\U0001f600", max_size=12)
+
+
+@given(held=st.sets(LIKE, max_size=80), typed=LIKE)
+def test_a_string_is_found_at_its_place(held: set[str], typed: str) -> None:
+    """By itself and by its beginning, as a comparison with every string finds it."""
+    ordered = sorted(held)
+    strings = Strings.of(ordered)
+    assert [*strings] == ordered
+    assert [strings.find(one) for one in ordered] == [*range(len(ordered))]
+    assert strings.find(typed) == (ordered.index(typed) if typed in held else None)
+    begun = [one for one in ordered if one.startswith(typed)]
+    assert [strings[place] for place in strings.beginning_with(typed)] == begun

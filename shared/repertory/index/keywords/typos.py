@@ -8,10 +8,12 @@ them and measures the distance to each string there.
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import AnyStr
 
 import numpy as np
 from numpy.typing import NDArray
+from rapidfuzz import process
 from rapidfuzz.distance import OSA
 
 from repertory.index.keywords.packed import ABOVE, decoded, encoded
@@ -64,5 +66,11 @@ def _near(strings: Sorted, typed: str, part: int) -> list[str]:
     """The strings one edit away that begin with as many characters of the typed one."""
     first = encoded(typed[:part])
     begun = strings[bisect_left(strings, first) : bisect_left(strings, first + ABOVE)].tolist()
-    found = [*map(decoded, begun)]
-    return [one for one in found if OSA.distance(typed, one, score_cutoff=1) == 1]
+    if typed.isascii() and b"".join(begun).isascii():  # their bytes are their characters
+        return [*map(decoded, _one_edit_away(encoded(typed), begun))]
+    return _one_edit_away(typed, [*map(decoded, begun)])
+
+
+def _one_edit_away(typed: AnyStr, strings: Sequence[AnyStr]) -> list[AnyStr]:
+    found = process.extract(typed, strings, scorer=OSA.distance, score_cutoff=1, limit=None)
+    return [string for string, distance, _ in found if distance]
