@@ -1,8 +1,11 @@
 """The entry point: all commands, and the one place where an error becomes a line and a code."""
 
+import atexit
+import contextlib
 import os
 import sys
-from typing import Annotated
+import threading
+from typing import Annotated, NoReturn
 
 import typer
 
@@ -40,6 +43,19 @@ def cli() -> None:
         sys.stdout.flush()
     except BrokenPipeError:  # the reader has gone; Python would say so when it flushes at its end
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    _end(code)
+
+
+def _end(code: int | str | None) -> NoReturn:
+    """End the process. If nothing runs any more, its memory is not taken apart first.
+
+    That would take a sixth of the time of a search.
+    """
+    if isinstance(code, int) and threading.active_count() == 1:
+        atexit._run_exitfuncs()
+        with contextlib.suppress(OSError):
+            sys.stderr.flush()
+        os._exit(code)
     sys.exit(code)
 
 

@@ -30,7 +30,8 @@ FACETS = "facets"
 ROOM = 128 * 2**20
 
 # The engine drops its files from the system's cache when it closes, and reads the vectors page by
-# page: hundreds of searches would wait for the disk. So they are read ahead, up to so many bytes.
+# page: opening would wait for the disk, and so would hundreds of searches. So they are read ahead,
+# up to so many bytes.
 READ_AHEAD = 64 * 2**20
 _STEP = 128 * 2**10  # what systems read for one request at least; they leave out the rest
 
@@ -193,24 +194,25 @@ def sync(path: Path) -> None:
 
 
 def _loaded(path: Path) -> engine.EdgeShard:
-    """Open a shard, and let the system read its vectors."""
+    """Open a shard, and let the system read its vectors: first the small ones, which that needs."""
+    _read_ahead(path, "quantized.data")
     shard = engine.EdgeShard.load(str(path))
-    with contextlib.suppress(OSError):  # searches are slower at first
-        _read_ahead(path)
+    _read_ahead(path, "matrix.dat")
     return shard
 
 
-def _read_ahead(path: Path) -> None:
+def _read_ahead(path: Path, name: str) -> None:
     """Let the system read the vectors that are searched by a graph, while others go on."""
     if sys.platform in {"darwin", "win32"}:  # they have no such request
         return
     left = READ_AHEAD
-    for file in sorted(path.glob("segments/*/vector_storage/matrix.dat")):
-        with file.open("rb") as vectors:
-            size = min(left, file.stat().st_size)
-            for start in range(0, size, _STEP):
-                os.posix_fadvise(vectors.fileno(), start, _STEP, os.POSIX_FADV_WILLNEED)
-        left -= size
+    with contextlib.suppress(OSError):  # it takes longer
+        for file in sorted(path.glob(f"segments/*/vector_storage/{name}")):
+            with file.open("rb") as vectors:
+                size = min(left, file.stat().st_size)
+                for start in range(0, size, _STEP):
+                    os.posix_fadvise(vectors.fileno(), start, _STEP, os.POSIX_FADV_WILLNEED)
+            left -= size
 
 
 def _beside(path: Path, what: str) -> Path:

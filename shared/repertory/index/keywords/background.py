@@ -19,9 +19,8 @@ COMMON = (60, 20, 5)
 def _table() -> tuple[int, dict[str, int]]:
     """The number of texts, and how many of them have each known term."""
     text = files("repertory.index.keywords").joinpath("background.txt").read_text("ascii")
-    count, *lines = text.splitlines()
-    pairs = (line.split() for line in lines)
-    return int(count), {term: int(number) for term, number in pairs}
+    count, *rows = text.split()
+    return int(count), dict(zip(rows[::2], map(int, rows[1::2]), strict=True))
 
 
 def is_known(term: str) -> bool:

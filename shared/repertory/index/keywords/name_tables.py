@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from itertools import chain
 from typing import Self
 
 import msgspec
@@ -64,4 +63,4 @@ class NameTables(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def one_edit(self) -> OneEdit:
         """The names and aliases one edit away from a given one."""
-        return OneEdit(chain(self.names.keys, self.aliases.keys), MIN_MISSPELT_LENGTH)
+        return OneEdit((self.names.keys.slices, self.aliases.keys.slices), MIN_MISSPELT_LENGTH)

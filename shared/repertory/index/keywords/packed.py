@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from heapq import merge
-from typing import Any, Self, overload
+from typing import Any, NamedTuple, Self, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,14 @@ Arrays = Mapping[str, NDArray[Any]]
 SORTED = 1_000_000  # rows of a table that are sorted at once
 HEAD, SKIPPED = 8, 16  # bytes of a string's head, and strings that share one
 ABOVE = b"\xff"  # no character has this byte in UTF-8
+
+
+class Slices(NamedTuple):
+    """Parts of a text: UTF-8 as an array of bytes, where each part starts, and where it ends."""
+
+    text: NDArray[np.uint8]
+    starts: Offsets
+    ends: Offsets
 
 
 class Strings(Sequence[str]):
@@ -74,6 +82,11 @@ class Strings(Sequence[str]):
     def text(self) -> NDArray[np.uint8]:
         """All of them as an array of bytes."""
         return np.frombuffer(self._text, np.uint8)
+
+    @property
+    def slices(self) -> Slices:
+        """Each of them as a part of the text."""
+        return Slices(self.text, self.offsets[:-1], self.offsets[1:])
 
     @override
     def __len__(self) -> int:

@@ -8,7 +8,7 @@ them and measures the distance to each string there.
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import AnyStr
 
 import numpy as np
@@ -16,11 +16,12 @@ from numpy.typing import NDArray
 from rapidfuzz import process
 from rapidfuzz.distance import OSA
 
-from repertory.index.keywords.packed import ABOVE, decoded, encoded
+from repertory.index.keywords.packed import ABOVE, Slices, decoded, encoded
 
 MIN_LENGTH = 4  # characters; one edit in a shorter word makes too many other words
 
 Sorted = NDArray[np.bytes_]  # UTF-8, which takes a quarter of what numpy's own strings take
+Bytes = NDArray[np.uint8]  # of strings of one width, shape (strings, width)
 
 
 class OneEdit:
@@ -29,20 +30,12 @@ class OneEdit:
     A query shorter than ``min_length`` finds nothing.
     """
 
-    def __init__(self, strings: Iterable[str], min_length: int = MIN_LENGTH) -> None:
+    def __init__(self, tables: Iterable[Slices], min_length: int = MIN_LENGTH) -> None:
         self._min_length = min_length
-        # By characters and bytes. No list of strings: it would leave holes in the memory.
-        text: defaultdict[tuple[int, int], tuple[bytearray, bytearray]]
-        text = defaultdict(lambda: (bytearray(), bytearray()))
-        for string in strings:
-            forward = encoded(string)
-            both = text[len(string), len(forward)]
-            both[0].extend(forward)
-            both[1].extend(encoded(string[::-1]))
         self._sorted: defaultdict[int, list[tuple[Sorted, Sorted]]] = defaultdict(list)
-        for (length, width), (onward, reverse) in text.items():
-            if length:
-                self._sorted[length].append((_sorted(onward, width), _sorted(reverse, width)))
+        for strings in tables:
+            for length, held in _by_length(strings):
+                self._sorted[length].append((_sorted(held), _sorted(_reversed(held, length))))
 
     def near(self, typed: str) -> list[str]:
         """The strings exactly one edit away, sorted; none for a very short one."""
@@ -58,8 +51,29 @@ class OneEdit:
         return sorted(found)
 
 
-def _sorted(text: bytearray, width: int) -> Sorted:
-    return np.unique(np.frombuffer(text, f"S{width}"))
+def _by_length(strings: Slices) -> Iterator[tuple[int, Bytes]]:
+    """The strings that are not empty by their length in characters, and by their width in bytes."""
+    widths = strings.ends - strings.starts
+    for width in np.flatnonzero(np.bincount(widths)).tolist():
+        starts = strings.starts[widths == width]
+        held = strings.text[starts[:, None] + np.arange(width)]
+        lengths = np.count_nonzero(held & 0xC0 != 0x80, axis=1)  # other bytes continue a character
+        for length in np.flatnonzero(np.bincount(lengths)[1:]) + 1:
+            yield int(length), held[lengths == length]
+
+
+def _reversed(strings: Bytes, length: int) -> Bytes:
+    """Strings of one length backwards, character by character."""
+    width = strings.shape[1]
+    if width == length:
+        return strings[:, ::-1]
+    text = b"".join([encoded(decoded(one.tobytes())[::-1]) for one in strings])
+    return np.frombuffer(text, np.uint8).reshape(-1, width)
+
+
+def _sorted(strings: Bytes) -> Sorted:
+    found = np.ascontiguousarray(strings).view(f"S{strings.shape[1]}").ravel()
+    return np.sort(found)
 
 
 def _near(strings: Sorted, typed: str, part: int) -> list[str]:

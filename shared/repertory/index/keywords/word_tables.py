@@ -3,8 +3,10 @@
 from collections import defaultdict
 from functools import cached_property
 
+import numpy as np
+
 from repertory.index.keywords.document import TOOL, TOOL_NAME, WRITTEN
-from repertory.index.keywords.packed import Strings
+from repertory.index.keywords.packed import Slices, Strings
 from repertory.index.keywords.tokens import is_unspaced
 from repertory.index.keywords.typos import OneEdit
 
@@ -18,11 +20,14 @@ class WordTables:
     @cached_property
     def one_edit(self) -> OneEdit:
         """The words, as written or as stems, one edit away from a given one."""
-        return OneEdit(
-            key.removeprefix(WRITTEN)
-            for key in self._vocabulary
-            if not key.startswith((TOOL, TOOL_NAME))
-        )
+        vocabulary = self._vocabulary
+        text, starts, ends = vocabulary.slices
+        starts = starts.copy()
+        starts[_slice(vocabulary.beginning_with(WRITTEN))] += len(WRITTEN)
+        is_word = np.ones(len(vocabulary), np.bool_)
+        for key in (TOOL, TOOL_NAME):
+            is_word[_slice(vocabulary.beginning_with(key))] = False
+        return OneEdit([Slices(text, starts[is_word], ends[is_word])])
 
     @cached_property
     def with_character(self) -> dict[str, list[str]]:
@@ -33,3 +38,7 @@ class WordTables:
                 for character in {*term}:
                     found[character].append(term)
         return dict(found)
+
+
+def _slice(places: range) -> slice:
+    return slice(places.start, places.stop)
