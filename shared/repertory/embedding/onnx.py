@@ -22,7 +22,7 @@ from repertory.errors import ModelError
 # 103, 107, 106 (384), 102 (512), 102, 96, 73.
 BATCH_TOKENS = 384
 GPU_BATCH_TOKENS = 16_384
-MAX_QUERIES = 16  # after which the memory that they took is given back
+FEW = 16  # texts, whose memory is kept: to give it back and take it again costs 0.1 s
 WINDOW = 4_096  # texts that are tokenised and sorted together; bounds the memory for tokens
 
 _INTEGERS: dict[str, np.dtype[np.signedinteger]] = {
@@ -61,11 +61,11 @@ class OnnxEngine(ModelEngine):
         vectors = np.empty((len(texts), self.model.dimension), np.float32)
         tokens = self._tokenize([self.model.query_prefix + text for text in texts])
         batches = list(_batches(tokens, self._budget))
-        is_large = len(texts) > MAX_QUERIES
+        are_many = len(texts) > FEW
         for batch in batches:
-            is_last = is_large and batch is batches[-1]
+            is_last = are_many and batch is batches[-1]
             vectors[batch] = self._run([tokens[i] for i in batch], is_last=is_last)
-        if is_large:
+        if are_many:
             self._session.rest()
         return vectors
 
@@ -75,7 +75,8 @@ class OnnxEngine(ModelEngine):
         for start in range(0, len(texts), WINDOW):
             tokens = self._tokenize(texts[start : start + WINDOW])
             self._fill(vectors[start : start + WINDOW], tokens)
-        self._session.rest()
+        if len(texts) > FEW:
+            self._session.rest()
         return vectors
 
     def _fill(self, vectors: Vectors, tokens: list[list[int]]) -> None:
@@ -83,7 +84,7 @@ class OnnxEngine(ModelEngine):
         threads = min(len(batches), self._cores if self.device == "cpu" else 1)
 
         def embed(batch: list[int]) -> None:
-            is_last = batch is batches[-1]
+            is_last = len(tokens) > FEW and batch is batches[-1]
             vectors[batch] = self._run([tokens[i] for i in batch], is_last=is_last)
 
         with ThreadPoolExecutor(threads, "embed") as pool:
