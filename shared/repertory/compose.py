@@ -135,6 +135,7 @@ class Parts:
             embedding=self.queries.get,
             reader=reader,
             is_shared=self.is_team,
+            folder=self._folder,
         )
 
     def text_engine(self, *, words_suffice: bool = True) -> EmbeddingEngine:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Executor
 from functools import partial
+from pathlib import Path
 from typing import Self
 
 from repertory.coordination.team import Coordination
@@ -55,6 +56,7 @@ class LiveSearch:
         embedding: Gives the engine for queries, waiting for it; raises ModelError.
         reader: Runs the keyword arm of searches.
         is_shared: Whether other processes write to the store.
+        folder: Where a large keyword index may keep files; None keeps all of it in memory.
         clock: A monotonic clock, in seconds.
     """
 
@@ -67,6 +69,7 @@ class LiveSearch:
         embedding: Callable[[], EmbeddingEngine],
         reader: Executor,
         is_shared: bool = False,
+        folder: Path | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._store = store
@@ -75,6 +78,7 @@ class LiveSearch:
         self._embedding = embedding
         self._reader = reader
         self._is_shared = is_shared
+        self._folder = folder
         self._clock = clock
         self._shown = ShownItems()
         self._missing: dict[str, str] = {"index": OPENING}
@@ -320,7 +324,7 @@ class LiveSearch:
         if self._feed is None:
             return
         if self._threads:  # else one search builds what it needs
-            self._feed.index.prepare()
+            self._feed.index.prepare(self._folder)
         collection = self._feed.collection
         if model_slug(collection.name) == WORDS.slug:
             self._missing["model"] = NO_VECTORS

@@ -3,9 +3,11 @@
 All that it holds is a few arrays, which are stored and loaded as they are; see ``snapshot.py``.
 """
 
+import contextlib
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
+from pathlib import Path
 from typing import Any, Self
 
 import msgspec
@@ -16,6 +18,7 @@ from repertory.catalogue.item import KEY_BYTES, Item, item_key
 from repertory.catalogue.policy import Policy
 from repertory.index.keywords.columns import FIELDS, Column, Columns
 from repertory.index.keywords.document import Entry, entry, term_weights
+from repertory.index.keywords.mapped import MappedArrays
 from repertory.index.keywords.name_tables import NameTables
 from repertory.index.keywords.packed import (
     Offsets,
@@ -31,6 +34,7 @@ from repertory.index.keywords.packed import (
 from repertory.index.keywords.postings import Postings, Scores
 from repertory.index.keywords.word_tables import WordTables
 
+MAPPED = 20_000  # items of a segment whose largest arrays are mapped: 25 MB
 DECODED = 300  # entries that are kept decoded: a search reads each of its hits several times
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -81,6 +85,7 @@ class Segment:
         self.columns = columns
         self.words = WordTables(postings.vocabulary)
         self._entries = entries
+        self._mapped: MappedArrays | None = None
         self._offsets = numbers(offsets)
         self._decoded: dict[int, Entry] = {}
 
@@ -161,9 +166,28 @@ class Segment:
         """The keys in order."""
         return self.keys[self.by_key]
 
-    def prepare(self) -> None:
-        """Build all lookup tables now, so that no search waits."""
+    def prepare(self, folder: Path | None = None) -> None:
+        """Build all lookup tables now, so that no search waits.
+
+        The largest arrays of a large segment move to a file in the folder, if that is possible.
+        """
         _ = self.sorted_keys, self.names.one_edit, self.words.one_edit, self.words.with_character
+        if folder and len(self) >= MAPPED and self._mapped is None:
+            with contextlib.suppress(OSError):
+                self._map(folder)
+
+    def _map(self, folder: Path) -> None:
+        table, weights = self.postings.table, self.postings.weights
+        text = np.frombuffer(self._entries, np.uint8)
+        self._mapped = MappedArrays(folder, [text, table.rows, weights])
+        text, rows, weights = self._mapped.arrays
+        self._entries = text.data
+        self.postings = Postings(Table(table.keys, table.offsets, rows), weights)
+
+    def rest(self) -> None:
+        """Give the memory of what a search rarely reads back, after all of it was read."""
+        if self._mapped is not None:
+            self._mapped.rest()
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """All that it holds, as arrays by name."""

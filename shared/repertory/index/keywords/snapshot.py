@@ -99,7 +99,9 @@ def _packed(segment: Segment) -> bytes:
         name: _Array(array.dtype.str, np.ascontiguousarray(array).data.cast("B"))
         for name, array in segment.arrays().items()
     }
-    return _checked(msgspec.msgpack.encode(arrays))
+    packed = _checked(msgspec.msgpack.encode(arrays))
+    segment.rest()
+    return packed
 
 
 def _part(name: str, left: bytes, data: bytes) -> Part:
