@@ -10,10 +10,12 @@ import os
 import resource
 import statistics
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import islice
+from pathlib import Path
 from typing import TypeVar
 
 from benchmarks.processes import usage
@@ -32,10 +34,15 @@ T = TypeVar("T")
 def main(number: int) -> None:
     """Measure an index of so many items."""
     keep_little()
+    with tempfile.TemporaryDirectory(prefix="repertory-bench-") as name:
+        _measure(number, Path(name))
+
+
+def _measure(number: int, folder: Path) -> None:
     made = items(number + SAVES)
     first = KeywordIndex.empty().updated((), islice(made, 1))  # makes the texts' vocabulary, too
     before = usage(os.getpid()).memory
-    index, seconds = _built(first, made, number)
+    index, seconds = _built(first, made, number, folder)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
     trim()
     print(
@@ -46,7 +53,7 @@ def main(number: int) -> None:
     for item in islice(made, SAVES):
         index, spent = _timed(partial(index.updated, (), [item]))
         updates.append(spent)
-        preparations.append(_timed(index.prepare)[1])
+        preparations.append(_timed(partial(index.prepare, folder))[1])
     print(f"one save: {_shown(updates)}")
     print(f"preparing the index after it: {_shown(preparations)}")
     head, packs = packing(index, 1)
@@ -57,13 +64,15 @@ def main(number: int) -> None:
     print(f"loading it: {spent:.2f} s")
 
 
-def _built(index: KeywordIndex, made: Iterator[Item], number: int) -> tuple[KeywordIndex, float]:
+def _built(
+    index: KeywordIndex, made: Iterator[Item], number: int, folder: Path
+) -> tuple[KeywordIndex, float]:
     total = 0.0
     while len(index) < number:
         announced = [*islice(made, min(ANNOUNCED, number - len(index)))]
         index, spent = _timed(partial(index.updated, (), announced))
         total += spent
-    return index, total + _timed(index.prepare)[1]
+    return index, total + _timed(partial(index.prepare, folder))[1]
 
 
 def _shown(spent: list[float]) -> str:

@@ -1,0 +1,124 @@
+"""What the settings of a Qdrant server do to searches of many vectors: their time, their recall.
+
+    python -m benchmarks.qdrant_settings 1000000
+
+The server is that of REPERTORY_TEST_QDRANT_URL; the collection is deleted at the end. The vectors
+are synthetic and lie around topics; see ``synthetic.py``. A search asks for as many points as a
+search of ours does, one after the other; its time is the server's own, and recall that of the 15
+nearest.
+"""
+
+import itertools
+import os
+import sys
+import time
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+from qdrant_client import QdrantClient, models
+
+from benchmarks.synthetic import vectors
+from repertory.index.qdrant import QdrantStore
+from repertory.search.candidates import POOL
+
+NAME = "repertory_bench_settings"
+DIMENSION = 384
+BATCH = 1_000  # points of one write
+QUERIES = 300
+NEAREST = 15
+EF = (64, 128, 256)
+OVERSAMPLING = (1.0, 2.0, 3.0)
+POLL_INTERVAL_S = 2.0
+
+Vectors = NDArray[np.float32]
+
+
+def main(points: int) -> None:
+    """Fill a collection, then search it with several settings."""
+    url = os.environ["REPERTORY_TEST_QDRANT_URL"]
+    store, client = QdrantStore(url), QdrantClient(url, timeout=600)
+    if client.collection_exists(NAME):
+        store.drop(NAME)
+    store.create(NAME, DIMENSION).close()
+    try:
+        queries = vectors((b"query %d" % number for number in range(QUERIES)), DIMENSION)
+        exact = _filled(client, points, queries)
+        for segments in (None, 1):
+            _settle(client, segments)
+            _measure(client, queries, exact)
+    finally:
+        store.drop(NAME)
+
+
+def _filled(client: QdrantClient, points: int, queries: Vectors) -> list[set[int]]:
+    """Write the points; returns the nearest ones of each query."""
+    scores = np.full((len(queries), NEAREST), -1.0, np.float32)
+    nearest = np.zeros((len(queries), NEAREST), np.int64)
+    spent = 0.0
+    for ids, made in _batches(points):
+        began = time.perf_counter()
+        batch = models.Batch(ids=ids.tolist(), vectors=made.tolist())
+        client.upsert(NAME, batch, wait=False)
+        spent += time.perf_counter() - began
+        both = np.hstack([scores, queries @ made.T])
+        numbers = np.hstack([nearest, np.broadcast_to(ids, (len(queries), len(ids)))])
+        best = np.argpartition(-both, NEAREST)[:, :NEAREST]
+        scores = np.take_along_axis(both, best, 1)
+        nearest = np.take_along_axis(numbers, best, 1)
+    print(f"{points:,} points sent in {spent:.0f} s")
+    return [{*row} for row in nearest.tolist()]
+
+
+def _batches(points: int) -> Iterator[tuple[NDArray[np.int64], Vectors]]:
+    for start in range(0, points, BATCH):
+        ids = np.arange(start, min(start + BATCH, points))
+        yield ids, vectors((b"point %d" % number for number in ids.tolist()), DIMENSION)
+
+
+def _settle(client: QdrantClient, segments: int | None) -> None:
+    """Wait until the graphs are built; with a number of segments, merge into so many first."""
+    if segments is not None:
+        client.update_collection(
+            NAME,
+            optimizers_config=models.OptimizersConfigDiff(
+                default_segment_number=segments, max_segment_size=10**8
+            ),
+        )
+    began = time.perf_counter()
+    quiet = 0
+    while quiet < 3:  # a merge begins a moment after the last one
+        time.sleep(POLL_INTERVAL_S)
+        info = client.get_collection(NAME)
+        quiet = quiet + 1 if info.status == models.CollectionStatus.GREEN else 0
+    print(
+        f"{info.segments_count} segments after {time.perf_counter() - began:.0f} s more, "
+        f"{info.indexed_vectors_count:,} vectors in graphs"
+    )
+
+
+def _measure(client: QdrantClient, queries: Vectors, exact: list[set[int]]) -> None:
+    for ef, oversampling in itertools.product(EF, OVERSAMPLING):
+        quantization = models.QuantizationSearchParams(rescore=True, oversampling=oversampling)
+        params = models.SearchParams(hnsw_ef=ef, quantization=quantization)
+        taken, found = [], 0
+        for again in (False, True):  # the first round reads the vectors from the disk
+            for query, wanted in zip(queries, exact, strict=True):
+                answer = client.http.search_api.query_points(
+                    NAME,
+                    query_request=models.QueryRequest(
+                        query=query.tolist(), limit=POOL, params=params, with_payload=False
+                    ),
+                )
+                if again and answer.result:
+                    taken.append(answer.time or 0.0)
+                    found += len(wanted & {point.id for point in answer.result.points[:NEAREST]})
+        p50, p99 = np.percentile(taken, [50, 99]) * 1e3
+        print(
+            f"ef {ef}, oversampling {oversampling}: {p50:.1f} ms, p99 {p99:.1f}; "
+            f"recall@{NEAREST} {found / NEAREST / len(queries):.4f}"
+        )
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))
