@@ -194,7 +194,7 @@ def listening(app: ASGIApp) -> Iterator[str]:
         app, port=0, log_level="critical", lifespan="off", timeout_graceful_shutdown=0
     )
     with config.bind_socket() as listener:
-        listener.listen()  # so that nobody who comes before the server starts is refused
+        listener.listen()  # before the server starts, no caller is refused
         server = uvicorn.Server(config)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()
