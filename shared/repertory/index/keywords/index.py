@@ -61,11 +61,15 @@ class KeywordIndex:
         It finds what an index finds that was built at once from the same items.
         """
         parts = _without(self.parts, removed)
-        left = iter(added)
+        left, number = iter(added), 0
         while batch := {item.id: item for item in islice(left, LOADED)}:
+            number += len(batch)
             parts = [*_without(parts, batch), Part(Segment.of(batch.values()))]
             while _is_to_merge(parts):
                 parts[-2:] = [Part(Segment.merged(parts[-2:]))]
+        size = sum(part.size for part in parts)
+        if len(parts) > 1 and size <= min(2 * number, MAX_ROWS):  # most of it is new
+            parts = [Part(Segment.merged(parts))]
         return KeywordIndex(parts)
 
     def only(self, sources: Collection[str]) -> "KeywordIndex":
