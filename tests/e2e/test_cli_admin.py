@@ -494,3 +494,31 @@ def test_doctor_names_a_found_configuration_that_is_broken(cli: Cli, project: Pa
     done = cli.run(project, "doctor")
     assert done.returncode == 1
     assert ".mcp.json" in done.stdout
+
+
+ENDING = """
+import atexit, sys, threading, time
+from repertory_admin import cli
+
+def slow():
+    time.sleep(0.3)
+    print("thread")
+
+def run(**_):
+    if sys.argv[1] == "thread":
+        threading.Thread(target=slow).start()
+    print("answer")
+    return 3
+
+atexit.register(lambda: print("registered", file=sys.stderr))
+cli.app = run
+cli.cli()
+"""
+
+
+@pytest.mark.parametrize(("what", "output"), [("none", "answer\n"), ("thread", "answer\nthread\n")])
+def test_a_command_ends_when_nothing_runs_any_more(what: str, output: str) -> None:
+    """What it wrote is whole, and what was registered for the end is done."""
+    command = [sys.executable, "-c", ENDING, what]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (3, output, "registered\n")
