@@ -53,8 +53,9 @@ def _end(code: int | str | None) -> NoReturn:
     """
     if isinstance(code, int) and threading.active_count() == 1:
         atexit._run_exitfuncs()
-        with contextlib.suppress(OSError):
-            sys.stderr.flush()
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(OSError):
+                stream.flush()
         os._exit(code)
     sys.exit(code)
 

@@ -24,14 +24,12 @@ heavy = ("repertory.telemetry.", "opentelemetry.exporter", "google.protobuf")
 print([name for name in sys.modules if name.startswith(heavy) and not name.endswith("spans")])
 """
 HELP = """
-import sys
+import atexit, sys
 sys.argv = ["repertory", "--help"]
 from repertory_admin.__main__ import main
-try:
-    main()
-except SystemExit:
-    pass
-print([name for name in sys.modules if name.startswith("opentelemetry")])
+modules = lambda: [name for name in sys.modules if name.startswith("opentelemetry")]
+atexit.register(lambda: print(modules()))
+main()
 """
 
 

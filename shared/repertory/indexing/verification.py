@@ -23,6 +23,7 @@ MAX_LOGGED = 20  # ids
 _END = 1 << 8 * KEY_BYTES  # above every key
 
 _log = logging.getLogger(__name__)
+_random = random.Random()  # noqa: S311 - no secret; its own, so that no other is disturbed
 
 
 class Verifier:
@@ -78,7 +79,7 @@ class Verifier:
         changed = False
         found = self._slice()
         if is_due:
-            self._due = now + INTERVAL_S * random.uniform(0.8, 1.2)  # noqa: S311 - processes take turns
+            self._due = now + INTERVAL_S * _random.uniform(0.8, 1.2)  # processes take turns
             changed = self._repair(now)
             found |= self._recent() if self._reads_recent else {}
             self._count()

@@ -32,6 +32,7 @@ MAX_SESSION_S = 3_600.0
 JITTER = 0.2  # the share by which times vary, so that not all servers are polled at once
 
 _log = logging.getLogger(__name__)
+_random = random.Random()  # noqa: S311 - no secret; its own, so that no other is disturbed
 
 
 class ServerFollower:
@@ -146,4 +147,4 @@ class ServerFollower:
 
 
 def _jittered(seconds: float) -> float:
-    return seconds * random.uniform(1 - JITTER, 1 + JITTER)  # noqa: S311 - no secret
+    return seconds * _random.uniform(1 - JITTER, 1 + JITTER)

@@ -13,7 +13,7 @@ MAX_SIZE = 32 * 2**20  # bytes
 MAX_VALUES = 2_000_000  # about; a value takes up to a hundred times the memory of its text
 MAX_REFERENCES = 20  # that lead to one another
 
-_OPENAPI = re.compile(r"""(?:^|[{,])\s{0,99}["']?openapi["']?\s{0,9}:\s{0,9}["']?3\.""", re.M)
+_OPENAPI = re.compile(r"""(?:^|[{,])[^\S\n]{0,99}["']?openapi["']?\s{0,9}:\s{0,9}["']?3\.""", re.M)
 
 
 class BrokenError(Exception):
