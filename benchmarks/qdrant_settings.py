@@ -29,7 +29,6 @@ QUERIES = 300
 NEAREST = 15
 EF = (64, 128, 256)
 OVERSAMPLING = (1.0, 2.0, 3.0)
-POLL_INTERVAL_S = 2.0
 
 Vectors = NDArray[np.float32]
 
@@ -40,13 +39,17 @@ def main(points: int) -> None:
     store, client = QdrantStore(url), QdrantClient(url, timeout=600)
     if client.collection_exists(NAME):
         store.drop(NAME)
-    store.create(NAME, DIMENSION).close()
+    collection = store.create(NAME, DIMENSION)
     try:
         queries = vectors((b"query %d" % number for number in range(QUERIES)), DIMENSION)
         exact = _filled(client, points, queries)
-        for segments in (None, 1):
-            _settle(client, segments)
-            _measure(client, queries, exact)
+        began = time.perf_counter()
+        collection.optimize()
+        info = client.get_collection(NAME)
+        print(
+            f"graphs after {time.perf_counter() - began:.0f} s more, {info.segments_count} segments"
+        )
+        _measure(client, queries, exact)
     finally:
         store.drop(NAME)
 
@@ -74,27 +77,6 @@ def _batches(points: int) -> Iterator[tuple[NDArray[np.int64], Vectors]]:
     for start in range(0, points, BATCH):
         ids = np.arange(start, min(start + BATCH, points))
         yield ids, vectors((b"point %d" % number for number in ids.tolist()), DIMENSION)
-
-
-def _settle(client: QdrantClient, segments: int | None) -> None:
-    """Wait until the graphs are built; with a number of segments, merge into so many first."""
-    if segments is not None:
-        client.update_collection(
-            NAME,
-            optimizers_config=models.OptimizersConfigDiff(
-                default_segment_number=segments, max_segment_size=10**8
-            ),
-        )
-    began = time.perf_counter()
-    quiet = 0
-    while quiet < 3:  # a merge begins a moment after the last one
-        time.sleep(POLL_INTERVAL_S)
-        info = client.get_collection(NAME)
-        quiet = quiet + 1 if info.status == models.CollectionStatus.GREEN else 0
-    print(
-        f"{info.segments_count} segments after {time.perf_counter() - began:.0f} s more, "
-        f"{info.indexed_vectors_count:,} vectors in graphs"
-    )
 
 
 def _measure(client: QdrantClient, queries: Vectors, exact: list[set[int]]) -> None:

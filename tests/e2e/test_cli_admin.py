@@ -497,11 +497,11 @@ def test_doctor_names_a_found_configuration_that_is_broken(cli: Cli, project: Pa
 
 
 ENDING = """
-import atexit, sys, threading, time
+import atexit, sys, threading
 from repertory_admin import cli
 
 def slow():
-    time.sleep(0.3)
+    threading.main_thread().join()
     print("thread")
 
 def run(**_):

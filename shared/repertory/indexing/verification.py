@@ -5,7 +5,6 @@ read may be answered before it shows the write that was announced.
 """
 
 import logging
-import random
 import time
 from collections.abc import Callable, Iterable
 
@@ -13,6 +12,7 @@ from repertory.catalogue.item import KEY_BYTES, item_key
 from repertory.coordination.deltas import REMOVED
 from repertory.index.vectors import State
 from repertory.indexing.keyword_feed import OVERLAP, KeywordFeed
+from repertory.jitter import jittered
 
 INTERVAL_S = 5.0  # between two slices, a fifth more or less
 SLICE = 500  # items: a store reads their whole records for it
@@ -23,7 +23,6 @@ MAX_LOGGED = 20  # ids
 _END = 1 << 8 * KEY_BYTES  # above every key
 
 _log = logging.getLogger(__name__)
-_random = random.Random()  # noqa: S311 - no secret; its own, so that no other is disturbed
 
 
 class Verifier:
@@ -79,7 +78,7 @@ class Verifier:
         changed = False
         found = self._slice()
         if is_due:
-            self._due = now + INTERVAL_S * _random.uniform(0.8, 1.2)  # processes take turns
+            self._due = now + jittered(INTERVAL_S)  # processes take turns
             changed = self._repair(now)
             found |= self._recent() if self._reads_recent else {}
             self._count()

@@ -44,10 +44,9 @@ class OneEdit:
         found: set[str] = set()
         backwards = typed[::-1]
         for length in (len(typed) - 1, len(typed), len(typed) + 1):
-            part = (length - 1) // 2
             for forward, backward in self._sorted.get(length, ()):
-                found.update(_near(forward, typed, part))
-                found.update(one[::-1] for one in _near(backward, backwards, part))
+                found.update(_near(forward, typed, length))
+                found.update(one[::-1] for one in _near(backward, backwards, length))
         return sorted(found)
 
 
@@ -76,11 +75,11 @@ def _sorted(strings: Bytes) -> Sorted:
     return np.sort(found)
 
 
-def _near(strings: Sorted, typed: str, part: int) -> list[str]:
-    """The strings one edit away that begin with as many characters of the typed one."""
-    first = encoded(typed[:part])
+def _near(strings: Sorted, typed: str, length: int) -> list[str]:
+    """The strings of a length one edit away that begin as the first half of the typed one."""
+    first = encoded(typed[: (length - 1) // 2])
     begun = strings[bisect_left(strings, first) : bisect_left(strings, first + ABOVE)].tolist()
-    if typed.isascii() and b"".join(begun).isascii():  # their bytes are their characters
+    if typed.isascii() and strings.itemsize == length:  # their bytes are their characters
         return [*map(decoded, _one_edit_away(encoded(typed), begun))]
     return _one_edit_away(typed, [*map(decoded, begun)])
 

@@ -7,7 +7,6 @@ other server is polled, in a new session each time.
 import contextlib
 import logging
 import os
-import random
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -18,6 +17,7 @@ import anyio
 from anyio.from_thread import start_blocking_portal
 
 from repertory.errors import SignInError, SourceError
+from repertory.jitter import jittered
 from repertory.sources.mcp.server import ServerConfig
 from repertory.sources.mcp.sign_ins import SignIns
 from repertory.sources.mcp.traffic import Listing
@@ -29,10 +29,8 @@ if TYPE_CHECKING:
 MIN_INTERVAL_S = 1.0  # between two listings in a session, and before the first retry
 # A session is renewed after this time: its program may have been replaced by a newer version.
 MAX_SESSION_S = 3_600.0
-JITTER = 0.2  # the share by which times vary, so that not all servers are polled at once
 
 _log = logging.getLogger(__name__)
-_random = random.Random()  # noqa: S311 - no secret; its own, so that no other is disturbed
 
 
 class ServerFollower:
@@ -108,11 +106,11 @@ class ServerFollower:
                     message = f"The MCP server {self._server.name} could not be queried: {kind}."
                     self._publish(SourceError(message))
                 if self._has_listed and not self._is_open:
-                    await anyio.sleep(_jittered(self._poll))
+                    await anyio.sleep(jittered(self._poll))
                     continue
                 if anyio.current_time() - began > self._poll:
                     pause = MIN_INTERVAL_S
-                await anyio.sleep(_jittered(pause))
+                await anyio.sleep(jittered(pause))
                 pause = min(2 * pause, self._poll)
         finally:
             self._first.set()
@@ -134,7 +132,7 @@ class ServerFollower:
             await anyio.sleep(MIN_INTERVAL_S)
 
     async def _talk(self, conversation: "Conversation") -> None:
-        renewal = anyio.current_time() + _jittered(MAX_SESSION_S)
+        renewal = anyio.current_time() + jittered(MAX_SESSION_S)
         while anyio.current_time() < renewal:
             self._publish(await conversation.list_tools())
             self._has_listed, listed_at = True, anyio.current_time()
@@ -142,9 +140,5 @@ class ServerFollower:
                 return
             self._is_open = True
             # The time limit reveals unreported changes and dead connections.
-            await conversation.wait_for_change(_jittered(self._poll))
+            await conversation.wait_for_change(jittered(self._poll))
             await anyio.sleep_until(listed_at + MIN_INTERVAL_S)
-
-
-def _jittered(seconds: float) -> float:
-    return seconds * _random.uniform(1 - JITTER, 1 + JITTER)
