@@ -25,8 +25,8 @@ from tests.support.waiting import until
 
 NAME = "repertory_x"
 POINTS = 600
-reads_ahead = pytest.mark.skipif(  # macOS and Windows cannot be asked for it, and do without
-    not hasattr(os, "posix_fadvise"), reason="The system has no such request."
+reads_ahead = pytest.mark.skipif(  # macOS and Windows have no such request, and do without
+    sys.platform != "linux", reason="Only Linux says which file a request is for."
 )
 FEWEST_KB = 4  # of vectors that get a graph here: 256 points
 
