@@ -123,7 +123,7 @@ def test_every_answer_is_that_of_a_catalogue_without_the_hidden_items(
 
 @BOTH_ARMS
 def test_a_crowd_of_hidden_items_takes_no_place_of_a_candidate(engine: Engine) -> None:
-    """Each arm takes 60 candidates; with hits removed afterwards, nothing would be left."""
+    """Each arm takes few candidates; with hits removed afterwards, nothing would be left."""
     crowd = [
         hidden(tool(f"vault__read_secret_{number}", "Read a secret of the vault"), number)
         for number in range(200)

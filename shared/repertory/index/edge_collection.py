@@ -6,6 +6,7 @@ text, which costs milliseconds when many search at once.
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from itertools import starmap
 from pathlib import Path
 from typing import Any, cast
 from uuid import UUID
@@ -117,13 +118,12 @@ class EdgeCollection(StoredCollection):
         ]
         nearest = engine.Query.Nearest(layout.numbers(query.vector))
         found = self._found(nearest, query.limit, must, _params(is_filtered=bool(must)))
-        matches = [layout.match(cast("UUID", point.id), point.score) for point in found]
+        matches = [*starmap(layout.match, found)]
         scores = {}
         known = {one.key for one in matches}
         if ids := {one for one in layout.compared(query) if layout.key_of(one) not in known}:
             named = engine.HasIdCondition(cast("set[engine.PointId]", ids))
-            found = self._found(nearest, len(ids), [named], _EXACT)
-            scores = layout.scores((cast("UUID", point.id), point.score) for point in found)
+            scores = layout.scores(self._found(nearest, len(ids), [named], _EXACT))
         return VectorAnswer(matches=matches, scores=scores)
 
     def _found(
@@ -132,7 +132,8 @@ class EdgeCollection(StoredCollection):
         limit: int,
         must: "list[engine.ConditionType]",  # a name of the stubs only
         params: engine.SearchParams,
-    ) -> list[engine.ScoredPoint]:
+    ) -> list[tuple[UUID, float]]:
+        """The ids of the points that a search finds, with their scores, the best first."""
         request = engine.QueryRequest(
             limit=limit,
             query=nearest,
@@ -141,7 +142,8 @@ class EdgeCollection(StoredCollection):
             with_payload=False,
         )
         with self._shard.using() as shard:
-            return shard.query(request)
+            found = shard.query(request)
+        return cast("list[tuple[UUID, float]]", [(point.id, point.score) for point in found])
 
     @override
     def _delete(self, items: Sequence[str], before: int, *, sections_only: bool) -> None:

@@ -30,7 +30,7 @@ from repertory.search.query import Query
 from repertory.telemetry.spans import traced
 
 # Candidates at any limit, so that a larger limit only adds hits.
-POOL = 60  # by meaning: the nearest points
+POOL = 40  # by meaning: the nearest points
 WORDS = 20  # by words, beside them; see benchmarks/NOTES.md
 LIKELY = 10  # of three shown items, these best ones by words have all for three queries in four
 MAX_NAME_WORDS = 4  # a longer query is a sentence, not a name

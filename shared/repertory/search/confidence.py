@@ -302,6 +302,8 @@ def _of_typed_names(found: Candidates, confidence: Confidences) -> Confidences:
 
 def is_typed(found: Candidates) -> NDArray[np.bool_]:
     """Which candidates' names were typed, apart from one edit of what is no other word."""
+    if not found.close.any():  # as a rule
+        return np.zeros(len(found.rows), np.bool_)
     text = found.query.text
     is_other_word = _is_short(text) or _are_known(text) == [True]
     typed: NDArray[np.bool_] = found.close >= (ALSO if is_other_word else ONE_EDIT)

@@ -36,15 +36,15 @@ def explained(
     query, row, entry = found.query.text, int(found.rows[place]), found.entry(place)
     close = float(found.close[place])
     places = places_of(entry, item)
-    held = compress(found.matches.terms, found.weights[:, place] > 0)
-    matched = [match for term in held if (match := found.matches.in_item_term(term, row, places))]
+    terms = compress(found.matches.terms, found.weights[:, place] > 0)
+    matched = [found.matches.held(term, row, places) for term in terms]
     section = ""
     if item and not close:
         if (number := found.sections.get(row)) is not None:
             section = _heading(item, number)
         elif _is_of_the_body(matched):
-            terms = [match.term for match in matched]
-            section = best_section(item.body, terms, found.matches)
+            held = [match.term for match in matched]
+            section = best_section(item.body, held, found.matches)
     cosine, score = float(found.cosine[place]), float(found.keyword[place])
     semantic, keyword = found.mode is not Mode.KEYWORD, found.mode is not Mode.SEMANTIC
     evidence = Evidence(

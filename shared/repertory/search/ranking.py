@@ -6,6 +6,7 @@ from itertools import pairwise
 import msgspec
 import numpy as np
 
+from repertory.catalogue.safety import safety
 from repertory.search.candidates import Candidates
 from repertory.search.confidence import Confidences, is_typed
 from repertory.search.query import Query
@@ -84,17 +85,20 @@ def ordered(
     Of equals, the more harmless tool, then the source of higher precedence, then the lower id comes
     first. ``precedence`` gives the rank of each source, from 0; unknown sources come last.
     """
-    index, rows, last = candidates.index, candidates.rows, len(precedence)
-    rank = index.numbers("source", rows, lambda source: precedence.get(source, last))
-    risk = index.numbers("safety", rows, float)
-    by = np.stack((rank, risk, (-confidence).round(6)))
-    order = np.lexsort(by)
-    # Ids are read for equals only: reading one takes longer than all of this.
+    last = len(precedence)
+
+    def among_equals(place: int) -> tuple[int, int, str]:
+        entry = candidates.entry(place)
+        return safety(entry.tags), precedence.get(entry.source, last), entry.id
+
+    rounded = confidence.round(6)
+    order = np.argsort(-rounded)
     found: list[int] = order.tolist()
-    differs = (by[:, order[1:]] != by[:, order[:-1]]).any(axis=0)
-    if not differs.all():
-        ends = [0, *(np.flatnonzero(differs) + 1).tolist(), len(found)]
+    # Entries are read for equals only: reading one takes longer than sorting all of these.
+    falls = np.diff(rounded[order]) < 0
+    if not falls.all():
+        ends = [0, *(np.flatnonzero(falls) + 1).tolist(), len(found)]
         for start, end in pairwise(ends):
             if end - start > 1:
-                found[start:end] = sorted(found[start:end], key=lambda at: candidates.entry(at).id)
+                found[start:end] = sorted(found[start:end], key=among_equals)
     return found

@@ -89,8 +89,7 @@ def merge(found: Sequence[Iterable[tuple[int, float]]]) -> Merged:
     """
     if len(found) == 1:
         alone = dict(found[0])
-        order = sorted(alone, key=alone.__getitem__, reverse=True)
-        return Merged(order=order, confidence=alone, text=dict.fromkeys(alone, 0))
+        return Merged(order=[*alone], confidence=alone, text=dict.fromkeys(alone, 0))
     best: dict[int, tuple[float, int, int]] = {}
     firsts = set()
     for number, rows in enumerate(found):

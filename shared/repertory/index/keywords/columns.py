@@ -10,18 +10,16 @@ from numpy.typing import NDArray
 
 from repertory.catalogue import actions
 from repertory.catalogue.names import compact_name
-from repertory.catalogue.safety import safety
 from repertory.index.keywords.document import Entry
 from repertory.index.keywords.packed import Rows, Strings, Table, rearranged
 from repertory.index.vectors import Filter
 
-# Each column, with its value for an entry. ``actions`` are words; ``safety`` is a number.
+# Each column, with its value for an entry. ``actions`` are words.
 FIELDS: Mapping[str, Callable[[Entry], str]] = {
     "kind": lambda entry: entry.kind,
     "source": lambda entry: entry.source,
     "server": lambda entry: entry.server,
     "actions": lambda entry: " ".join(sorted(actions.of_name(entry.name))),
-    "safety": lambda entry: str(safety(entry.tags)),
 }
 
 

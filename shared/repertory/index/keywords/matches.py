@@ -163,11 +163,17 @@ class Matches:
 
     def in_item_term(self, term: Term, row: int, places: Places) -> ItemMatch | None:
         """One term as an item has it, or None if the item does not contain it."""
-        held = (one for one in term.indexed if self._index.holds(one, row))
-        # A word as it is written comes before a stem, which may be no word.
-        key = max(held, key=lambda key: key.startswith(WRITTEN), default="")
-        if not key:
+        if not any(self._index.holds(one, row) for one in term.indexed):
             return None
+        return self.held(term, row, places)
+
+    def held(self, term: Term, row: int, places: Places) -> ItemMatch:
+        """One term as an item has it that contains it."""
+        keys = term.indexed
+        if len(keys) > 1:
+            keys = tuple(one for one in keys if self._index.holds(one, row))
+        # A word as it is written comes before a stem, which may be no word.
+        key = max(keys, key=lambda key: key.startswith(WRITTEN))
         is_own = key == term.stem
         there = places.of(key, term.typed if is_own else key.removeprefix(WRITTEN))
         spelling = next(iter(there.values()))
