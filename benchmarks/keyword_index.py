@@ -1,4 +1,4 @@
-"""What the keyword index of a large catalogue costs: to build, to change, to store, to load.
+"""What the keyword index of a large catalogue costs: to build, to search, to change, to store.
 
 python -m benchmarks.keyword_index 100000
 
@@ -19,13 +19,16 @@ from pathlib import Path
 from typing import TypeVar
 
 from benchmarks.processes import usage
-from benchmarks.synthetic import items
+from benchmarks.synthetic import items, questions
 from repertory.catalogue.item import Item
 from repertory.index.keywords.index import KeywordIndex
 from repertory.index.keywords.snapshot import packing, unpack
 from repertory.memory import keep_little, trim
+from repertory.search.candidates import read
+from repertory.search.query import Query
 
 SAVES = 50
+QUERIES = 1_000
 ANNOUNCED = 500  # items that come at once while an index is built
 
 T = TypeVar("T")
@@ -48,6 +51,11 @@ def _measure(number: int, folder: Path) -> None:
     print(
         f"build: {seconds:.1f} s, {usage(os.getpid()).memory - before:.0f} MB, "
         f"{peak - before:.0f} at the peak, in {len(index.parts)} segments"
+    )
+    searches = [_timed(partial(read, Query(text=text), index))[1] for text in questions(QUERIES)]
+    print(
+        f"the words of a query: {_shown(searches)}; "
+        f"then {usage(os.getpid()).memory - before:.0f} MB"
     )
     updates, preparations = [], []
     for item in islice(made, SAVES):
@@ -76,7 +84,7 @@ def _built(
 
 
 def _shown(spent: list[float]) -> str:
-    """The median, and the longest: it merges segments."""
+    """The median, and the longest, which merges segments or is the first one."""
     return f"{statistics.median(spent) * 1e3:.1f} ms, {max(spent) * 1e3:.0f} at most"
 
 

@@ -236,6 +236,12 @@ def test_one_edit_of_a_name_may_be_another_word(typed: str, name: str, is_sure: 
     assert value >= MISSPELT if is_sure else 0.35 <= value < 0.9
 
 
+def test_a_corrected_word_of_a_name_counts_beside_the_others() -> None:
+    """All words of ``knwoledge map`` are in the name, and its meaning is unknown."""
+    least = least_confidence("knwoledge map", skill("public-knowledge-map", "Something"))
+    assert least == pytest.approx(CORRECTED_IN_NAME[0])
+
+
 def test_more_of_a_beginning_is_surer() -> None:
     """The share of the name that was typed counts, below a misspelt name."""
     item = skill("zorblaxian-quuxly", "Something")
@@ -252,12 +258,14 @@ def test_more_of_a_beginning_is_surer() -> None:
         ("creat", "creature-of-quuxly", (0.66, 0.71)),
         ("create zorb", "create-zorblax", (0.9, 0.95)),
         ("how to creat", "how-to-creature", (0.66, 0.71)),
+        ("create_te", "create-teapot", (0.955, 0.97)),
+        ("c-th", "c-three-po", (0.66, 0.71)),
     ],
 )
 def test_an_unfinished_word_says_more_than_a_usual_one(
     typed: str, name: str, bounds: Range
 ) -> None:
-    """A usual word may mean something else; stop words do not count."""
+    """A usual word may mean something else, an identifier not; stop words do not count."""
     assert is_within(confidence(typed, skill(name, "Something")), bounds)
 
 

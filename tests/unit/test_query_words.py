@@ -47,6 +47,8 @@ def test_separators_and_camel_case_divide_an_identifier_alike(parts: list[str]) 
         ("applause", ["applause"]),
         ("zorblax", ["zorblax"]),
         ("the-of", ["the-of"]),
+        ("workspacee", ["workspacee"]),  # misspelt; "spacee" has the stem of "space"
+        ("errorrate", ["error", "rate"]),
     ],
 )
 def test_words_of_an_identifier(text: str, expected: list[str]) -> None:

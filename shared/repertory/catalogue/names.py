@@ -13,6 +13,7 @@ _INSIDE = re.compile(
     r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|(?<=[^\W\d_])(?=\d)|(?<=\d)(?=[^\W\d_])"
 )
 _SEPARATORS = re.compile(rf"(?:[^\w{MARKS}]|_)+")
+_JOINED = re.compile(r"[^\W_][-_./:]+[^\W_]")
 # Accents and vowel points that are often left out: Latin, Greek and Cyrillic; Hebrew; Arabic.
 _ACCENTS = re.compile("[\u0300-\u036f\u0591-\u05c7\u0640\u064b-\u065f\u0670]+")
 _PLAIN = str.maketrans({"\u0131": "i", "ł": "l", "ø": "o", "đ": "d", "æ": "ae", "œ": "oe"})
@@ -26,6 +27,11 @@ def split_name(name: str) -> str:
         return name.lower()  # as most words of texts are, and 10 times faster
     words = _SEPARATORS.sub(" ", _INSIDE.sub(" ", unicodedata.normalize("NFKC", name)))
     return " ".join(words.lower().split())
+
+
+def has_separators(word: str) -> bool:
+    """Whether a word has separators between its parts, like an identifier: ``read_file``."""
+    return _JOINED.search(word) is not None
 
 
 def compact_name(name: str) -> str:

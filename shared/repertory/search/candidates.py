@@ -1,6 +1,5 @@
 """The items that either arm found for a query, and how each compares with it."""
 
-import re
 from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from functools import cached_property
 from itertools import islice
@@ -12,7 +11,7 @@ from rapidfuzz import fuzz
 
 from repertory.catalogue import actions
 from repertory.catalogue.item import KEY_BYTES
-from repertory.catalogue.names import compact_name, split_name
+from repertory.catalogue.names import compact_name, has_separators, split_name
 from repertory.catalogue.views import LEAD
 from repertory.embedding.models import Calibration
 from repertory.index.keywords.background import is_known
@@ -36,8 +35,6 @@ LIKELY = 10  # of three shown items, these best ones by words have all for three
 MAX_NAME_WORDS = 4  # a longer query is a sentence, not a name
 MAX_NAMED = 200  # items added for their typed name alone; thousands may be called `README`
 MIN_NAME_LENGTH = 4  # characters of an identifier within a sentence
-
-_JOINED = re.compile(r"[^\W_][-_./:]+[^\W_]")
 
 Values = NDArray[np.float32]
 
@@ -249,7 +246,7 @@ def _first(close: Mapping[int, float], index: KeywordIndex, where: Filter) -> di
 
 def _is_identifier(word: str) -> bool:
     """Whether a word looks like the name of something: ``read_file``, ``readfile``."""
-    return bool(_JOINED.search(word)) or not is_known(term_of(compact_name(word)))
+    return has_separators(word) or not is_known(term_of(compact_name(word)))
 
 
 def _has_words(word: str, entry: Entry) -> bool:

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from repertory.catalogue import actions
-from repertory.catalogue.names import compact_name, split_name
+from repertory.catalogue.names import compact_name, has_separators, split_name
 from repertory.index.keywords.background import is_known, rarity
 from repertory.index.keywords.document import BODY, DESCRIPTION, HEADINGS, NAME
 from repertory.index.keywords.lexicon import VARIANT_FACTOR, Term
@@ -111,9 +111,10 @@ ADDED = 0.05
 TYPED = 0.98
 TYPED_ALSO = 0.975  # ``create_issue`` for ``linear_create_issue``, or an alias
 MISSPELT = 0.972
-# A beginning: an unfinished word says more than a word that may mean something else; and so much
-# more of the share that was typed.
-BEGUN, BEGUN_WORD, BEGUN_SHARE = 0.9, 0.66, 0.05
+# A beginning: an unfinished identifier is nearly the name; an unfinished word says more than a word
+# that may mean something else; and so much more of the share that was typed.
+BEGUN_IDENTIFIER, BEGUN, BEGUN_WORD = 0.955, 0.9, 0.66
+IDENTIFIER_SHARE, BEGUN_SHARE = 0.015, 0.05
 MIN_MISSPELT = 4  # characters; one edit of a shorter name is another word: `aws`, `awk`
 TIE = 0.0004
 
@@ -167,11 +168,16 @@ def evidence_of_words(found: Candidates) -> Values:
     return evidence
 
 
+def _in_name_or_corrected(found: Candidates) -> NDArray[np.bool_]:
+    """Which terms each name has: as typed, or corrected if no item has a term as typed."""
+    least = [NAME.least * (1.0 if one.exact else VARIANT_FACTOR) for one in found.matches.terms]
+    has: NDArray[np.bool_] = found.weights >= np.array(least, np.float32)[:, None] - _ROUNDING
+    return has
+
+
 def _has_whole_name(found: Candidates, typed: frozenset[str]) -> NDArray[np.bool_]:
     """Which candidates have a name of two terms or more, all of which were typed."""
-    asked_terms = found.matches.terms
-    least = [NAME.least * (1.0 if term.exact else VARIANT_FACTOR) for term in asked_terms]
-    in_name = found.weights >= np.array(least, np.float32)[:, None] - _ROUNDING
+    in_name = _in_name_or_corrected(found)
     has = np.zeros(len(found.rows), np.bool_)
     for place in np.flatnonzero(in_name.sum(axis=0) > 1).tolist():
         name = term_set(found.entry(place).name)
@@ -283,21 +289,30 @@ def _of_all_words(found: Candidates, confidence: Confidences) -> Confidences:
     if sum(term.rarity for term in found.matches.terms) >= MIN_ANYWHERE:
         least[anywhere.all(axis=0)] = ALL_ANYWHERE
     least[in_description.all(axis=0)] = ALL_IN_DESCRIPTION
+    least[_in_name_or_corrected(found).all(axis=0)] = CORRECTED_IN_NAME[0]
     least[in_name.all(axis=0)] = ALL_IN_NAME
     return least + ADDED * confidence
 
 
 def _of_typed_names(found: Candidates, confidence: Confidences) -> Confidences:
     """The least confidences of items whose names were typed."""
-    close, text = found.close, found.query.text
-    known = _are_known(text)
-    begun = (BEGUN_WORD if _is_short(text) or all(known) else BEGUN) + BEGUN_SHARE * close
+    close = found.close
+    begun, share = _least_begun(found.query.text)
     least: Confidences = np.select(
         [close >= EXACT, close >= ALSO, is_typed(found), close > 0],
-        [TYPED, TYPED_ALSO, MISSPELT, begun],
+        [TYPED, TYPED_ALSO, MISSPELT, begun + share * close],
         -1.0,
     )
     return least + TIE * confidence
+
+
+def _least_begun(text: str) -> tuple[float, float]:
+    """The least confidence of an item whose name begins with a query, and what its share adds."""
+    if _is_short(text):
+        return BEGUN_WORD, BEGUN_SHARE
+    if len(text.split()) == 1 and has_separators(text):
+        return BEGUN_IDENTIFIER, IDENTIFIER_SHARE
+    return (BEGUN_WORD if all(_are_known(text)) else BEGUN), BEGUN_SHARE
 
 
 def is_typed(found: Candidates) -> NDArray[np.bool_]:

@@ -100,7 +100,7 @@ def _common_words(word: str) -> tuple[str, ...]:
     """
     if len(word) > MAX_TERM_LENGTH or not (word.isascii() and word.isalpha()):
         return ()
-    if is_common(word, term_of(word)):
+    if is_common(word, term_of(word)) or _is_misspelt(word):
         return ()
     best: dict[int, tuple[float, tuple[str, ...]]] = {0: (0.0, ())}  # by where it ends
     for end in range(MIN_PART, len(word) + 1):
@@ -112,6 +112,16 @@ def _common_words(word: str) -> tuple[str, ...]:
         if divisions:
             best[end] = max(divisions)
     return best.get(len(word), (0.0, ()))[1]
+
+
+def _is_misspelt(word: str) -> bool:
+    """Whether a word is a common one with a letter doubled: ``workspacee``.
+
+    A stem that is much shorter is of another word: that of ``errorate`` is ``error``.
+    """
+    single = (word[:at] + word[at + 1 :] for at in range(1, len(word)) if word[at - 1] == word[at])
+    terms = ((one, term_of(one)) for one in single)
+    return any(is_common(one, term) for one, term in terms if len(term) >= len(one) - 1)
 
 
 def _is_one_word(whole: str, parts: tuple[str, ...]) -> bool:
