@@ -91,6 +91,11 @@ class KeywordIndex:
             part.segment.prepare(folder)
         self.policies.prepare()
 
+    def rest(self) -> None:
+        """Give back the memory of what searches have read in files; it is read again when needed."""
+        for part in self.parts:
+            part.segment.rest()
+
     def __len__(self) -> int:
         return self._size
 

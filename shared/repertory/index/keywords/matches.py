@@ -77,7 +77,9 @@ class Matches:
             for number, term in enumerate(self.terms)
             for one in term.indexed
         )
-        for _, number, one in by_frequency:
+        for frequency, number, one in by_frequency:
+            if allowed is None and read and read + frequency > BUDGET:
+                break  # a usual word has many postings: they are not even copied
             found = self._index.of_term(one)
             if allowed is not None:
                 found = [(held[allowed[held]], weight[allowed[held]]) for held, weight in found]
