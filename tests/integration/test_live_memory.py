@@ -19,9 +19,8 @@ def test_pages_are_given_back_from_time_to_time(
 ) -> None:
     """Once in an interval, also while nothing changes."""
     monkeypatch.setattr("repertory.search.live.POLL_INTERVAL_S", 0.002)
-    rests: list[float] = []
-    monkeypatch.setattr(KeywordIndex, "rest", lambda _: rests.append(time))
-    time = 0.0
+    now, rests = [0.0], []
+    monkeypatch.setattr(KeywordIndex, "rest", lambda _: rests.append(now[0]))
     parts = in_process(tmp_path / "coordination")
     store = EdgeStore(tmp_path)
     words_writer(store, SqliteVectorCache(tmp_path / "vectors.sqlite", 1), parts).begin("c")
@@ -32,9 +31,10 @@ def test_pages_are_given_back_from_time_to_time(
         active=ACTIVE,
         embedding=no_model,
         reader=reader(),
-        clock=lambda: time,
+        clock=lambda: now[0],
     )
-    for time in (1.0, 2.0, REST_INTERVAL_S, REST_INTERVAL_S + 1.5, REST_INTERVAL_S + 2.0):
+    for second in (1.0, 2.0, REST_INTERVAL_S, REST_INTERVAL_S + 1.5, REST_INTERVAL_S + 2.0):
+        now[0] = second
         live.step()
     live.close()
     assert rests == [1.0, REST_INTERVAL_S + 1.5]
