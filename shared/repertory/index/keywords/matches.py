@@ -170,7 +170,7 @@ class Matches:
         return self.held(term, row, places)
 
     def held(self, term: Term, row: int, places: Places) -> ItemMatch:
-        """One term as an item has it that contains it."""
+        """How an item that contains a term has it."""
         keys = term.indexed
         if len(keys) > 1:
             keys = tuple(one for one in keys if self._index.holds(one, row))
