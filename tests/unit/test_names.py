@@ -19,6 +19,7 @@ from repertory.index.keywords.names import (
     BEGUN,
     EXACT,
     MAX_COMPLETIONS,
+    ONE_EDIT,
     UNPREFIXED,
 )
 from repertory.search.answer import Hit
@@ -198,6 +199,14 @@ def test_a_word_of_names_is_not_taken_for_another_name() -> None:
     found = [hit.name for hit in engine.search(Query(text="port", limit=10)).hits]
     assert found[0] == "open_port"
     assert {"porters_five_forces", "pork"} <= set(found)
+
+
+@pytest.mark.parametrize("typed", ["search_c", "search-c", "search c", "SEARCH_C "])
+def test_a_letter_that_begins_a_word_is_no_edit(typed: str) -> None:
+    """Another word of the name is being typed, so it is not the name without that letter."""
+    index = names_of(["search", "search_code"])
+    assert index.close(typed) == {1: BEGUN * 7 / 10}
+    assert index.close("searchc") == {0: ONE_EDIT, 1: BEGUN * 7 / 10}
 
 
 def test_names_that_begin_with_a_word_rank_after_names_that_have_it() -> None:

@@ -92,7 +92,7 @@ class KeywordIndex:
         self.policies.prepare()
 
     def rest(self) -> None:
-        """Give back the memory of what searches have read in files; it is read again when needed."""
+        """Give back the memory of what searches have read in files; the next ones read it again."""
         for part in self.parts:
             part.segment.rest()
 

@@ -1,5 +1,6 @@
 """Names found as they are typed: exact, prefix, any case and separators, one edit."""
 
+import re
 from collections.abc import Iterator
 from heapq import nsmallest
 from itertools import chain, islice
@@ -20,6 +21,8 @@ UNPREFIXED = 0.9375  # the name without the words of its server
 ALSO = 0.90625  # another spelling of the name, or an alias, where another item has what was typed
 ONE_EDIT = 0.875
 BEGUN = 0.75  # the beginning of a name: so much of the share that was typed
+
+_LAST_LETTER = re.compile(r"[^\W_][\W_]+[^\W_]\s*$")
 
 
 class NameIndex:
@@ -43,8 +46,9 @@ class NameIndex:
         """The rows of names similar to the typed one, each with its similarity, 0…1.
 
         ``EXACT`` is the name itself, ``UNPREFIXED`` the name without the words of its server,
-        ``ALSO`` another spelling of it, ``ONE_EDIT`` a name one edit away. A name of which only the
-        beginning was typed counts by the share that was typed, below ``BEGUN``.
+        ``ALSO`` another spelling of it, ``ONE_EDIT`` a name one edit away, unless the last letter
+        begins a word: ``search_c`` is not ``search``. A name of which only the beginning was typed
+        counts by the share that was typed, below ``BEGUN``.
         """
         key = compact_name(typed)
         found: dict[int, float] = {}
@@ -52,8 +56,12 @@ class NameIndex:
             like = BEGUN * len(key) / len(name)
             for row in self._known_as(name):
                 found[row] = max(like, found.get(row, 0.0))
-        near = (part.segment.names.one_edit.near(key) for part in self._parts.all)
-        for name in {*chain.from_iterable(near)}:
+        near = {
+            *chain.from_iterable(one.segment.names.one_edit.near(key) for one in self._parts.all)
+        }
+        if _begins_a_word(typed):
+            near.discard(key[:-1])
+        for name in near:
             found |= dict.fromkeys(self._known_as(name), ONE_EDIT)
         found |= dict.fromkeys(self._under("unprefixed", key), UNPREFIXED)
         exact = self.exact(typed)
@@ -99,6 +107,11 @@ def _shortest(part: Part, key: str) -> Iterator[str]:
         left = (place for place in by_length.tolist() if part.has(table.at(place)))
         longer = (name for place in left if (name := table.keys[place]) != key)
         yield from islice(longer, MAX_COMPLETIONS)
+
+
+def _begins_a_word(typed: str) -> bool:
+    """Whether a text ends with the first letter of a word, but not of the only one."""
+    return _LAST_LETTER.search(typed) is not None
 
 
 def _min_prefix_length(key: str) -> int:
