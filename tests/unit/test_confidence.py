@@ -227,6 +227,7 @@ def test_typed_names_are_in_order() -> None:
         ("awl", "awk", False),  # three letters
         ("house", "mouse", False),  # another word of the language
         ("house keeper", "mouse-keeper", True),  # more than one word
+        ("by_house", "bay_house", True),  # also if all but one are stop words
         ("kubi", "kubo", True),  # four letters
     ],
 )

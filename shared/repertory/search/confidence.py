@@ -320,7 +320,8 @@ def is_typed(found: Candidates) -> NDArray[np.bool_]:
     if not found.close.any():  # as a rule
         return np.zeros(len(found.rows), np.bool_)
     text = found.query.text
-    is_other_word = _is_short(text) or _are_known(text) == [True]
+    is_one_word = len(split_name(plain(text)).split()) == 1
+    is_other_word = _is_short(text) or (is_one_word and _are_known(text) == [True])
     typed: NDArray[np.bool_] = found.close >= (ALSO if is_other_word else ONE_EDIT)
     return typed
 
