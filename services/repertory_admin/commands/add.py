@@ -4,7 +4,7 @@ import shutil
 import sys
 from collections import Counter
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -32,6 +32,7 @@ from repertory_admin.progress import Bars
 from repertory_admin.registry_search import FindOption, show_servers
 
 MAX_SHOWN = 5  # problems
+WAKE_S = 0.2  # between two looks for a signal while something is fetched
 
 UserOption = Annotated[
     bool, typer.Option("--user", help="In your own config.toml, for all your projects.")
@@ -194,7 +195,11 @@ def _refresh(source: Source, *, may_ask: bool) -> None:
     with ThreadPoolExecutor(1) as pool:
         pool.submit(int).result()  # starts the thread: that must not be interrupted with the fetch
         try:
-            pool.submit(source.refresh, may_ask=may_ask).result()
+            fetch = pool.submit(source.refresh, may_ask=may_ask)
+            # If the system gives a signal to another thread, this one sees it when it wakes.
+            while not fetch.done():
+                wait([fetch], WAKE_S)
+            fetch.result()
         except BaseException:  # Ctrl-C
             source.cancel()
             raise
