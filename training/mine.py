@@ -1,6 +1,6 @@
-"""Hard negatives: items that the base model, or their server, puts near the right one.
+"""Hard negatives: items that the current encoder, or their server, puts near the right one.
 
-For each query up to ``CHOICES`` of both kinds: the items of other servers that the base model ranks
+For each query up to ``CHOICES`` of both kinds: the items of other servers that the encoder ranks
 best, and the siblings on the same server, the nearest first. An item that is nearly the same as the
 right one may answer the query too, and is left out. So is what is not trained on.
 """
@@ -44,7 +44,7 @@ def mine(
     """The hard negatives of each query.
 
     Args:
-        vectors: Of the queries, by the base model, of unit length.
+        vectors: Of the queries, by the current encoder, of unit length.
         right: The place of each query's item.
         items: All items.
         texts: Their vectors.

@@ -65,9 +65,9 @@ def rows(
     Args:
         queries: The queries of training.
         items: All items.
-        texts: Their vectors by the base model.
+        texts: Their vectors by the current encoder.
         same: Which of them may answer the same.
-        embed: The base model.
+        embed: The current encoder.
         passes: How often each query is asked.
         seed: Of everything that is drawn.
     """

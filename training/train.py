@@ -20,7 +20,7 @@ from sentence_transformers import (
 
 from repertory.embedding.folder import Format
 from repertory.embedding.load import load_engine
-from repertory.embedding.models import MINILM
+from repertory.embedding.models import ENCODER, MINILM
 from repertory.embedding.weights import resolve
 from training.arguments import paths
 from training.dataset import Part, items, only, queries
@@ -44,12 +44,13 @@ def main() -> int:
     torch.manual_seed(SEED)
     of, asked = items(), queries()
     base = str(resolve(MINILM.id, Format.TORCH, folder).file.parent)
-    engine = load_engine(MINILM.id, "auto", folder)
-    print("embedding with the base model", flush=True)
+    print("embedding with the base model, then with the encoder as it is now", flush=True)
     train = only(Part.TRAIN, asked, of)
     every = [*of.values()]
-    texts = engine.embed_texts([item.texts()[0] for item in every])
-    same = alike(every, texts)
+    whole = [item.texts()[0] for item in every]
+    same = alike(every, load_engine(MINILM.id, "auto", folder).embed_texts(whole))
+    engine = load_engine(ENCODER.id, "auto", folder)
+    texts = engine.embed_texts(whole)
     found = [*rows(train, every, texts, same, engine.embed_texts, passes=PASSES, seed=SEED)]
     print(f"{len(train)} queries, {len(found)} rows", flush=True)
     # Without dropout, which few passes do not need, and with plain products of matrices, attention

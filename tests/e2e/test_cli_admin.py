@@ -112,7 +112,7 @@ def test_stats_describe_the_index(cli: Cli, indexed: Path) -> None:
     done = cli.run(indexed, "stats")
     facts = cli.json(indexed, "stats")
 
-    for part in ("1 document, 3 skills, 3 tools", "ago", "repertory-encoder-3", "  fresh\n", " MB"):
+    for part in ("1 document, 3 skills, 3 tools", "ago", "repertory-encoder-4", "  fresh\n", " MB"):
         assert part in done.stdout
     assert facts["collection"] not in done.stdout
     assert facts["collection"] in cli.run(indexed, "stats", "--verbose").stdout

@@ -136,7 +136,7 @@ def test_stats_show_the_server(user: Cli, served: Path) -> None:
         "project",
         "ago",
         url(user, served),
-        "repertory-encoder-3",
+        "repertory-encoder-4",
     ):
         assert part in done.stdout
     assert {source["name"]: source["items"] for source in facts["sources"]}["tools"] == 3

@@ -10,7 +10,7 @@ from training.overlap import near, normal
 LICENCES = {
     *("MIT", "ISC", "Apache-2.0", "BSD-3-Clause", "MPL-2.0", "CC0-1.0", "CC-BY-3.0", "CC-BY-4.0"),
 }
-STYLES = set("kvrcsaptu")
+STYLES = set("kvrcsaptue")
 TEST_SERVERS = {"brave-search", "kubernetes", "pdf", "trello"}
 
 

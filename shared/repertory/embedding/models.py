@@ -108,7 +108,7 @@ MULTILINGUAL = Model(
 # Trained for tools and skills, from all-MiniLM-L6-v2; see training/README.md.
 ENCODER = Model(
     id="repertory-encoder",
-    slug="repertory-encoder-3",
+    slug="repertory-encoder-4",
     dimension=384,
     max_tokens=256,
 )
