@@ -30,7 +30,7 @@ from repertory.index.vectors import Filter
 # A segment is merged with the one before if that is not so many times larger: each item is then
 # merged a few times in all, and a search reads a handful of segments.
 RATIO = 4
-MAX_ROWS = 262_144  # of a merged segment: merging takes seconds, loading it twice its size
+MAX_ROWS = 262_144  # of a merged segment: merging takes seconds, loading needs twice its memory
 LOADED = 1_000  # items of a segment at first: their objects leave holes in the memory
 
 
