@@ -51,7 +51,7 @@ share of the shown items that were not judged. Those count neither as good nor a
 good` is an upper bound. The targets are for the default settings; the first release was measured
 with a limit of {limit}, and so are the other rows."""
 
-BEYOND = """For {labelled} of the {unanswered} queries without a good judged item, the set
+ELSEWHERE = """For {labelled} of the {unanswered} queries without a good judged item, the set
 `written` labels an item that answers them. It is in this catalogue, too, but was not among the
 eight that were judged. With a limit of {limit}, {shown} of these queries show it, which `rejected`
 counts as a failure: {right} % of the {unanswered} show nothing, or the labelled item."""
@@ -93,7 +93,7 @@ def part(product: Product, sets: dict[str, Path], labelled: list[dict[str, Any]]
         )
         text.append(table(("Queries", "number", *COLUMNS), shown))
         if WRITTEN in sets:
-            text.append(_beyond(product, sets, judged))
+            text.append(_labelled_elsewhere(product, sets, judged))
         targets += [
             Target(
                 what=f"Confidence: {what} (judged by a language model)",
@@ -128,7 +128,7 @@ def part(product: Product, sets: dict[str, Path], labelled: list[dict[str, Any]]
     return Part(title="Confidence", text="\n\n".join(text), targets=targets)
 
 
-def _beyond(product: Product, sets: dict[str, Path], judged: dict[str, Any]) -> str:
+def _labelled_elsewhere(product: Product, sets: dict[str, Path], judged: dict[str, Any]) -> str:
     """How the queries without a good judged item do whose answer is in the catalogue anyway."""
     written = {query["id"]: query["text"] for query in rows(sets[WRITTEN] / "queries.jsonl")}
     labels = {
@@ -147,7 +147,7 @@ def _beyond(product: Product, sets: dict[str, Path], judged: dict[str, Any]) -> 
     [found] = product.ask("eval", folder, "--worst", "0", *limit)
     shown = round(len(asked) * (1 - found["judged"]["nothingGood"]))
     right = judged["rejected"] + shown / len(unanswered)
-    return BEYOND.format(
+    return ELSEWHERE.format(
         labelled=len(asked),
         unanswered=len(unanswered),
         limit=MEASURED_LIMIT,
