@@ -8,14 +8,22 @@ Its corpus is whole: the right items compete with those that were trained on.
 import json
 import shutil
 import sys
+from pathlib import Path
 
 from training.arguments import paths
 from training.dataset import Part, items, only, queries
 
 
-def main() -> int:
-    """Copy the corpus, and the queries of the test."""
-    whole, part = paths(__doc__, whole="the set `written`", part="the folder for its test")
+def write(whole: Path, part: Path) -> int:
+    """Write the part of a set that is left out into a folder.
+
+    Args:
+        whole: The folder of the set `written`.
+        part: The folder to write.
+
+    Returns:
+        The number of its queries.
+    """
     part.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(whole / "corpus.jsonl", part / "corpus.jsonl")
     of = items()
@@ -24,10 +32,16 @@ def main() -> int:
     kept = [line for line in grades if json.loads(line)["item_id"] in test]
     asked = {json.loads(line)["query_id"] for line in kept}
     texts = (whole / "queries.jsonl").read_text("utf-8").splitlines(keepends=True)
-    (part / "qrels.jsonl").write_text("".join(kept), "utf-8")
     chosen = [line for line in texts if json.loads(line)["id"] in asked]
+    (part / "qrels.jsonl").write_text("".join(kept), "utf-8")
     (part / "queries.jsonl").write_text("".join(chosen), "utf-8")
-    print(f"{len(chosen)} queries for {len(test)} items in {part}")
+    return len(chosen)
+
+
+def main() -> int:
+    """Write the queries of the test."""
+    whole, part = paths(__doc__, whole="the set `written`", part="the folder for its test")
+    print(f"{write(whole, part)} queries in {part}")
     return 0
 
 

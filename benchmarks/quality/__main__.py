@@ -10,6 +10,7 @@ from typing import Any
 from benchmarks.quality import (
     bodies,
     confidence,
+    encoder,
     everyday,
     models,
     names,
@@ -20,6 +21,7 @@ from benchmarks.quality import (
 )
 from benchmarks.quality.product import Product
 from benchmarks.quality.report import Part, markdown
+from repertory.settings import PROJECT_FILE
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "benchmarks" / "RESULTS.md"
@@ -58,7 +60,7 @@ class Measured:
         self.product = product
         self.skills = data / "skills"
         self._data = data
-        self._queries = queries
+        self.queries = queries
         self.sets = {
             path.parent.name: path.parent for path in data.glob("retrieval/*/corpus.jsonl")
         }
@@ -68,7 +70,7 @@ class Measured:
     def labelled(self) -> list[dict[str, Any]]:
         """The JSON of `eval` for the labelled sets."""
         asked = self.sets.values()
-        options = ("--queries", str(self._queries), "--worst", "0")
+        options = ("--queries", str(self.queries), "--worst", "0")
         measured: list[dict[str, Any]] = self.product.ask("eval", *map(str, asked), *options)
         return measured
 
@@ -76,7 +78,7 @@ class Measured:
     def project(self) -> Path:
         """The catalogue of all real items, indexed."""
         project = self.product.folder("catalogue")
-        (project / "repertory.toml").write_text(CATALOGUE.format(data=self._data), "utf-8")
+        (project / PROJECT_FILE).write_text(CATALOGUE.format(data=self._data), "utf-8")
         self.product.ask("index", directory=project)
         return project
 
@@ -87,6 +89,7 @@ PARTS: Mapping[str, Callable[[Measured], Part]] = {
     "models": lambda of: models.part(of.product, of.sets),
     "words": lambda of: words.part(of.product, of.project),
     "everyday": lambda of: everyday.part(of.product, of.project),
+    "encoder": lambda of: encoder.part(of.product, of.sets, of.labelled, of.project, of.queries),
     "tasks": lambda of: tasks.part(of.product, of.sets),
     "names": lambda of: names.part(of.product, of.project),
     "bodies": lambda of: bodies.part(of.product, of.sets, of.skills, of.project),

@@ -1,6 +1,6 @@
 """A list of everyday queries, written by hand before any result was seen."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -26,13 +26,36 @@ class Everyday(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     expected: frozenset[str]
 
 
-def part(product: Product, project: Path) -> Part:
-    """The figures, and the queries that fail.
+class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+    """What the queries found.
 
-    Args:
-        product: The product.
-        project: The catalogue of real items.
+    Attributes:
+        found: The hits of each query, by its text.
+        answered: The queries that have an answer.
+        first: Those of them with a right item first.
+        among: Those with a right item among the first ``SHOWN``.
+        foreign: The queries without an answer.
+        empty: Those of them that show nothing.
     """
+
+    found: Mapping[str, Sequence[Found]]
+    answered: Sequence[Everyday]
+    first: Sequence[Everyday]
+    among: Sequence[Everyday]
+    foreign: Sequence[Everyday]
+    empty: Sequence[Everyday]
+
+    def shares(self) -> list[tuple[str, Sequence[Everyday], Sequence[Everyday]]]:
+        """Each figure in words, the queries that it counts, and those of which they are a share."""
+        return [
+            ("a right item first", self.first, self.answered),
+            (f"a right item among the first {SHOWN}", self.among, self.answered),
+            ("empty where it should be", self.empty, self.foreign),
+        ]
+
+
+def measure(product: Product, project: Path) -> Outcome:
+    """Ask all queries in the catalogue of real items, which is indexed."""
     queries = [
         msgspec.json.decode(line, type=Everyday)
         for line in QUERIES.read_bytes().splitlines()
@@ -44,34 +67,52 @@ def part(product: Product, project: Path) -> Part:
             raise SystemExit(f"{QUERIES.name} names items that are not indexed: {sorted(unknown)}.")
         found = {query.text: hits(repertory, query.text, limit=SHOWN) for query in queries}
     answered = [query for query in queries if query.expected]
-    first = [query for query in answered if _is_right(query, found[query.text][:1])]
-    among = [query for query in answered if _is_right(query, found[query.text])]
     foreign = [query for query in queries if not query.expected]
-    empty = [query for query in foreign if not found[query.text]]
+    return Outcome(
+        found=found,
+        answered=answered,
+        first=[query for query in answered if _is_right(query, found[query.text][:1])],
+        among=[query for query in answered if _is_right(query, found[query.text])],
+        foreign=foreign,
+        empty=[query for query in foreign if not found[query.text]],
+    )
+
+
+def part(product: Product, project: Path) -> Part:
+    """The figures, and the queries that fail.
+
+    Args:
+        product: The product.
+        project: The catalogue of real items.
+    """
+    outcome = measure(product, project)
+    fulfilled = {query.text for query in (*outcome.among, *outcome.empty)}
     misses = "\n".join(
-        f"- {query.text} → {', '.join(f'`{hit[0]}`' for hit in found[query.text][:3]) or 'nothing'}"
-        for query in queries
-        if query not in among and query not in empty
+        f"- {text} → {', '.join(f'`{hit[0]}`' for hit in found[:3]) or 'nothing'}"
+        for text, found in outcome.found.items()
+        if text not in fulfilled
     )
     shown = [
-        (what, f"{percent(len(some) / len(of))} ({len(some)} of {len(of)})", f"{release:.1f}")
-        for what, some, of, release in (
-            ("a right item first", first, answered, FIRST_RELEASE[0]),
-            (f"a right item among the first {SHOWN}", among, answered, FIRST_RELEASE[1]),
-            ("empty where it should be", empty, foreign, FIRST_RELEASE[2]),
-        )
+        (what, share(some, of), f"{release:.1f}")
+        for (what, some, of), release in zip(outcome.shares(), FIRST_RELEASE, strict=True)
     ]
+    text = TEXT.format(count=len(outcome.found), shown=SHOWN, empty=len(outcome.foreign))
     return Part(
         title="Everyday queries",
         text="\n\n".join(
             [
-                TEXT.format(count=len(queries), shown=SHOWN, empty=len(foreign)),
+                text,
                 table(("Queries", "share", "first release"), shown),
                 "The queries without a right result, and what is shown instead:",
                 misses,
             ]
         ),
     )
+
+
+def share(some: Sequence[Everyday], of: Sequence[Everyday]) -> str:
+    """A share of queries, with their numbers."""
+    return f"{percent(len(some) / len(of))} ({len(some)} of {len(of)})"
 
 
 def _is_right(query: Everyday, found: Sequence[Found]) -> bool:

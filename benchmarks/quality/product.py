@@ -13,7 +13,8 @@ import msgspec
 
 from repertory.one_shot import Repertory
 from repertory.search.query import query_of
-from repertory.settings import Settings, load
+from repertory.settings import PROJECT_FILE, TRUST_FILE, Settings, load
+from repertory.trust import TrustStore
 from repertory_eval.evaluate import found
 from repertory_eval.measure import Found
 
@@ -32,6 +33,7 @@ class Product:
 
     def __init__(self, cache: Path, model: str) -> None:
         self.cache = cache.resolve()
+        self.cache.mkdir(parents=True, exist_ok=True)
         self.model = model
 
     def ask(self, *words: str, directory: Path | None = None, has_model: bool = True) -> Any:  # noqa: ANN401 - any JSON
@@ -51,6 +53,9 @@ class Product:
             data, model = (
                 (str(self.cache / "data"), self.model) if has_model else (temporary, NO_MODEL)
             )
+            if directory and (file := directory / PROJECT_FILE).is_file():
+                # It names folders outside of its own.
+                TrustStore(Path(data, TRUST_FILE)).trust(file)
             options = ("--data-dir", data, "--model", model, "--output", "json")
             done = subprocess.run(
                 [sys.executable, "-m", "repertory_admin", *words, *options],

@@ -4,8 +4,12 @@ import statistics
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from benchmarks import sizing_table, synthetic
+from benchmarks.quality.__main__ import Measured
+from benchmarks.quality.encoder import MODEL as ENCODER
+from benchmarks.quality.product import Product
 from repertory.catalogue.item import Kind
 from repertory.embedding.models import Model
 from repertory.index.cache import SqliteVectorCache
@@ -53,3 +57,17 @@ def test_the_table_is_that_of_the_results() -> None:
     """It is not edited by hand."""
     document = sizing_table.DOCUMENT.read_text("utf-8")
     assert sizing_table.with_table(document, sizing_table.read()) == document
+
+
+def test_the_catalogue_of_the_ranking_report_is_indexed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its sources lie outside of its folder, so nothing is read before it is trusted."""
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    skill = tmp_path / "data" / "skills" / "deploy" / "SKILL.md"
+    skill.parent.mkdir(parents=True)
+    skill.write_text("---\nname: deploy\ndescription: Puts a release online.\n---\n", "utf-8")
+    (tmp_path / "data" / "tool_schemas").mkdir()
+    product = Product(tmp_path / "cache", ENCODER)
+    with product.opened(Measured(product, tmp_path / "data", 0).project) as repertory:
+        assert [entry.id for entry in repertory.entries()] == ["skills/deploy"]

@@ -1,0 +1,102 @@
+"""The project's own encoder, beside the model of the report."""
+
+from pathlib import Path
+from typing import Any
+
+from benchmarks.quality import everyday
+from benchmarks.quality.product import Product
+from benchmarks.quality.report import Part, Target, percent, ranged, table
+from training import heldout
+
+MODEL = "repertory"
+WRITTEN = "written"
+HELD_OUT = "written, the part left out"
+JUDGED = "judged"
+# nDCG@10 that is wanted of each set; None for what is not worse than the report's model.
+ASKED = {
+    "azure_mcp": 93.0,
+    "livemcp_steps": 73.0,
+    "metatool_single": 78.0,
+    "sealtools": 86.0,
+    "skill_usewhen": 75.0,
+    "typo": None,
+    HELD_OUT: 68.0,
+}
+OF_JUDGED = (
+    ("AUC of the confidence", "auc", 88, True),
+    ("answerable queries that show nothing good", "nothingGood", 15, False),
+    ("unanswerable queries rejected", "rejected", 75, True),
+)
+
+TEXT = """`search.model = "repertory"`, which is also used where no model can be downloaded:
+nDCG@10 of each set, and below it the figures of `judged` and of the everyday queries. None of the
+queries was trained on. `{held_out}` has the tools of four servers and every fifth skill of
+`written`; a language model wrote its queries, and those of training. How the encoder is made, and
+what else was tried, is in [training/README.md](../training/README.md)."""
+
+
+def part(
+    product: Product,
+    sets: dict[str, Path],
+    labelled: list[dict[str, Any]],
+    project: Path,
+    queries: int,
+) -> Part:
+    """The figures of the encoder.
+
+    Args:
+        product: The product with the model of the report.
+        sets: The labelled sets by name.
+        labelled: The JSON of `eval` for them, with that model.
+        project: The catalogue of real items.
+        queries: The maximum number of queries of each labelled set; 0 asks all.
+    """
+    options = ("--queries", str(queries), "--worst", "0")
+    own = Product(product.cache, MODEL)
+    asked = {name: folder for name, folder in sets.items() if name != WRITTEN}
+    before = {one["set"]: one for one in labelled}
+    if WRITTEN in sets:
+        asked[HELD_OUT] = product.folder("sets", HELD_OUT)
+        heldout.write(sets[WRITTEN], asked[HELD_OUT])
+        [before[HELD_OUT]] = product.ask("eval", str(asked[HELD_OUT]), *options)
+    found = own.ask("eval", *map(str, asked.values()), *options)
+    after = {one["set"]: one for one in found}
+    rows, targets = [], []
+    for name in (name for name in ASKED if name in after):
+        figures = [one[name]["figures"]["nDCG@10"] for one in (before, after)]
+        rows.append((name, f"{after[name]['queries']:,}", *map(ranged, figures)))
+        limit = ASKED[name]
+        targets.append(
+            Target(
+                what=f"Our encoder: nDCG@10 of {name}",
+                asked=100 * figures[0]["mean"] if limit is None else limit,
+                measured=100 * figures[1]["mean"],
+            )
+        )
+    if JUDGED in after:
+        for what, name, limit, at_least in OF_JUDGED:
+            figures = [one[JUDGED]["judged"][name] for one in (before, after)]
+            number = f"{after[JUDGED]['judged']['queries']:,}"
+            rows.append((f"{JUDGED}: {what}", number, *map(percent, figures)))
+            targets.append(
+                Target(
+                    what=f"Our encoder: {what} (judged by a language model)",
+                    asked=limit,
+                    measured=100 * figures[1],
+                    at_least=at_least,
+                )
+            )
+    own.ask("index", directory=project)
+    outcomes = [everyday.measure(one, project).shares() for one in (product, own)]
+    rows += [
+        (
+            f"everyday: {what}",
+            f"{len(of)}",
+            percent(len(some) / len(of)),
+            percent(len(now) / len(of)),
+        )
+        for (what, some, of), (_, now, _) in zip(*outcomes, strict=True)
+    ]
+    head = ("Set", "Queries", "the model of this report", MODEL)
+    text = f"{TEXT.format(held_out=HELD_OUT)}\n\n{table(head, rows)}"
+    return Part(title="Our own encoder", text=text, targets=targets)
