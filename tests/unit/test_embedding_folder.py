@@ -93,6 +93,26 @@ def test_an_unknown_folder_is_described_by_its_own_files(tmp_path: Path) -> None
     assert model.query_prefix == ""
 
 
+@pytest.mark.parametrize(
+    ("stated", "tokenizer", "limit"),
+    [
+        ({}, {"model_max_length": 128}, 128),
+        ({"max_seq_length": None}, {"model_max_length": 128}, 128),
+        ({"max_seq_length": 256}, {"model_max_length": 128}, 256),
+        ({}, {"model_max_length": int(1e30)}, 512),
+        ({}, {}, 512),
+    ],
+)
+def test_the_limit_is_the_one_of_sentence_transformers(
+    tmp_path: Path, stated: dict[str, int], tokenizer: dict[str, int], limit: int
+) -> None:
+    """Its version 6 writes the limit with the tokenizer; the positions bound any."""
+    folder = write_model(tmp_path / "encoder")
+    (folder / "sentence_bert_config.json").write_text(json.dumps(stated))
+    (folder / "tokenizer_config.json").write_text(json.dumps(tokenizer))
+    assert describe(folder, OTHER).max_tokens == limit
+
+
 def test_other_weights_in_the_same_folder_are_another_model(tmp_path: Path) -> None:
     """Id and slug change with weights, tokenizer and pooling, so that vectors never mix."""
     folder = write_model(tmp_path / "encoder")

@@ -198,6 +198,9 @@ def _max_tokens(folder: Path, config: dict[str, Any]) -> int:
     if config.get("model_type") in _POSITIONS_AFTER_PADDING:
         positions -= int(config.get("pad_token_id") or 0) + 1
     stated = _read(folder / "sentence_bert_config.json", is_optional=True).get("max_seq_length")
+    if stated is None:  # sentence-transformers 6 writes the limit here alone
+        tokenizer = _read(folder / "tokenizer_config.json", is_optional=True)
+        stated = tokenizer.get("model_max_length")
     return min(stated, positions) if isinstance(stated, int) and stated > 2 else positions
 
 
