@@ -86,15 +86,9 @@ def part(
                     at_least=at_least,
                 )
             )
-    own.ask("index", directory=project)
     outcomes = [everyday.measure(one, project).shares() for one in (product, own)]
     rows += [
-        (
-            f"everyday: {what}",
-            f"{len(of)}",
-            percent(len(some) / len(of)),
-            percent(len(now) / len(of)),
-        )
+        (f"everyday: {what}", f"{len(of)}", *(everyday.share(one, of) for one in (some, now)))
         for (what, some, of), (_, now, _) in zip(*outcomes, strict=True)
     ]
     head = ("Set", "Queries", "the model of this report", MODEL)
