@@ -113,6 +113,16 @@ def test_the_limit_is_the_one_of_sentence_transformers(
     assert describe(folder, OTHER).max_tokens == limit
 
 
+def test_a_repository_read_otherwise_has_a_collection_of_its_own(tmp_path: Path) -> None:
+    """Its id stays, since it is what the settings name; texts cut elsewhere have other vectors."""
+    folder = write_model(tmp_path / "encoder")
+    whole = describe(folder, repository="team/encoder")
+    (folder / "sentence_bert_config.json").write_text('{"max_seq_length": 64}')
+    cut = describe(folder, repository="team/encoder")
+    assert whole.id == cut.id == "team/encoder"
+    assert whole.slug != cut.slug
+
+
 def test_other_weights_in_the_same_folder_are_another_model(tmp_path: Path) -> None:
     """Id and slug change with weights, tokenizer and pooling, so that vectors never mix."""
     folder = write_model(tmp_path / "encoder")

@@ -179,8 +179,7 @@ def describe(folder: Path, digests: Digests | None = None, repository: str = "")
         query_prefix=BGE_QUERY_PREFIX if bge else "",
     )
     # What the engine makes of the files decides about the vectors as well.
-    identity = [repository] if digests is None else [digests, found]
-    digest = hashlib.sha256(msgspec.json.encode(identity)).hexdigest()
+    digest = hashlib.sha256(msgspec.json.encode([digests or repository, found])).hexdigest()
     return msgspec.structs.replace(
         found, id=repository or f"{name}@{digest[:32]}", slug=f"{slug}-{digest[:16]}"
     )
