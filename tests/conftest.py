@@ -7,7 +7,6 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import settings
 
-from tests.support.calibrations import shared_calibrations  # noqa: F401  # a fixture
 from tests.support.engines import shared_engines  # noqa: F401  # a fixture
 from tests.support.qdrant import qdrant_url  # noqa: F401  # a fixture
 from tests.support.redis_server import RedisProcess

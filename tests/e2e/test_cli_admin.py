@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.command_line import COMMAND, Cli, add_skill
+from tests.support.model_folders import write_model
 
 COMMANDS = [
     *(
@@ -311,14 +312,17 @@ def test_doctor_splits_no_word_in_a_narrow_terminal(cli: Cli, indexed: Path) -> 
             assert re.search(rf"(?<![a-z]){word}(?![a-z])", whole, re.IGNORECASE), word
 
 
-def test_the_first_index_calibrates_the_model(cli: Cli, project: Path, tmp_path: Path) -> None:
+def test_the_first_index_calibrates_an_unusual_model(
+    cli: Cli, project: Path, tmp_path: Path
+) -> None:
     """It shows so in a terminal, and doctor says what was found."""
-    fresh = ("--data-dir", tmp_path / "fresh", "--model", "all-MiniLM-L6-v2")
+    own = write_model(tmp_path / "own-model")
+    fresh = ("--data-dir", tmp_path / "fresh", "--model", own)
     before = cli.run(project, "doctor", *fresh)
     assert "not calibrated yet" in before.stdout
 
     _, written = cli.in_terminal(project, "index", *fresh)
-    assert "Calibrating the confidence of all-minilm-l6-v2" in written
+    assert "Calibrating the confidence of own-model" in written
 
     after = cli.run(project, "doctor", *fresh)
     assert re.search(
@@ -326,6 +330,17 @@ def test_the_first_index_calibrates_the_model(cli: Cli, project: Path, tmp_path:
     )
     _, written = cli.in_terminal(project, "search", "bread", *fresh)
     assert "Calibrating" not in written
+
+
+def test_the_first_search_of_a_usual_model_calibrates_nothing(
+    cli: Cli, project: Path, tmp_path: Path
+) -> None:
+    """Its calibration comes along with Repertory, and doctor knows it from the start."""
+    fresh = ("--data-dir", tmp_path / "fresh", "--model", "all-MiniLM-L6-v2")
+    assert "calibrated on " in cli.run(project, "doctor", *fresh).stdout
+    _, written = cli.in_terminal(project, "search", "bread", *fresh)
+    assert "Calibrating" not in written
+    assert not (tmp_path / "fresh" / "models" / "calibrations").exists()
 
 
 def test_doctor_lists_all_problems(

@@ -16,7 +16,6 @@ import pytest
 import repertory
 from repertory.catalogue.item import Kind
 from repertory.errors import StoreError, UsageError
-from tests.support.calibrations import share
 from tests.support.command_line import Cli, make_project
 from tests.support.mcp_servers import SERVERS
 from tests.support.query_service import MODEL
@@ -66,7 +65,6 @@ def session(
             yield repertory.connect(server.url, server.token)
         return
     data = folder.parent / "data"
-    share(data)
     with repertory.open(
         folder, data_dir=str(data), model=MODEL, mcp_config=[config], allow_calls=True
     ) as embedded:
@@ -260,7 +258,6 @@ def examples(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, 
     """A copy of examples/, and the environment of a new user in it."""
     home = tmp_path_factory.mktemp("guide")
     shutil.copytree(ROOT / "examples", home / "examples")
-    share(home / "data")
     return home / "examples", {
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",  # as once it is activated
         "HOME": str(home),

@@ -11,8 +11,6 @@ from zipfile import ZipFile
 
 import pytest
 
-from tests.support.calibrations import share
-
 ROOT = Path(__file__).parents[2]
 
 
@@ -38,7 +36,6 @@ def test_a_wheel_searches_in_an_empty_home(program: Path, tmp_path: Path) -> Non
     project, home = tmp_path / "project", tmp_path / "home"
     shutil.copytree(ROOT / "examples", project)
     home.mkdir()
-    share(tmp_path / "data")
     settings = {
         "PATH": os.environ["PATH"],
         "HOME": str(home),

@@ -12,7 +12,6 @@ from typing import Any
 
 from tests.support import forked
 from tests.support.builders import write
-from tests.support.calibrations import share
 
 TIMEOUT_S = 100  # only a hanging command takes as long
 COMMAND = (sys.executable, "-m", "repertory_admin")
@@ -50,7 +49,6 @@ class Cli:
     """Runs the command line."""
 
     def __init__(self, home: Path, data: Path) -> None:
-        share(data)
         self.home, self.data = home, data
         kept = {
             name: os.environ[name] for name in ("PATH", "LANG", "PYTHONPATH") if name in os.environ

@@ -14,7 +14,6 @@ from urllib.parse import quote, urlencode
 from urllib.request import urlopen
 
 from repertory.index.qdrant import QdrantStore
-from tests.support.calibrations import share
 from tests.support.command_line import COMMAND
 from tests.support.logged_process import LoggedProcess
 from tests.support.ports import free_port
@@ -51,7 +50,6 @@ class Team:
         self.qdrant_url = qdrant_url or self.qdrant.url
         self.port = free_port()
         (self.folder / "home").mkdir()
-        share(self.folder / "data")
         names = ("PATH", "LANG", "PYTHONPATH")
         environment = {name: os.environ[name] for name in names if name in os.environ}
         environment |= {

@@ -11,14 +11,25 @@ from typing_extensions import override
 
 from repertory.embedding.engine import CPU_BATCH, EmbeddingEngine, Vectors, unit
 from repertory.embedding.load import load_engine
-from repertory.embedding.models import ENCODER, Model
+from repertory.embedding.models import ENCODER, MINILM, Model
+from repertory.embedding.published import (
+    BGE_SMALL_GRAPH,
+    BGE_SMALL_TOKENIZER,
+    MINILM_GRAPH,
+    MINILM_SMALL_GRAPH,
+    MINILM_SMALL_TOKENIZER,
+    MINILM_TOKENIZER,
+    published,
+)
 from repertory.errors import ModelError
 from repertory.index.keywords.tokens import terms
 from repertory.search.calibration import (
     GOOD,
+    PACKAGED,
     REFERENCE,
     Pair,
     calibrate,
+    file_name,
     fit,
     fit_line,
     stored,
@@ -170,14 +181,36 @@ def test_weights_may_bring_their_calibration_along(
     assert not (tmp_path / "models" / "calibrations").exists()
 
 
-def test_our_encoder_brings_the_calibration_that_would_be_fitted(tmp_path: Path) -> None:
+@pytest.mark.parametrize("model", [ENCODER.id, MINILM.id])
+def test_the_calibration_that_comes_along_is_the_one_that_would_be_fitted(
+    tmp_path: Path, model: str
+) -> None:
     """It is fitted again whenever the fit, the pairs, or what words say change."""
-    engine = load_engine(ENCODER.id, "cpu", tmp_path)
+    engine = load_engine(model, "cpu", tmp_path)
     brought = stored(engine, tmp_path)
     assert brought
     fitted = fit(engine).calibration
     assert brought.calibration.slope == pytest.approx(fitted.slope, rel=0.01)
     assert brought.calibration.bias == pytest.approx(fitted.bias, rel=0.02)
+
+
+def test_the_usual_models_have_a_calibration() -> None:
+    """No first search with them waits for a fit; one of another model, or of an older fit, is gone.
+
+    To fit one again: search with the model, whose hub or package has the weights, and copy
+    ``models/calibrations`` of the data directory.
+    """
+    usual = (
+        (BGE_SMALL_GRAPH, BGE_SMALL_TOKENIZER),
+        (MINILM_GRAPH, MINILM_TOKENIZER),
+        (MINILM_SMALL_GRAPH, MINILM_SMALL_TOKENIZER),
+    )
+    names = set()
+    for graph, tokenizer in usual:
+        model = published([graph], tokenizer)
+        assert model
+        names.add(file_name(model, [graph, tokenizer]))
+    assert {file.name for file in PACKAGED.iterdir()} == names
 
 
 @pytest.mark.parametrize("number", [0, 1])

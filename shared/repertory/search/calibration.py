@@ -1,6 +1,7 @@
 """The calibration of a model: fitted at its first use to graded pairs, then read from a file.
 
 Weights may bring theirs along, in a folder ``calibrations`` beside them; our own encoder does.
+Those of the usual models are in the folder of that name beside this module.
 
 The log odds that an item is good for a query are ``slope * cosine + bias``, plus what their words
 say. The words say the same with every model, so only these two numbers are fitted. The pairs are
@@ -23,7 +24,7 @@ from repertory.catalogue.item import Item, Kind
 from repertory.catalogue.views import RECIPE
 from repertory.embedding.digests import sha256
 from repertory.embedding.engine import EmbeddingEngine
-from repertory.embedding.models import Calibration
+from repertory.embedding.models import Calibration, Model
 from repertory.errors import ModelError
 from repertory.files import write_atomically
 from repertory.index.keywords.index import KeywordIndex
@@ -36,6 +37,7 @@ from repertory.search.query import Query
 VERSION = 2  # raise it when the fit or the log odds of words change: every model is fitted again
 FOLDER = "calibrations"
 REFERENCE = Path(__file__).with_name("reference.jsonl")
+PACKAGED = Path(__file__).with_name(FOLDER)
 GOOD = 2  # the lowest grade of an item that the person is glad to see
 # Of a good pair; a bad one counts 1. A search finds more and harder bad items than were written.
 # With this weight the probabilities are right on the judged pairs too.
@@ -124,24 +126,35 @@ def stored(engine: EmbeddingEngine, models: Path) -> Fitted | None:
     """The stored calibration of an engine's model; None if no file of it can be read."""
     with contextlib.suppress(OSError):
         file = _file(engine, models)
-        for folder in (file.parent, engine.files[0].parent / FOLDER):
+        for folder in (file.parent, engine.files[0].parent / FOLDER, PACKAGED):
             with contextlib.suppress(OSError, msgspec.DecodeError, UnicodeDecodeError):
                 return msgspec.json.decode((folder / file.name).read_bytes(), type=Fitted)
     return None
 
 
 def _file(engine: EmbeddingEngine, models: Path) -> Path:
-    """The file of a calibration, named by a digest of all that it depends on.
+    """The file of a calibration.
 
     Raises:
         OSError: The model has no files, or they cannot be read.
     """
     if not engine.files:
         raise FileNotFoundError(engine.model.id)
-    model = msgspec.structs.replace(engine.model, calibration=None)
-    parts = [sha256(file, models / "digests") for file in (*engine.files, REFERENCE)]
-    key = msgspec.json.encode([VERSION, RECIPE, BESIDE_VECTORS, model, *parts])
-    return models / FOLDER / f"{hashlib.sha256(key).hexdigest()[:32]}.json"
+    parts = [sha256(file, models / "digests") for file in engine.files]
+    return models / FOLDER / file_name(engine.model, parts)
+
+
+def file_name(model: Model, files: Sequence[str]) -> str:
+    """The name of the file of a calibration: a digest of all that it depends on.
+
+    Args:
+        model: The model.
+        files: The SHA-256 of its weights and its tokenizer, in hex.
+    """
+    model = msgspec.structs.replace(model, calibration=None)
+    reference = hashlib.sha256(REFERENCE.read_bytes()).hexdigest()
+    key = msgspec.json.encode([VERSION, RECIPE, BESIDE_VECTORS, model, *files, reference])
+    return f"{hashlib.sha256(key).hexdigest()[:32]}.json"
 
 
 def fit(engine: EmbeddingEngine) -> Fitted:
