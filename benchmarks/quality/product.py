@@ -70,9 +70,9 @@ class Product:
 
     @contextmanager
     def opened(self, directory: Path) -> Iterator[Repertory]:
-        """Open an indexed directory in this process, with the same settings."""
+        """Open a directory in this process, with the same settings, and index what has changed."""
         with Repertory(self.settings(directory), directory) as repertory:
-            repertory.ensure_indexed()
+            repertory.index_files()
             yield repertory
 
     def settings(self, directory: Path) -> Settings:
