@@ -9,14 +9,16 @@ from typing import Any
 
 from benchmarks.measure import Figure, seconds
 from benchmarks.texts import write_tools
+from repertory.settings import PROJECT_FILE
 
 ITEMS = 10_000
 MODEL = "sentence-transformers/all-MiniLM-L6-v2"
 
 
 def prepare(folder: Path) -> None:
-    """Write a project of 10,000 tools."""
+    """Write a project of 10,000 tools, also inside of a repository, which is no part of it."""
     write_tools(folder / "project" / "tools", ITEMS)
+    (folder / "project" / PROJECT_FILE).touch()
 
 
 def index(folder: Path, project: str = "project") -> dict[str, Any]:
