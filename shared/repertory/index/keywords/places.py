@@ -75,7 +75,7 @@ class Text:
         ]
 
     def spelling(self, key: str, *, is_written: bool) -> str:
-        """The first word that is a key, or whose stem is; empty if there is none."""
+        """The first word that is a key, or whose stem is; empty if no word is."""
         # A stem begins as its word does: the stem of "dying" and the like, ``die``, by one letter.
         first = key[: 1 if len(key) == 3 and key.endswith("ie") else 2]
         for run, letters in zip(self._runs, self._letters, strict=True):
