@@ -55,10 +55,6 @@ class EdgeCollection(StoredCollection):
             )
 
     @override
-    def named(self, keys: Sequence[int]) -> engine.HasIdCondition:
-        return engine.HasIdCondition(cast("set[engine.PointId]", layout.own_and_leads(keys)))
-
-    @override
     def query(self, queries: Sequence[VectorQuery]) -> list[VectorAnswer]:
         return [self._answer(one) for one in queries]
 
@@ -124,11 +120,10 @@ class EdgeCollection(StoredCollection):
         found = self._found(nearest, query.limit, must, _params(is_filtered=bool(must)))
         matches = [*starmap(layout.match, found)]
         scores = {}
-        if query.keys:
-            named = query.named or self.named(query.keys)
-            assert isinstance(named, engine.HasIdCondition)
-            compared = self._found(nearest, len(layout.COMPARED) * len(query.keys), [named], _EXACT)
-            scores = layout.scores(query, matches, compared)
+        known = {one.key for one in matches}
+        if ids := {one for one in layout.compared(query) if layout.key_of(one) not in known}:
+            named = engine.HasIdCondition(cast("set[engine.PointId]", ids))
+            scores = layout.scores(self._found(nearest, len(ids), [named], _EXACT))
         return VectorAnswer(matches=matches, scores=scores)
 
     def _found(

@@ -5,7 +5,7 @@ Everything here is plain data, so that Qdrant's engine and Qdrant's server canno
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from itertools import groupby
 from operator import attrgetter
 from typing import Any
@@ -22,7 +22,6 @@ from repertory.index.vectors import Filter, Match, Point, State, VectorQuery
 
 STATE = State.__struct_fields__
 RECORD = ("item", "record")
-COMPARED = (None, LEAD)  # the points of an item whose cosines count beside the nearest ones
 
 # One write: the engine holds Python's lock until it is done, and a server takes 32 MB at most.
 CHUNK = 256  # points
@@ -174,22 +173,25 @@ def pages(keys: Iterable[int]) -> Iterator[list[UUID]]:
 
 def own_and_leads(keys: Iterable[int]) -> set[UUID]:
     """The ids of the own points of items and of their leads, by the items' keys."""
-    return {point_id(key, part) for key in keys for part in COMPARED}
+    return {point_id(key, part) for key in keys for part in (None, LEAD)}
 
 
-def scores(
-    query: VectorQuery, matches: Sequence[Match], found: Iterable[tuple[UUID, float]]
-) -> dict[int, float]:
-    """The best score of each item that a query names and that has no match, by its key.
+def compared(query: VectorQuery) -> Set[UUID]:
+    """The ids of the points whose cosines a query wants."""
+    return own_and_leads(query.keys) if query.points is None else query.points
 
-    ``found`` are the ids of their points with the scores, the best first.
-    """
-    wanted = {*query.keys}.difference(match.key for match in matches)
+
+def scores(found: Iterable[tuple[UUID, float]]) -> dict[int, float]:
+    """The best score of each item by its key, from the ids of its points, the best first."""
     best: dict[int, float] = {}
     for point, score in found:
-        if (key := point.int >> SECTION_BITS) in wanted:
-            best.setdefault(key, score)
+        best.setdefault(key_of(point), score)
     return best
+
+
+def key_of(point: UUID) -> int:
+    """The key of the item of a point."""
+    return point.int >> SECTION_BITS
 
 
 def numbers(vector: NDArray[np.floating]) -> list[float]:

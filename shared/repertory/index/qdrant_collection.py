@@ -93,10 +93,6 @@ class QdrantCollection(StoredCollection):
                 )
 
     @override
-    def named(self, keys: Sequence[int]) -> msgspec.Raw:
-        return _named(keys)
-
-    @override
     def query(self, queries: Sequence[VectorQuery]) -> list[VectorAnswer]:
         asked = [request for one in queries for request in _requests(one)]
         with self._use():
@@ -252,18 +248,11 @@ def _requests(query: VectorQuery) -> Iterator[dict[str, Any]]:
     nearest = {"query": vector, "limit": query.limit, "params": _SEARCH}
     yield nearest | ({"filter": {"must": must}, "params": _FILTERED_SEARCH} if must else {})
     exact = {"query": vector, "params": _EXACT}
-    if query.keys:
-        ids = query.named or _named(query.keys)
-        limit = len(layout.COMPARED) * len(query.keys)
-        yield exact | {"limit": limit, "filter": {"must": [{"has_id": ids}]}}
+    if ids := layout.compared(query):
+        yield exact | {"limit": len(ids), "filter": {"must": [{"has_id": ids}]}}
     if own := [point_id(key) for key in query.likely]:
         named = {"must": [{"has_id": own}]}
         yield exact | {"limit": len(own), "filter": named, "with_payload": layout.RECORD}
-
-
-def _named(keys: Sequence[int]) -> msgspec.Raw:
-    """The ids of the points of items, as JSON."""
-    return msgspec.Raw(msgspec.json.encode(layout.own_and_leads(keys)))
 
 
 def _answer(
@@ -273,9 +262,11 @@ def _answer(
     likely: Sequence[_Found],
 ) -> VectorAnswer:
     matches = [layout.match(one.id, one.score) for one in nearest]
+    wanted = {*query.keys}.difference(one.key for one in matches)
+    found = layout.scores((one.id, one.score) for one in exact)
     return VectorAnswer(
         matches=matches,
-        scores=layout.scores(query, matches, ((one.id, one.score) for one in exact)),
+        scores={key: score for key, score in found.items() if key in wanted},
         records={one.payload.item: one.payload.record for one in likely if one.payload},
     )
 

@@ -5,7 +5,7 @@ Two adapters: ``edge.py`` (Qdrant's engine in this process, the embedded default
 """
 
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol, Self
 from uuid import UUID
@@ -88,7 +88,7 @@ class VectorQuery(msgspec.Struct, frozen=True, kw_only=True):
         where: Filters the matches.
         keys: The items whose cosines are wanted even if no point of theirs matches.
         likely: The items whose records may be asked for next.
-        named: What ``Searched.named`` makes of ``keys``, if it was made already.
+        points: The ids of the points of ``keys`` whose cosines count, if they are known already.
     """
 
     vector: "NDArray[np.float32]"
@@ -96,7 +96,7 @@ class VectorQuery(msgspec.Struct, frozen=True, kw_only=True):
     where: Filter | None = None
     keys: Sequence[int] = ()
     likely: Sequence[int] = ()
-    named: object | None = None
+    points: Set[UUID] | None = None
 
 
 class VectorAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -126,13 +126,6 @@ class Searched(Protocol):
     def records(self, keys: Sequence[int]) -> dict[str, dict[str, Any]]:
         """The records, by id, of the items of these keys; missing ones are left out."""
         ...
-
-    def named(self, keys: Sequence[int]) -> object | None:  # noqa: ARG002 - the default has none
-        """The points of items whose cosines are wanted, as this collection is asked for them.
-
-        It takes a while to make, so a search makes it while the query is embedded.
-        """
-        return None
 
     def query(self, queries: Sequence[VectorQuery]) -> list[VectorAnswer]:
         """Answer each query, all of them with one request to a server.

@@ -15,6 +15,7 @@ from repertory.embedding.models import Calibration
 from repertory.errors import ModelError, StoreError
 from repertory.index.keywords.index import KeywordIndex
 from repertory.index.keywords.places import places_of
+from repertory.index.layout import own_and_leads
 from repertory.index.vectors import Filter, Match, Searched, VectorQuery
 from repertory.notices import NOTHING_TO_SEARCH
 from repertory.search.answer import Answer, Hit, Mode
@@ -176,7 +177,7 @@ class SearchEngine:
             limit=POOL,
             where=query.where,
             keys=keys,
-            named=self.collection.named(keys) if self.collection else None,
+            points=own_and_leads(keys),  # making ids takes a while
             likely=[
                 words.keys[row]
                 for row, entry in entries.items()

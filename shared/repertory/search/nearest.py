@@ -53,7 +53,7 @@ class Nearest:
         if rest := [*{*keys}.difference(self._query.keys)]:
             try:
                 (more,) = self._collection.query(
-                    [replace(self._query, limit=1, keys=rest, likely=(), named=None)]
+                    [replace(self._query, limit=1, keys=rest, likely=(), points=None)]
                 )
             except StoreError:
                 pass

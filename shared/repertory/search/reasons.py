@@ -63,7 +63,7 @@ def reason(
         served = (
             job.label
             for job in jobs(query)
-            if job.is_asked_by([stem for stem in job.words if places.has(stem)])
+            if job.is_asked_by([stem for stem in job.words if places.has_all([stem])])
         )
         label = next(served, "")
         parts.append(f"Semantic similarity ({label})" if label else "Semantic similarity")

@@ -69,10 +69,6 @@ class VisibleCollection(Searched):
         return {one: record for one, record in found.items() if record["source"] in self._sources}
 
     @override
-    def named(self, keys: Sequence[int]) -> object | None:
-        return self._collection.named(keys)
-
-    @override
     def query(self, queries: Sequence[VectorQuery]) -> list[VectorAnswer]:
         if self._is_filtered:
             queries = [replace(one, where=self._within(one.where)) for one in queries]

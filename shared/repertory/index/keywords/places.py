@@ -4,7 +4,7 @@ The index keeps only a term's total weight in an item. These details are read fr
 for the few items that are shown.
 """
 
-from itertools import chain
+from collections.abc import Collection
 from threading import Lock
 
 from cachetools import LRUCache, cached
@@ -18,7 +18,7 @@ from repertory.index.keywords.document import (
     fields,
     spoken_tags,
 )
-from repertory.index.keywords.tokens import Pair, runs, spellings
+from repertory.index.keywords.tokens import spellings
 
 KEPT = 300  # items whose words are kept: what is shown once is shown again
 
@@ -34,8 +34,8 @@ class Places:
     """
 
     def __init__(self, entry: Entry, item: Item | None, *, with_body: bool = False) -> None:
-        self._texts = [
-            (field, Text(text))
+        self._words = [
+            (field, spellings(text))
             for field, text in _texts(entry, item)
             if with_body or field != BODY.name
         ]
@@ -49,46 +49,20 @@ class Places:
         """
         spelling: dict[str, str] = {}
         is_written, key = key.startswith(WRITTEN), key.removeprefix(WRITTEN)
-        for field, text in self._texts:
-            if field not in spelling and (found := text.spelling(key, is_written=is_written)):
-                spelling[field] = found
+        for field, words in self._words:
+            for written, term in words:
+                if key == (written if is_written else term):
+                    spelling.setdefault(field, written)
+                    break
         return spelling or {self._unread: unread}
 
-    def has(self, stem: str) -> bool:
-        """Whether a stem occurs in the fields that were read."""
-        return any(text.spelling(stem, is_written=False) for _, text in self._texts)
+    def has_all(self, stems: Collection[str]) -> bool:
+        """Whether all of some stems occur in the fields that were read."""
+        return {*stems} <= {term for _, words in self._words for _, term in words}
 
     def words(self) -> list[str]:
         """All words that were read, as the item spells them, each once and always in one order."""
-        words = (pair for _, text in self._texts for pair in text.words())
-        return list(dict.fromkeys(written for written, _ in words))
-
-
-class Text:
-    """A text in which few words are looked up: most are not divided and stemmed."""
-
-    def __init__(self, text: str) -> None:
-        self._runs = runs(text)
-        # Letters in which a word of a run must occur; none if it may be joined of several parts.
-        self._letters = [
-            run.lower() if run.isascii() and run.isalnum() else "" for run in self._runs
-        ]
-
-    def spelling(self, key: str, *, is_written: bool) -> str:
-        """The first word that is a key, or whose stem is; empty if no word is."""
-        # A stem begins as its word does: the stem of "dying" and the like, ``die``, by one letter.
-        first = key[: 1 if len(key) == 3 and key.endswith("ie") else 2]
-        for run, letters in zip(self._runs, self._letters, strict=True):
-            if letters and first not in letters:
-                continue
-            for written, term in spellings(run):
-                if key == (written if is_written else term):
-                    return written
-        return ""
-
-    def words(self) -> list[Pair]:
-        """All words, each with its term, in order."""
-        return [*chain.from_iterable(map(spellings, self._runs))]
+        return list(dict.fromkeys(written for _, words in self._words for written, _ in words))
 
 
 # Otherwise each search would read the long texts of its hits again.

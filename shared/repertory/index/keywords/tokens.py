@@ -2,6 +2,7 @@
 
 import re
 from functools import lru_cache
+from itertools import chain
 
 import Stemmer
 
@@ -68,6 +69,11 @@ def wholes(text: str) -> list[Pair]:
     return [pair for run in runs(text) for pair in _wholes(run)]
 
 
+def spellings(text: str) -> list[Pair]:
+    """The words and the wholes of a text together, word by word."""
+    return [*chain.from_iterable(map(_spellings, runs(text)))]
+
+
 @lru_cache(maxsize=20_000)  # names and servers, which every search reads
 def term_set(text: str) -> frozenset[str]:
     """The terms of a short text."""
@@ -115,8 +121,7 @@ def _wholes(run: str) -> tuple[Pair, ...]:
 
 
 @lru_cache(maxsize=20_000)
-def spellings(run: str) -> tuple[Pair, ...]:
-    """The words of a run that are no stop words, then its wholes."""
+def _spellings(run: str) -> tuple[Pair, ...]:
     return _words(run) + _wholes(run)
 
 
