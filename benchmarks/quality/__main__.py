@@ -82,14 +82,21 @@ class Measured:
         self.product.ask("index", directory=project)
         return project
 
+    @cached_property
+    def everyday(self) -> everyday.Outcome:
+        """What the everyday queries find."""
+        return everyday.measure(self.product, self.project)
+
 
 PARTS: Mapping[str, Callable[[Measured], Part]] = {
     "order": lambda of: order.part(of.labelled),
     "confidence": lambda of: confidence.part(of.product, of.sets, of.labelled),
     "models": lambda of: models.part(of.product, of.sets),
     "words": lambda of: words.part(of.product, of.project),
-    "everyday": lambda of: everyday.part(of.product, of.project),
-    "encoder": lambda of: encoder.part(of.product, of.sets, of.labelled, of.project, of.queries),
+    "everyday": lambda of: everyday.part(of.everyday),
+    "encoder": lambda of: encoder.part(
+        of.product, of.sets, of.labelled, of.everyday, of.project, of.queries
+    ),
     "tasks": lambda of: tasks.part(of.product, of.sets),
     "names": lambda of: names.part(of.product, of.project),
     "bodies": lambda of: bodies.part(of.product, of.sets, of.skills, of.project),

@@ -39,6 +39,7 @@ def part(
     product: Product,
     sets: dict[str, Path],
     labelled: list[dict[str, Any]],
+    usual: everyday.Outcome,
     project: Path,
     queries: int,
 ) -> Part:
@@ -48,6 +49,7 @@ def part(
         product: The product with the model of the report.
         sets: The labelled sets by name.
         labelled: The JSON of `eval` for them, with that model.
+        usual: What the everyday queries find with that model.
         project: The catalogue of real items.
         queries: The maximum number of queries of each labelled set; 0 asks all.
     """
@@ -86,7 +88,7 @@ def part(
                     at_least=at_least,
                 )
             )
-    outcomes = [everyday.measure(one, project).shares() for one in (product, own)]
+    outcomes = (usual.shares(), everyday.measure(own, project).shares())
     rows += [
         (f"everyday: {what}", f"{len(of)}", *(everyday.share(one, of) for one in (some, now)))
         for (what, some, of), (_, now, _) in zip(*outcomes, strict=True)

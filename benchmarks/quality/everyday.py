@@ -78,14 +78,8 @@ def measure(product: Product, project: Path) -> Outcome:
     )
 
 
-def part(product: Product, project: Path) -> Part:
-    """The figures, and the queries that fail.
-
-    Args:
-        product: The product.
-        project: The catalogue of real items.
-    """
-    outcome = measure(product, project)
+def part(outcome: Outcome) -> Part:
+    """The figures, and the queries that fail."""
     fulfilled = {query.text for query in (*outcome.among, *outcome.empty)}
     misses = "\n".join(
         f"- {text} → {', '.join(f'`{hit[0]}`' for hit in found[:3]) or 'nothing'}"
