@@ -1,6 +1,8 @@
 """The ONNX engine on tiny models: pooling, limits, refusals, batches and the cached graph."""
 
+import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,6 +16,7 @@ from tokenizers.processors import TemplateProcessing
 from repertory.embedding.folder import Format
 from repertory.embedding.models import BGE_QUERY_PREFIX, BGE_SMALL, MULTILINGUAL, known
 from repertory.embedding.onnx import OnnxEngine, _batches
+from repertory.embedding.session import Session
 from repertory.embedding.weights import Weights, resolve
 from repertory.errors import ModelError
 from tests.support.model_folders import WORDS, write_model
@@ -74,6 +77,27 @@ def test_the_limit_is_the_models_and_not_the_tokenizer_files(bge: OnnxEngine) ->
 def test_lone_surrogates_and_huge_texts_are_embedded(bge: OnnxEngine) -> None:
     """No text that Python can hold makes an engine fail."""
     assert np.isfinite(bge.embed_texts(["\ud800 w1", "w1 " * 1_000_000, "\0"])).all()
+
+
+def test_memory_is_given_back_when_no_other_batch_runs(
+    bge: OnnxEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What another run uses could not be; the last one waits for all others."""
+    runs: list[tuple[float, float, bool]] = []
+    run = Session.run
+
+    def timed(self: Session, output: str, feed: dict[str, Any], *, is_last: bool) -> object:
+        began = time.monotonic()
+        time.sleep(0.002 if is_last else 0.02)
+        found = run(self, output, feed, is_last=is_last)
+        runs.append((began, time.monotonic(), is_last))
+        return found
+
+    monkeypatch.setattr(Session, "run", timed)
+    monkeypatch.setattr(bge, "_cores", 2)
+    bge.embed_texts([f"w{number} " * 60 for number in range(40)])
+    [(last_began, _, _)] = [one for one in runs if one[2]]
+    assert max(ended for _, ended, is_last in runs if not is_last) <= last_began
 
 
 def test_a_graph_that_pools_by_itself_is_taken_as_it_is(tmp_path: Path) -> None:

@@ -82,14 +82,17 @@ class OnnxEngine(ModelEngine):
     def _fill(self, vectors: Vectors, tokens: list[list[int]]) -> None:
         batches = list(_batches(tokens, self._budget))
         threads = min(len(batches), self._cores if self.device == "cpu" else 1)
+        # Alone, after the others: what another run still uses would not be given back.
+        last = batches.pop() if len(tokens) > FEW else None
 
-        def embed(batch: list[int]) -> None:
-            is_last = len(tokens) > FEW and batch is batches[-1]
+        def embed(batch: list[int], *, is_last: bool = False) -> None:
             vectors[batch] = self._run([tokens[i] for i in batch], is_last=is_last)
 
         with ThreadPoolExecutor(threads, "embed") as pool:
             for _ in pool.map(embed, batches):
                 pass
+        if last:
+            embed(last, is_last=True)
 
     def _tokenize(self, texts: Sequence[str]) -> list[list[int]]:
         if len(texts) == 1:
