@@ -137,6 +137,7 @@ class Trail:
             return
         named = given.get(action.what) or parameters.get(action.what, [])
         what = [named] if isinstance(named, str) else named
+        has_text = action.has_text and self._audit.has_texts
         self._audit.record(
             action.name,
             caller.who if caller else _address(scope),
@@ -145,7 +146,7 @@ class Trail:
             what=state.get("audited", what),
             status=status,
             seconds=seconds,
-            text=_text(parameters, state.get("body", b"")) if action.has_text else "",
+            text=_text(parameters, state.get("body", b"")) if has_text else "",
         )
 
 

@@ -32,6 +32,7 @@ MAX_WHAT = 100  # ids in a line
 MAX_LENGTH = 300  # characters of each of them
 MAX_TEXT_LENGTH = 4_000  # characters of a query or of arguments
 MAX_WAITING = 10_000  # lines that wait for the disk
+GATHER_S = 0.05  # what comes so soon is written together: opening the file costs more than a line
 LOCK_TIMEOUT_S = 5.0  # while another process writes
 FLUSH_TIMEOUT_S = 5.0  # at the end of the process
 MEGABYTE = 10**6
@@ -63,6 +64,7 @@ class AuditFile:
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
         self._is_writing = False
+        self._awaited = 0  # how many callers of ``flush`` wait
 
     def add(self, fields: dict[str, Any]) -> None:
         """Write a line soon; it never fails, and does not wait for the disk."""
@@ -79,12 +81,16 @@ class AuditFile:
                 self._thread = threading.Thread(target=self._run, name="audit", daemon=True)
                 self._thread.start()
                 atexit.register(self.flush)
-            self._changed.notify_all()
+            if len(self._waiting) == 1:  # else the thread knows already
+                self._changed.notify_all()
 
     def flush(self, seconds: float = FLUSH_TIMEOUT_S) -> bool:
         """Wait until all lines are written; whether they were."""
         with self._changed:
+            self._awaited += 1
+            self._changed.notify_all()
             self._changed.wait_for(lambda: not (self._waiting or self._is_writing), seconds)
+            self._awaited -= 1
             return not (self._waiting or self._is_writing or self.trouble)
 
     def check(self) -> str:
@@ -105,6 +111,7 @@ class AuditFile:
                 self._is_writing = False
                 self._changed.notify_all()
                 self._changed.wait_for(lambda: self._waiting)
+                self._changed.wait_for(lambda: self._awaited, GATHER_S)
                 lines, self._is_writing = list(self._waiting), True
                 self._waiting.clear()
             trouble = self._write(lines)
