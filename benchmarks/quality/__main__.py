@@ -124,8 +124,15 @@ def main() -> int:
         )
         return 2
     measured = Measured(Product(CACHE, given.model), data, given.queries)
-    parts = [PARTS[name](measured) for name in given.only or PARTS]
-    report = markdown(parts, HEADING.format(model=given.model))
+    heading = HEADING.format(model=given.model)
+    parts: list[Part] = []
+    try:
+        for name in given.only or PARTS:
+            parts.append(PARTS[name](measured))
+    except BaseException:
+        print(markdown(parts, heading))  # half an hour may have gone into them
+        raise
+    report = markdown(parts, heading)
     if given.only or given.queries:
         print(report)
         return 0

@@ -78,6 +78,8 @@ def part(
     if JUDGED in after:
         for what, name, limit, at_least in OF_JUDGED:
             figures = [one[JUDGED]["judged"][name] for one in (before, after)]
+            if None in figures:  # some of a few queries: none is unanswerable
+                continue
             number = f"{after[JUDGED]['judged']['queries']:,}"
             rows.append((f"{JUDGED}: {what}", number, *map(percent, figures)))
             targets.append(
