@@ -127,8 +127,7 @@ def main() -> int:
     heading = HEADING.format(model=given.model)
     parts: list[Part] = []
     try:
-        for name in given.only or PARTS:
-            parts.append(PARTS[name](measured))
+        parts.extend(PARTS[name](measured) for name in given.only or PARTS)
     except BaseException:
         print(markdown(parts, heading))  # half an hour may have gone into them
         raise
