@@ -121,6 +121,23 @@ def test_another_configurations_collection_is_left_alone(team: SteeredTeam, inbo
     assert set(team.store.collections()) == {team.active, f"{team.active}9"}
 
 
+def test_a_generation_that_another_project_searches_is_kept(
+    team: SteeredTeam, inbox: Inbox
+) -> None:
+    """Projects with the same sources share collections; one may have been built again."""
+    generations = of_the_team(team, inbox)
+    older = f"{team.active}7"
+    team.store.create(older, 1).close()
+    team.store.set_alias("repertory_of_another_project", older)
+    generations.retire(0.0)
+    generations.retire(GRACE_S)
+    generations.retire_now()
+    assert team.store.alias("repertory_of_another_project") == older
+    team.store.set_alias("repertory_of_another_project", team.active)
+    generations.retire_now()
+    assert team.store.collections() == [team.active]
+
+
 def test_unused_generations_are_dropped_one_by_one(team: SteeredTeam, inbox: Inbox) -> None:
     """Each after a while; a new one of the same name starts its time again."""
     generations = of_the_team(team, inbox)

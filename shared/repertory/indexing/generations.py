@@ -157,7 +157,8 @@ class Generations:
     def _unused(self) -> set[str]:
         """Old generations of the active model, and collections stored without any model.
 
-        Other models' collections stay, so that going back to a model costs nothing.
+        Other models' collections stay, so that going back to a model costs nothing. So does what
+        an alias points at: another project with the same sources may search it.
         """
         name = self.active
         if name is None or not self.is_own:
@@ -167,7 +168,8 @@ class Generations:
             for slug in (model_slug(name), WORDS.slug)
             for one in generations(self._store, self._namespace, self._configuration, slug)
         }
-        return stored - {self.active, self.target}
+        unused = stored - {self.active, self.target}
+        return unused.difference(self._store.aliases().values()) if unused else unused
 
     def drop(self, name: str) -> None:
         """Drop a collection with its snapshot and its deltas, unless another process has it open.
