@@ -1,12 +1,15 @@
 """Several addresses of a Qdrant cluster, servers that ask to wait, and refusals by their status."""
 
 import socket
+import threading
 import warnings
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx
 import pytest
+from qdrant_client.http.exceptions import ResponseHandlingException
 
 from repertory.catalogue.item import item_key
 from repertory.compose import Parts
@@ -42,6 +45,25 @@ def waited(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     seconds: list[float] = []
     monkeypatch.setattr(qdrant_cluster, "sleep", seconds.append)
     return seconds
+
+
+@pytest.mark.parametrize("number", [2, 3, 8])
+def test_requests_that_fail_together_leave_a_node_once(number: int) -> None:
+    """All of them reach the other node, however many have noticed."""
+    cluster = Cluster("http://away:1,http://there:2")
+    all_asked = threading.Barrier(number)
+    first = threading.local()
+
+    def send(node: httpx.URL) -> httpx.Response:
+        if node.host == "there":
+            return httpx.Response(200)
+        if not hasattr(first, "is_past"):
+            first.is_past = all_asked.wait(10)
+        raise ResponseHandlingException(httpx.ConnectError("refused"))
+
+    with ThreadPoolExecutor(number) as pool:
+        found = [pool.submit(cluster.tried, send) for _ in range(number)]
+        assert [one.result().status_code for one in found] == [200] * number
 
 
 @pytest.mark.parametrize("status", [400, 413, 422])

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable
+from threading import Lock
 from time import sleep
 from typing import Protocol, TypeVar
 from urllib.parse import SplitResult, urlsplit
@@ -58,6 +59,7 @@ class Cluster:
         self._nodes = [_node(part) for part in parts]
         self.query_timeout = QUERY_TIMEOUT_S
         self._current = 0
+        self._leaving = Lock()  # of the current node
         self.prefix = parts[0].path.rstrip("/")
         self.is_encrypted = all(part.scheme == "https" for part in parts)
         self.shown = ", ".join(f"{node}{self.prefix}" for node in self._nodes)
@@ -88,16 +90,17 @@ class Cluster:
             send: Asks a node; raises ResponseHandlingException if it does not answer.
         """
         for _ in self._nodes[1:]:
+            asked = self._current
             try:
-                response = send(self._nodes[self._current])
+                response = send(self._nodes[asked])
             except ResponseHandlingException as exc:
-                self._leave(str(exc.source))
+                self._leave(asked, str(exc.source))
                 if isinstance(exc.source, httpx.ReadTimeout):
                     raise
             else:
                 if response.status_code != _UNAVAILABLE:
                     return response
-                self._leave("it is not ready")
+                self._leave(asked, "it is not ready")
         return send(self._nodes[self._current])
 
     @property
@@ -105,11 +108,14 @@ class Cluster:
         """Whether no node is reached through a proxy."""
         return not any(map(is_proxied, self._nodes))
 
-    def _leave(self, reason: str) -> None:
-        """Go on with the next node."""
-        extra = {"node": str(self._nodes[self._current]), "error": reason}
-        self._current = (self._current + 1) % len(self._nodes)
-        _log.warning("qdrant_node_away", extra=extra)
+    def _leave(self, asked: int, reason: str) -> None:
+        """Go on with the next node, unless another thread has left this one already."""
+        with self._leaving:
+            if self._current != asked:
+                return
+            self._current = (asked + 1) % len(self._nodes)
+        node = str(self._nodes[asked])
+        _log.warning("qdrant_node_away", extra={"node": node, "error": reason})
 
 
 def _addressed(request: httpx.Request, node: httpx.URL) -> httpx.Request:
