@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -135,7 +136,7 @@ def test_an_open_collection_cannot_be_dropped(store: EdgeStore) -> None:
     first = store.create(NAME, DIMENSION)
     second = store.open(NAME)
     for one in (first, second):
-        with pytest.raises(StoreBusyError, match=f"process {os.getpid()} "):
+        with pytest.raises(StoreBusyError, match="in use by this process"):
             store.drop(NAME)
         one.close()
     store.drop(NAME)
@@ -143,6 +144,26 @@ def test_an_open_collection_cannot_be_dropped(store: EdgeStore) -> None:
         first.close()
         anew.upsert([point("a")])
         assert anew.count() == 1
+
+
+def test_a_collection_that_is_held_delays_no_other(tmp_path: Path) -> None:
+    """A thread waits for another process; others open and close what they need meanwhile."""
+    store = EdgeStore(tmp_path, timeout=60)
+    store.create(NAME, DIMENSION).close()
+    with child(HOLDER, tmp_path, NAME) as holder, ThreadPoolExecutor() as pool:
+        assert holder.stdout
+        assert holder.stdin
+        holder.stdout.readline()
+        waiting = pool.submit(store.open, NAME)
+        with store.create("other", DIMENSION) as first, store.open("other"):
+            first.upsert([point("a")])
+        with pytest.raises(StoreError, match="no collection missing"):
+            store.open("missing")
+        assert not waiting.done()
+        holder.stdin.write("\n")
+        holder.stdin.flush()
+        with waiting.result() as collection:
+            assert collection.count() == 2
 
 
 def test_opening_waits_for_the_holder(store: EdgeStore, tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from typing_extensions import override
 
-from repertory.errors import StoreCorruptError, StoreError
+from repertory.errors import StoreBusyError, StoreCorruptError, StoreError
 from repertory.files import write_atomically
 from repertory.index import layout
 from repertory.index.edge_collection import EdgeCollection
@@ -53,7 +53,8 @@ class EdgeStore(VectorStore):
         self._aliases = directory / "aliases"
         self._timeout = timeout
         self._shards: dict[str, OpenShard] = {}  # the open ones, by collection
-        self._guard = threading.Lock()  # of the shards
+        self._guard = threading.RLock()  # of the shards and their users
+        self._opening: dict[str, threading.Lock] = {}  # by collection
 
     @override
     def collections(self) -> list[str]:
@@ -71,7 +72,7 @@ class EdgeStore(VectorStore):
         taken = StoreError(
             f"There is a collection {name} already: if another process has just made it, try again."
         )
-        with self._guard:
+        with self._alone(name):
             if name in self._shards:
                 raise taken
             with self._locked(path) as lock:
@@ -91,9 +92,10 @@ class EdgeStore(VectorStore):
     @override
     def open(self, name: str) -> EdgeCollection:
         path = self._path(name)
-        with self._guard:
-            if shard := self._shards.get(name):
-                return self._handle(shard)
+        with self._alone(name):
+            with self._guard:
+                if shard := self._shards.get(name):
+                    return self._handle(shard)
             if exists(path):
                 with self._locked(path) as lock:
                     if path.is_dir():  # still: the last holder may have dropped it
@@ -106,6 +108,8 @@ class EdgeStore(VectorStore):
         path = self._path(name)
         if not exists(path):
             return
+        if name in self._shards:  # its own lock would not be given to this process again
+            raise StoreBusyError(f"{path} is in use by this process: close it first.")
         with self._locked(path) as lock, translated(path):
             for alias in _listed(self._aliases):
                 if alias.read_text(encoding="utf-8", errors="replace") == name:
@@ -154,8 +158,9 @@ class EdgeStore(VectorStore):
     def _handle(self, shard: OpenShard) -> EdgeCollection:
         """Add a user of a shard."""
         collection = EdgeCollection(shard, self._release)
-        shard.users.add(collection)
-        self._shards[collection.name] = shard
+        with self._guard:
+            shard.users.add(collection)
+            self._shards[collection.name] = shard
         return collection
 
     def _release(self, collection: EdgeCollection) -> None:
@@ -180,6 +185,14 @@ class EdgeStore(VectorStore):
                     lock = StoreLock(path, timeout=0)
                     shutil.rmtree(remains, ignore_errors=True)
                     lock.release()
+
+    @contextlib.contextmanager
+    def _alone(self, name: str) -> Iterator[None]:
+        """Meanwhile no other thread opens this collection; those of others are not delayed."""
+        with self._guard:
+            opening = self._opening.setdefault(name, threading.Lock())
+        with opening:
+            yield
 
     def _path(self, name: str) -> Path:
         return self._collections / layout.checked_name(name)
