@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 import msgspec
 
 from repertory.catalogue.item import Item, item_key
+from repertory.catalogue.records import items_of
 from repertory.coordination.team import Coordination
 from repertory.errors import StoreError
 from repertory.index.vectors import State, VectorStore
@@ -391,4 +392,4 @@ class Coordinator:
                 if item not in known and states[item].source not in others
             ]
             records = old.records([item_key(item) for item in missing])
-        return [msgspec.convert(record, Item) for record in records.values()]
+        return [*items_of(records.values())]

@@ -2,9 +2,8 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-import msgspec
-
 from repertory.catalogue.item import Item, item_key
+from repertory.catalogue.records import items_of
 from repertory.coordination.snapshots import SnapshotStore
 from repertory.errors import StoreCorruptError
 from repertory.index.keywords.index import KeywordIndex
@@ -90,4 +89,4 @@ def hashes(index: KeywordIndex, items: Iterable[str]) -> dict[str, str]:
 def _items(wanted: Sequence[str], collection: Collection) -> Iterable[Item]:
     for start in range(0, len(wanted), READ_BATCH_SIZE):
         keys = [item_key(item) for item in wanted[start : start + READ_BATCH_SIZE]]
-        yield from (msgspec.convert(record, Item) for record in collection.records(keys).values())
+        yield from items_of(collection.records(keys).values())

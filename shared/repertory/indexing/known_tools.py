@@ -2,9 +2,8 @@
 
 from collections.abc import Iterable, Sequence
 
-import msgspec
-
 from repertory.catalogue.item import Item, item_key
+from repertory.catalogue.records import items_of
 from repertory.index.vectors import Collection
 from repertory.indexing.scan import ScanResult
 from repertory.sources.source import Problem, Scan, Source
@@ -32,8 +31,7 @@ def known_tools(
     stored = list(collection.states()) if collection is not None and names else []
     items: dict[str, list[Item]] = {name: [] for name in names}
     keys = [item_key(state.item) for state in stored if state.source in names]
-    for record in collection.records(keys).values() if collection is not None else ():
-        item = msgspec.convert(record, Item)
+    for item in items_of(collection.records(keys).values()) if collection is not None else ():
         # The policies of tools are those of the configuration, which are applied again.
         items[item.source].append(item.under(None))
     return [

@@ -10,6 +10,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from repertory.catalogue.item import Item, Kind, item_key
+from repertory.catalogue.records import items_of
 from repertory.embedding.engine import EmbeddingEngine
 from repertory.embedding.models import Calibration
 from repertory.errors import ModelError, StoreError
@@ -290,11 +291,8 @@ class SearchEngine:
         if self.collection is None:
             raise StoreError("The items cannot be read now: " + " ".join(self.degraded))
         records = self.collection.records([item_key(item_id) for item_id in ids])
-        return {
-            item_id: msgspec.convert(records[item_id], Item)
-            for item_id in ids
-            if item_id in records
-        }
+        known = (records[item_id] for item_id in ids if item_id in records)
+        return {item.id: item for item in items_of(known)}
 
     def available_items(
         self,
@@ -369,9 +367,7 @@ def _items_of(records: Mapping[str, str], ids: Sequence[str]) -> dict[str, Item]
 def _index_of(nearest: Sequence[Match], collection: Searched) -> KeywordIndex:
     """A keyword index of only the items that the vectors found."""
     records = collection.records(list(dict.fromkeys(match.key for match in nearest)))
-    return KeywordIndex.empty().updated(
-        (), (msgspec.convert(record, Item) for record in records.values())
-    )
+    return KeywordIndex.empty().updated((), items_of(records.values()))
 
 
 def _as_text(query: Query) -> Query:

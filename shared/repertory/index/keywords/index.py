@@ -67,6 +67,8 @@ class KeywordIndex:
             parts = [*_without(parts, batch), Part(Segment.of(batch.values()))]
             while _is_to_merge(parts):
                 parts[-2:] = [Part(Segment.merged(parts[-2:]))]
+        if not number and parts == [*self.parts]:
+            return self
         size = sum(part.size for part in parts)
         if len(parts) > 1 and size <= min(2 * number, MAX_ROWS):  # most of it is new
             parts = [Part(Segment.merged(parts))]
