@@ -9,6 +9,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from repertory.embedding.download import download as fetched
 from repertory.embedding.folder import Format
 from repertory.embedding.models import BGE_SMALL, ENCODER
 from repertory.embedding.onnx import OnnxEngine
@@ -200,3 +201,20 @@ def test_a_query_imports_nothing_heavy(tmp_path: Path) -> None:
         [sys.executable, "-c", script, folder, tmp_path], capture_output=True, text=True, check=True
     )
     assert done.stdout.strip() == "[]"
+
+
+def test_a_download_that_cannot_start_is_no_defect(
+    hub: HubServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without memory for a process, or with lines that are not ours, there are no weights."""
+
+    def full(*_: object, **__: object) -> None:
+        raise BlockingIOError(11, "Resource temporarily unavailable")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(subprocess, "Popen", full)
+        with pytest.raises(WeightsUnavailableError, match="temporarily unavailable"):
+            fetched(BGE_SMALL.id, Format.ONNX, tmp_path, None)
+    monkeypatch.setattr(sys, "executable", shutil.which("echo"))
+    with pytest.raises(WeightsUnavailableError, match="the download failed"):
+        fetched(BGE_SMALL.id, Format.ONNX, tmp_path, None)

@@ -234,7 +234,10 @@ class Process:
     def _renewal(self) -> None:
         while True:
             time.sleep(LEASE_S / 4)
-            self._renew()
+            try:
+                self._renew()
+            except Exception:  # a boundary: without renewals another worker does the same job
+                _log.exception("renewal_failed")
 
     def _renew(self) -> None:
         with suppress(StoreError):  # the next time comes in a moment
@@ -243,9 +246,14 @@ class Process:
     def _heartbeat(self) -> None:
         name = f"worker:{socket.gethostname()}:{os.getpid()}"
         while True:
-            with suppress(StoreError):  # the next report comes in a moment
-                self._board.report(name, self._status())
-            if not self._is_another_model():
+            is_another = False
+            try:
+                with suppress(StoreError):  # the next report comes in a moment
+                    self._board.report(name, self._status())
+                is_another = self._is_another_model()
+            except Exception:  # a boundary: a worker that reports no more counts as dead
+                _log.exception("heartbeat_failed")
+            if not is_another:
                 time.sleep(HEARTBEAT_INTERVAL_S)
 
     def _status(self) -> dict[str, object]:

@@ -36,8 +36,15 @@ def download(repository: str, form: Format, folder: Path, progress: Progress | N
         WeightsUnavailableError: The hub did not provide the model.
         ModelError: No engine of this format can use the model.
     """
+    try:
+        _download([repository, form, str(folder)], progress)
+    except (OSError, msgspec.DecodeError) as error:  # no memory for a process; lines not of ours
+        raise WeightsUnavailableError(f"{repository}: the download failed ({error})") from error
+
+
+def _download(arguments: list[str], progress: Progress | None) -> None:
     # Without -P, a module of the current directory could take the place of one of ours.
-    command = [sys.executable, "-P", "-m", "repertory.embedding.hub", repository, form, str(folder)]
+    command = [sys.executable, "-P", "-m", "repertory.embedding.hub", *arguments]
     with subprocess.Popen(  # noqa: S603 - our own program, without a shell
         command, stdin=DEVNULL, stdout=PIPE, stderr=DEVNULL
     ) as process:
@@ -56,5 +63,5 @@ def download(repository: str, form: Format, folder: Path, progress: Progress | N
             raise
     if process.returncode:
         raise WeightsUnavailableError(
-            f"{repository}: the download ended early (exit status {process.returncode})"
+            f"{arguments[0]}: the download ended early (exit status {process.returncode})"
         )
