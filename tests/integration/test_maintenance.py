@@ -164,6 +164,28 @@ def test_a_refused_collection_is_listed(place: Place, monkeypatch: pytest.Monkey
     assert place.errors() == []
 
 
+def test_a_rebuild_that_cannot_begin_now_begins_later(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody asks for it again; what the coordinator asks for is not kept."""
+    queue = InProcessQueue(place.writer, place.coordination)
+
+    def fail(*_: object) -> None:
+        raise StoreError("The disk is full.")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(EdgeStore, "create", fail)
+        for generation in (2, None):
+            queue.begin(f"{generation}".rjust(16, "0"), generation)
+            with pytest.raises(StoreError, match="full"):
+                queue.work()
+        with pytest.raises(StoreError, match="full"):
+            queue.work()
+    assert queue.work()
+    assert not queue.work()
+    assert any("0000000000000002" in name for name in place.store.collections())
+
+
 def test_a_snapshot_in_this_process_waits_for_all_jobs(place: Place) -> None:
     """It is requested once for each collection, and stored after saves and builds."""
     place.snapshots.error = None

@@ -5,6 +5,7 @@ import threading
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Self
 
 from typing_extensions import override
@@ -73,7 +74,7 @@ class InProcessQueue(JobQueue):
     @override
     def begin(self, configuration: str, generation: int | None = None) -> None:
         with self._changed:
-            self._maintenance.append(lambda: self._begin(configuration, generation))
+            self._maintenance.append(partial(self._begin, configuration, generation))
             self._changed.notify()
 
     @override
@@ -174,9 +175,15 @@ class InProcessQueue(JobQueue):
             self._taken = 0
 
     def _begin(self, configuration: str, generation: int | None) -> None:
-        maintenance.begin(
-            configuration, generation, writer=self._writer, failures=self._coordination.failures
-        )
+        failures = self._coordination.failures
+        try:
+            maintenance.begin(configuration, generation, writer=self._writer, failures=failures)
+        except StoreError:
+            if generation is not None:  # a user asked for it, and nobody asks again
+                with self._changed:
+                    again = partial(self._begin, configuration, generation)
+                    self._maintenance.append(again)
+            raise
 
     def _keep_keywords(self, collection: str) -> None:
         maintenance.keep_keywords(collection, writer=self._writer, coordination=self._coordination)
