@@ -176,7 +176,7 @@ class Ledgers:
             with self._store.open(ledger.collection) as collection:
                 states = {state.item: state for state in collection.states(items)}
             ledger.correct(items, states.values())
-            self.changed = True
+            self.differing.update(items)
             stored = {
                 item: states[item].metadata_hash if item in states else REMOVED for item in items
             }
