@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
+from threading import Semaphore
 from typing import TypeVar
 
 from starlette.exceptions import HTTPException
@@ -12,7 +13,7 @@ T = TypeVar("T")
 
 
 class Pool:
-    """Some threads with a bounded queue. For one event loop.
+    """Some threads with a bounded queue.
 
     Args:
         name: The prefix of the threads' names.
@@ -22,24 +23,23 @@ class Pool:
 
     def __init__(self, name: str, threads: int, max_waiting: int) -> None:
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix=name)
-        self._room = threads + max_waiting
+        self._room = Semaphore(threads + max_waiting)
 
     async def run(self, call: Callable[[], T]) -> T:
         """Call something on one of the threads.
 
+        It takes room until it has ended, even if nobody waits for it any more.
+
         Raises:
             HTTPException: 503 if too many calls wait.
         """
-        if self._room == 0:
+        if not self._room.acquire(blocking=False):
             raise HTTPException(
                 503,
                 "More is asked than can be answered now; ask again in a second.",
                 {"Retry-After": "1"},
             )
-        self._room -= 1
         known = copy_context()  # the caller, for the log
-        try:
-            loop = asyncio.get_running_loop()
-            return await loop.run_in_executor(self._threads, known.run, call)
-        finally:
-            self._room += 1
+        work = self._threads.submit(known.run, call)
+        work.add_done_callback(lambda _: self._room.release())
+        return await asyncio.wrap_future(work)

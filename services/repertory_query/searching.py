@@ -156,7 +156,8 @@ class AnsweredSearches:
 
         found = await self.pool.run(search)
         self._metrics.search(found.answer.mode)
-        if not found.answer.degraded:  # the other arm may be back in a moment
+        is_current = engine is self._service.engine  # else it would push the newer answers out
+        if is_current and not found.answer.degraded:  # the other arm may be back in a moment
             self._cache.put(engine, key, found)
         return found
 

@@ -12,7 +12,9 @@ from starlette.testclient import TestClient
 
 from repertory.errors import ModelError
 from repertory.formats.table import Format
+from repertory.search.answer import Answer
 from repertory.search.engine import SearchEngine
+from repertory.search.query import Query
 from repertory_query.app import create_app
 from repertory_query.service import Service
 from tests.support.builders import write_skill
@@ -294,6 +296,30 @@ def test_answers_are_cached_until_the_index_changes(home: Path, tmp_path: Path) 
         assert second["totalResults"] == first["totalResults"] + 1
         assert second["indexVersion"] > first["indexVersion"]
         assert cached() == 1
+
+
+def test_a_late_answer_pushes_no_newer_one_out(home: Path, tmp_path: Path) -> None:
+    """A search that began before a change leaves the answers of the new index alone."""
+    project = tmp_path / "project"
+    write_skill(project, "key-rotation", "Rotate API keys without downtime")
+    with RunningService(project) as running:
+        running.scan()
+        client = running.client()
+        search, change = Service.search, [lambda: write_skill(project, "logs", "Rotate logs")]
+
+        def changed_meanwhile(self: Service, query: Query) -> Answer:
+            found = search(self, query)
+            while change:
+                change.pop()()
+                running.scan()
+                client.get("/search", params={"q": "logs"})
+            return found
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Service, "search", changed_meanwhile)
+            client.get("/search", params={"q": "rotate"})
+        client.get("/search", params={"q": "logs"})
+        assert metrics(client)["repertory_cached_answers_total"] == 1
 
 
 class WithoutModel(Service):

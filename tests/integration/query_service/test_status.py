@@ -287,3 +287,22 @@ def test_calls_beyond_the_queue_are_refused() -> None:
     status, headers, done = asyncio.run(scenario())
     assert (status, headers) == (503, {"Retry-After": "1"})
     assert done == ["done"] * 3
+
+
+def test_a_call_that_nobody_waits_for_still_takes_room() -> None:
+    """Callers that give up cannot make more calls run than there is room for."""
+
+    async def scenario() -> int:
+        pool = Pool("test", threads=1, max_waiting=0)
+        gate = threading.Event()
+        given_up = asyncio.create_task(pool.run(gate.wait))
+        await asyncio.sleep(0.05)
+        given_up.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await given_up
+        with pytest.raises(HTTPException) as refused:
+            await pool.run(gate.wait)
+        gate.set()
+        return refused.value.status_code
+
+    assert asyncio.run(scenario()) == 503
