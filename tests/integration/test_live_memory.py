@@ -1,16 +1,19 @@
-"""A query process gives back what its searches have read of the keyword index."""
+"""A query process keeps little of the keyword index in memory, and reads it seldom."""
 
 from pathlib import Path
 
 import pytest
 
+from repertory.coordination.snapshots import FileSnapshots, Stored
 from repertory.coordination.team import in_process
+from repertory.errors import StoreError
 from repertory.index.cache import SqliteVectorCache
 from repertory.index.edge import EdgeStore
 from repertory.index.keywords.index import KeywordIndex
+from repertory.indexing import keywords
 from repertory.indexing.collections import ACTIVE
-from repertory.search.live import REST_INTERVAL_S, LiveSearch
-from tests.support.builders import no_model, words_writer
+from repertory.search.live import REST_INTERVAL_S, WORDS_INTERVAL_S, LiveSearch
+from tests.support.builders import coordination, no_model, skill, words_writer
 from tests.support.keyword_search import reader
 
 
@@ -38,3 +41,50 @@ def test_pages_are_given_back_from_time_to_time(
         live.step()
     live.close()
     assert rests == [1.0, REST_INTERVAL_S + 1.5]
+
+
+class ReadSnapshots(FileSnapshots):
+    """Snapshots that count how often one is read."""
+
+    reads = 0
+
+    def load(self, collection: str) -> Stored | None:
+        """Read one."""
+        self.reads += 1
+        return super().load(collection)
+
+
+def test_a_stored_index_is_read_seldom_while_its_collection_is_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Searches answer from it meanwhile; it may be large."""
+    monkeypatch.setattr("repertory.search.live.FIRST_POLL_S", 0.0)
+    snapshots = ReadSnapshots(tmp_path / "keywords")
+    parts = coordination(tmp_path, snapshots=snapshots)
+    store = EdgeStore(tmp_path)
+    words_writer(store, SqliteVectorCache(tmp_path / "vectors.sqlite", 1), parts).begin("c")
+    store.set_alias(ACTIVE, *store.collections())
+    index = KeywordIndex.empty().updated((), [skill("a")])
+    keywords.save(snapshots, store.collections()[0], index, 1)
+
+    def away(*_: object) -> None:
+        raise StoreError("It is away.")
+
+    monkeypatch.setattr(EdgeStore, "open", away)
+    now = [0.0]
+    live = LiveSearch(
+        store=store,
+        coordination=parts,
+        active=ACTIVE,
+        embedding=no_model,
+        reader=reader(),
+        clock=lambda: now[0],
+    )
+    reads = []
+    for second in (0.0, 0.25, WORDS_INTERVAL_S - 1, WORDS_INTERVAL_S, WORDS_INTERVAL_S + 1):
+        now[0] = second
+        live.step()
+        reads.append(snapshots.reads)
+    assert live.engine.keywords
+    live.close()
+    assert reads == [1, 1, 1, 2, 2]

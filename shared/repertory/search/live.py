@@ -31,6 +31,9 @@ POLL_INTERVAL_S = 1.0  # between two reads of the alias, and the longest wait fo
 GROWTH = 1_000  # items that came or went before freed memory is given back
 REST_INTERVAL_S = 60.0  # after which the pages of the keyword index that were read are given back
 FIRST_POLL_S = POLL_INTERVAL_S / 4  # the same until a first index is whole
+WORDS_INTERVAL_S = (
+    10.0  # after which a stored keyword index is read again, while it is all there is
+)
 GRACE_S = 10.0  # after which no search can be using a replaced collection
 OPENING = "The index has not been opened yet."
 NOTHING_INDEXED = (
@@ -91,7 +94,7 @@ class LiveSearch:
         self._old: list[tuple[float, Collection]] = []
         self._polled_at = float("-inf")
         self._trimmed = 0  # the items when freed memory was given back
-        self._rested_at = float("-inf")
+        self._rested_at = self._words_at = float("-inf")
         self._stopping = threading.Event()
         self._ready = threading.Event()
         self._threads: list[threading.Thread] = []
@@ -243,7 +246,7 @@ class LiveSearch:
                 self._missing[part] = str(error)
                 self._replace()
                 if name is not None:
-                    self._search_words_of(name)
+                    self._search_words_of(name, now)
             return
         searched = self._feed.collection.name if self._feed else ""
         if self._read_sources(searched) or back:
@@ -277,15 +280,16 @@ class LiveSearch:
         self._replace()
         _log.info("index_opened", extra={"collection": name, "items": len(feed.index)})
 
-    def _search_words_of(self, name: str) -> None:
+    def _search_words_of(self, name: str, now: float) -> None:
         """Search a stored keyword index alone: its collection cannot be opened now."""
-        if self._feed is not None:
+        if self._feed is not None or now - self._words_at < WORDS_INTERVAL_S:
             return
         try:
             stored = keywords.load(self._coordination.snapshots, name)
         except StoreError:
             return
         if stored is not None:
+            self._words_at = now
             self._read_sources(name)
             self._become(self._engine_of(stored[0], None, stored[1], [self._missing["index"]]))
 
