@@ -7,6 +7,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from repertory.catalogue.item import Item, Kind
 from repertory.catalogue.policy import Policy
@@ -186,13 +187,21 @@ def test_parameters_count_only_where_the_item_can_be_read() -> None:
 
 
 def test_parameters_are_read_of_few_tools() -> None:
-    """Of those that have the words of parameters anywhere, in the order of their ids."""
+    """Of those with the words of parameters anywhere; of more, those with the query's words."""
     others = [taking(f"a{number:02}__start_engine", "speed") for number in range(MAX_READ)]
     last = taking("zz__start_process", "command")
     assert ids(inferred("commit my changes", *others, last)) == [last.id]
     talkers = [tool(f"b{number:02}__start_it", "A command") for number in range(MAX_READ)]
-    assert inferred("commit my changes", *talkers, last) == []
     assert ids(inferred("commit my changes", *talkers[1:], last)) == [last.id]
+    last = replace(last, description="Start a command to commit changes.")
+    assert ids(inferred("commit my changes", *talkers, last)) == [last.id]
+
+
+def test_of_many_equal_tools_those_with_the_words_of_the_query_are_compared() -> None:
+    """However many there are, and whatever their ids."""
+    others = [tool(f"a{number:03}__run_command", "Runs it.") for number in range(3 * MAX_READ)]
+    best = tool("zz__run_command", "Runs it to commit changes.")
+    assert ids(inferred("commit my changes", *others, best))[0] == best.id
 
 
 @pytest.mark.parametrize("schema", [None, {}, {"properties": {}}, {"type": "object"}])

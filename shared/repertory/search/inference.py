@@ -1,11 +1,12 @@
 """Offers tools that can do a job in a more general way if no hit does it well."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from weakref import WeakKeyDictionary
 
 import numpy as np
+from numpy.typing import NDArray
 
-from repertory.catalogue.item import Item, Kind
+from repertory.catalogue.item import Item, Kind, item_key
 from repertory.catalogue.names import split_name
 from repertory.index.keywords.document import NAME, Entry
 from repertory.index.keywords.index import KeywordIndex
@@ -24,9 +25,43 @@ GOOD_ENOUGH = 0.5  # the confidence of a direct hit from which nothing is inferr
 FIRST = 0.45  # the confidence of the likeliest tool
 STEP = 0.03  # how much less each further tool has
 MAX_TOOLS = 2  # offered for one capability
-MAX_READ = 32  # tools of one capability whose parameters are read
+MAX_READ = 32  # tools of one capability that are compared, and as many whose parameters are read
 
-_named: WeakKeyDictionary[Segment, Rows] = WeakKeyDictionary()
+Certain = NDArray[np.int8]  # how clearly each of some tools has a capability; see ``certainty``
+
+
+class _Tools:
+    """The tools of a segment that may have a capability, by their own name or their server's.
+
+    Attributes:
+        rows: Their rows, ascending.
+    """
+
+    def __init__(self, segment: Segment) -> None:
+        words = {word for verbs, things, *_ in CAPABILITIES.values() for word in verbs | things}
+        entries = ((row, segment.entry(row)) for row in _tools_with(segment, words))
+        rows = [
+            row
+            for row, entry in entries
+            if not (entry.policy and entry.policy.deprecated_by)
+            and not words.isdisjoint(split_name(f"{entry.server} {entry.name}").split())
+        ]
+        self.rows: Rows = np.array(rows, np.int32)
+        self._certain: dict[tuple[str, str, bool], Certain] = {}
+
+    def certain(
+        self, segment: Segment, capability: str, job: Job, parameters: Collection[str]
+    ) -> Certain:
+        """How clearly each has a capability; kept, as a segment may have thousands of them."""
+        key = (capability, job.label, bool(parameters))
+        if key not in self._certain:
+            entries = map(segment.entry, self.rows.tolist())
+            found = [certainty(capability, job, entry, parameters) for entry in entries]
+            self._certain[key] = np.array(found, np.int8)
+        return self._certain[key]
+
+
+_known: WeakKeyDictionary[Segment, _Tools] = WeakKeyDictionary()
 
 
 def infer(
@@ -46,10 +81,10 @@ def infer(
     ways = _ways(query)
     if not ways or not _is_wanted(query, [one.confidence for one in direct]):
         return []
-    offered = _offered(query, index, {*exclude, *(one.id for one in direct)})
+    out = {*exclude, *(one.id for one in direct)}
     found: list[Hit] = []
     for capability, job in ways.items():
-        for entry in _able(capability, job, query, offered, items):
+        for entry in _able(capability, job, query, index, out, items):
             sure = min([FIRST - STEP * len(found), *(one.confidence for one in direct)])
             if entry.policy:
                 sure = min(sure, boosted(sure, entry.policy.boost))
@@ -71,16 +106,14 @@ def items_for(
     ways = _ways(query)
     if not ways or not _is_wanted(query, direct):
         return []
-    offered = _offered(query, index, exclude)
     unsure: list[str] = []
     for capability, job in ways.items():
         wanted = CAPABILITIES[capability][2]
-        takes = _with_all(index, [*offered], [terms(word) for word in wanted])
-        unsure += [
-            entry.id
-            for row, entry in offered.items()
-            if row in takes and certainty(capability, job, entry, wanted) == BY_PARAMETER
-        ][:MAX_READ]
+        rows, certain = _offered(query, index, exclude, capability, job, wanted)
+        rows = rows[certain == BY_PARAMETER]
+        rows = rows[_has_all_of_one(index, rows, [terms(word) for word in wanted])]
+        best = _most_certain(query, index, rows, np.full(len(rows), BY_PARAMETER, np.int8))
+        unsure += [entry.id for entry in index.entries(best)]
     return unsure
 
 
@@ -98,29 +131,64 @@ def _ways(query: Query) -> dict[str, Job]:
     return ways
 
 
-def _offered(query: Query, index: KeywordIndex, out: Collection[str]) -> dict[int, Entry]:
-    """The tools that may be offered, by row."""
-    rows = _tools(index)
-    allowed = rows[index.allowed(rows, query.where)].tolist()
-    in_order = sorted(zip(allowed, index.entries(allowed), strict=True), key=lambda one: one[1].id)
-    return {row: entry for row, entry in in_order if entry.id not in out}
+def _offered(
+    query: Query,
+    index: KeywordIndex,
+    out: Collection[str],
+    capability: str,
+    job: Job,
+    parameters: Collection[str] = (),
+) -> tuple[Rows, Certain]:
+    """The rows of the tools that may have a capability and be offered, and how clearly each has it.
+
+    Args:
+        query: The search.
+        index: The keyword index.
+        out: The ids of items that are not offered.
+        capability: The capability.
+        job: The job that it is for.
+        parameters: Those that each tool is taken to have.
+    """
+    found: list[tuple[Rows, Certain]] = []
+    for part in index.parts:
+        tools = _known.get(part.segment) or _known.setdefault(part.segment, _Tools(part.segment))
+        certain = tools.certain(part.segment, capability, job, parameters)
+        is_left = certain > 0 if part.alive is None else (certain > 0) & part.alive[tools.rows]
+        found.append((tools.rows[is_left] + np.int32(part.start), certain[is_left]))
+    if not found:
+        return np.zeros(0, np.int32), np.zeros(0, np.int8)
+    rows, certain = (np.concatenate(values) for values in zip(*found, strict=True))
+    excluded = [*index.rows_of([item_key(one) for one in out]).values()]
+    allowed = index.allowed(rows, query.where) & ~np.isin(rows, excluded)
+    return rows[allowed], certain[allowed]
 
 
-def _with_all(index: KeywordIndex, rows: list[int], phrases: list[list[str]]) -> set[int]:
+def _has_all_of_one(
+    index: KeywordIndex, rows: Rows, phrases: Iterable[list[str]]
+) -> NDArray[np.bool_]:
     """Which of some rows have all terms of one of some phrases."""
-    among = np.array(rows, np.int64)
-    found: set[int] = set()
+    has = np.zeros(len(rows), np.bool_)
     for phrase in phrases:
-        has = np.all([index.weights_in(term, among) > 0 for term in phrase], axis=0)
-        found |= {*among[has].tolist()}
-    return found
+        has |= np.all([index.weights_in(term, rows) > 0 for term in phrase], axis=0)
+    return has
+
+
+def _most_certain(query: Query, index: KeywordIndex, rows: Rows, certain: Certain) -> list[int]:
+    """The rows of the clearest tools, ``MAX_READ`` at most; of equals, with the query's words."""
+    if len(rows) > MAX_READ:
+        typed = [index.weights_in(term, rows) > 0 for term in {*terms(plain(query.text))}]
+        has = np.sum(typed, axis=0) if typed else np.zeros(len(rows))
+        rows = rows[np.lexsort((index.keys_of(rows), -has, -certain))[:MAX_READ]]
+    best: list[int] = rows.tolist()
+    return best
 
 
 def _able(
     capability: str,
     job: Job,
     query: Query,
-    offered: Mapping[int, Entry],
+    index: KeywordIndex,
+    out: Collection[str],
     items: Mapping[str, Item],
 ) -> list[Entry]:
     """The tools that have a capability most clearly; of equals, those that name the query's words.
@@ -128,32 +196,16 @@ def _able(
     Parameters count for those tools whose names leave it open.
     """
     typed = set(terms(plain(query.text)))
+    best = _most_certain(query, index, *_offered(query, index, out, capability, job))
+    possible, _ = _offered(query, index, out, capability, job, CAPABILITIES[capability][2])
+    read = index.rows_of([item_key(one) for one in items]).values()
+    rows = {*best, *possible[np.isin(possible, [*read])].tolist()}
     found = []
-    for entry in offered.values():
+    for entry in sorted(index.entries([*rows]), key=lambda one: one.id):
         schema = items[entry.id].input_schema if entry.id in items else None
         if sure := certainty(capability, job, entry, (schema or {}).get("properties", ())):
             found.append((-sure, -len(typed.intersection(terms(entry.description))), entry))
     return [entry for *_, entry in sorted(found, key=lambda one: one[:2])[:MAX_TOOLS]]
-
-
-def _tools(index: KeywordIndex) -> Rows:
-    """The rows of the tools that may have a capability, by their own name or their server's."""
-    rows = [part.rows(_named_in(part.segment)) for part in index.parts]
-    return np.concatenate(rows) if rows else np.zeros(0, np.int32)
-
-
-def _named_in(segment: Segment) -> Rows:
-    if segment not in _named:
-        words = {word for verbs, things, *_ in CAPABILITIES.values() for word in verbs | things}
-        entries = ((row, segment.entry(row)) for row in _tools_with(segment, words))
-        rows = [
-            row
-            for row, entry in entries
-            if not (entry.policy and entry.policy.deprecated_by)
-            and not words.isdisjoint(split_name(f"{entry.server} {entry.name}").split())
-        ]
-        _named[segment] = np.array(rows, np.int32)
-    return _named[segment]
 
 
 def _tools_with(segment: Segment, words: Collection[str]) -> list[int]:
