@@ -129,7 +129,7 @@ def read(
     # What is needed of the query alone after the embedding is made now, and kept.
     _ = matches.shares, matches.whole, jobs(query.text), actions.of_request(plain(query.text))
     close = _close_names(query.text, index, query.where)
-    found = {*also, *close, *_allowed(matches.as_typed(POOL), index, query.where)}
+    found = {*also, *close, *matches.as_typed(POOL, query.where)}
     likely = {**close}
     for one in filter(None, (matches, shared)):
         best = one.best(limit, query.where).tolist()
@@ -239,8 +239,8 @@ def _first(close: Mapping[int, float], index: KeywordIndex, where: Filter) -> di
     """The rows that a filter allows, ``MAX_NAMED`` at most; of equals, those of lower keys."""
     allowed = [*_allowed(close, index, where)]
     if len(allowed) > MAX_NAMED:
-        keys = dict(zip(allowed, index.keys_of(allowed).tolist(), strict=True))
-        allowed = sorted(allowed, key=lambda row: (-close[row], keys[row]))[:MAX_NAMED]
+        rows, like = np.array(allowed), np.array([close[row] for row in allowed])
+        allowed = rows[np.lexsort((index.keys_of(rows), -like))[:MAX_NAMED]].tolist()
     return {row: close[row] for row in allowed}
 
 

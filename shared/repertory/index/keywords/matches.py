@@ -1,6 +1,6 @@
 """The matches of one query's terms in the keyword index."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -55,11 +55,7 @@ class Matches:
 
     def best(self, limit: int, where: Filter | None = None) -> Rows:
         """The rows that match best, best first, of those that a filter allows."""
-        total = self._partial_scores(where)
-        found = np.flatnonzero(total > 0)
-        values = total[found]
-        if len(found) > 4 * limit:
-            found = found[values >= np.partition(values, -4 * limit)[-4 * limit]]
+        found, _ = _highest(self._partial_scores(where), 4 * limit)
         # Of equals, those of lower keys: the order of rows differs between equal indexes.
         by = (self._index.keys_of(found), -self.scores(found))
         return found[np.lexsort(by)[:limit]].astype(np.int32)
@@ -121,24 +117,22 @@ class Matches:
         one_of_them = (term for term in self.terms if term.stem == stem)
         return next(one_of_them, Term(stem, stem, exact, (), rarity(stem)))
 
-    def as_typed(self, limit: int) -> list[int]:
-        """The rows that have the only word of a query as it is typed, not just its stem."""
-        if len(self.terms) != 1:
-            return []
-        found = self._with_any(self.terms[0].as_typed)
-        if len(found) <= limit:
-            return [*found]
-        by_key = dict(zip(found, self._index.keys_of([*found]).tolist(), strict=True))
-        return sorted(found, key=lambda row: (-found[row], by_key[row]))[:limit]
+    def as_typed(self, limit: int, where: Filter | None = None) -> list[int]:
+        """The rows that have the only word of a query as it is typed, not just its stem.
 
-    def _with_any(self, terms: Iterable[str]) -> dict[int, float]:
-        """The rows that contain one of some terms, and the greatest weight of these in each row."""
-        found: dict[int, float] = {}
-        for term in terms:
+        They are those in which it weighs most, of those that a filter allows.
+        """
+        if len(self.terms) != 1 or not self.terms[0].as_typed:
+            return []
+        total = np.zeros(self._index.rows, np.float32)
+        for term in self.terms[0].as_typed:
             for rows, weights in self._index.of_term(term):
-                for row, weight in zip(rows.tolist(), weights.tolist(), strict=True):
-                    found[row] = max(weight, found.get(row, 0.0))
-        return found
+                total[rows] = np.maximum(total[rows], weights)  # a term has each row once
+        if where:
+            total[~self._index.allowed(np.arange(self._index.rows), where)] = 0
+        found, values = _highest(total, limit)
+        first: list[int] = found[np.lexsort((self._index.keys_of(found), -values))[:limit]].tolist()
+        return first
 
     def holds_as_typed(self, term: Term, rows: NDArray[np.integer]) -> NDArray[np.bool_]:
         """Which rows have a word as it is typed; all, if its stem says as much."""
@@ -202,3 +196,13 @@ class Matches:
         found = self._index.entries(rows[np.lexsort(by)[:MAX_NAMES]].tolist())
         names = (split_name(f"{entry.name} {entry.server}") for entry in found)
         return any(term.typed in folded(name).split() for name in names)
+
+
+def _highest(values: Scores, count: int) -> tuple[NDArray[np.intp], Scores]:
+    """The rows with the highest values above 0, so many and those that equal the last, unsorted."""
+    found = np.flatnonzero(values > 0)
+    held = values[found]
+    if len(found) > count:
+        is_high = held >= np.partition(held, -count)[-count]
+        found, held = found[is_high], held[is_high]
+    return found, held
