@@ -89,7 +89,8 @@ class Repertory(Local):
         self._budget_s = budget_s
         self._behind = ""  # a sentence about changes that are not indexed yet
         self._servers: tuple[str, ...] = ()  # sentences about servers and their tools
-        self._servers_at = float("-inf")
+        self._away: set[str] = set()  # the sources whose folders are not there at all
+        self._status_at = float("-inf")
 
     def __enter__(self) -> Self:
         return self
@@ -123,7 +124,7 @@ class Repertory(Local):
         gone = 0
         while True:
             answer = super().search(replace(query, limit=query.limit + gone))
-            hits = [hit for hit in answer.hits if not _is_gone(hit)]
+            hits = [hit for hit in answer.hits if not self._is_gone(hit)]
             if len(answer.hits) - len(hits) <= gone:
                 break
             gone = len(answer.hits) - len(hits)
@@ -134,18 +135,18 @@ class Repertory(Local):
         """Explain why a search shows an item or not; see ``SearchEngine.explain``."""
         self.parts.queries.begin()
         found = super().explain(query, item)
-        if _is_gone(found.hit):
+        if self._is_gone(found.hit):
             raise lookup.unknown(None, item)
         return replace(found, notices=self._noted(found.notices))
 
     @override
     def entries(self, where: Filter | None = None) -> list[Entry]:
-        return [entry for entry in super().entries(where) if not _is_gone(entry)]
+        return [entry for entry in super().entries(where) if not self._is_gone(entry)]
 
     @override
     def item(self, item_id: str) -> Item:
         found = super().item(item_id)
-        if _is_gone(found):
+        if self._is_gone(found):
             raise lookup.unknown(None, item_id)
         return found
 
@@ -240,7 +241,7 @@ class Repertory(Local):
             embedded = self._embedded
             ledger = update.whole(progress, asks, words_suffice=words_suffice, rebuild=rebuild)
             self._refreshed_at = self._checked_at = time.monotonic()
-            self._behind, self._servers_at = "", float("-inf")
+            self._behind, self._status_at = "", float("-inf")
             for failure in self.parts.coordination.failures.list():
                 items = ", ".join(sorted(failure.items))
                 self.parts.notices.append(f"Not indexed: {items}: {failure.error}")
@@ -275,24 +276,43 @@ class Repertory(Local):
 
     def _noted(self, notices: tuple[str, ...]) -> tuple[str, ...]:
         """The notices of an answer, with what only this process knows."""
-        if time.monotonic() - self._servers_at >= REFRESH_INTERVAL_S:
-            watch = WatchStatus.read(self.parts.coordination.status.reports()) or WatchStatus()
-            max_age_s = self.settings.values.tools_max_age * 3_600
-            self._servers = about_servers(watch.sources, max_age_s, time.time())
-            self._servers_at = time.monotonic()
+        self._read_status()
         behind = (self._behind,) if self._behind else ()
         # A server that ran here may have left the same notices.
         return tuple(dict.fromkeys((*behind, *self.workspace.notices, *self._servers, *notices)))
+
+    def _read_status(self) -> None:
+        """Read what the last command found out about the sources, at most once a second."""
+        if time.monotonic() - self._status_at < REFRESH_INTERVAL_S:
+            return
+        watch = WatchStatus.read(self.parts.coordination.status.reports()) or WatchStatus()
+        max_age_s = self.settings.values.tools_max_age * 3_600
+        self._servers = about_servers(watch.sources, max_age_s, time.time())
+        self._away = {
+            one.name for one in watch.sources if one.error and not Path(one.location).exists()
+        }
+        self._status_at = time.monotonic()
+
+    def _is_gone(self, found: Hit | Entry | Item) -> bool:
+        """Whether the file of an item has been deleted; a path may be relative on another machine.
+
+        If the folder of its source is not there at all, its disk may not be mounted.
+        """
+        if not os.path.isabs(found.path):  # noqa: PTH117 - speed
+            return False
+        try:
+            os.lstat(found.path)
+        except (FileNotFoundError, NotADirectoryError):
+            self._read_status()
+            return found.source not in self._away
+        except OSError:  # it cannot be looked at
+            return False
+        return False
 
     @property
     def _embedded(self) -> int:
         """How many texts this process has embedded."""
         return int(self.parts.coordination.status.counters().get("texts", 0))
-
-
-def _is_gone(found: Hit | Entry | Item) -> bool:
-    """Whether the file of an item has been deleted; a path may be relative on another machine."""
-    return os.path.isabs(found.path) and not os.path.lexists(found.path)  # noqa: PTH117 - speed
 
 
 def open_corpus(settings: Settings, folder: Path, download: Download | None = None) -> Repertory:

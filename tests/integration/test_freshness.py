@@ -115,6 +115,24 @@ def test_a_deleted_item_is_never_found(project: Path, change: str) -> None:
     assert "project/postmortem" not in search(project, "postmortem", budget_s=0.0)[0]
 
 
+def test_items_of_a_folder_that_is_not_there_are_kept(project: Path) -> None:
+    """Its disk may not be mounted, and the answer says so; a deleted folder of a skill is gone."""
+    configuration = "[[sources]]\ntype = 'skills'\npath = 'skills'\nname = 'project'\n"
+    (project / "repertory.toml").write_text(configuration, "utf-8")
+    assert "project/postmortem" in search(project, "rotate keys")[0]
+    (project / "skills").rename(project.parent / "away")
+
+    found, notices = search(project, "rotate keys")
+
+    assert "project/key-rotation" in found
+    assert any("its indexed items are kept" in one for one in notices)
+    shutil.rmtree(project.parent / "away" / "postmortem")
+    (project.parent / "away").rename(project / "skills")
+    found, notices = search(project, "rotate keys")
+    assert "project/key-rotation" in found
+    assert "project/postmortem" not in found
+
+
 def test_an_unchanged_project_is_not_compared_again(project: Path) -> None:
     """A search of a current index imports neither sources nor the lifecycle."""
     code = """
