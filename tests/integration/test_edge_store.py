@@ -458,3 +458,13 @@ def test_reading_creates_nothing(tmp_path: Path) -> None:
     assert store.alias("repertory_x") is None
     store.drop("repertory_x")
     assert not (tmp_path / "data").exists()
+
+
+def test_an_alias_that_is_no_text_points_nowhere(store: EdgeStore, tmp_path: Path) -> None:
+    """Like one that is empty, it is replaced by the next index."""
+    store.create(NAME, DIMENSION).close()
+    store.set_alias("active", NAME)
+    (tmp_path / "aliases" / "active").write_bytes(b"\xff\xfe")
+    assert store.alias("active") is None
+    store.set_alias("active", NAME)
+    assert store.alias("active") == NAME

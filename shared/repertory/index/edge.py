@@ -125,10 +125,10 @@ class EdgeStore(VectorStore):
     def alias(self, name: str) -> str | None:
         path = self._aliases / layout.checked_name(name)
         try:
-            target = path.read_text(encoding="utf-8")
+            target = path.read_text(encoding="utf-8", errors="replace")
         except FileNotFoundError:
             return None
-        except (OSError, ValueError) as exc:
+        except OSError as exc:
             raise StoreCorruptError(f"The alias {path} cannot be read: {exc}.") from exc
         return target if target in self.collections() else None
 
