@@ -25,6 +25,7 @@ from repertory.search.query import Query
 from repertory.stats import Jobs, Rebuild, Stats
 from repertory.wire import (
     MAX_IDS,
+    MAX_LIMIT,
     RECORDED,
     V1,
     Alive,
@@ -99,6 +100,8 @@ class Client(Backend):
 
     @override
     def search(self, query: Query) -> Answer:
+        if query.limit > MAX_LIMIT:
+            raise UsageError(f"A server gives at most {MAX_LIMIT} results, not {query.limit}.")
         return self._ask("GET", "/search", _parameters(query), Answer)
 
     @override

@@ -322,8 +322,11 @@ def _convert(given: Mapping[str, Any], origins: Mapping[str, str]) -> Values:
         try:
             values[field] = setting.read(value, strict=False)
         except ValueError as error:
+            origin = origins[field]
+            if origin not in (setting.flag, setting.variable, setting.alias):
+                origin = f"{origin}: {setting.key}"
             raise ConfigurationError(
-                f"{origins[field]} is {value!r}; it must be {setting.expected}."
+                f"{origin} is {value!r}; it must be {setting.expected}."
             ) from error
     return Values(**values)
 

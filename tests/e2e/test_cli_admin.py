@@ -211,7 +211,7 @@ def test_config_show_hides_invalid_urls(cli: Cli, tmp_path: Path, url: str) -> N
     [
         ("[search\n", "is not TOML"),
         ("[search]\nlimmit = 3\n", "limmit"),
-        ("[search]\nlimit = 'x'\n", "repertory.toml is 'x'"),
+        ("[search]\nlimit = 'x'\n", "repertory.toml: search.limit is 'x'"),
         ("[[sources]]\ntype = 'spoons'\n", "spoons"),
         ("[[sources]]\ntype = 'skills'\npath = 'nowhere'\n", "which is not there"),
         ("[[sources]]\ntype = 'mcp'\nconfig = 'nowhere.json'\n", "nowhere.json"),
