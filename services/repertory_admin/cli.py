@@ -12,7 +12,7 @@ import typer
 from repertory.errors import RepertoryError
 from repertory_admin import terminal
 from repertory_admin.app import app
-from repertory_admin.exits import ExitCode, code_of, missing_package
+from repertory_admin.exits import ExitCode, code_of, missing_package, of_the_system
 from repertory_admin.logs import is_verbose
 from repertory_admin.refusals import ArgumentsError, is_help, refusal
 
@@ -41,7 +41,10 @@ def cli() -> None:
     code = _run()
     try:
         sys.stdout.flush()
-    except BrokenPipeError:  # the reader has gone; Python would say so when it flushes at its end
+    except OSError as error:
+        if not isinstance(error, BrokenPipeError):  # the reader has gone
+            code = _explained(error)
+        # Python would say so again when it flushes at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     _end(code)
 
@@ -84,6 +87,9 @@ def _explained(error: Exception) -> ExitCode:
         terminal.warn(str(error))
         return code_of(error)
     if isinstance(error, ModuleNotFoundError) and (text := missing_package(error)):
+        terminal.warn(text)
+        return ExitCode.NOT_NOW
+    if text := of_the_system(error):
         terminal.warn(text)
         return ExitCode.NOT_NOW
     if is_verbose():

@@ -1,6 +1,8 @@
 """The exit codes of the command line, and which error leads to which."""
 
 from enum import IntEnum
+from errno import EDQUOT, ENOSPC
+from pathlib import Path
 
 from repertory.errors import RepertoryError, SourceError, UsageError
 
@@ -44,6 +46,19 @@ def missing_package(error: ModuleNotFoundError) -> str:
         f"This needs {package}, which is not installed; "
         f"run: pip install 'repertory[{_EXTRAS[package]}]'"
     )
+
+
+def of_the_system(error: Exception) -> str:
+    """What the system lacks, if an error says that it lacks something; else it is a defect."""
+    if not isinstance(error, OSError):
+        return ""
+    if error.errno in (ENOSPC, EDQUOT):
+        return f"Nothing more can be written ({error.strerror}): make room, or write elsewhere."
+    try:
+        Path.cwd()
+    except FileNotFoundError:
+        return "The current directory has been deleted: go to another one."
+    return ""
 
 
 def code_of(error: RepertoryError) -> ExitCode:

@@ -39,10 +39,14 @@ def is_quiet() -> bool:
 
 
 def prepare() -> None:
-    """Escape characters that the streams cannot encode, instead of failing."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
+    """Escape characters that the streams cannot encode, instead of failing; replace closed ones."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:  # its caller closed it
+            stream = open(os.devnull, mode, encoding="utf-8")  # noqa: PTH123, SIM115 - till the end
+            setattr(sys, name, stream)
+    for one in (sys.stdout, sys.stderr):
+        if isinstance(one, TextIOWrapper):
+            one.reconfigure(errors="backslashreplace")
 
 
 def safe(text: str) -> str:

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -255,3 +256,42 @@ def test_a_closed_pipe_ends_it_silently(cli: Cli, indexed: Path) -> None:
     assert process.stderr
     with process, process.stderr:
         assert process.stderr.read() == ""
+
+
+def in_shell(cli: Cli, folder: Path, line: str) -> subprocess.CompletedProcess[str]:
+    """Run a line of a shell, in which ``$REPERTORY`` is the command."""
+    variables = {**cli.environment, "REPERTORY": shlex.join(COMMAND)}
+    return subprocess.run(
+        ["/bin/sh", "-c", line],
+        cwd=folder,
+        env=variables,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_closed_streams_are_no_defect(cli: Cli, indexed: Path, closed: str) -> None:
+    """A search ends as it would otherwise; there is only no place to write to."""
+    done = in_shell(cli, indexed, f"$REPERTORY search 'read file contents' {closed}")
+    assert (done.returncode, "Traceback" in done.stderr) == (0, False)
+
+
+def test_an_output_that_is_full_is_named(cli: Cli, indexed: Path) -> None:
+    """The exit code says that it is no defect."""
+    done = in_shell(cli, indexed, "$REPERTORY search 'read file contents' > /dev/full")
+    assert done.returncode == 4
+    assert done.stderr == (
+        "repertory: Nothing more can be written (No space left on device): make room, or write "
+        "elsewhere.\n"
+    )
+
+
+def test_a_deleted_directory_is_named(cli: Cli, tmp_path: Path) -> None:
+    """The remedy is in the message."""
+    folder = tmp_path / "deleted"
+    folder.mkdir()
+    done = in_shell(cli, folder, f"rmdir '{folder}'; $REPERTORY search keys")
+    assert done.returncode == 4
+    assert done.stderr == "repertory: The current directory has been deleted: go to another one.\n"
