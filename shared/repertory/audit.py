@@ -59,8 +59,8 @@ class AuditFile:
         self._max_size = max_size
         self._files = files
         self._lock = FileLock(folder / f"{FILE}.lock", LOCK_TIMEOUT_S, PRIVATE)
-        self._waiting: deque[bytes] = deque()
-        self._lost = 0
+        self._waiting: deque[dict[str, Any]] = deque()
+        self._lost = 0  # lines that no written line counts yet
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
         self._is_writing = False
@@ -72,10 +72,7 @@ class AuditFile:
             if len(self._waiting) >= MAX_WAITING:
                 self._lost += 1
                 return
-            if self._lost and not self.trouble:
-                fields, self._lost = {**fields, "lost": self._lost}, 0
-            # Only printable ASCII: no line break or control character of any kind.
-            self._waiting.append(json.dumps(fields).encode() + b"\n")
+            self._waiting.append(fields)
             if self._thread is None:
                 # A daemon: a disk that hangs must not keep the process.
                 self._thread = threading.Thread(target=self._run, name="audit", daemon=True)
@@ -122,7 +119,7 @@ class AuditFile:
                     )
                 self.trouble = trouble
 
-    def _write(self, lines: list[bytes]) -> str:
+    def _write(self, lines: list[dict[str, Any]]) -> str:
         """Write lines; why that failed, if it did."""
         written = 0
         try:
@@ -131,7 +128,9 @@ class AuditFile:
                 file = self._open()
                 try:
                     size = os.fstat(file).st_size
-                    for line in lines:
+                    for fields in lines:
+                        lost = self._lost
+                        line = _encoded({**fields, "lost": lost} if lost else fields)
                         if size and size + len(line) > self._max_size:
                             os.close(file)
                             file = -1
@@ -140,6 +139,8 @@ class AuditFile:
                         _append(file, size, line)
                         size += len(line)
                         written += 1
+                        with self._changed:
+                            self._lost -= lost
                 finally:
                     if file >= 0:
                         os.close(file)
@@ -256,6 +257,11 @@ def _now() -> str:
     """The time in UTC, as RFC 3339 writes it."""
     now = datetime.fromtimestamp(time.time(), UTC)
     return now.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _encoded(fields: dict[str, Any]) -> bytes:
+    """A line, in printable ASCII alone: no line break or control character of any kind."""
+    return json.dumps(fields).encode() + b"\n"
 
 
 def _append(file: int, size: int, line: bytes) -> None:

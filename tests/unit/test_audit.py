@@ -55,7 +55,7 @@ def test_one_file_starts_again_when_it_is_full(tmp_path: Path) -> None:
 
 
 def test_a_full_disk_leaves_no_half_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was written of a line is taken back; the next line counts it."""
+    """What was written of a line is taken back; the next line that is written counts all."""
     file = AuditFile(tmp_path, 1_000, 2)
     file.add({"number": 0})
     assert file.flush()
@@ -68,14 +68,15 @@ def test_a_full_disk_leaves_no_half_line(tmp_path: Path, monkeypatch: pytest.Mon
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "write", full)
-        file.add({"number": 1})
-        assert not file.flush()
+        for number in (1, 2):
+            file.add({"number": number})
+            assert not file.flush()
         assert file.trouble == "No space left on device"
-    for number in (2, 3):
+    for number in (3, 4):
         file.add({"number": number})
         assert file.flush()
     numbers = [(line["number"], line.get("lost", 0)) for line in read_lines(tmp_path)]
-    assert numbers == [(0, 0), (2, 0), (3, 1)]
+    assert numbers == [(0, 0), (3, 2), (4, 0)]
 
 
 def test_a_disk_that_hangs_keeps_a_bounded_number_of_lines(
