@@ -9,6 +9,10 @@ from repertory.text import ago, cut, one_line
 NOTHING_TO_SEARCH = (
     "Nothing to search yet: the sources offer no skill, tool or document; see `repertory init`."
 )
+NOTHING_OFFERED = (
+    "The configuration offers no items at all, so the previous index stays active; check that its "
+    "folders exist."
+)
 
 MAX_NAMED = 5  # names in one notice
 MAX_REASON_LENGTH = 200  # characters
@@ -17,7 +21,7 @@ MAX_FILES = 3  # with the way to trust them
 
 
 def about_sources(sources: Sequence[SourceState]) -> tuple[str, ...]:
-    """The sources that are starting, unreadable, waiting for a person, or with withheld items."""
+    """The sources that are starting, unreadable, waiting for a person, or with kept items."""
     failed = [one for one in sources if one.is_failing]
     starting = [one_line(one.name) for one in sources if one.is_starting]
     found = [f"Starting: {named(starting)}."] if starting else []
@@ -30,6 +34,11 @@ def about_sources(sources: Sequence[SourceState]) -> tuple[str, ...]:
         found.append(
             f"{len(failed) - MAX_FAILED} more sources could not be read; `repertory stats` lists "
             "them."
+        )
+    if kept := [one.name for one in sources if one.stale and not (one.error or one.is_starting)]:
+        found.append(
+            f"Some items of {named(map(one_line, kept))} are as they were, since their files "
+            "cannot be read now; `repertory doctor` names them."
         )
     if waiting := [one for one in sources if one.awaits_trust]:
         files = dict.fromkeys(one_line(one.error) for one in waiting)  # each says how to trust it

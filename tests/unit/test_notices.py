@@ -7,7 +7,13 @@ from repertory.errors import UsageError
 from repertory.filters import check
 from repertory.index.keywords.index import KeywordIndex
 from repertory.index.vectors import Filter
-from repertory.notices import about_first_index, about_servers, about_sources
+from repertory.notices import (
+    NOTHING_OFFERED,
+    about_first_index,
+    about_servers,
+    about_sources,
+)
+from repertory.search.known_sources import KnownSources
 from repertory.stats import Building, SourceState, WatchStatus
 from tests.support.builders import tool
 
@@ -49,6 +55,25 @@ def test_a_server_that_waits_for_a_sign_in_says_so() -> None:
     state = msgspec.structs.replace(source("web", error="Run Y."), awaits_sign_in=True)
     assert about_sources([state]) == ("Run Y.",)
     assert (state.is_failing, state.state) == (False, "waiting for sign-in")
+
+
+def test_kept_items_of_unreadable_files_are_named() -> None:
+    """A source that failed, or that is starting, says so by itself."""
+    files = msgspec.structs.replace(source("notes"), stale=1)
+    assert about_sources([files, source("other")]) == (
+        "Some items of notes are as they were, since their files cannot be read now; `repertory "
+        "doctor` names them.",
+    )
+    (only,) = about_sources([msgspec.structs.replace(files, error="It hangs.")])
+    assert only.startswith("The source notes could not be read")
+
+
+def test_a_configuration_without_items_is_named_beside_each_answer() -> None:
+    """What was indexed before is searched, with another configuration than the user wrote."""
+    empty = WatchStatus(configuration="b" * 16, error=NOTHING_OFFERED)
+    assert KnownSources().after(empty, "a" * 16).every_notice == (NOTHING_OFFERED,)
+    away = msgspec.structs.replace(empty, error="The store is away.")
+    assert KnownSources().after(away, "a" * 16).every_notice == ()
 
 
 def test_the_age_of_tools_is_said_from_a_limit_on() -> None:

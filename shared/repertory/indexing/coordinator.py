@@ -25,6 +25,7 @@ from repertory.indexing.ledgers import Ledgers
 from repertory.indexing.save_trace import SaveTrace
 from repertory.indexing.scan import ChangeResult, ScanResult
 from repertory.indexing.unused import UnusedIndexes
+from repertory.notices import NOTHING_OFFERED
 from repertory.review.gate import Gate
 from repertory.sources.configured import Catalogue
 from repertory.sources.source import Problem, error, warning
@@ -35,10 +36,6 @@ LOST_AFTER_S = 15.0  # after which a sent item may count as lost
 MAX_PENDING = 2_000  # items sent and not confirmed, which bounds the queue's memory
 KEEP_UNUSED_S = 7 * 86_400.0
 MAX_PROBLEMS = 200  # of each audience, in a status report
-EMPTY = (
-    "The configuration offers no items at all, so the previous index stays active; check that its "
-    "folders exist."
-)
 
 _log = logging.getLogger(__name__)
 
@@ -368,7 +365,7 @@ class Coordinator:
         if ledger.states:
             return True
         if self._scans.is_complete and self._generations.replaces_others:
-            self._refusal = EMPTY  # a folder that is not mounted looks like this
+            self._refusal = NOTHING_OFFERED  # a folder that is not mounted looks like this
         return self._scans.is_complete and not self._refusal
 
     def _carried(self, ledger: Ledger) -> list[Item]:

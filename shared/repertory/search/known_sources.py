@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from repertory.errors import StoreError
 from repertory.groups import may_see
-from repertory.notices import about_first_index, about_sources
+from repertory.notices import NOTHING_OFFERED, about_first_index, about_sources
 from repertory.stats import SourceState, WatchStatus
 
 UNKNOWN = (
@@ -58,7 +58,10 @@ class KnownSources(msgspec.Struct, frozen=True, kw_only=True):
                 for one in watch.sources
             },
             building=about_first_index(watch),
-            notices=tuple(watch.notices),
+            notices=(
+                *watch.notices,
+                *([NOTHING_OFFERED] if watch.error == NOTHING_OFFERED else []),
+            ),
             is_reported=True,
         )
 
