@@ -28,7 +28,7 @@ class Pool:
     async def run(self, call: Callable[[], T]) -> T:
         """Call something on one of the threads.
 
-        It takes room until it has ended, even if nobody waits for it any more.
+        It takes room until it has ended, even if no caller waits for it any more.
 
         Raises:
             HTTPException: 503 if too many calls wait.

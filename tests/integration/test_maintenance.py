@@ -167,7 +167,7 @@ def test_a_refused_collection_is_listed(place: Place, monkeypatch: pytest.Monkey
 def test_a_rebuild_that_cannot_begin_now_begins_later(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nobody asks for it again; what the coordinator asks for is not kept."""
+    """No user asks twice; what the coordinator asks for is not kept."""
     queue = InProcessQueue(place.writer, place.coordination)
 
     def fail(*_: object) -> None:

@@ -179,7 +179,7 @@ class InProcessQueue(JobQueue):
         try:
             maintenance.begin(configuration, generation, writer=self._writer, failures=failures)
         except StoreError:
-            if generation is not None:  # a user asked for it, and nobody asks again
+            if generation is not None:  # a user asked for it, and will not ask again
                 with self._changed:
                     again = partial(self._begin, configuration, generation)
                     self._maintenance.append(again)
