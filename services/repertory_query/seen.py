@@ -6,6 +6,7 @@ What counts all items, such as the queue, is left out for a caller from whom som
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
+from weakref import ref
 
 from msgspec.structs import replace
 from typing_extensions import override
@@ -44,6 +45,7 @@ class Seen(Service):
         self.recent = whole.recent
         self._whole = whole
         self._groups = groups
+        self._known: tuple[tuple[object, ...], Counter[str], list[Problem]] | None = None
 
     @property
     @override
@@ -122,21 +124,17 @@ class Seen(Service):
 
     def _reduced(self, whole: Stats, visible: frozenset[str]) -> Stats:
         """Statistics without anything of hidden items, or that counts them, too."""
-        engine = available(lambda: self.engine, [])
-        entries = [*engine.keywords.all()] if engine and engine.keywords else []
         sources = [one for one in whole.sources if one.name in visible]
         is_whole = not any(one.error or one.is_starting or one.stale for one in sources)
-        problems = [
-            *(one for one in whole.problems if _is_about(one, visible)),
-            *problems_between(entries, [one.name for one in sources], are_all=is_whole),
-        ]
+        kinds, between = self._of_items([one.name for one in sources], are_all=is_whole)
+        problems = [*(one for one in whole.problems if _is_about(one, visible)), *between]
         watch = whole.watch
         return replace(
             whole,
             configuration="",
             collection="",
-            items=len(entries),
-            kinds=dict(sorted(Counter(entry.kind.value for entry in entries).items())),
+            items=kinds.total(),
+            kinds=dict(sorted(kinds.items())),
             points=None,
             verification=None,
             sources=sources,
@@ -150,6 +148,21 @@ class Seen(Service):
             watch=watch and _watch(watch, visible),
             counters={},
         )
+
+    def _of_items(
+        self, names: Sequence[str], *, are_all: bool
+    ) -> tuple[Counter[str], list[Problem]]:
+        """The visible items by kind, and the problems between them; kept until something changes.
+
+        Each asks for all entries, and a dashboard asks for statistics every few seconds.
+        """
+        engine = available(lambda: self.engine, [])
+        key = (engine and ref(engine), *names, are_all)
+        if self._known is None or self._known[0] != key:
+            entries = [*engine.keywords.all()] if engine and engine.keywords else []
+            kinds = Counter(entry.kind.value for entry in entries)
+            self._known = key, kinds, [*problems_between(entries, names, are_all=are_all)]
+        return self._known[1:]
 
     @override
     def jobs(self) -> Jobs:
