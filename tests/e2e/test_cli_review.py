@@ -77,7 +77,9 @@ def test_a_suspicious_change_is_withheld_until_it_is_approved(own: Cli, notebook
     assert "-description: Adds a note to the notebook." in shown
 
     assert own.run(notebook, "trust", "approve").returncode == 2
-    assert own.run(notebook, "trust", "approve", "notes__other").returncode == 1
+    unknown = own.run(notebook, "trust", "approve", "notes__other")
+    assert unknown.returncode == 1
+    assert "Nothing waits under notes__other" in unknown.stderr
     approved = own.run(notebook, "trust", "approve", "notes__add_note")
     assert (approved.returncode, approved.stdout) == (0, "Approved 1 item.\n")
     assert ids(own, notebook) == ["notes__add_note", "notes__find_note"]

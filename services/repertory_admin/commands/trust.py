@@ -76,7 +76,9 @@ def approve(
         with audited(flags, "approve", items or ["--all"]):
             done = _approve_here(target, wanted)
     terminal.say(f"Approved {terminal.count(len(done), 'item')}.")
-    if items and len(done) < len(set(items)):
+    left = [one for one in items or () if not {one, one.rpartition("@")[0]}.intersection(done)]
+    if left:
+        terminal.warn(f"Nothing waits under {', '.join(left)}: see `repertory trust review`.")
         raise typer.Exit(ExitCode.NOT_FOUND)
 
 
