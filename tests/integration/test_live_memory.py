@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from repertory.coordination.snapshots import FileSnapshots, Stored
-from repertory.coordination.team import in_process
+from repertory.coordination.team import Coordination, in_process
 from repertory.errors import StoreError
 from repertory.index.cache import SqliteVectorCache
 from repertory.index.edge import EdgeStore
@@ -15,6 +15,18 @@ from repertory.indexing.collections import ACTIVE
 from repertory.search.live import REST_INTERVAL_S, WORDS_INTERVAL_S, LiveSearch
 from tests.support.builders import coordination, no_model, skill, words_writer
 from tests.support.keyword_search import reader
+
+
+def live_at(now: list[float], store: EdgeStore, parts: Coordination) -> LiveSearch:
+    """A search whose clock a test sets."""
+    return LiveSearch(
+        store=store,
+        coordination=parts,
+        active=ACTIVE,
+        embedding=no_model,
+        reader=reader(),
+        clock=lambda: now[0],
+    )
 
 
 def test_pages_are_given_back_from_time_to_time(
@@ -28,14 +40,7 @@ def test_pages_are_given_back_from_time_to_time(
     store = EdgeStore(tmp_path)
     words_writer(store, SqliteVectorCache(tmp_path / "vectors.sqlite", 1), parts).begin("c")
     store.set_alias(ACTIVE, *store.collections())
-    live = LiveSearch(
-        store=store,
-        coordination=parts,
-        active=ACTIVE,
-        embedding=no_model,
-        reader=reader(),
-        clock=lambda: now[0],
-    )
+    live = live_at(now, store, parts)
     for second in (1.0, 2.0, REST_INTERVAL_S, REST_INTERVAL_S + 1.5, REST_INTERVAL_S + 2.0):
         now[0] = second
         live.step()
@@ -72,14 +77,7 @@ def test_a_stored_index_is_read_seldom_while_its_collection_is_away(
 
     monkeypatch.setattr(EdgeStore, "open", away)
     now = [0.0]
-    live = LiveSearch(
-        store=store,
-        coordination=parts,
-        active=ACTIVE,
-        embedding=no_model,
-        reader=reader(),
-        clock=lambda: now[0],
-    )
+    live = live_at(now, store, parts)
     reads = []
     for second in (0.0, 0.25, WORDS_INTERVAL_S - 1, WORDS_INTERVAL_S, WORDS_INTERVAL_S + 1):
         now[0] = second
