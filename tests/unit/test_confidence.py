@@ -1,8 +1,11 @@
 """A confidence is about one query and one item: evidence raises it, and words give it a least."""
 
+import json
 import math
 from collections.abc import Sequence
+from importlib.resources import files
 from itertools import pairwise
+from pathlib import Path
 
 import msgspec
 import numpy as np
@@ -50,6 +53,7 @@ from tests.support.builders import skill, tool
 from tests.support.keyword_search import keyword_engine, row_of
 
 ROUNDING = 1e-3
+ROOT = Path(__file__).parents[2]
 Range = tuple[float, float]
 
 
@@ -226,15 +230,25 @@ def test_typed_names_are_in_order() -> None:
         ("sprokket", "sprocket", True),
         ("awl", "awk", False),  # three letters
         ("house", "mouse", False),  # another word of the language
+        ("sail", "mail", False),  # one that few texts on software have
         ("house keeper", "mouse-keeper", True),  # more than one word
         ("by_house", "bay_house", True),  # also if all but one are stop words
         ("kubi", "kubo", True),  # four letters
     ],
 )
 def test_one_edit_of_a_name_may_be_another_word(typed: str, name: str, is_sure: bool) -> None:
-    """A short name and a usual word count only as the beginning of a name."""
+    """A short name and a word of the language are no misspelt names."""
     value = confidence(typed, skill(name, "Something"))
     assert value >= MISSPELT if is_sure else 0.35 <= value < 0.9
+
+
+def test_the_words_of_english_are_those_of_a_public_vocabulary() -> None:
+    """All whole words of four letters or more in the tokenizer of our encoder, sorted."""
+    file = ROOT / "encoder" / "repertory_encoder" / "model" / "tokenizer.json"
+    vocabulary = json.loads(file.read_text("utf-8"))["model"]["vocab"]
+    words = {one for one in vocabulary if len(one) > 3 and one.isascii() and one.isalpha()}
+    stored = files("repertory.search").joinpath("english.txt").read_text("ascii").split()
+    assert stored == sorted(words)
 
 
 def test_a_corrected_word_of_a_name_counts_beside_the_others() -> None:

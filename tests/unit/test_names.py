@@ -201,6 +201,21 @@ def test_a_word_of_names_is_not_taken_for_another_name() -> None:
     assert {"porters_five_forces", "pork"} <= set(found)
 
 
+def test_a_common_word_leads_to_items_that_have_it() -> None:
+    """A name that is one letter from it comes after them."""
+    engine = keyword_engine([skill("mail", 1, "Send letters"), skill("genoa", 2, "The front sail")])
+    found = [hit.name for hit in engine.search(Query(text="sail", limit=10, threshold=0.0)).hits]
+    assert found == ["genoa", "mail"]
+
+
+@pytest.mark.parametrize("typed", ["form 1041", "form-1041", "form1042", "v3"])
+def test_another_number_is_no_misspelt_one(typed: str) -> None:
+    """Neither as a name nor as a word of it."""
+    index = names_of(["form-1040", "v2"])
+    assert index.close(typed) == {}
+    assert index.close("forn 1040") == {0: ONE_EDIT}
+
+
 @pytest.mark.parametrize("typed", ["search_c", "search-c", "search c", "SEARCH_C "])
 def test_a_letter_that_begins_a_word_is_no_edit(typed: str) -> None:
     """Another word of the name is being typed, so it is not the name without that letter."""

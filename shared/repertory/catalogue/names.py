@@ -50,3 +50,8 @@ def folded(text: str) -> str:
         return text.lower()
     decomposed = unicodedata.normalize("NFKD", text.casefold())
     return unicodedata.normalize("NFKC", _ACCENTS.sub("", decomposed)).translate(_PLAIN)
+
+
+def digits(text: str) -> str:
+    """The digits of a text: another number is no misspelt one."""
+    return "".join(filter(str.isdigit, text))

@@ -9,6 +9,8 @@ raised where the words themselves answer: a name that was typed, a word that an 
 """
 
 import math
+from functools import cache
+from importlib.resources import files
 
 import msgspec
 import numpy as np
@@ -299,8 +301,8 @@ def _of_typed_names(found: Candidates, confidence: Confidences) -> Confidences:
     close = found.close
     begun, share = _least_begun(found.query.text)
     least: Confidences = np.select(
-        [close >= EXACT, close >= ALSO, is_typed(found), close > 0],
-        [TYPED, TYPED_ALSO, MISSPELT, begun + share * close],
+        [close >= EXACT, close >= ALSO, is_typed(found), close >= ONE_EDIT, close > 0],
+        [TYPED, TYPED_ALSO, MISSPELT, CORRECTED_IN_NAME[0], begun + share * close],
         -1.0,
     )
     return least + TIE * confidence
@@ -321,13 +323,24 @@ def is_typed(found: Candidates) -> NDArray[np.bool_]:
         return np.zeros(len(found.rows), np.bool_)
     text = found.query.text
     is_one_word = len(split_name(plain(text)).split()) == 1
-    is_other_word = _is_short(text) or (is_one_word and _are_known(text) == [True])
+    is_other_word = _is_short(text) or (is_one_word and is_a_word(split_name(plain(text))))
     typed: NDArray[np.bool_] = found.close >= (ALSO if is_other_word else ONE_EDIT)
     return typed
 
 
 def _is_short(text: str) -> bool:
     return len(compact_name(text)) < MIN_MISSPELT
+
+
+def is_a_word(text: str) -> bool:
+    """Whether a text in lower case is a usual word, or any other common word of English."""
+    return is_known(term_of(text)) or text in _english()
+
+
+@cache
+def _english() -> frozenset[str]:
+    """The whole words of four letters or more in the vocabulary of bert-base-uncased."""
+    return frozenset(files("repertory.search").joinpath("english.txt").read_text("ascii").split())
 
 
 def _are_known(text: str) -> list[bool]:

@@ -10,7 +10,7 @@ from itertools import chain, islice, pairwise
 
 import msgspec
 
-from repertory.catalogue.names import compact_name
+from repertory.catalogue.names import compact_name, digits
 from repertory.index.keywords.background import is_known, rarity
 from repertory.index.keywords.document import WRITTEN
 from repertory.index.keywords.query_words import query_words
@@ -108,7 +108,12 @@ class Lexicon:
 
     def _variants(self, word: str, exact: Collection[str]) -> tuple[str, ...]:
         """The corrections and completions of an unknown word."""
-        near = {one for part in self._parts for one in part.segment.words.one_edit.near(word)}
+        near = {
+            one
+            for part in self._parts
+            for one in part.segment.words.one_edit.near(word)
+            if digits(one) == digits(word)
+        }
         corrections = (key for other in sorted(near) for key in (WRITTEN + other, other))
         found = dict.fromkeys(chain(corrections, self._completions(word)))
         left = (one for one in found if one not in exact and self._has(one))

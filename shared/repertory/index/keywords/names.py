@@ -3,16 +3,17 @@
 import re
 from collections.abc import Iterator
 from heapq import nsmallest
-from itertools import chain, islice
+from itertools import islice
 
 import numpy as np
 
-from repertory.catalogue.names import compact_name
+from repertory.catalogue.names import compact_name, digits
 from repertory.index.keywords.parts import Parts
 from repertory.index.keywords.segment import Part
 
 MIN_PREFIX_LENGTH = 3  # characters; one less in other scripts than ASCII, whose signs say more
 MAX_COMPLETIONS = 100  # as many as either arm finds
+MAX_SPELT = 500  # items of one name whose spellings are compared; tens of thousands may be `README`
 MAX_ID_WORDS = 6  # of a query that is looked up among ids
 
 # How similar the typed text is to a name. All are exact as 32-bit numbers.
@@ -57,7 +58,10 @@ class NameIndex:
             for row in self._known_as(name):
                 found[row] = max(like, found.get(row, 0.0))
         near = {
-            *chain.from_iterable(one.segment.names.one_edit.near(key) for one in self._parts.all)
+            name
+            for part in self._parts.all
+            for name in part.segment.names.one_edit.near(key)
+            if digits(name) == digits(key)
         }
         if _begins_a_word(typed):
             near.discard(key[:-1])
@@ -68,7 +72,8 @@ class NameIndex:
         # If an alias equals another item's name, that item ranks first.
         found |= dict.fromkeys(self._under("aliases", key), ALSO)
         found |= dict.fromkeys(exact, EXACT)
-        identical = [row for row in exact if typed.strip() in self._spellings(row)]
+        compared = exact if len(exact) <= MAX_SPELT else []
+        identical = [row for row in compared if typed.strip() in self._spellings(row)]
         if identical:  # the exact spelling beats other spellings of the same letters
             found |= dict.fromkeys(exact, ALSO)
             found |= dict.fromkeys(identical, EXACT)
