@@ -106,7 +106,7 @@ def test_a_skill_that_departs_from_the_format_is_loaded_with_a_warning(
     ("text", "reason"),
     [
         ("---\nname: a\n---\nbody", "The skill has no description"),
-        ("---\nname: a\ndescription: [x]\n---\n", "The skill has no description"),
+        ("---\nname: a\ndescription: [x]\n---\n", "The skill has no description in one text"),
         ("# Just text", "The skill has no front matter"),
         ("---\nname: a\ndescription: d", "The front matter is not closed"),
         ("", "The file is empty"),
@@ -310,3 +310,18 @@ def test_the_text_of_a_markdown_skill_is_extracted(tmp_path: Path) -> None:
 def test_the_text_of_a_built_in_skill_is_extracted() -> None:
     """Returns its name and the first 500 characters."""
     assert extract_builtin_skill_text("a", "x" * 501) == ("a", "x" * 500)
+
+
+def test_a_folder_without_a_skill_says_why(tmp_path: Path) -> None:
+    """Its file may be misnamed, or lead nowhere."""
+    skill(tmp_path, "good", "name: good\ndescription: d")
+    write(tmp_path / "renamed" / "skill.md", "x")
+    write(tmp_path / "other" / "notes.md", "x")
+    write(tmp_path / "gone" / "notes.md", "x")
+    (tmp_path / "gone" / "SKILL.md").symlink_to("/nowhere/SKILL.md")
+    found = {one.path.rpartition("/")[2]: one.reason for one in scan(tmp_path).passed_over}
+    assert found == {
+        "gone": "its SKILL.md is a link that leads nowhere, or out of the source",
+        "other": "it has no SKILL.md",
+        "renamed": "it has no SKILL.md, only skill.md",
+    }

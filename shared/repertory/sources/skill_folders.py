@@ -107,6 +107,8 @@ class SkillFolders(FolderSource):
         description = text_field(parsed.fields, "description")
         if not description:
             lacks = "description" if parsed.fields else "front matter"
+            if isinstance(parsed.fields.get("description"), list | dict):
+                lacks = "description in one text"
             message = (
                 f"The skill has no {lacks} and was left out; begin the file with front matter "
                 "whose `description` says what it does and when to use it."
@@ -127,6 +129,8 @@ def _lacks_skill_file(folder: Path) -> str:
         names = [path.name for path in folder.iterdir()]
     except OSError:  # the scan reports it
         names = []
+    if SKILL_FILE in names:
+        return f"its {SKILL_FILE} is a link that leads nowhere, or out of the source"
     misnamed = [name for name in sorted(names) if name.upper() == SKILL_FILE.upper()]
     return f"it has no {SKILL_FILE}" + (f", only {misnamed[0]}" if misnamed else "")
 
