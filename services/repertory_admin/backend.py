@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from repertory.backend import Backend
     from repertory.client import Client
     from repertory.one_shot import Repertory
+    from repertory.review.store import Review
 
 
 class Target(msgspec.Struct, frozen=True):
@@ -71,6 +72,13 @@ class Target(msgspec.Struct, frozen=True):
             elif indexing:
                 repertory.ensure_indexed()
             yield repertory
+
+    def reviews(self) -> "list[Review]":
+        """The items that wait for approval."""
+        if self.server:
+            return self.server.reviews()
+        with self.open_here() as repertory:
+            return repertory.parts.reviews.waiting()
 
     def _open_for_words(self) -> "Repertory":
         """An index that is not stored: the named model is unavailable, and words alone answer."""

@@ -60,7 +60,11 @@ def test_a_suspicious_change_is_withheld_until_it_is_approved(own: Cli, notebook
     declare(notebook, EVIL, {**FIND, "description": "Finds notes by their words and dates."})
     own.run(notebook, "index")
     assert ids(own, notebook) == ["notes__find_note"]
-    assert own.run(notebook, "items", "show", "notes__add_note").returncode == 2
+    hidden = own.run(notebook, "items", "show", "notes__add_note")
+    assert (hidden.returncode, hidden.stderr) == (
+        2,
+        "repertory: notes__add_note is in quarantine: see `repertory trust review`.\n",
+    )
     searched = own.run(notebook, "search", "add_note")
     assert "add_note" not in searched.stdout
     assert "1 item is in quarantine (notes)" in searched.stderr

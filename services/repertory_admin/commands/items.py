@@ -1,17 +1,18 @@
 """``repertory items``: lists the indexed items, or shows one."""
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from repertory.catalogue.item import Item
 from repertory.catalogue.names import compact_name
-from repertory.errors import UnknownItemError
+from repertory.errors import RepertoryError, UnknownItemError
 from repertory.search.query import filter_of
 from repertory.wire import linked, summary
 from repertory_admin import completion, terminal
 from repertory_admin.app import command, group
-from repertory_admin.backend import target_of
+from repertory_admin.backend import Target, target_of
 from repertory_admin.commands.search import KindOption, ServerOption, SourceOption, TagOption
 from repertory_admin.options import ASKING, STORE, Flags, Output, OutputOption
 from repertory_admin.progress import Bars
@@ -73,9 +74,14 @@ def show(
 
     A terminal gets the text as formatted Markdown, a pipe as it was written.
     """
-    with Bars() as bars, target_of(flags).open(bars) as backend:
-        found = _found(backend, item)
-        links = backend.links(found.id)
+    target = target_of(flags)
+    try:
+        with Bars() as bars, target.open(bars) as backend:
+            found = _found(backend, item)
+            links = backend.links(found.id)
+    except UnknownItemError:
+        _refuse_quarantined(target, item)
+        raise
     if output is Output.JSON:
         terminal.show_json(linked(found, links))
     else:
@@ -100,3 +106,16 @@ def _found(backend: "Backend", wanted: str) -> Item:
         if not ids:
             raise
         return backend.item(ids[0])
+
+
+def _refuse_quarantined(target: Target, wanted: str) -> None:
+    """Say so if an item is in quarantine; a caller who may not see reviews is not told.
+
+    Raises:
+        UnknownItemError: It is.
+    """
+    waiting: list[str] = []
+    with suppress(RepertoryError):
+        waiting = [one.item for one in target.reviews() if one.state == "quarantined"]
+    if wanted in waiting:
+        raise UnknownItemError(f"{wanted} is in quarantine: see `repertory trust review`.")

@@ -1,6 +1,6 @@
 """``repertory trust``: what has changed in the catalogue, and its approval."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -14,9 +14,6 @@ from repertory_admin.exits import ExitCode
 from repertory_admin.options import ASKING, INDEXING, STORE, Flags, Output, OutputOption
 from repertory_admin.progress import Bars
 from repertory_admin.show.reviews import show_review
-
-if TYPE_CHECKING:
-    from repertory.review.store import Review
 
 trust = group("trust")
 
@@ -32,7 +29,7 @@ def review(flags: Flags, output: OutputOption = Output.TABLE) -> None:
 
     Agents do not see what is in quarantine.
     """
-    waiting = _waiting(target_of(flags))
+    waiting = target_of(flags).reviews()
     if output is Output.JSON:
         terminal.show_json(waiting)
         return
@@ -80,13 +77,6 @@ def approve(
     if left:
         terminal.warn(f"Nothing waits under {', '.join(left)}: see `repertory trust review`.")
         raise typer.Exit(ExitCode.NOT_FOUND)
-
-
-def _waiting(target: Target) -> "list[Review]":
-    if target.server:
-        return target.server.reviews()
-    with target.open_here() as repertory:
-        return repertory.parts.reviews.waiting()
 
 
 def _approve_here(target: Target, items: list[str] | None) -> list[str]:
