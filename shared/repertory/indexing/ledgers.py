@@ -141,12 +141,11 @@ class Ledgers:
         """
         for ledger in self:
             delta = self._deltas.since(ledger.collection, ledger.position)
+            ledger.position = delta.position
             if delta.gap:
-                ledger.position = self._deltas.position(ledger.collection)
                 self._passes[ledger.collection] = _Pass()
                 self._verifying.pop(ledger.collection, None)
             else:
-                ledger.position = delta.position
                 self._lag.note(ledger.confirm(delta.hashes), now)
 
     def follow_failures(self, scans: LatestScans) -> None:
