@@ -49,7 +49,7 @@ def missing_package(error: ModuleNotFoundError) -> str:
 
 
 def of_the_system(error: Exception) -> str:
-    """What the system lacks, if an error says that it lacks something; else it is a defect."""
+    """What is wrong with the system, for the user to put right; empty if an error is a defect."""
     if not isinstance(error, OSError):
         return ""
     if error.errno in (ENOSPC, EDQUOT):

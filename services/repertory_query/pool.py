@@ -40,6 +40,10 @@ class Pool:
                 {"Retry-After": "1"},
             )
         known = copy_context()  # the caller, for the log
-        work = self._threads.submit(known.run, call)
+        try:
+            work = self._threads.submit(known.run, call)
+        except BaseException:  # no more threads can be started
+            self._room.release()
+            raise
         work.add_done_callback(lambda _: self._room.release())
         return await asyncio.wrap_future(work)

@@ -101,7 +101,7 @@ class Client(Backend):
     @override
     def search(self, query: Query) -> Answer:
         if query.limit > MAX_LIMIT:
-            raise UsageError(f"A server gives at most {MAX_LIMIT} results, not {query.limit}.")
+            raise UsageError(f"The limit is {query.limit}; a server gives {MAX_LIMIT} at most.")
         return self._ask("GET", "/search", _parameters(query), Answer)
 
     @override

@@ -37,8 +37,8 @@ def about_sources(sources: Sequence[SourceState]) -> tuple[str, ...]:
         )
     if kept := [one.name for one in sources if one.stale and not (one.error or one.is_starting)]:
         found.append(
-            f"Some items of {named(map(one_line, kept))} are as they were, since their files "
-            "cannot be read now; `repertory doctor` names them."
+            f"Some items of {named(map(one_line, kept))} are kept as they were last read, since "
+            "their files cannot be read now; `repertory doctor` names them."
         )
     if waiting := [one for one in sources if one.awaits_trust]:
         files = dict.fromkeys(one_line(one.error) for one in waiting)  # each says how to trust it

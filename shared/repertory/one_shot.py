@@ -288,8 +288,11 @@ class Repertory(Local):
         watch = WatchStatus.read(self.parts.coordination.status.reports()) or WatchStatus()
         max_age_s = self.settings.values.tools_max_age * 3_600
         self._servers = about_servers(watch.sources, max_age_s, time.time())
+        failing = ((one.name, one.location) for one in watch.sources if one.error)
         self._away = {
-            one.name for one in watch.sources if one.error and not Path(one.location).exists()
+            name
+            for name, place in failing
+            if os.path.isabs(place) and not os.path.lexists(place)  # noqa: PTH117 - no errors
         }
         self._status_at = time.monotonic()
 

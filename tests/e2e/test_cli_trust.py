@@ -93,7 +93,9 @@ def test_a_running_server_says_it_and_follows_the_command(
     pinned = '[[policy]]\nitem = "notes/*"\npin = ["tie a bowline"]\n'
     with Serve(own, project, tmp_path / "log"):
         write(project / "repertory.toml", text + pinned)
-        until(lambda: len(own.json(project, "search", "tie a bowline")["notices"]) == 2)
+        until(lambda: len(own.json(project, "search", "tie a bowline")["notices"]) == 3)
+        notices = own.json(project, "search", "tie a bowline")["notices"]
+        assert any("so the previous index stays active" in one for one in notices)
         trusted = own.run(project, "config", "trust", "repertory.toml")
         assert trusted.returncode == 0, trusted.stderr
         until(lambda: own.json(project, "search", "tie a bowline")["notices"] == [])

@@ -13,7 +13,7 @@ from repertory.coordination.team import in_process
 from repertory.errors import StoreBusyError, StoreError, StoreRefusedError
 from repertory.index.cache import SqliteVectorCache
 from repertory.index.edge import EdgeStore
-from repertory.indexing import maintenance
+from repertory.indexing import in_process_queue, maintenance
 from repertory.indexing.attempts import MAX_ATTEMPTS
 from repertory.indexing.collections import ACTIVE, next_alias
 from repertory.indexing.in_process_queue import InProcessQueue
@@ -168,6 +168,7 @@ def test_a_rebuild_that_cannot_begin_now_begins_later(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No user asks twice; what the coordinator asks for is not kept."""
+    monkeypatch.setattr(in_process_queue, "LATER_S", 0.0)
     queue = InProcessQueue(place.writer, place.coordination)
 
     def fail(*_: object) -> None:

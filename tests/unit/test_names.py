@@ -224,6 +224,15 @@ def test_a_letter_that_begins_a_word_is_no_edit(typed: str) -> None:
     assert index.close("searchc") == {0: ONE_EDIT, 1: BEGUN * 7 / 10}
 
 
+@pytest.mark.parametrize(("typed", "name"), [("plan", "plane"), ("jir", "jira"), ("sta", "star")])
+def test_a_missing_last_letter_is_a_beginning(typed: str, name: str) -> None:
+    """It leads to that name rather than to longer ones, whether it is a word or not."""
+    engine = keyword_engine([skill(name, 1), skill(f"{name}tarium", 2)])
+    found = engine.search(Query(text=typed, limit=2, threshold=0.0)).hits
+    assert [hit.name for hit in found] == [name, f"{name}tarium"]
+    assert found[0].confidence >= 0.66
+
+
 def test_names_that_begin_with_a_word_rank_after_names_that_have_it() -> None:
     """The word itself says more than the beginning of another; both are shown."""
     having = {f"{word}_port" for word in ("open", "close", "scan", "list", "map", "forward", "air")}

@@ -61,8 +61,8 @@ def test_kept_items_of_unreadable_files_are_named() -> None:
     """A source that failed, or that is starting, says so by itself."""
     files = msgspec.structs.replace(source("notes"), stale=1)
     assert about_sources([files, source("other")]) == (
-        "Some items of notes are as they were, since their files cannot be read now; `repertory "
-        "doctor` names them.",
+        "Some items of notes are kept as they were last read, since their files cannot be read "
+        "now; `repertory doctor` names them.",
     )
     (only,) = about_sources([msgspec.structs.replace(files, error="It hangs.")])
     assert only.startswith("The source notes could not be read")

@@ -106,7 +106,10 @@ def test_a_skill_that_departs_from_the_format_is_loaded_with_a_warning(
     ("text", "reason"),
     [
         ("---\nname: a\n---\nbody", "The skill has no description"),
-        ("---\nname: a\ndescription: [x]\n---\n", "The skill has no description in one text"),
+        (
+            "---\nname: a\ndescription: [x]\n---\n",
+            "The skill has a description that is no text",
+        ),
         ("# Just text", "The skill has no front matter"),
         ("---\nname: a\ndescription: d", "The front matter is not closed"),
         ("", "The file is empty"),

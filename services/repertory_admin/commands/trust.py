@@ -75,7 +75,8 @@ def approve(
     terminal.say(f"Approved {terminal.count(len(done), 'item')}.")
     left = [one for one in items or () if not {one, one.rpartition("@")[0]}.intersection(done)]
     if left:
-        terminal.warn(f"Nothing waits under {', '.join(left)}: see `repertory trust review`.")
+        names = ", ".join(left)
+        terminal.warn(f"Nothing named {names} waits for approval: see `repertory trust review`.")
         raise typer.Exit(ExitCode.NOT_FOUND)
 
 

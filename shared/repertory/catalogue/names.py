@@ -53,5 +53,5 @@ def folded(text: str) -> str:
 
 
 def digits(text: str) -> str:
-    """The digits of a text: another number is no misspelt one."""
+    """The digits of a text: a different number is never a misspelling."""
     return "".join(filter(str.isdigit, text))

@@ -21,6 +21,7 @@ from repertory.memory import trim
 from repertory.telemetry import spans
 
 BATCH_SIZE = 8  # jobs that are done in one batch
+LATER_S = 10.0  # after which a rebuild that could not begin is tried again
 RETRY_INTERVAL_S = 1.0  # seconds after a store was away
 
 _log = logging.getLogger(__name__)
@@ -46,6 +47,7 @@ class InProcessQueue(JobQueue):
         self._parents: dict[str, str] = {}  # of the trace that a job continues, by its id
         self._taken = 0
         self._delayed: list[tuple[float, Job, QueueName]] = []
+        self._later: dict[tuple[str, int], float] = {}  # rebuilds to begin, and when
         self._changed = threading.Condition()
         self._stopped = False
         self._thread = threading.Thread(target=self._run, name="worker", daemon=True)
@@ -134,7 +136,8 @@ class InProcessQueue(JobQueue):
                     trim()
                 is_idle = True
                 now = time.monotonic()
-                due = min((at for at, _, _ in self._delayed), default=now + 60)
+                times = (*(at for at, _, _ in self._delayed), *self._later.values())
+                due = min(times, default=now + 60)
                 self._changed.wait(max(due - now, 0.01))
             return None
 
@@ -144,6 +147,9 @@ class InProcessQueue(JobQueue):
         for one in [one for one in self._delayed if one[0] <= now]:
             self._delayed.remove(one)
             self._queues[one[2]].append(one[1])
+        for asked in [asked for asked, at in self._later.items() if at <= now]:
+            del self._later[asked]
+            self._maintenance.append(partial(self._begin, *asked))
         if self._queues[QueueName.SAVES]:
             return self._batch(QueueName.SAVES)
         if self._maintenance:
@@ -181,8 +187,7 @@ class InProcessQueue(JobQueue):
         except StoreError:
             if generation is not None:  # a user asked for it, and will not ask again
                 with self._changed:
-                    again = partial(self._begin, configuration, generation)
-                    self._maintenance.append(again)
+                    self._later[configuration, generation] = time.monotonic() + LATER_S
             raise
 
     def _keep_keywords(self, collection: str) -> None:

@@ -22,7 +22,7 @@ from repertory.catalogue.names import compact_name, has_separators, split_name
 from repertory.index.keywords.background import is_known, rarity
 from repertory.index.keywords.document import BODY, DESCRIPTION, HEADINGS, NAME
 from repertory.index.keywords.lexicon import VARIANT_FACTOR, Term
-from repertory.index.keywords.names import ALSO, EXACT, ONE_EDIT
+from repertory.index.keywords.names import ALSO, EXACT, ONE_EDIT, ONE_MORE
 from repertory.index.keywords.query_words import plain
 from repertory.index.keywords.tokens import STOP_WORDS, term_of, term_set, word_count
 from repertory.search.answer import Mode
@@ -300,8 +300,9 @@ def _of_typed_names(found: Candidates, confidence: Confidences) -> Confidences:
     """The least confidences of items whose names were typed."""
     close = found.close
     begun, share = _least_begun(found.query.text)
+    is_near = (close >= ONE_EDIT) & (close < ONE_MORE)
     least: Confidences = np.select(
-        [close >= EXACT, close >= ALSO, is_typed(found), close >= ONE_EDIT, close > 0],
+        [close >= EXACT, close >= ALSO, is_typed(found), is_near, close > 0],
         [TYPED, TYPED_ALSO, MISSPELT, CORRECTED_IN_NAME[0], begun + share * close],
         -1.0,
     )

@@ -94,7 +94,8 @@ class LiveSearch:
         self._old: list[tuple[float, Collection]] = []
         self._polled_at = float("-inf")
         self._trimmed = 0  # the items when freed memory was given back
-        self._rested_at = self._words_at = float("-inf")
+        self._rested_at = float("-inf")
+        self._words = ("", float("-inf"))  # the stored index that is searched alone, and since when
         self._stopping = threading.Event()
         self._ready = threading.Event()
         self._threads: list[threading.Thread] = []
@@ -282,14 +283,16 @@ class LiveSearch:
 
     def _search_words_of(self, name: str, now: float) -> None:
         """Search a stored keyword index alone: its collection cannot be opened now."""
-        if self._feed is not None or now - self._words_at < WORDS_INTERVAL_S:
+        read, at = self._words
+        is_new = self._subsets is not None and read == name and now - at < WORDS_INTERVAL_S
+        if self._feed is not None or is_new:
             return
         try:
             stored = keywords.load(self._coordination.snapshots, name)
         except StoreError:
             return
         if stored is not None:
-            self._words_at = now
+            self._words = name, now
             self._read_sources(name)
             self._become(self._engine_of(stored[0], None, stored[1], [self._missing["index"]]))
 

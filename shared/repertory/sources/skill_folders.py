@@ -106,11 +106,11 @@ class SkillFolders(FolderSource):
         name = text_field(parsed.fields, "name")
         description = text_field(parsed.fields, "description")
         if not description:
-            lacks = "description" if parsed.fields else "front matter"
+            lacks = "no description" if parsed.fields else "no front matter"
             if isinstance(parsed.fields.get("description"), list | dict):
-                lacks = "description in one text"
+                lacks = "a description that is no text"
             message = (
-                f"The skill has no {lacks} and was left out; begin the file with front matter "
+                f"The skill has {lacks} and was left out; begin the file with front matter "
                 "whose `description` says what it does and when to use it."
             )
             problem = error(file.path, message, item=item_id)

@@ -199,7 +199,7 @@ class Matches:
 
 
 def _highest(values: Scores, count: int) -> tuple[NDArray[np.intp], Scores]:
-    """The rows with the highest values above 0, so many and those that equal the last, unsorted."""
+    """The rows with the highest values above 0: so many, and any that equal the last; unsorted."""
     found = np.flatnonzero(values > 0)
     held = values[found]
     if len(found) > count:

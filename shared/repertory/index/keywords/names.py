@@ -20,6 +20,7 @@ MAX_ID_WORDS = 6  # of a query that is looked up among ids
 EXACT = 1.0
 UNPREFIXED = 0.9375  # the name without the words of its server
 ALSO = 0.90625  # another spelling of the name, or an alias, where another item has what was typed
+ONE_MORE = 0.890625  # the name without its last letter
 ONE_EDIT = 0.875
 BEGUN = 0.75  # the beginning of a name: so much of the share that was typed
 
@@ -47,9 +48,10 @@ class NameIndex:
         """The rows of names similar to the typed one, each with its similarity, 0…1.
 
         ``EXACT`` is the name itself, ``UNPREFIXED`` the name without the words of its server,
-        ``ALSO`` another spelling of it, ``ONE_EDIT`` a name one edit away, unless the last letter
-        begins a word: ``search_c`` is not ``search``. A name of which only the beginning was typed
-        counts by the share that was typed, below ``BEGUN``.
+        ``ALSO`` another spelling of it, ``ONE_MORE`` a name of which the last letter is missing,
+        ``ONE_EDIT`` any other name one edit away, unless the last letter begins a word:
+        ``search_c`` is not ``search``. A name of which only the beginning was typed counts by the
+        share that was typed, below ``BEGUN``.
         """
         key = compact_name(typed)
         found: dict[int, float] = {}
@@ -66,7 +68,8 @@ class NameIndex:
         if _begins_a_word(typed):
             near.discard(key[:-1])
         for name in near:
-            found |= dict.fromkeys(self._known_as(name), ONE_EDIT)
+            like = ONE_MORE if name.startswith(key) else ONE_EDIT
+            found |= dict.fromkeys(self._known_as(name), like)
         found |= dict.fromkeys(self._under("unprefixed", key), UNPREFIXED)
         exact = self.exact(typed)
         # If an alias equals another item's name, that item ranks first.
