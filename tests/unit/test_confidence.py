@@ -363,6 +363,14 @@ def test_a_longer_query_needs_more_evidence() -> None:
     assert short > confidence("sprocket now then that which was there for us all", item)
 
 
+def test_a_name_with_another_number_is_not_similar() -> None:
+    """One without a number may be."""
+    name = skill("form-1040", "Something")
+    assert evidence("form 1041", name)["like"] == 0
+    assert evidence("forms 1040", name)["like"] > 0
+    assert evidence("forms 7", skill("forms", "Something"))["like"] > 0
+
+
 def test_names_below_the_least_similarity_do_not_count() -> None:
     """Many of the letters agree by chance."""
     half = (MIN_SIMILARITY + 1) / 2

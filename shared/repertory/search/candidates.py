@@ -11,7 +11,7 @@ from rapidfuzz import fuzz
 
 from repertory.catalogue import actions
 from repertory.catalogue.item import KEY_BYTES
-from repertory.catalogue.names import compact_name, has_separators, split_name
+from repertory.catalogue.names import compact_name, digits, has_separators, split_name
 from repertory.catalogue.views import LEAD
 from repertory.embedding.models import Calibration
 from repertory.index.keywords.background import is_known
@@ -269,5 +269,12 @@ def _similarities(text: str, index: KeywordIndex, rows: Sequence[int]) -> Values
     if not 0 < len(typed.split()) <= MAX_NAME_WORDS:
         return np.zeros(len(rows), np.float32)
     names = (map(split_name, entry.names) for entry in index.entries(rows))
-    ratios = [max(fuzz.ratio(typed, name) for name in all_of_it) for all_of_it in names]
+    ratios = [max(_ratio(typed, name) for name in all_of_it) for all_of_it in names]
     return np.array(ratios, np.float32) / np.float32(100)
+
+
+def _ratio(typed: str, name: str) -> float:
+    """How similar a name is to the typed one, 0…100; one with another number is not."""
+    number = digits(typed)
+    is_another = number and digits(name) not in ("", number)
+    return 0.0 if is_another else fuzz.ratio(typed, name)
