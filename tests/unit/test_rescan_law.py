@@ -85,6 +85,8 @@ def edit(  # noqa: PLR0911 - one for each kind
         if how == "close" and path.is_dir():
             path.chmod(0o700 if path.stat().st_mode & 0o700 == 0 else 0)
             return [path]
+        if how == "move" and not os.path.lexists(path):
+            return []  # else the folder of its target would appear without an event
         if how in ("move", "link") and not os.path.lexists(target):
             new = [one for one in target.parents if not one.exists()]
             target.parent.mkdir(parents=True, exist_ok=True)
