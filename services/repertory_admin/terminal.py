@@ -42,7 +42,7 @@ def prepare() -> None:
     """Escape characters that the streams cannot encode, instead of failing; replace closed ones."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:  # its caller closed it
-            stream = open(os.devnull, mode, encoding="utf-8")  # noqa: PTH123, SIM115 - till the end
+            stream = Path(os.devnull).open(mode, encoding="utf-8")  # noqa: SIM115 - it stays open
             setattr(sys, name, stream)
     for one in (sys.stdout, sys.stderr):
         if isinstance(one, TextIOWrapper):

@@ -292,7 +292,7 @@ class Repertory(Local):
         self._away = {
             name
             for name, place in failing
-            if os.path.isabs(place) and not os.path.lexists(place)  # noqa: PTH117 - no errors
+            if Path(place).is_absolute() and not os.path.lexists(place)  # Path.exists may raise
         }
         self._status_at = time.monotonic()
 
@@ -309,7 +309,7 @@ class Repertory(Local):
             self._read_status()
             return found.source not in self._away
         except OSError:  # it cannot be looked at
-            return False
+            pass
         return False
 
     @property

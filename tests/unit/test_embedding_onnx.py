@@ -88,7 +88,7 @@ def test_memory_is_given_back_when_no_other_batch_runs(
 
     def timed(self: Session, output: str, feed: dict[str, Any], *, is_last: bool) -> object:
         began = time.monotonic()
-        time.sleep(0.002 if is_last else 0.02)
+        time.sleep(0.002 if is_last else 0.02)  # so that others would run longer than the last
         found = run(self, output, feed, is_last=is_last)
         runs.append((began, time.monotonic(), is_last))
         return found

@@ -324,7 +324,7 @@ def is_typed(found: Candidates) -> NDArray[np.bool_]:
         return np.zeros(len(found.rows), np.bool_)
     text = found.query.text
     is_one_word = len(split_name(plain(text)).split()) == 1
-    is_other_word = _is_short(text) or (is_one_word and is_a_word(split_name(plain(text))))
+    is_other_word = _is_short(text) or (is_one_word and _is_a_word(split_name(plain(text))))
     typed: NDArray[np.bool_] = found.close >= (ALSO if is_other_word else ONE_EDIT)
     return typed
 
@@ -333,7 +333,7 @@ def _is_short(text: str) -> bool:
     return len(compact_name(text)) < MIN_MISSPELT
 
 
-def is_a_word(text: str) -> bool:
+def _is_a_word(text: str) -> bool:
     """Whether a text in lower case is a usual word, or any other common word of English."""
     return is_known(term_of(text)) or text in _english()
 

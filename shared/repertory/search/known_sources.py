@@ -48,6 +48,7 @@ class KnownSources(msgspec.Struct, frozen=True, kw_only=True):
         """
         is_same = watch.configuration == configuration
         before = {} if is_same else self.audiences
+        refused = [NOTHING_OFFERED] if watch.error == NOTHING_OFFERED else []
         return KnownSources(
             states=tuple(
                 replace(one, location="", items=0, seen=0.0, stale=int(bool(one.stale)))
@@ -58,10 +59,7 @@ class KnownSources(msgspec.Struct, frozen=True, kw_only=True):
                 for one in watch.sources
             },
             building=about_first_index(watch),
-            notices=(
-                *watch.notices,
-                *([NOTHING_OFFERED] if watch.error == NOTHING_OFFERED else []),
-            ),
+            notices=(*watch.notices, *refused),
             is_reported=True,
         )
 
