@@ -47,6 +47,16 @@ def test_a_name_counts_more_than_a_description() -> None:
     assert found(index, "export") == ["export", "other"]
 
 
+def test_a_word_as_typed_is_looked_for_among_what_a_filter_allows() -> None:
+    """However many others have it, and weigh more; without a filter the heaviest are found."""
+    many = [tool(f"a__integrals_{number}", "x", server="a") for number in range(50)]
+    index = index_of(*many, tool("b__other", "Of integrals", server="b"))
+    matches = index.match("integrals")
+    [row] = matches.as_typed(40, Filter(servers=("b",)))
+    assert index.entry(row).name == "other"
+    assert {index.entry(one).server for one in matches.as_typed(40)} == {"a"}
+
+
 def test_a_word_with_one_edit_is_corrected() -> None:
     """A misspelt word finds the items of the correct word."""
     assert found(index_of(*FILES), "recipeint")[0] == "send_email"

@@ -31,9 +31,7 @@ POLL_INTERVAL_S = 1.0  # between two reads of the alias, and the longest wait fo
 GROWTH = 1_000  # items that came or went before freed memory is given back
 REST_INTERVAL_S = 60.0  # after which the pages of the keyword index that were read are given back
 FIRST_POLL_S = POLL_INTERVAL_S / 4  # the same until a first index is whole
-WORDS_INTERVAL_S = (
-    10.0  # after which a stored keyword index is read again, while it is all there is
-)
+WORDS_INTERVAL_S = 10.0  # after which a keyword index that is searched alone is read again
 GRACE_S = 10.0  # after which no search can be using a replaced collection
 OPENING = "The index has not been opened yet."
 NOTHING_INDEXED = (
