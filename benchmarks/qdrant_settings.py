@@ -14,12 +14,14 @@ import sys
 import time
 from collections.abc import Iterator
 
+import httpx
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
-from qdrant_client import QdrantClient, models
 
 from benchmarks.synthetic import vectors
 from repertory.index.qdrant import QdrantStore
+from repertory.index.qdrant_connection import QdrantServer, Result
 from repertory.search.candidates import POOL
 
 NAME = "repertory_bench_settings"
@@ -33,36 +35,51 @@ OVERSAMPLING = (1.0, 2.0, 3.0)
 Vectors = NDArray[np.float32]
 
 
+class _Info(msgspec.Struct):
+    segments_count: int
+
+
+class _Point(msgspec.Struct):
+    id: int
+
+
+class _Points(msgspec.Struct):
+    points: list[_Point]
+
+
+class _Found(msgspec.Struct):
+    result: _Points
+    time: float  # seconds that the server took
+
+
 def main(points: int) -> None:
     """Fill a collection, then search it with several settings."""
     url = os.environ["REPERTORY_TEST_QDRANT_URL"]
-    store, client = QdrantStore(url), QdrantClient(url, timeout=600)
-    if client.collection_exists(NAME):
+    store, server = QdrantStore(url), QdrantServer(url, None)
+    if server.exists(NAME):
         store.drop(NAME)
     collection = store.create(NAME, DIMENSION)
     try:
         queries = vectors((b"query %d" % number for number in range(QUERIES)), DIMENSION)
-        exact = _filled(client, points, queries)
+        exact = _filled(server, points, queries)
         began = time.perf_counter()
         collection.optimize()
-        info = client.get_collection(NAME)
-        print(
-            f"graphs after {time.perf_counter() - began:.0f} s more, {info.segments_count} segments"
-        )
-        _measure(client, queries, exact)
+        segments = server.ask("GET", f"/collections/{NAME}", answer=Result[_Info]).segments_count
+        print(f"graphs after {time.perf_counter() - began:.0f} s more, {segments} segments")
+        _measure(url, queries, exact)
     finally:
         store.drop(NAME)
 
 
-def _filled(client: QdrantClient, points: int, queries: Vectors) -> list[set[int]]:
+def _filled(server: QdrantServer, points: int, queries: Vectors) -> list[set[int]]:
     """Write the points; returns the nearest ones of each query."""
     scores = np.full((len(queries), NEAREST), -1.0, np.float32)
     nearest = np.zeros((len(queries), NEAREST), np.int64)
     spent = 0.0
     for ids, made in _batches(points):
         began = time.perf_counter()
-        batch = models.Batch(ids=ids.tolist(), vectors=made.tolist())
-        client.upsert(NAME, batch, wait=False)
+        batch = {"ids": ids.tolist(), "vectors": made.tolist()}
+        server.ask("PUT", f"/collections/{NAME}/points", {"batch": batch})
         spent += time.perf_counter() - began
         both = np.hstack([scores, queries @ made.T])
         numbers = np.hstack([nearest, np.broadcast_to(ids, (len(queries), len(ids)))])
@@ -79,22 +96,19 @@ def _batches(points: int) -> Iterator[tuple[NDArray[np.int64], Vectors]]:
         yield ids, vectors((b"point %d" % number for number in ids.tolist()), DIMENSION)
 
 
-def _measure(client: QdrantClient, queries: Vectors, exact: list[set[int]]) -> None:
+def _measure(url: str, queries: Vectors, exact: list[set[int]]) -> None:
     for ef, oversampling in itertools.product(EF, OVERSAMPLING):
-        quantization = models.QuantizationSearchParams(rescore=True, oversampling=oversampling)
-        params = models.SearchParams(hnsw_ef=ef, quantization=quantization)
+        quantization = {"rescore": True, "oversampling": oversampling}
+        params = {"hnsw_ef": ef, "quantization": quantization}
         taken, found = [], 0
         for again in (False, True):  # the first round reads the vectors from the disk
             for query, wanted in zip(queries, exact, strict=True):
-                answer = client.http.search_api.query_points(
-                    NAME,
-                    query_request=models.QueryRequest(
-                        query=query.tolist(), limit=POOL, params=params, with_payload=False
-                    ),
-                )
-                if again and answer.result:
-                    taken.append(answer.time or 0.0)
-                    found += len(wanted & {point.id for point in answer.result.points[:NEAREST]})
+                body = {"query": query.tolist(), "limit": POOL, "params": params}
+                answer = httpx.post(f"{url}/collections/{NAME}/points/query", json=body)
+                if again:
+                    given = msgspec.json.decode(answer.content, type=_Found)
+                    taken.append(given.time)
+                    found += len(wanted & {point.id for point in given.result.points[:NEAREST]})
         p50, p99 = np.percentile(taken, [50, 99]) * 1e3
         print(
             f"ef {ef}, oversampling {oversampling}: {p50:.1f} ms, p99 {p99:.1f}; "

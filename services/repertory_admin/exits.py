@@ -32,7 +32,7 @@ MEANINGS = {
 
 # The optional packages, and the extra that installs each.
 _EXTRAS = {
-    **dict.fromkeys(("celery", "kombu", "packaging", "qdrant_client", "redis"), "team"),
+    **dict.fromkeys(("celery", "kombu", "packaging", "redis"), "team"),
     **dict.fromkeys(("ir_measures", "scipy", "sklearn"), "eval"),
 }
 

@@ -3,10 +3,10 @@
 import ssl
 from functools import cache
 
-import httpx
-
 
 @cache
 def trusted() -> ssl.SSLContext:
     """The certificates to trust; reading them takes longer than a request."""
+    import httpx  # noqa: PLC0415 - slow, and most servers need none of them
+
     return httpx.create_ssl_context()

@@ -8,13 +8,15 @@ import threading
 from collections import defaultdict
 from collections.abc import Callable, Hashable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakValueDictionary
 
 import msgspec
 
 from repertory.coordination.team import Coordination, in_process
-from repertory.index.edge import EdgeStore
+
+if TYPE_CHECKING:
+    from repertory.index.edge import EdgeStore
 
 T = TypeVar("T")
 
@@ -40,8 +42,10 @@ class Common:
                 found = self._kept[key] = make()
             return found
 
-    def store(self, folder: Path, timeout: float) -> EdgeStore:
+    def store(self, folder: Path, timeout: float) -> "EdgeStore":
         """The embedded store of a folder; see ``EdgeStore``."""
+        from repertory.index.edge import EdgeStore  # noqa: PLC0415 - not in a team
+
         return self.one(("store", folder), lambda: EdgeStore(folder, timeout))
 
     def coordination(self, folder: Path, status_file: Path) -> Coordination:

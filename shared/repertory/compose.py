@@ -4,9 +4,8 @@ With a Redis the parts are processes of a team's server. Without one they all ar
 in the embedded server, or in a one-shot command.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Executor
-from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -94,8 +93,7 @@ class Parts:
         """The vector store, the same object for all parts of this process."""
         values = self.settings.values
         if values.qdrant_url and not values.no_cache:
-            with _team_extra():
-                from repertory.index.qdrant import QdrantStore  # noqa: PLC0415 - slow, optional
+            from repertory.index.qdrant import QdrantStore  # noqa: PLC0415 - not embedded
 
             return QdrantStore(values.qdrant_url, values.qdrant_api_key, self._replication())
         return self._common.store(self._folder, self._lock_timeout)
@@ -170,10 +168,7 @@ class Parts:
         """The stored vectors of a model; a team's workers share them."""
         values = self.settings.values
         if values.qdrant_url and self.is_team:
-            with _team_extra():
-                from repertory.index.qdrant_cache import (  # noqa: PLC0415 - slow, optional
-                    QdrantVectorCache,
-                )
+            from repertory.index.qdrant_cache import QdrantVectorCache  # noqa: PLC0415 - as above
 
             return QdrantVectorCache(
                 values.qdrant_url,
@@ -188,7 +183,7 @@ class Parts:
 
     def _replication(self) -> "Replication":
         """How a Qdrant cluster spreads new collections."""
-        from repertory.index.qdrant_connection import Replication  # noqa: PLC0415 - slow, optional
+        from repertory.index.qdrant_connection import Replication  # noqa: PLC0415 - as above
 
         values = self.settings.values
         return Replication(
@@ -310,15 +305,3 @@ class Parts:
             progress=self._download,
             warn=None if queries_only else self.notices.append,
         )
-
-
-@contextmanager
-def _team_extra() -> Iterator[None]:
-    """Translate the failed import of a module that needs qdrant-client."""
-    try:
-        yield
-    except ModuleNotFoundError as error:
-        raise ConfigurationError(
-            f"A Qdrant server (REPERTORY_QDRANT_URL) needs {error.name}, which is not installed; "
-            "run: pip install 'repertory[team]', or unset the variable."
-        ) from error

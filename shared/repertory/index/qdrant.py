@@ -1,29 +1,49 @@
-"""The vector store on a Qdrant server, or a cluster of them.
+"""The vector store on a Qdrant server, or a cluster of them."""
 
-Import this module only when a server is configured: ``qdrant_client`` takes most of a second.
-"""
+from typing import Any
 
-from qdrant_client import models
+import msgspec
 from typing_extensions import override
 
 from repertory.index import layout
 from repertory.index.qdrant_collection import QdrantCollection
-from repertory.index.qdrant_connection import QdrantServer, Replication
+from repertory.index.qdrant_connection import QdrantServer, Replication, Result
 from repertory.index.vectors import VectorStore
 
-_KEYWORD = models.KeywordIndexParams(type=models.KeywordIndexType.KEYWORD)
-_INTEGER = models.IntegerIndexParams(type=models.IntegerIndexType.INTEGER, on_disk=True)
 # The payload indexes, made before the first point is written. Those that are as large as the points
 # are on disk.
-_INDEXES: dict[str, models.PayloadSchemaParams] = {
-    "kind": _KEYWORD,
-    "source": _KEYWORD,
-    "server": _KEYWORD,
-    "tags": _KEYWORD,
-    "item": models.KeywordIndexParams(type=models.KeywordIndexType.KEYWORD, on_disk=True),
-    "section": _INTEGER,
-    "revision": _INTEGER,
+_INDEXES: dict[str, dict[str, Any]] = {
+    "kind": {"type": "keyword"},
+    "source": {"type": "keyword"},
+    "server": {"type": "keyword"},
+    "tags": {"type": "keyword"},
+    "item": {"type": "keyword", "on_disk": True},
+    "section": {"type": "integer", "on_disk": True},
+    "revision": {"type": "integer", "on_disk": True},
 }
+
+
+class _Named(msgspec.Struct):
+    name: str
+
+
+class _Collections(msgspec.Struct):
+    collections: list[_Named]
+
+
+class _Schema(msgspec.Struct):
+    """The payload indexes of a collection, by their fields."""
+
+    payload_schema: dict[str, object]
+
+
+class _Alias(msgspec.Struct):
+    alias_name: str
+    collection_name: str
+
+
+class _Aliases(msgspec.Struct):
+    aliases: list[_Alias]
 
 
 class QdrantStore(VectorStore):
@@ -48,28 +68,24 @@ class QdrantStore(VectorStore):
 
     @override
     def collections(self) -> list[str]:
-        with self._server.translated():
-            found = self._server.client.get_collections().collections
+        found = self._server.ask("GET", "/collections", answer=Result[_Collections]).collections
         return sorted(collection.name for collection in found)
 
     @override
     def create(self, name: str, dimension: int) -> QdrantCollection:
         self._server.check_version()
-        self._server.create(
-            layout.checked_name(name),
-            models.VectorParams(size=dimension, distance=models.Distance.COSINE, on_disk=True),
-            models.HnswConfigDiff(
-                m=layout.GRAPH_M,
-                ef_construct=layout.GRAPH_EF_CONSTRUCT,
-                full_scan_threshold=layout.GRAPH_FROM,
-            ),
-            quantization_config=models.ScalarQuantization(
-                scalar=models.ScalarQuantizationConfig(
-                    type=models.ScalarType.INT8, quantile=layout.QUANTILE, always_ram=True
-                )
-            ),
-            optimizers_config=models.OptimizersConfigDiff(indexing_threshold=layout.GRAPH_FROM),
-        )
+        numbers = {"type": "int8", "quantile": layout.QUANTILE, "always_ram": True}
+        settings = {
+            "vectors": {"size": dimension, "distance": "Cosine", "on_disk": True},
+            "hnsw_config": {
+                "m": layout.GRAPH_M,
+                "ef_construct": layout.GRAPH_EF_CONSTRUCT,
+                "full_scan_threshold": layout.GRAPH_FROM,
+            },
+            "quantization_config": {"scalar": numbers},
+            "optimizers_config": {"indexing_threshold": layout.GRAPH_FROM},
+        }
+        self._server.create(layout.checked_name(name), settings)
         return self.open(name)
 
     @override
@@ -79,18 +95,17 @@ class QdrantStore(VectorStore):
         Some are missing when the process that made it was interrupted.
         """
         self._server.check_version()
+        path = f"/collections/{layout.checked_name(name)}"
         missing = f"There is no collection {name}: index first."
-        with self._server.translated(missing=missing):
-            info = self._server.client.get_collection(layout.checked_name(name))
-            for field, params in _INDEXES.items():
-                if field not in info.payload_schema:
-                    self._server.client.create_payload_index(name, field, params, wait=True)
+        known = self._server.ask("GET", path, answer=Result[_Schema], missing=missing)
+        for field in _INDEXES.keys() - known.payload_schema.keys():
+            body = {"field_name": field, "field_schema": _INDEXES[field]}
+            self._server.ask("PUT", f"{path}/index?wait=true", body, missing=missing)
         return QdrantCollection(self._server, name)
 
     @override
     def drop(self, name: str) -> None:
-        with self._server.translated():
-            self._server.client.delete_collection(layout.checked_name(name))
+        self._server.ask("DELETE", f"/collections/{layout.checked_name(name)}")
 
     @override
     def alias(self, name: str) -> str | None:
@@ -98,17 +113,17 @@ class QdrantStore(VectorStore):
 
     @override
     def aliases(self) -> dict[str, str]:
-        with self._server.translated():
-            found = self._server.client.get_aliases().aliases
+        found = self._server.ask("GET", "/aliases", answer=Result[_Aliases]).aliases
         return {one.alias_name: one.collection_name for one in found}
 
     @override
     def set_alias(self, name: str, collection: str) -> None:
         # It replaces an alias. A server does the actions of one request one by one and keeps those
         # before the first that fails: a deletion before it would be the end of the alias.
-        new = models.CreateAlias(alias_name=layout.checked_name(name), collection_name=collection)
-        missing = f"There is no collection {collection} for {name} to point at."
-        with self._server.translated(missing=missing):
-            self._server.client.update_collection_aliases(
-                [models.CreateAliasOperation(create_alias=new)]
-            )
+        new = {"alias_name": layout.checked_name(name), "collection_name": collection}
+        self._server.ask(
+            "POST",
+            "/collections/aliases",
+            {"actions": [{"create_alias": new}]},
+            missing=f"There is no collection {collection} for {name} to point at.",
+        )

@@ -1,24 +1,18 @@
-"""The vector cache on a Qdrant server, which a team's workers share.
-
-Import this module only when a server is configured: ``qdrant_client`` takes most of a second.
-"""
+"""The vector cache on a Qdrant server, which a team's workers share."""
 
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 from uuid import UUID
 
-import msgspec
 import numpy as np
-from qdrant_client import QdrantClient, models
 from typing_extensions import override
 
 from repertory.embedding.models import Model
 from repertory.errors import StoreError
 from repertory.index import layout
 from repertory.index.cache import Vector, VectorCache
-from repertory.index.qdrant_collection import whole_points
-from repertory.index.qdrant_connection import QdrantServer, Replication
+from repertory.index.qdrant_connection import QdrantServer, Replication, Result
+from repertory.index.qdrant_points import RemotePoints, StoredPoint
 from repertory.values import NAMESPACE
 
 
@@ -53,6 +47,8 @@ class QdrantVectorCache(VectorCache):
         self._server = QdrantServer(urls, api_key, replication)
         # No index has such a name: an index has a hash in the place of "vectors".
         self._name = layout.checked_name(f"{namespace}_vectors_{model.slug}")
+        missing = f"The vector cache {self._name} was deleted: try again, which creates it."
+        self._points = RemotePoints(self._server, self._name, missing)
         self._dimension = model.dimension
         self._made = False
         self._closed = False
@@ -65,9 +61,9 @@ class QdrantVectorCache(VectorCache):
         for start in range(0, len(ids), layout.CHUNK):
             chunk = ids[start : start + layout.CHUNK]
             body = {"ids": chunk, "with_payload": True, "with_vector": True}
-            with self._use():
-                points = self._server.read(f"/collections/{self._name}/points", body, _Points)
-            for point in points.result:
+            with self._use() as stored:
+                points = stored.read("", body, Result[list[StoredPoint]])
+            for point in points:
                 key, vector = wanted[point.id], np.asarray(point.vector, np.float32)
                 if point.payload == _payload(key) and vector.shape == (self._dimension,):
                     found[key] = vector
@@ -76,28 +72,26 @@ class QdrantVectorCache(VectorCache):
     @override
     def put(self, vectors: Mapping[bytes, Vector]) -> None:
         points = [
-            models.PointStruct(
-                id=_point_id(key), vector=layout.numbers(vector), payload=_payload(key)
-            )
+            {"id": _point_id(key), "vector": layout.numbers(vector), "payload": _payload(key)}
             for key, vector in vectors.items()
         ]
         size = layout.points_of(self._dimension)
         for start in range(0, len(points), size):
-            with self._use() as client:
-                client.upsert(self._name, points[start : start + size], wait=True)
+            with self._use() as stored:
+                stored.write(points[start : start + size])
 
     def stored(self) -> Iterator[tuple[bytes, Vector]]:
         """Every vector, with its key."""
-        with self._use() as client:
-            for point in whole_points(client, self._name):
+        with self._use() as stored:
+            for point in stored.scroll(limit=layout.CHUNK, with_payload=True, with_vector=True):
                 key = (point.payload or {}).get("key")
                 if isinstance(key, str):
                     yield bytes.fromhex(key), np.asarray(point.vector, np.float32)
 
     @override
     def count(self) -> int:
-        with self._use() as client:
-            return client.count(self._name, exact=True).count
+        with self._use() as stored:
+            return stored.count()
 
     @override
     def close(self) -> None:
@@ -105,44 +99,27 @@ class QdrantVectorCache(VectorCache):
         self._server.close()
 
     @contextlib.contextmanager
-    def _use(self) -> Iterator[QdrantClient]:
+    def _use(self) -> Iterator[RemotePoints]:
         if self._closed:
             raise StoreError(f"The vector cache {self._name} has been closed.")
         if not self._made:
             self._make()
         try:
-            missing = f"The vector cache {self._name} was deleted: try again, which creates it."
-            with self._server.translated(missing=missing):
-                yield self._server.client
+            yield self._points
         except StoreError:
             self._made = False
             raise
 
     def _make(self) -> None:
         """Make the collection, unless it exists."""
-        vectors = models.VectorParams(
-            size=self._dimension,
-            distance=models.Distance.DOT,  # cosine would scale what is stored
-            on_disk=True,
-        )
+        # Nothing is searched, so there is no graph; cosine would scale what is stored.
+        vectors = {"size": self._dimension, "distance": "Dot", "on_disk": True}
         try:
-            self._server.create(self._name, vectors, models.HnswConfigDiff(m=0))  # no graph
+            self._server.create(self._name, {"vectors": vectors, "hnsw_config": {"m": 0}})
         except StoreError:
             if not self._server.exists(self._name):
                 raise
         self._made = True
-
-
-class _Point(msgspec.Struct):
-    id: str
-    payload: dict[str, Any] | None
-    vector: list[float]
-
-
-class _Points(msgspec.Struct):
-    """What a server answers to a request for points by their ids."""
-
-    result: list[_Point]
 
 
 def _point_id(key: bytes) -> str:

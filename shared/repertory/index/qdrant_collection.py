@@ -1,20 +1,19 @@
 """One collection of a Qdrant server."""
 
-import contextlib
 from collections.abc import Iterator, Sequence
 from time import monotonic, sleep
-from typing import Any, cast
+from typing import Any
 from uuid import UUID
 
 import msgspec
 import numpy as np
-from qdrant_client import QdrantClient, models
 from typing_extensions import override
 
 from repertory.catalogue.item import point_id
 from repertory.errors import StoreError
 from repertory.index import layout
-from repertory.index.qdrant_connection import QdrantServer
+from repertory.index.qdrant_connection import QdrantServer, Result
+from repertory.index.qdrant_points import RemotePoints
 from repertory.index.stored_collection import StoredCollection
 from repertory.index.vectors import Point, VectorAnswer, VectorQuery
 
@@ -22,7 +21,7 @@ OPTIMIZE_TIMEOUT_S = 3_600.0
 _POLL_INTERVAL_S = 1.0
 DIGITS = 8  # of a number of a query's vector: as good as all 17, and half the text
 
-_OWN_POINT = models.IsEmptyCondition(is_empty=models.PayloadField(key="section"))
+_OWN_POINT = {"is_empty": {"key": "section"}}
 _SEARCH = {
     "hnsw_ef": layout.SEARCH_EF,
     "quantization": {"rescore": True, "oversampling": layout.OVERSAMPLING_OF_SERVER},
@@ -48,20 +47,15 @@ class _Points(msgspec.Struct):
     points: list[_Found]
 
 
-class _Answers(msgspec.Struct):
-    """What a server answers to a batch of searches."""
-
-    result: list[_Points]
-
-
-class _Record(msgspec.Struct):
+class _Payload(msgspec.Struct):
     payload: dict[str, Any] | None = None
 
 
-class _Records(msgspec.Struct):
-    """What a server answers to a request for points by their ids."""
+class _Info(msgspec.Struct):
+    """What a server answers about a collection."""
 
-    result: list[_Record]
+    status: str
+    optimizer_status: object
 
 
 class QdrantCollection(StoredCollection):
@@ -70,7 +64,8 @@ class QdrantCollection(StoredCollection):
     def __init__(self, server: QdrantServer, name: str) -> None:
         self._server = server
         self._name = name
-        self._closed = False
+        self._missing = f"There is no collection {name} any more: index again."
+        self._open: RemotePoints | None = RemotePoints(server, name, self._missing)
 
     @property
     @override
@@ -81,24 +76,15 @@ class QdrantCollection(StoredCollection):
     def upsert(self, points: Sequence[Point]) -> None:
         for revision, chunk in layout.writes(points):
             written = [
-                models.PointStruct(id=point.id, vector=layout.numbers(point.vector), payload=stored)
+                {"id": point.id, "vector": layout.numbers(point.vector), "payload": stored}
                 for point, stored in chunk
             ]
-            with self._use() as client:
-                client.upsert(
-                    self._name,
-                    written,
-                    wait=True,
-                    update_filter=models.Filter(must=[_older(revision)]),
-                )
+            self._points.write(written, {"must": [_older(revision)]})
 
     @override
     def query(self, queries: Sequence[VectorQuery]) -> list[VectorAnswer]:
         asked = [request for one in queries for request in _requests(one)]
-        with self._use():
-            answers = self._server.read(
-                f"/collections/{self._name}/points/query/batch", {"searches": asked}, _Answers
-            ).result
+        answers = self._points.read("/query/batch", {"searches": asked}, Result[list[_Points]])
         found = iter(answer.points for answer in answers)
         return [
             _answer(
@@ -112,14 +98,11 @@ class QdrantCollection(StoredCollection):
 
     @override
     def count(self) -> int:
-        with self._use() as client:
-            return client.count(self._name, exact=True).count
+        return self._points.count()
 
     @override
     def count_items(self) -> int:
-        own = models.Filter(must=[_OWN_POINT])
-        with self._use() as client:
-            return client.count(self._name, count_filter=own, exact=True).count
+        return self._points.count({"must": [_OWN_POINT]})
 
     @override
     def is_ready(self) -> bool:
@@ -130,17 +113,16 @@ class QdrantCollection(StoredCollection):
         Raises:
             StoreError: It failed to.
         """
-        with self._use() as client:
-            info = client.get_collection(self._name)
-            if info.status is models.CollectionStatus.GREY:
-                empty = models.OptimizersConfigDiff()
-                client.update_collection(self._name, optimizers_config=empty)
-        if info.status is models.CollectionStatus.RED:
+        path, missing = f"/collections/{self._name}", self._missing
+        info = self._server.ask("GET", path, answer=Result[_Info], missing=missing)
+        if info.status == "grey":
+            self._server.ask("PATCH", path, {"optimizers_config": {}}, missing=missing)
+        if info.status == "red":
             raise StoreError(
                 f"The Qdrant server cannot optimize {self._name} ({info.optimizer_status}): "
                 "see its log."
             )
-        return info.status is models.CollectionStatus.GREEN
+        return info.status == "green"
 
     @override
     def optimize(self) -> None:
@@ -151,29 +133,26 @@ class QdrantCollection(StoredCollection):
 
     @override
     def close(self) -> None:
-        self._closed = True
+        self._open = None
 
-    @contextlib.contextmanager
-    def _use(self) -> Iterator[QdrantClient]:
-        if self._closed:
+    @property
+    def _points(self) -> RemotePoints:
+        if self._open is None:
             raise StoreError(f"The collection {self._name} has been closed: open it again.")
-        missing = f"There is no collection {self._name} any more: index again."
-        with self._server.translated(missing=missing):
-            yield self._server.client
+        return self._open
 
     @override
     def _delete(self, items: Sequence[str], before: int, *, sections_only: bool) -> None:
         for start in range(0, len(items), layout.CHUNK):
-            named = _any("item", items[start : start + layout.CHUNK])
-            old = models.Filter(
-                must=[named, _older(before)], must_not=[_OWN_POINT] if sections_only else None
-            )
-            with self._use() as client:
+            named = {"key": "item", "match": {"any": items[start : start + layout.CHUNK]}}
+            old: dict[str, object] = {"must": [named, _older(before)]}
+            if sections_only:
+                old["must_not"] = [_OWN_POINT]
                 # Most items never had a section, and a deletion of nothing costs as much as a
                 # write: the server records it, and does one at a time.
-                if sections_only and not client.count(self._name, old, exact=True).count:
+                if not self._points.count(old):
                     continue
-                client.delete(self._name, models.FilterSelector(filter=old), wait=True)
+            self._points.delete(old)
 
     @override
     def _retrieve(
@@ -181,61 +160,30 @@ class QdrantCollection(StoredCollection):
     ) -> Iterator[dict[str, Any] | None]:
         for ids in layout.pages(keys):
             body = {"ids": ids, "with_payload": fields}
-            with self._use():
-                found = self._server.read(f"/collections/{self._name}/points", body, _Records)
-            for point in found.result:
+            for point in self._points.read("", body, Result[list[_Payload]]):
                 yield point.payload
 
     @override
     def _page(self, start: UUID, limit: int, since: int) -> Iterator[dict[str, Any] | None]:
-        must: list[models.Condition] = [_OWN_POINT]
-        if since:
-            recent = models.Range(gte=since)
-            must.append(models.FieldCondition(key="revision", range=recent))
-        with self._use() as client:
-            page, _ = client.scroll(
-                self._name,
-                scroll_filter=models.Filter(must=must),
-                limit=limit,
-                offset=str(start),
-                with_payload=list(layout.STATE),
-            )
+        recent = [{"key": "revision", "range": {"gte": since}}] if since else []
+        page = self._points.page(
+            filter={"must": [_OWN_POINT, *recent]},
+            limit=limit,
+            offset=start,
+            with_payload=layout.STATE,
+        )
         return (point.payload for point in page)
 
     @override
     def _scroll(self, fields: Sequence[str]) -> Iterator[dict[str, Any] | None]:
-        offset: Any = None  # opaque: the client returns the next page's
-        while True:
-            with self._use() as client:
-                page, offset = client.scroll(
-                    self._name,
-                    scroll_filter=models.Filter(must=[_OWN_POINT]),
-                    limit=layout.PAGE,
-                    offset=offset,
-                    with_payload=list(fields),
-                )
-            for point in page:
-                yield point.payload
-            if offset is None:
-                return
+        own = {"must": [_OWN_POINT]}
+        for point in self._points.scroll(filter=own, limit=layout.PAGE, with_payload=fields):
+            yield point.payload
 
     @override
     def _scroll_whole(self) -> Iterator[tuple[UUID, Sequence[float], dict[str, Any] | None]]:
-        with self._use() as client:
-            for point in whole_points(client, self._name):
-                yield UUID(str(point.id)), cast("list[float]", point.vector), point.payload
-
-
-def whole_points(client: QdrantClient, name: str) -> Iterator[models.Record]:
-    """Every point of a collection with its vector, in the order of the ids."""
-    offset: Any = None  # opaque: the client returns the next page's
-    while True:
-        page, offset = client.scroll(
-            name, limit=layout.CHUNK, offset=offset, with_payload=True, with_vectors=True
-        )
-        yield from page
-        if offset is None:
-            return
+        for point in self._points.scroll(limit=layout.CHUNK, with_payload=True, with_vector=True):
+            yield UUID(point.id), point.vector, point.payload
 
 
 def _requests(query: VectorQuery) -> Iterator[dict[str, Any]]:
@@ -271,10 +219,6 @@ def _answer(
     )
 
 
-def _any(field: str, values: Sequence[str]) -> models.FieldCondition:
-    """That a point has one of these values in this field."""
-    return models.FieldCondition(key=field, match=models.MatchAny(any=list(values)))
-
-
-def _older(revision: int) -> models.FieldCondition:
-    return models.FieldCondition(key="revision", range=models.Range(lt=revision))
+def _older(revision: int) -> dict[str, object]:
+    """That a point is of an earlier revision."""
+    return {"key": "revision", "range": {"lt": revision}}

@@ -1,38 +1,34 @@
 """The connection to a Qdrant server, and the translation of its errors."""
 
-import contextlib
 import logging
 import re
-from collections.abc import Iterator
-from importlib.metadata import version as version_of
-from typing import Any, TypeVar
+import warnings
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-import httpx
 import msgspec
-from qdrant_client import QdrantClient, models
-from qdrant_client.common.client_exceptions import QdrantException
-from qdrant_client.common.version_check import is_compatible
-from qdrant_client.http.exceptions import (
-    ApiException,
-    ResponseHandlingException,
-    UnexpectedResponse,
-)
 
-from repertory.errors import RepertoryError, StoreError, StoreRefusedError
-from repertory.index.qdrant_cluster import CONNECT_TIMEOUT_S, Cluster
-from repertory.index.qdrant_reads import Answer, Reads
+from repertory.errors import StoreError, StoreRefusedError
+from repertory.index.qdrant_cluster import Cluster
+from repertory.index.qdrant_requests import Answer, Direct, NoAnswerError, Request
 
-# Older servers ignore the condition of a conditional write, and would lose newer points.
-OLDEST_SERVER = (1, 16)
+if TYPE_CHECKING:
+    from repertory.index.qdrant_proxied import Proxied
+
+# Older servers ignore the condition of a conditional write, and would lose newer points. Newer ones
+# than the newest may answer otherwise.
+OLDEST_SERVER, NEWEST_SERVER = (1, 16), (1, 18)
 
 TIMEOUT_S = 30  # for a write, a count or a wait
+QUERY_TIMEOUT_S = 5  # for a query, which a user waits for; the server stops then, too
 
-# A connection for each thread. They are kept open, or a busy client would run out of ports. An idle
-# one is closed before the server does so (after 5 s), which would fail a request.
-_LIMITS = httpx.Limits(max_connections=None, max_keepalive_connections=None, keepalive_expiry=2.0)
-# Qdrant sends a compressed answer in several small pieces, of which TCP holds back the last ones
-# for 40 ms.
-_HEADERS = {"Accept-Encoding": "identity"}
+_HEADERS = {
+    "Content-Type": "application/json",
+    # Qdrant sends a compressed answer in several small pieces, of which TCP holds back the last
+    # ones for 40 ms.
+    "Accept-Encoding": "identity",
+}
 
 # Answers to an invalid request; others of this range may change: a key, a collection, a time limit.
 _REFUSALS = frozenset(range(400, 500)) - {401, 403, 404, 408, 429}
@@ -42,7 +38,23 @@ T = TypeVar("T")
 _log = logging.getLogger(__name__)
 
 
-class Replication(msgspec.Struct, frozen=True, kw_only=True):
+class Result(msgspec.Struct, Generic[T]):
+    """What a server answers."""
+
+    result: T
+
+
+class _Exists(msgspec.Struct):
+    exists: bool
+
+
+class _About(msgspec.Struct):
+    """What a server answers about itself."""
+
+    version: str
+
+
+class Replication(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """How a cluster spreads a new collection; None leaves it to the cluster.
 
     Attributes:
@@ -57,171 +69,169 @@ class Replication(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class QdrantServer:
-    """One server or a cluster. Threads may share it.
-
-    Attributes:
-        client: The connection; use it within ``translated``.
-    """
+    """One server or a cluster, over its REST interface. Threads may share it."""
 
     def __init__(
         self, urls: str, api_key: str | None, replication: Replication | None = None
     ) -> None:
-        self._replication = msgspec.structs.asdict(replication or Replication())
+        """Use some addresses, separated by commas; nothing is sent to them yet.
+
+        Raises:
+            StoreError: A URL is invalid.
+        """
+        self._replication = msgspec.to_builtins(replication or Replication())
         self._cluster = cluster = Cluster(urls)
-        key = {"api-key": api_key} if api_key else {}
-        self._headers = _HEADERS | key | {"Content-Type": "application/json"}
-        self._reads = Reads(self._headers, CONNECT_TIMEOUT_S) if cluster.is_direct else None
+        if api_key and not cluster.is_encrypted:
+            warnings.warn(
+                f"The API key of Qdrant is sent over an insecure connection to {cluster.shown}: "
+                "use https.",
+                stacklevel=2,
+            )
+        headers = _HEADERS | ({"api-key": api_key} if api_key else {})
+        self._requests = _requests(headers, is_direct=cluster.is_direct)
         self._known_version = False
-        # ``check_version`` does it: the client's own asks the server at once, on another thread.
-        self.client = QdrantClient(
-            host="qdrant",  # the cluster replaces it
-            https=cluster.is_encrypted,
-            prefix=cluster.prefix,
-            api_key=api_key,
-            timeout=TIMEOUT_S,
-            check_compatibility=False,
-            headers=_HEADERS,
-            limits=_LIMITS,
-        )
-        self.client.http.client.add_middleware(cluster)
 
     def close(self) -> None:
         """Close the connections."""
-        self.client.close()
-        if self._reads:
-            self._reads.close()
+        self._requests.close()
 
     def check_version(self) -> None:
         """Refuse a server that ignores the condition of a conditional write.
 
-        A server whose version the client does not support is used with a warning.
+        A server that is newer than those that we know is used with a warning.
 
         Raises:
             StoreError: It is too old, or does not answer.
         """
         if self._known_version:
             return
-        with self.translated():
-            version = self.client.info().version
+        version = self._decoded(self._content("GET", "/"), _About).version
         numbers = tuple(int(number) for number in re.findall(r"\d+", version)[:2])
+        oldest, newest = (".".join(map(str, one)) for one in (OLDEST_SERVER, NEWEST_SERVER))
         if numbers < OLDEST_SERVER:
-            oldest = ".".join(map(str, OLDEST_SERVER))
             raise StoreError(
                 f"The Qdrant server at {self._cluster.shown} is version {version}: "
                 f"{oldest} or newer is needed."
             )
-        client = version_of("qdrant-client")
-        if not is_compatible(client, version):
-            _log.warning("qdrant_version_differs", extra={"server": version, "client": client})
+        if numbers > NEWEST_SERVER:
+            _log.warning("qdrant_version_differs", extra={"server": version, "newest": newest})
         self._known_version = True
 
-    def create(
-        self,
-        name: str,
-        vectors: models.VectorParams,
-        graph: models.HnswConfigDiff,
-        **settings: Any,  # noqa: ANN401 - of the client
-    ) -> None:
+    def create(self, name: str, settings: Mapping[str, Any]) -> None:
         """Make a collection, payloads on disk.
+
+        Args:
+            name: Its name.
+            settings: As Qdrant's REST interface has them.
 
         Raises:
             StoreError: A collection of that name exists already.
         """
-        with self.translated(conflict=f"There is a collection {name} already."):
-            self.client.create_collection(
-                name,
-                vectors_config=vectors,
-                hnsw_config=graph,
-                on_disk_payload=True,
-                **self._replication,
-                **settings,
-            )
+        conflict = f"There is a collection {name} already."
+        body = {**settings, "on_disk_payload": True, **self._replication}
+        self.ask("PUT", f"/collections/{name}", body, conflict=conflict)
 
     def exists(self, name: str) -> bool:
         """Whether there is a collection of that name."""
-        with self.translated():
-            return self.client.collection_exists(name)
+        return self.ask("GET", f"/collections/{name}/exists", answer=Result[_Exists]).exists
 
-    def read(self, path: str, body: object, answer: type[T]) -> T:
-        """Ask for points, as a search does; use it within ``translated``.
+    def read(self, path: str, body: object, answer: type[Result[T]], *, missing: str = "") -> T:
+        """Ask for points, as a search does; see ``ask``. The server stops after a while, too."""
+        path = f"{path}?timeout={QUERY_TIMEOUT_S}"
+        content = self._content("POST", path, body, timeout=QUERY_TIMEOUT_S, missing=missing)
+        return self._decoded(content, answer).result
 
-        The client's models and httpx take several times as long as the request itself.
+    def ask(
+        self,
+        method: str,
+        path: str,
+        body: object = None,
+        answer: type[Result[T]] = Result[object],  # type: ignore[assignment]  # nothing is wanted
+        *,
+        missing: str = "",
+        conflict: str = "",
+    ) -> T:
+        """Send a request of the REST interface.
+
+        A request with ``wait=true`` in its path is sent again if the server asks for it.
 
         Args:
+            method: Of HTTP; GET has the timeout of a query.
             path: Below the address of the server.
-            body: What is sent as JSON.
+            body: What is sent as JSON; None for nothing.
             answer: What the answer is decoded to.
-        """
-        seconds = self._cluster.query_timeout
-        content = msgspec.json.encode(body)
-        path = f"{self._cluster.prefix}{path}?timeout={seconds}"
-        if reads := self._reads:
-            given: Answer | httpx.Response = self._cluster.tried(
-                lambda node: reads.post(node, path, content, seconds)
-            )
-        else:
-            given = self._through_client(path, content, seconds)
-        if given.status_code != httpx.codes.OK:
-            raise UnexpectedResponse(given.status_code, "", given.content, httpx.Headers())
-        try:
-            return msgspec.json.decode(given.content, type=answer)
-        except msgspec.DecodeError as exc:
-            raise ResponseHandlingException(exc) from exc
-
-    def _through_client(self, path: str, content: bytes, seconds: float) -> httpx.Response:
-        """The same request through a proxy, which httpx knows how to ask."""
-        http = self.client.http.client
-        request = httpx.Request(
-            "POST",
-            f"http://qdrant{path}",  # the cluster replaces it
-            content=content,
-            headers=self._headers,
-            extensions={"timeout": httpx.Timeout(seconds).as_dict()},
-        )
-        return http.middleware(request, http.send_inner)
-
-    @contextlib.contextmanager
-    def translated(self, missing: str = "", conflict: str = "") -> Iterator[None]:
-        """Translate the client's exceptions.
-
-        Args:
             missing: The message for a collection that does not exist.
             conflict: The message for a collection that exists already.
+
+        Raises:
+            StoreError: The server cannot be reached, or refuses.
         """
-        shown = self._cluster.shown
+        timeout = QUERY_TIMEOUT_S if method == "GET" else TIMEOUT_S
+        content = self._content(
+            method, path, body, timeout=timeout, missing=missing, conflict=conflict
+        )
+        return self._decoded(content, answer).result
+
+    def _content(
+        self,
+        method: str,
+        path: str,
+        body: object = None,
+        *,
+        timeout: float = QUERY_TIMEOUT_S,
+        missing: str = "",
+        conflict: str = "",
+    ) -> bytes:
+        """The body of the answer to a request; see ``ask``."""
+        content = b"" if body is None else msgspec.json.encode(body)
+        request = Request(method, self._cluster.prefix + path, content, timeout)
         try:
-            yield
-        except RepertoryError:
-            raise
-        except UnexpectedResponse as exc:
-            status = exc.status_code
-            if missing and status == 404:
-                raise StoreError(missing) from exc
-            if conflict and _is_taken(exc):
-                raise StoreError(conflict) from exc
-            if status in (401, 403):
-                raise StoreError(
-                    f"The Qdrant server at {shown} refused us: check the API key."
-                ) from exc
-            answer = exc.content[:300].decode(errors="replace")
-            message = f"The Qdrant server at {shown} answered {status}: {answer}"
-            if status in _REFUSALS:
-                raise StoreRefusedError(message) from exc
-            raise StoreError(message) from exc
-        except ResponseHandlingException as exc:
-            if not isinstance(exc.source, httpx.HTTPError | httpx.InvalidURL):
-                raise StoreError(
-                    f"The Qdrant server at {shown} answered in a form that qdrant-client "
-                    f"{version_of('qdrant-client')} does not know: use versions that fit."
-                ) from exc
+            answer = self._cluster.answer(
+                lambda node: self._requests.send(node, request), waits=path.endswith("?wait=true")
+            )
+        except NoAnswerError as exc:
             raise StoreError(
-                f"The Qdrant server at {shown} cannot be reached ({exc.source}): "
+                f"The Qdrant server at {self._cluster.shown} cannot be reached ({exc}): "
                 "start it, or check the URL."
             ) from exc
-        except (ApiException, QdrantException) as exc:
-            raise StoreError(f"The Qdrant server at {shown} failed: {exc}.") from exc
+        if answer.status // 100 != 2:
+            raise self._refusal(answer, missing, conflict)
+        return answer.content
+
+    def _refusal(self, answer: Answer, missing: str, conflict: str) -> StoreError:
+        """The error for an answer that is none."""
+        shown, status = self._cluster.shown, answer.status
+        if missing and status == HTTPStatus.NOT_FOUND:
+            return StoreError(missing)
+        if conflict and _is_taken(answer):
+            return StoreError(conflict)
+        if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
+            return StoreError(f"The Qdrant server at {shown} refused us: check the API key.")
+        text = answer.content[:300].decode(errors="replace")
+        kind = StoreRefusedError if status in _REFUSALS else StoreError
+        return kind(f"The Qdrant server at {shown} answered {status}: {text}")
+
+    def _decoded(self, content: bytes, answer: type[T]) -> T:
+        try:
+            return msgspec.json.decode(content, type=answer)
+        except (msgspec.DecodeError, UnicodeDecodeError) as exc:
+            oldest, newest = (".".join(map(str, one)) for one in (OLDEST_SERVER, NEWEST_SERVER))
+            raise StoreError(
+                f"The Qdrant server at {self._cluster.shown} answered in a form that we do not "
+                f"know ({exc}): use a version from {oldest} to {newest}."
+            ) from exc
 
 
-def _is_taken(exc: UnexpectedResponse) -> bool:
+def _requests(headers: dict[str, str], *, is_direct: bool) -> "Direct | Proxied":
+    if is_direct:
+        return Direct(headers)
+    from repertory.index.qdrant_proxied import Proxied  # noqa: PLC0415 - slow, seldom needed
+
+    return Proxied(headers)
+
+
+def _is_taken(answer: Answer) -> bool:
     """Whether a collection of that name exists already."""
-    return exc.status_code == 409 or (exc.status_code == 400 and b"already exists" in exc.content)
+    return answer.status == HTTPStatus.CONFLICT or (
+        answer.status == HTTPStatus.BAD_REQUEST and b"already exists" in answer.content
+    )

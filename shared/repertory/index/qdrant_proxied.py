@@ -1,0 +1,54 @@
+"""HTTP requests to a Qdrant server through the proxies that the environment names.
+
+Import this module only if it names one: httpx takes time and memory.
+"""
+
+import httpx
+
+from repertory.certificates import trusted
+from repertory.index.qdrant_requests import (
+    CONNECT_TIMEOUT_S,
+    IDLE_S,
+    Answer,
+    NoAnswerError,
+    Node,
+    Request,
+)
+
+# A connection for each thread. They are kept open, or a busy client would run out of ports.
+_LIMITS = httpx.Limits(
+    max_connections=None, max_keepalive_connections=None, keepalive_expiry=IDLE_S
+)
+
+
+class Proxied:
+    """Sends requests by httpx, which knows how to ask a proxy. Threads may share it.
+
+    Args:
+        headers: Those of every request.
+    """
+
+    def __init__(self, headers: dict[str, str]) -> None:
+        self._client = httpx.Client(headers=headers, limits=_LIMITS, verify=trusted())
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._client.close()
+
+    def send(self, node: Node, request: Request) -> Answer:
+        """Send a request to a node.
+
+        Raises:
+            NoAnswerError: There is no answer, or none in time.
+        """
+        try:
+            response = self._client.request(
+                request.method,
+                f"{node}{request.path}",
+                content=request.content,
+                timeout=httpx.Timeout(request.timeout, connect=CONNECT_TIMEOUT_S),
+            )
+        except httpx.HTTPError as exc:
+            raise NoAnswerError(str(exc), is_late=isinstance(exc, httpx.ReadTimeout)) from exc
+        after = response.headers.get("Retry-After", "")
+        return Answer(response.status_code, response.content, after)

@@ -1,0 +1,195 @@
+"""HTTP requests to the nodes of a Qdrant server, on connections that are kept open for a moment."""
+
+import http.client
+import time
+from collections import deque
+from contextlib import suppress
+from typing import Any, NamedTuple
+from urllib.request import getproxies, proxy_bypass
+from weakref import finalize
+
+from typing_extensions import override
+
+from repertory.certificates import trusted
+
+CONNECT_TIMEOUT_S = 2
+IDLE_S = 2.0  # a kept connection; the server closes it after 5
+
+_PORTS = {"http": 80, "https": 443}
+
+
+class Node(NamedTuple):
+    """The address of a node."""
+
+    scheme: str
+    host: str
+    port: int
+
+    @override
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{self.scheme}://{host}" + f":{self.port}" * (self.port != _PORTS[self.scheme])
+
+
+class Request(NamedTuple):
+    """What is sent to any node.
+
+    Attributes:
+        method: Of HTTP.
+        path: With the query.
+        content: The body, JSON; empty for none.
+        timeout: Seconds for each part of the answer.
+    """
+
+    method: str
+    path: str
+    content: bytes
+    timeout: float
+
+
+class Answer(NamedTuple):
+    """What a node answered.
+
+    Attributes:
+        status: Of HTTP.
+        content: The body.
+        retry_after: The header of that name, or "".
+    """
+
+    status: int
+    content: bytes
+    retry_after: str
+
+
+class NoAnswerError(Exception):
+    """A node cannot be reached, or does not answer in time.
+
+    Attributes:
+        is_late: Whether it was reached.
+    """
+
+    def __init__(self, reason: str, *, is_late: bool) -> None:
+        super().__init__(reason)
+        self.is_late = is_late
+
+
+class _Connection(http.client.HTTPConnection):
+    """Sends a request in one piece, for which a server wakes up once: that saves 0.1 ms."""
+
+    _pieces: list[bytes] | None = None
+
+    def ask(self, request: Request, headers: dict[str, str]) -> None:
+        """Send a request."""
+        pieces = self._pieces = []
+        try:
+            self.request(request.method, request.path, request.content or None, headers)
+        finally:
+            self._pieces = None
+        self.send(b"".join(pieces))
+
+    @override
+    def send(self, data: Any) -> None:  # of many types
+        if self._pieces is None:
+            super().send(data)
+        else:
+            self._pieces.append(data)
+
+
+class _TlsConnection(_Connection, http.client.HTTPSConnection):
+    """The same over TLS."""
+
+
+class _Idle(NamedTuple):
+    since: float
+    node: Node
+    connection: _Connection
+
+
+class Direct:
+    """Sends requests by the standard library, in half the CPU time of httpx. Threads may share it.
+
+    Args:
+        headers: Those of every request.
+
+    Attributes:
+        close: Closes the connections that are not in use.
+    """
+
+    def __init__(self, headers: dict[str, str]) -> None:
+        self._headers = headers
+        self._idle: deque[_Idle] = deque()  # the one used last at the right
+        self.close = finalize(self, _drop, self._idle)  # at the end of this object, too
+
+    def send(self, node: Node, request: Request) -> Answer:
+        """Send a request to a node; it may be sent twice.
+
+        Args:
+            node: It is asked without a proxy.
+            request: It can be repeated.
+
+        Raises:
+            NoAnswerError: There is no answer, or none in time.
+        """
+        try:
+            if kept := self._kept(node):
+                # A connection that the server has closed meanwhile fails, however healthy it is.
+                with suppress(ConnectionError, http.client.BadStatusLine):
+                    return self._exchange(node, kept, request)
+            return self._exchange(node, _connected(node), request)
+        except TimeoutError as exc:
+            raise NoAnswerError(str(exc), is_late=True) from exc
+        except (OSError, http.client.HTTPException) as exc:
+            raise NoAnswerError(str(exc), is_late=False) from exc
+
+    def _exchange(self, node: Node, connection: _Connection, request: Request) -> Answer:
+        try:
+            connection.sock.settimeout(request.timeout)
+            connection.ask(request, self._headers)
+            with connection.getresponse() as response:
+                after = response.headers.get("Retry-After", "")
+                answer = Answer(response.status, response.read(), after)
+        except BaseException:
+            connection.close()
+            raise
+        if connection.sock is not None:  # else the server closes it
+            self._idle.append(_Idle(time.monotonic(), node, connection))
+        _drop(self._idle, time.monotonic() - IDLE_S)
+        return answer
+
+    def _kept(self, node: Node) -> _Connection | None:
+        """The connection to a node that was used last, if the server still has it."""
+        with suppress(IndexError):
+            while one := self._idle.pop():
+                if one.node == node and time.monotonic() - one.since < IDLE_S:
+                    return one.connection
+                one.connection.close()
+        return None
+
+
+def _connected(node: Node) -> _Connection:
+    """A new connection to a node."""
+    timeout = CONNECT_TIMEOUT_S
+    if node.scheme == "https":
+        connection: _Connection = _TlsConnection(
+            node.host, node.port, timeout=timeout, context=trusted()
+        )
+    else:
+        connection = _Connection(node.host, node.port, timeout=timeout)
+    try:
+        connection.connect()
+    except TimeoutError as exc:  # another node may answer
+        raise ConnectionError(f"no connection within {timeout} s") from exc
+    return connection
+
+
+def _drop(idle: deque[_Idle], before: float = float("inf")) -> None:
+    """Close what was used last before some moment."""
+    with suppress(IndexError):
+        while idle[0].since < before:
+            idle.popleft().connection.close()
+
+
+def is_proxied(node: Node) -> bool:
+    """Whether requests to a node go through a proxy that the environment names."""
+    proxies = getproxies()
+    return bool((node.scheme in proxies or "all" in proxies) and not proxy_bypass(node.host))
