@@ -217,8 +217,9 @@ class QdrantServer:
         except (msgspec.DecodeError, UnicodeDecodeError) as exc:
             oldest, newest = (".".join(map(str, one)) for one in (OLDEST_SERVER, NEWEST_SERVER))
             raise StoreError(
-                f"The Qdrant server at {self._cluster.shown} answered in a form that we do not "
-                f"know ({exc}): use a version from {oldest} to {newest}."
+                f"The Qdrant server at {self._cluster.shown} "
+                f"answered in a form that we do not know ({exc}): "
+                f"use a version from {oldest} to {newest}, and check the URL."
             ) from exc
 
 
