@@ -107,7 +107,7 @@ def test_nothing_found_says_what_to_try(cli: Cli, indexed: Path) -> None:
     assert done.returncode == 1
     assert first == "No tools found matching query"
     assert "--threshold" in advice
-    assert "the best is 0." in advice
+    assert "the closest is files__read_file with 0." in advice
     assert cli.json(indexed, "search", "zzqx", "--threshold", "1")["results"] == []
     skills = cli.run(indexed, "search", "zzqx", "--threshold", "1", "--kind", "skill")
     assert skills.stdout.startswith("No skills found matching query\n")

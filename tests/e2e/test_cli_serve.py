@@ -98,7 +98,7 @@ def test_the_table_is_the_same_as_without_a_server(user: Cli, served: Path) -> N
     for part in ("semantic", "keyword", "rank 1", "contents", "mode hybrid"):
         assert part in done.stdout
     assert nothing.returncode == 1
-    assert "the best is 0." in nothing.stdout
+    assert "the closest is files__read_file with 0." in nothing.stdout
 
 
 def test_filters_and_bad_values_reach_the_server(user: Cli, served: Path) -> None:

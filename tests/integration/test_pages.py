@@ -136,10 +136,13 @@ def test_without_a_query_the_catalogue_is_browsed(client: TestClient) -> None:
 
 
 def test_no_hits_come_with_suggestions(client: TestClient) -> None:
-    """The page names the best confidence and how to show that item."""
+    """The page names the closest item, its confidence, and how to show it as a result."""
     text = client.get("/?q=zxqv+wobbly&kind=skill&threshold=0.9").text
     assert "Nothing fits well enough" in text
-    assert re.search(r"reaches a confidence of\s+0\.\d\d; shown are those from 0\.90", text)
+    closest = re.search(r'<a href="/view/(\S+)" dir="auto">\1</a> is closest', text)
+    assert closest
+    assert re.search(r"with a confidence of 0\.\d\d; shown are those from 0\.90", text)
+    assert client.get(f"/view/{closest[1]}").status_code == 200
     assert 'href="/?q=zxqv+wobbly&amp;kind=skill&amp;threshold=0"' in text
     assert 'href="/?q=zxqv+wobbly&amp;threshold=0.9"' in text
 

@@ -294,13 +294,13 @@ def test_anthropic_gets_references_to_declared_tools_only() -> None:
 
 def test_anthropic_learns_of_no_hits_and_of_a_degraded_search() -> None:
     """A result is never empty."""
-    nothing = answer(best_below=0.21, mode=Mode.KEYWORD, degraded="No model.")
+    nothing = answer(best_below=0.21, closest="s__c", mode=Mode.KEYWORD, degraded="No model.")
     found = anthropic(nothing, {})
 
     assert_anthropic(found)
     assert [block["text"] for block in found["content"]] == [
         "No tools found matching query. Try other words or a threshold lower than 0.35; "
-        "the best is 0.21.",
+        "the closest is s__c with 0.21.",
         "Degraded, answered by keyword alone: No model.",
     ]
 
@@ -443,7 +443,7 @@ def test_mcp_gets_several_answers_with_a_heading_each() -> None:
     """An item is described once, a notice is shown once, and an answer may be empty."""
     one = answer(TOOL, SKILL, query="first", notices=("Starting: notes.",))
     other = answer(TOOL, query="second\nline", notices=("Starting: notes.",))
-    none = answer(query="third", best_below=0.2)
+    none = answer(query="third", best_below=0.2, closest="s__c")
     found = mcp([one, other, none], items_of(one))["content"][0]["text"]
 
     assert found.splitlines() == [
@@ -453,8 +453,8 @@ def test_mcp_gets_several_answers_with_a_heading_each() -> None:
         "# second line",
         "0.90 github__create_issue, as above",
         "# third",
-        "No tools found matching query. Try other words or a threshold lower than 0.35; the best "
-        "is 0.20.",
+        "No tools found matching query. Try other words or a threshold lower than 0.35; the "
+        "closest is s__c with 0.20.",
         "Starting: notes.",
     ]
     several = json.loads(mcp_detail([one, other, none])["content"][0]["text"])

@@ -116,6 +116,7 @@ def test_an_empty_catalogue_has_an_answer() -> None:
     """Nothing is found."""
     answer = search(hybrid_engine([]))
     assert (answer.mode, answer.hits, answer.best_below) == (Mode.HYBRID, [], 0.0)
+    assert answer.closest == ""
 
 
 def test_without_a_model_the_words_answer() -> None:
@@ -394,8 +395,10 @@ def test_a_hit_of_just_the_threshold_is_shown() -> None:
         task.merged.confidence[row] >= values[1] for row in task.merged.order
     )
     assert answer.best_below == values[2]
+    lower = search(engine, query.text, threshold=values[2], limit=50)
+    assert answer.closest == lower.hits[len(answer.hits)].id
     everything = search(engine, query.text, threshold=0.0, limit=50)
-    assert everything.best_below == 0.0
+    assert (everything.best_below, everything.closest) == (0.0, "")
 
 
 def test_an_answer_says_what_it_was_searched_in() -> None:

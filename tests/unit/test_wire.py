@@ -44,6 +44,7 @@ ANSWER = st.builds(
     items=st.integers(0, 2**31),
     stale_sources=st.lists(TEXT, max_size=2).map(tuple),
     best_below=NUMBER,
+    closest=TEXT,
 )
 
 

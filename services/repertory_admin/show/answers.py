@@ -72,7 +72,8 @@ def show_nothing(answer: Answer, query: Query) -> None:
         return
     kinds = query.where.kinds or ("tool",)
     terminal.say(f"No {' or '.join(f'{kind}s' for kind in kinds)} found matching query")
-    below = f": the best is {answer.best_below:.2f}" if answer.best_below else ""
+    closest, confidence = terminal.safe(answer.closest), f"{answer.best_below:.2f}"
+    below = f": the closest is {closest} with {confidence}" if closest else ""
     lower = f", or a --threshold lower than {answer.threshold:g}" if answer.threshold else ""
     terminal.say(f"Try other words{lower}{below}.")
 

@@ -30,7 +30,8 @@ def nothing(answer: Answer) -> str:
     """Say that nothing was found, and suggest what to try."""
     if NOTHING_TO_SEARCH in answer.notices:
         return NOTHING_TO_SEARCH
-    below = f"; the best is {answer.best_below:.2f}" if answer.best_below else ""
+    closest, confidence = one_line(answer.closest), f"{answer.best_below:.2f}"
+    below = f"; the closest is {closest} with {confidence}" if closest else ""
     lower = f" or a threshold lower than {answer.threshold:g}" if answer.threshold else ""
     return f"No tools found matching query. Try other words{lower}{below}."
 

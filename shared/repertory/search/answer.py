@@ -156,6 +156,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     best_below: Annotated[
         float, Meta(description="The confidence of the best item below the threshold; 0 if none.")
     ] = 0.0
+    closest: Annotated[str, Meta(description="The id of that item; empty if there is none.")] = ""
 
     def __post_init__(self) -> None:
         """Count the hits: contract 3 wants their number beside them."""

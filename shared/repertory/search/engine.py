@@ -115,7 +115,9 @@ class SearchEngine:
         task = self.rank(query)
         whole, confidence = task.texts[0], task.merged.confidence
         reached = task.reaching(query.threshold)
-        below = {*task.merged.order}.difference(reached)
+        shown = {*reached}
+        below = [row for row in task.merged.order if row not in shown and confidence[row]]
+        best = max(below, key=confidence.__getitem__, default=None)
         problems = [*whole.problems]
         return Answer(
             query=task.query.text,
@@ -127,7 +129,8 @@ class SearchEngine:
             items=len(whole.candidates.index),
             stale_sources=self._stale,
             notices=self._notices(whole),
-            best_below=max(map(confidence.__getitem__, below), default=0.0),
+            best_below=0.0 if best is None else confidence[best],
+            closest="" if best is None else whole.candidates.index.entry(best).id,
         )
 
     def _notices(self, found: Ranked) -> tuple[str, ...]:
