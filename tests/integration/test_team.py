@@ -23,6 +23,7 @@ from repertory.indexing.celery_queue import QUEUES, redis_key
 from repertory.indexing.scan import scan_source
 from repertory.settings import load
 from repertory.workspace import Workspace
+from tests.integration.test_mcp_server import called, text_of
 from tests.support.model_folders import write_model
 from tests.support.team import Team
 
@@ -423,6 +424,9 @@ def test_unreadable_items_are_kept_and_reported(tiny: Path, qdrant_url: str) -> 
         file.write_bytes(b"---\nname: notes\ndescription: [broken\n\x00\xff")
         team.wait(lambda: any("notes" in p["path"] for p in team.get("/stats")["problems"]))
         assert team.first("notes") == "project/notes"
+        read = text_of(called(f"http://127.0.0.1:{team.port}", "auto", "get", id="project/notes"))
+        assert "cannot be read now, so this is its last readable text: The file is " in read
+        assert "Write notes w2" in read
 
         snapshots = RedisSnapshots(RedisServer(team.redis.url))
         whole = snapshots.load(active(team))
