@@ -97,6 +97,7 @@ def _batches(points: int) -> Iterator[tuple[NDArray[np.int64], Vectors]]:
 
 
 def _measure(url: str, queries: Vectors, exact: list[set[int]]) -> None:
+    client = httpx.Client(base_url=url, timeout=600)
     for ef, oversampling in itertools.product(EF, OVERSAMPLING):
         quantization = {"rescore": True, "oversampling": oversampling}
         params = {"hnsw_ef": ef, "quantization": quantization}
@@ -104,7 +105,8 @@ def _measure(url: str, queries: Vectors, exact: list[set[int]]) -> None:
         for again in (False, True):  # the first round reads the vectors from the disk
             for query, wanted in zip(queries, exact, strict=True):
                 body = {"query": query.tolist(), "limit": POOL, "params": params}
-                answer = httpx.post(f"{url}/collections/{NAME}/points/query", json=body)
+                answer = client.post(f"/collections/{NAME}/points/query", json=body)
+                answer.raise_for_status()
                 if again:
                     given = msgspec.json.decode(answer.content, type=_Found)
                     taken.append(given.time)

@@ -288,6 +288,9 @@ def test_a_server_behind_a_path_is_found(server: QdrantStandIn) -> None:
     with pytest.raises(StoreError, match="501"):
         QdrantStore(f"{server.url}/behind").collections()
     assert server.requests[-1].path == "/behind/collections"
+    with pytest.raises(StoreError, match="501"):
+        QdrantStore(f"{server.url}/two words/köln").collections()
+    assert server.requests[-1].path == "/two%20words/k%C3%B6ln/collections"
 
 
 def test_new_collections_are_spread_as_the_settings_say(server: QdrantStandIn) -> None:
@@ -342,6 +345,9 @@ def test_readiness_follows_the_servers_optimizer(server: QdrantStandIn) -> None:
         collection.is_ready()
     server.optimizer("c", "runs")
     assert collection.is_ready()
+    collection.close()
+    with pytest.raises(StoreError, match="has been closed"):
+        collection.is_ready()
 
 
 def test_a_server_that_was_restarted_is_told_to_optimize(server: QdrantStandIn) -> None:

@@ -191,6 +191,34 @@ def test_a_wrong_key_is_an_error() -> None:
         assert "wrong" not in str(caught.value)
 
 
+def test_a_key_is_read_without_the_white_space_around_it() -> None:
+    """Such as the line end of a mounted secret; what can be no key is refused, and not shown."""
+    with QdrantStandIn(api_key="right") as server, pytest.warns(match="insecure connection"):
+        assert QdrantStore(server.url, " right\n").collections() == []
+    for key in ("sec\nret", "sécret"):
+        with pytest.raises(StoreError, match="no key can have") as caught:
+            QdrantStore("https://qdrant", key)
+        assert key not in str(caught.value)
+
+
+def test_a_host_that_cannot_be_one_is_an_error() -> None:
+    """As one that does not exist."""
+    for host in ("a..b", "a" * 64 + ".example"):
+        with pytest.raises(StoreError, match="cannot be reached"):
+            QdrantStore(f"http://{host}:6333").collections()
+
+
+def test_a_large_write_has_its_time_for_each_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not for the whole, which a slow network may take long to transfer, as ``sendall`` has it."""
+    with QdrantProcess() as server:
+        monkeypatch.setattr(socket.socket, "sendall", lambda *_: pytest.fail("has one timeout"))
+        collection = QdrantStore(server.url).create("c", DIMENSION)
+        large = point("a")
+        large.record["text"] = "x" * (1 << 23)
+        collection.upsert([large])
+        assert collection.records([item_key("a")])["a"] == large.record
+
+
 def test_a_server_too_old_for_conditional_writes_is_refused() -> None:
     """It would ignore the condition, so no collection is created or opened on it."""
     with QdrantStandIn(version="1.15.4") as server:

@@ -100,7 +100,7 @@ class QdrantStore(VectorStore):
         known = self._server.ask("GET", path, answer=Result[_Schema], missing=missing)
         for field in _INDEXES.keys() - known.payload_schema.keys():
             body = {"field_name": field, "field_schema": _INDEXES[field]}
-            self._server.ask("PUT", f"{path}/index?wait=true", body, missing=missing)
+            self._server.ask("PUT", f"{path}/index", body, missing=missing, waits=True)
         return QdrantCollection(self._server, name)
 
     @override

@@ -12,7 +12,7 @@ from repertory.errors import StoreError
 from repertory.index import layout
 from repertory.index.cache import Vector, VectorCache
 from repertory.index.qdrant_connection import QdrantServer, Replication, Result
-from repertory.index.qdrant_points import RemotePoints, StoredPoint
+from repertory.index.qdrant_remote import RemoteCollection, StoredPoint
 from repertory.values import NAMESPACE
 
 
@@ -48,7 +48,7 @@ class QdrantVectorCache(VectorCache):
         # No index has such a name: an index has a hash in the place of "vectors".
         self._name = layout.checked_name(f"{namespace}_vectors_{model.slug}")
         missing = f"The vector cache {self._name} was deleted: try again, which creates it."
-        self._points = RemotePoints(self._server, self._name, missing)
+        self._remote = RemoteCollection(self._server, self._name, missing)
         self._dimension = model.dimension
         self._made = False
         self._closed = False
@@ -99,13 +99,13 @@ class QdrantVectorCache(VectorCache):
         self._server.close()
 
     @contextlib.contextmanager
-    def _use(self) -> Iterator[RemotePoints]:
+    def _use(self) -> Iterator[RemoteCollection]:
         if self._closed:
             raise StoreError(f"The vector cache {self._name} has been closed.")
         if not self._made:
             self._make()
         try:
-            yield self._points
+            yield self._remote
         except StoreError:
             self._made = False
             raise

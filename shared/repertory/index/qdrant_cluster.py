@@ -4,14 +4,14 @@ import logging
 from collections.abc import Callable
 from threading import Lock
 from time import sleep
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import SplitResult, quote, urlsplit
 
 from repertory.errors import StoreError
 from repertory.index.qdrant_requests import Answer, NoAnswerError, Node, is_proxied
 
 MAX_RETRY_AFTER_S = 60.0  # that a write waits in all because a server asked for it
 
-_PORTS = {"http": 6333, "https": 443}
+_USUAL_PORTS = {"http": 6333, "https": 443}
 _RATE_LIMITED, _UNAVAILABLE = 429, 503
 
 _log = logging.getLogger(__name__)
@@ -21,7 +21,8 @@ class Cluster:
     """The nodes of a cluster, or one server. Threads may share it.
 
     A request goes to the node that answered last; if that is unreachable, to the next one. It may
-    be sent twice: a write compares revisions, and all others can be repeated.
+    be sent twice: a write compares revisions, and the others can be repeated; the maker of
+    a collection may learn that there is one already.
 
     Attributes:
         shown: The addresses for messages, without users and passwords.
@@ -41,7 +42,7 @@ class Cluster:
         self._nodes = [_node(part) for part in parts]
         self._current = 0
         self._leaving = Lock()  # of the current node
-        self.prefix = parts[0].path.rstrip("/")
+        self.prefix = quote(parts[0].path.rstrip("/"), safe="/%:@!$&'()*+,;=~")
         self.is_encrypted = all(part.scheme == "https" for part in parts)
         self.shown = ", ".join(f"{node}{self.prefix}" for node in self._nodes)
 
@@ -101,7 +102,7 @@ class Cluster:
 def _parts(url: str) -> SplitResult:
     try:
         parts = urlsplit(url)
-        usable = parts.scheme in _PORTS and parts.hostname and parts.port != 0
+        usable = parts.scheme in _USUAL_PORTS and parts.hostname and parts.port != 0
     except ValueError:  # half an IPv6 address, or an invalid port
         usable = False
     if not usable:
@@ -111,7 +112,7 @@ def _parts(url: str) -> SplitResult:
 
 def _node(parts: SplitResult) -> Node:
     """The address of a node with its port: 443 for ``https``, else 6333, unless it has one."""
-    port = parts.port or _PORTS[parts.scheme]
+    port = parts.port or _USUAL_PORTS[parts.scheme]
     return Node(parts.scheme, parts.hostname or "", port)
 
 

@@ -13,7 +13,7 @@ from repertory.catalogue.item import point_id
 from repertory.errors import StoreError
 from repertory.index import layout
 from repertory.index.qdrant_connection import QdrantServer, Result
-from repertory.index.qdrant_points import RemotePoints
+from repertory.index.qdrant_remote import RemoteCollection
 from repertory.index.stored_collection import StoredCollection
 from repertory.index.vectors import Point, VectorAnswer, VectorQuery
 
@@ -62,10 +62,9 @@ class QdrantCollection(StoredCollection):
     """One collection of a server. Threads may share it."""
 
     def __init__(self, server: QdrantServer, name: str) -> None:
-        self._server = server
         self._name = name
-        self._missing = f"There is no collection {name} any more: index again."
-        self._open: RemotePoints | None = RemotePoints(server, name, self._missing)
+        missing = f"There is no collection {name} any more: index again."
+        self._open: RemoteCollection | None = RemoteCollection(server, name, missing)
 
     @property
     @override
@@ -79,12 +78,12 @@ class QdrantCollection(StoredCollection):
                 {"id": point.id, "vector": layout.numbers(point.vector), "payload": stored}
                 for point, stored in chunk
             ]
-            self._points.write(written, {"must": [_older(revision)]})
+            self._remote.write(written, {"must": [_older(revision)]})
 
     @override
     def query(self, queries: Sequence[VectorQuery]) -> list[VectorAnswer]:
         asked = [request for one in queries for request in _requests(one)]
-        answers = self._points.read("/query/batch", {"searches": asked}, Result[list[_Points]])
+        answers = self._remote.read("/query/batch", {"searches": asked}, Result[list[_Points]])
         found = iter(answer.points for answer in answers)
         return [
             _answer(
@@ -98,11 +97,11 @@ class QdrantCollection(StoredCollection):
 
     @override
     def count(self) -> int:
-        return self._points.count()
+        return self._remote.count()
 
     @override
     def count_items(self) -> int:
-        return self._points.count({"must": [_OWN_POINT]})
+        return self._remote.count({"must": [_OWN_POINT]})
 
     @override
     def is_ready(self) -> bool:
@@ -113,10 +112,9 @@ class QdrantCollection(StoredCollection):
         Raises:
             StoreError: It failed to.
         """
-        path, missing = f"/collections/{self._name}", self._missing
-        info = self._server.ask("GET", path, answer=Result[_Info], missing=missing)
+        info = self._remote.about(Result[_Info])
         if info.status == "grey":
-            self._server.ask("PATCH", path, {"optimizers_config": {}}, missing=missing)
+            self._remote.touch()
         if info.status == "red":
             raise StoreError(
                 f"The Qdrant server cannot optimize {self._name} ({info.optimizer_status}): "
@@ -136,7 +134,7 @@ class QdrantCollection(StoredCollection):
         self._open = None
 
     @property
-    def _points(self) -> RemotePoints:
+    def _remote(self) -> RemoteCollection:
         if self._open is None:
             raise StoreError(f"The collection {self._name} has been closed: open it again.")
         return self._open
@@ -150,9 +148,9 @@ class QdrantCollection(StoredCollection):
                 old["must_not"] = [_OWN_POINT]
                 # Most items never had a section, and a deletion of nothing costs as much as a
                 # write: the server records it, and does one at a time.
-                if not self._points.count(old):
+                if not self._remote.count(old):
                     continue
-            self._points.delete(old)
+            self._remote.delete(old)
 
     @override
     def _retrieve(
@@ -160,13 +158,13 @@ class QdrantCollection(StoredCollection):
     ) -> Iterator[dict[str, Any] | None]:
         for ids in layout.pages(keys):
             body = {"ids": ids, "with_payload": fields}
-            for point in self._points.read("", body, Result[list[_Payload]]):
+            for point in self._remote.read("", body, Result[list[_Payload]]):
                 yield point.payload
 
     @override
     def _page(self, start: UUID, limit: int, since: int) -> Iterator[dict[str, Any] | None]:
         recent = [{"key": "revision", "range": {"gte": since}}] if since else []
-        page = self._points.page(
+        page = self._remote.page(
             filter={"must": [_OWN_POINT, *recent]},
             limit=limit,
             offset=start,
@@ -177,12 +175,12 @@ class QdrantCollection(StoredCollection):
     @override
     def _scroll(self, fields: Sequence[str]) -> Iterator[dict[str, Any] | None]:
         own = {"must": [_OWN_POINT]}
-        for point in self._points.scroll(filter=own, limit=layout.PAGE, with_payload=fields):
+        for point in self._remote.scroll(filter=own, limit=layout.PAGE, with_payload=fields):
             yield point.payload
 
     @override
     def _scroll_whole(self) -> Iterator[tuple[UUID, Sequence[float], dict[str, Any] | None]]:
-        for point in self._points.scroll(limit=layout.CHUNK, with_payload=True, with_vector=True):
+        for point in self._remote.scroll(limit=layout.CHUNK, with_payload=True, with_vector=True):
             yield UUID(point.id), point.vector, point.payload
 
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 # Older servers ignore the condition of a conditional write, and would lose newer points. Newer ones
 # than the newest may answer otherwise.
 OLDEST_SERVER, NEWEST_SERVER = (1, 16), (1, 18)
+_OLDEST, _NEWEST = (".".join(map(str, one)) for one in (OLDEST_SERVER, NEWEST_SERVER))
 
 TIMEOUT_S = 30  # for a write, a count or a wait
 QUERY_TIMEOUT_S = 5  # for a query, which a user waits for; the server stops then, too
@@ -77,8 +78,11 @@ class QdrantServer:
         """Use some addresses, separated by commas; nothing is sent to them yet.
 
         Raises:
-            StoreError: A URL is invalid.
+            StoreError: A URL or the key is invalid.
         """
+        api_key = (api_key or "").strip()
+        if not (api_key.isascii() and api_key.isprintable()):
+            raise StoreError("The API key of Qdrant holds characters that no key can have.")
         self._replication = msgspec.to_builtins(replication or Replication())
         self._cluster = cluster = Cluster(urls)
         if api_key and not cluster.is_encrypted:
@@ -107,14 +111,13 @@ class QdrantServer:
             return
         version = self._decoded(self._content("GET", "/"), _About).version
         numbers = tuple(int(number) for number in re.findall(r"\d+", version)[:2])
-        oldest, newest = (".".join(map(str, one)) for one in (OLDEST_SERVER, NEWEST_SERVER))
         if numbers < OLDEST_SERVER:
             raise StoreError(
                 f"The Qdrant server at {self._cluster.shown} is version {version}: "
-                f"{oldest} or newer is needed."
+                f"{_OLDEST} or newer is needed."
             )
         if numbers > NEWEST_SERVER:
-            _log.warning("qdrant_version_differs", extra={"server": version, "newest": newest})
+            _log.warning("qdrant_version_differs", extra={"server": version, "newest": _NEWEST})
         self._known_version = True
 
     def create(self, name: str, settings: Mapping[str, Any]) -> None:
@@ -150,16 +153,16 @@ class QdrantServer:
         *,
         missing: str = "",
         conflict: str = "",
+        waits: bool = False,
     ) -> T:
         """Send a request of the REST interface.
-
-        A request with ``wait=true`` in its path is sent again if the server asks for it.
 
         Args:
             method: Of HTTP; GET has the timeout of a query.
             path: Below the address of the server.
             body: What is sent as JSON; None for nothing.
             answer: What the answer is decoded to.
+            waits: Whether the server answers only when it is done, and may ask to send it later.
             missing: The message for a collection that does not exist.
             conflict: The message for a collection that exists already.
 
@@ -168,7 +171,13 @@ class QdrantServer:
         """
         timeout = QUERY_TIMEOUT_S if method == "GET" else TIMEOUT_S
         content = self._content(
-            method, path, body, timeout=timeout, missing=missing, conflict=conflict
+            method,
+            f"{path}?wait=true" if waits else path,
+            body,
+            timeout=timeout,
+            missing=missing,
+            conflict=conflict,
+            waits=waits,
         )
         return self._decoded(content, answer).result
 
@@ -181,13 +190,14 @@ class QdrantServer:
         timeout: float = QUERY_TIMEOUT_S,
         missing: str = "",
         conflict: str = "",
+        waits: bool = False,
     ) -> bytes:
         """The body of the answer to a request; see ``ask``."""
         content = b"" if body is None else msgspec.json.encode(body)
         request = Request(method, self._cluster.prefix + path, content, timeout)
         try:
             answer = self._cluster.answer(
-                lambda node: self._requests.send(node, request), waits=path.endswith("?wait=true")
+                lambda node: self._requests.send(node, request), waits=waits
             )
         except NoAnswerError as exc:
             raise StoreError(
@@ -199,7 +209,7 @@ class QdrantServer:
         return answer.content
 
     def _refusal(self, answer: Answer, missing: str, conflict: str) -> StoreError:
-        """The error for an answer that is none."""
+        """The error for an answer whose status says that the request failed."""
         shown, status = self._cluster.shown, answer.status
         if missing and status == HTTPStatus.NOT_FOUND:
             return StoreError(missing)
@@ -215,11 +225,10 @@ class QdrantServer:
         try:
             return msgspec.json.decode(content, type=answer)
         except (msgspec.DecodeError, UnicodeDecodeError) as exc:
-            oldest, newest = (".".join(map(str, one)) for one in (OLDEST_SERVER, NEWEST_SERVER))
             raise StoreError(
                 f"The Qdrant server at {self._cluster.shown} "
                 f"answered in a form that we do not know ({exc}): "
-                f"use a version from {oldest} to {newest}, and check the URL."
+                f"use a version from {_OLDEST} to {_NEWEST}, and check the URL."
             ) from exc
 
 

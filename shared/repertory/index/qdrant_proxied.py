@@ -48,7 +48,7 @@ class Proxied:
                 content=request.content,
                 timeout=httpx.Timeout(request.timeout, connect=CONNECT_TIMEOUT_S),
             )
-        except httpx.HTTPError as exc:
+        except (httpx.HTTPError, httpx.InvalidURL) as exc:
             raise NoAnswerError(str(exc), is_late=isinstance(exc, httpx.ReadTimeout)) from exc
         after = response.headers.get("Retry-After", "")
         return Answer(response.status_code, response.content, after)

@@ -1,6 +1,7 @@
 """HTTP requests to the nodes of a Qdrant server, on connections that are kept open for a moment."""
 
 import http.client
+import ssl
 import time
 from collections import deque
 from contextlib import suppress
@@ -15,7 +16,7 @@ from repertory.certificates import trusted
 CONNECT_TIMEOUT_S = 2
 IDLE_S = 2.0  # a kept connection; the server closes it after 5
 
-_PORTS = {"http": 80, "https": 443}
+_PORTS_OF_SCHEMES = {"http": 80, "https": 443}
 
 
 class Node(NamedTuple):
@@ -28,7 +29,8 @@ class Node(NamedTuple):
     @override
     def __str__(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{self.scheme}://{host}" + f":{self.port}" * (self.port != _PORTS[self.scheme])
+        port = "" if self.port == _PORTS_OF_SCHEMES[self.scheme] else f":{self.port}"
+        return f"{self.scheme}://{host}{port}"
 
 
 class Request(NamedTuple):
@@ -38,7 +40,7 @@ class Request(NamedTuple):
         method: Of HTTP.
         path: With the query.
         content: The body, JSON; empty for none.
-        timeout: Seconds for each part of the answer.
+        timeout: Seconds for each part of the request and of the answer.
     """
 
     method: str
@@ -85,7 +87,9 @@ class _Connection(http.client.HTTPConnection):
             self.request(request.method, request.path, request.content or None, headers)
         finally:
             self._pieces = None
-        self.send(b"".join(pieces))
+        rest = memoryview(b"".join(pieces))
+        while rest:  # ``sendall`` has one timeout for all of it
+            rest = rest[self.sock.send(rest) :]
 
     @override
     def send(self, data: Any) -> None:  # of many types
@@ -133,12 +137,12 @@ class Direct:
         try:
             if kept := self._kept(node):
                 # A connection that the server has closed meanwhile fails, however healthy it is.
-                with suppress(ConnectionError, http.client.BadStatusLine):
+                with suppress(ConnectionError, ssl.SSLEOFError, http.client.BadStatusLine):
                     return self._exchange(node, kept, request)
             return self._exchange(node, _connected(node), request)
         except TimeoutError as exc:
             raise NoAnswerError(str(exc), is_late=True) from exc
-        except (OSError, http.client.HTTPException) as exc:
+        except (OSError, http.client.HTTPException, UnicodeError) as exc:  # or no name of a host
             raise NoAnswerError(str(exc), is_late=False) from exc
 
     def _exchange(self, node: Node, connection: _Connection, request: Request) -> Answer:
