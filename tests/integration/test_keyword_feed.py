@@ -1,5 +1,6 @@
 """The keyword index follows its collection, also where announcements were missed."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -8,7 +9,10 @@ import pytest
 from msgspec.structs import replace
 
 from repertory.catalogue.item import Item, item_key
-from repertory.indexing import keyword_feed
+from repertory.errors import StoreError
+from repertory.index.keywords.index import KeywordIndex
+from repertory.index.vectors import Collection
+from repertory.indexing import keyword_feed, keywords
 from repertory.indexing.keyword_feed import KeywordFeed
 from tests.support.builders import Folder
 from tests.support.points import point
@@ -36,6 +40,52 @@ def test_it_catches_up_page_by_page(
         assert feed.catch_up()
         assert {entry.id: entry.hash for entry in feed.index.all()} == team.hashes()
         assert not feed.catch_up()
+    team.cache.close()
+
+
+@pytest.mark.parametrize("has_snapshot", [False, True])
+def test_a_snapshot_that_takes_too_long_is_continued(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, has_snapshot: bool
+) -> None:
+    """What was read before a worker ended is not read again, and a reader has it whole."""
+    monkeypatch.setattr(keyword_feed, "STEP", 2)
+    folder = Folder("team", *"abcdefg"[: 1 if has_snapshot else 7])
+    team = SteeredTeam(tmp_path, folder)
+    team.work()
+    with team.store.open(team.active) as collection:
+        team.coordination.snapshots.drop(team.active)
+        if has_snapshot:
+            KeywordFeed(collection, team.coordination).keep()
+            for name in "bcdefg":
+                folder.write(name, "It is new.")
+            team.scan()
+            team.work()
+        read: list[str] = []
+        refreshed = keywords.refreshed
+
+        def ends(index: KeywordIndex, items: Sequence[str], of: Collection) -> object:
+            if len(read) >= 4:
+                raise StoreError("The worker ends.")
+            read.extend(items)
+            return refreshed(index, items, of)
+
+        monkeypatch.setattr(keywords, "refreshed", ends)
+        with pytest.raises(StoreError, match="ends"):
+            KeywordFeed(collection, team.coordination).keep()
+        assert len(read) == 4
+        monkeypatch.undo()
+
+        reader = KeywordFeed(collection, team.coordination)
+        reader.open()
+        assert len(reader.index) == 4 + has_snapshot
+        reader.advance()
+        assert {entry.id: entry.hash for entry in reader.index.all()} == team.hashes()
+        last = KeywordFeed(collection, team.coordination)
+        last.keep()
+        assert {entry.id: entry.hash for entry in last.index.all()} == team.hashes()
+        again = KeywordFeed(collection, team.coordination)
+        again.open()
+        assert {entry.id: entry.hash for entry in again.index.all()} == team.hashes()
     team.cache.close()
 
 

@@ -4,6 +4,7 @@ import contextlib
 import logging
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 
 from repertory.catalogue.item import item_key
 from repertory.coordination.deltas import REMOVED
@@ -18,6 +19,7 @@ POLL_INTERVAL_S = 0.2  # while another process builds it
 OVERLAP = 600_000  # revisions, as a rule milliseconds: jobs are not done in the order of revisions
 MAX_COMPARED = 5_000  # items that may be compared at once; more are compared in slices
 PAGE = 1_000  # states
+STEP = 20_000  # items that are read between two stores of what was read
 
 _log = logging.getLogger(__name__)
 
@@ -103,10 +105,7 @@ class KeywordFeed:
         """
         recent = {state.item: state.metadata_hash for state in self._recent()}
         changed = self.reread(self.differing(recent))
-        count = self.collection.count_items()
-        if count != len(self.index) and count <= MAX_COMPARED:
-            changed |= self.compare()
-        return changed
+        return self._compare_if_small() or changed
 
     def reread(self, items: Sequence[str]) -> bool:
         """Make the index equal to the collection for some items.
@@ -136,6 +135,30 @@ class KeywordFeed:
         revision = max((state.revision for state in states.values()), default=0)
         return self._replace(index, revision)
 
+    def keep(self) -> None:
+        """Store a snapshot of the collection as it is now, step by step.
+
+        If this ends early, what was stored is left; a process that loads it reads the rest.
+
+        Raises:
+            StoreError: The collection is unreadable, or nothing can be stored.
+        """
+        self._load()
+        position, revision = self._position, self.revision
+        delta = self._deltas.since(self.collection.name, position)
+        recent = ((state.item, state.metadata_hash) for state in self._recent())
+        hashes = iter(recent if delta.gap else delta.hashes.items())
+        stored = self.index
+        while some := dict(islice(hashes, STEP)):
+            if self.index is not stored:
+                stored = self.index
+                keywords.save(self._snapshots, self.collection.name, stored, revision, position)
+            self.reread(self.differing(some))
+        if delta.gap:
+            self._compare_if_small()
+        self._position = delta.position
+        self.save()
+
     def save(self) -> None:
         """Store the index as a snapshot, and drop the deltas that it includes.
 
@@ -150,6 +173,11 @@ class KeywordFeed:
         """The items whose hashes differ from the index."""
         held = keywords.hashes(self.index, hashes)
         return [item for item, found in hashes.items() if held.get(item, REMOVED) != found]
+
+    def _compare_if_small(self) -> bool:
+        """Compare a small collection whole if its number of items differs; see ``compare``."""
+        count = self.collection.count_items()
+        return count != len(self.index) and count <= MAX_COMPARED and self.compare()
 
     def _recent(self) -> Iterator[State]:
         """The states of the items that were written lately."""

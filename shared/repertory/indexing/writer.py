@@ -176,10 +176,7 @@ class Writer:
         if opened is None:
             return
         with opened:
-            feed = KeywordFeed(opened, self._coordination)
-            feed.open()
-            feed.advance()
-            feed.save()
+            KeywordFeed(opened, self._coordination).keep()
 
     def close(self) -> None:
         """Close the vector cache."""
