@@ -17,7 +17,7 @@ from repertory.catalogue.item import Item
 from repertory.index.keywords.background import is_known, rarity
 from repertory.index.keywords.tokens import term_of
 from repertory.search.answer import Mode
-from repertory.search.candidates import Candidates
+from repertory.search.candidates import MIN_SIMILARITY, Candidates
 from repertory.search.confidence import (
     ADDED,
     ALL_ANYWHERE,
@@ -33,7 +33,6 @@ from repertory.search.confidence import (
     MAX_RARITY,
     MAX_UNNAMED,
     MEANINGFUL,
-    MIN_SIMILARITY,
     MISSPELT,
     RARE,
     TYPED,
@@ -242,12 +241,33 @@ def test_one_edit_of_a_name_may_be_another_word(typed: str, name: str, is_sure: 
     assert value >= MISSPELT if is_sure else 0.35 <= value < 0.9
 
 
+@pytest.mark.parametrize(
+    ("typed", "name", "is_similar"),
+    [
+        ("uninstall package", "install-package", False),
+        ("remove folder", "move-folder", False),
+        ("lock the door", "unlock-door", False),
+        ("enable alarm", "disable-alarm", False),
+        ("import data", "export-data", False),
+        ("instal package", "install-package", True),  # no word
+        ("nstall package", "install-package", True),
+        ("creation of issues", "create-issue", True),  # a word that begins alike is related
+        ("install packages", "install-package", True),
+    ],
+)
+def test_another_word_makes_no_similar_name(typed: str, name: str, *, is_similar: bool) -> None:
+    """A word that only ends alike often means the opposite, and is no misspelt one."""
+    hit = keyword_engine([skill(name)]).search(Query(text=typed, threshold=0.0)).hits[0]
+    assert hit.evidence.name >= MIN_SIMILARITY if is_similar else hit.evidence.name == 0
+    assert ("Fuzzy" in hit.reason) <= is_similar
+
+
 def test_the_words_of_english_are_those_of_a_public_vocabulary() -> None:
     """All whole words of four letters or more in the tokenizer of our encoder, sorted."""
     file = ROOT / "encoder" / "repertory_encoder" / "model" / "tokenizer.json"
     vocabulary = json.loads(file.read_text("utf-8"))["model"]["vocab"]
     words = {one for one in vocabulary if len(one) > 3 and one.isascii() and one.isalpha()}
-    stored = files("repertory.search").joinpath("english.txt").read_text("ascii").split()
+    stored = files("repertory.index.keywords").joinpath("english.txt").read_text("ascii").split()
     assert stored == sorted(words)
 
 

@@ -84,6 +84,7 @@ EXAMPLES = {
     "repertory.formats.uris._URI": ["skill://a/b/SKILL.md", "tool://a/b"],
     "repertory.groups._NAME": ["team-a@b.c"],
     "repertory.index.edge_shard._OS_ERROR": ["x (os error 28)"],
+    "repertory.index.keywords.lexicon._PLURAL": ["dishes"],
     "repertory.index.keywords.names._LAST_LETTER": ["ab -_c "],
     "repertory.index.keywords.tokens.RUN": ["ab-cd.ef gh"],
     "repertory.index.keywords.tokens._SEPARATORS": ["a-._b"],
@@ -183,7 +184,6 @@ EXAMPLES = {
         "a." * 64 + "a",
         "\"b c\" . 'd'. e",
     ],
-    "repertory.sources.tool_files._OF_TOOLS": ['{"tools": []}'],
     "repertory.telemetry.export._TRACEPARENT": [
         "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
     ],

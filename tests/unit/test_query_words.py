@@ -61,6 +61,24 @@ def test_the_likeliest_division_wins() -> None:
     assert [word.text for word in query_words("sendsend")] == ["send", "send"]
 
 
+@pytest.mark.parametrize("typed", ["comand", "comands", "invoce", "acount", "workspacee"])
+def test_a_misspelt_word_is_not_divided(typed: str) -> None:
+    """A letter of a common word was left out or doubled."""
+    assert [word.text for word in query_words(typed)] == [typed]
+
+
+def test_words_of_the_stem_of_another_word_are_corrected() -> None:
+    """``recipie`` has the stem of ``recipient``; a plural is corrected as its singular."""
+    items = [skill("recipe-scaling", "Scales a dish"), skill("vegetable-stock", "Makes a stock")]
+    engine = keyword_engine(items)
+    for typed, name in {
+        "recipie": "recipe-scaling",
+        "recipies": "recipe-scaling",
+        "vegtables": "vegetable-stock",
+    }.items():
+        assert [hit.name for hit in engine.search(Query(text=typed)).hits] == [name], typed
+
+
 SYMPY = skill("sympy", "Solves integrals and equations")
 INTEGRATIONS = [skill(f"vendor{n}-integration", "Connects a vendor") for n in range(70)]
 
@@ -80,6 +98,18 @@ def test_a_word_and_its_plural_are_equal() -> None:
     assert [hit.id for hit in one] == [hit.id for hit in several]
     confidences = [hit.confidence for hit in (*one, *several)]
     assert confidences[:2] == pytest.approx(confidences[2:], abs=0.02)
+
+
+@pytest.mark.parametrize(
+    ("one", "several"),
+    [("tax", "taxes"), ("dish", "dishes"), ("branch", "branches"), ("box", "boxes")],
+)
+def test_every_plural_is_the_word_itself(one: str, several: str) -> None:
+    """Also one with ``es``."""
+    engine = keyword_engine([skill("thing", f"About a {one}"), skill(f"{one}-list", "Lists them")])
+    found = [engine.search(Query(text=typed)).hits for typed in (one, several)]
+    singular, plural = ({hit.name: hit.confidence for hit in hits} for hits in found)
+    assert plural == pytest.approx(singular, abs=0.03)
 
 
 def test_an_identifier_in_a_description_is_found_first_by_its_whole() -> None:

@@ -14,7 +14,7 @@ from repertory.catalogue.item import KEY_BYTES
 from repertory.catalogue.names import compact_name, digits, has_separators, split_name
 from repertory.catalogue.views import LEAD
 from repertory.embedding.models import Calibration
-from repertory.index.keywords.background import is_known
+from repertory.index.keywords.background import is_known, is_word
 from repertory.index.keywords.document import Entry
 from repertory.index.keywords.index import KeywordIndex
 from repertory.index.keywords.matches import Matches
@@ -35,6 +35,8 @@ LIKELY = 10  # of three shown items, these best ones by words have all for three
 MAX_NAME_WORDS = 4  # a longer query is a sentence, not a name
 MAX_NAMED = 200  # items added for their typed name alone; thousands may be called `README`
 MIN_NAME_LENGTH = 4  # characters of an identifier within a sentence
+MIN_SIMILARITY = 0.65  # names that are less similar to the query do not count
+SAME_END = 4  # letters, or a whole shorter word, that make words similar that mean something else
 
 Values = NDArray[np.float32]
 
@@ -274,7 +276,29 @@ def _similarities(text: str, index: KeywordIndex, rows: Sequence[int]) -> Values
 
 
 def _ratio(typed: str, name: str) -> float:
-    """How similar a name is to the typed one, 0…100; one with another number is not."""
+    """How similar a name is to the typed one, 0…100; one with another number or word is not."""
     number = digits(typed)
-    is_another = number and digits(name) not in ("", number)
-    return 0.0 if is_another else fuzz.ratio(typed, name)
+    if number and digits(name) not in ("", number):
+        return 0.0
+    ratio = fuzz.ratio(typed, name)
+    return 0.0 if ratio >= 100 * MIN_SIMILARITY and _has_another_word(typed, name) else ratio
+
+
+def _has_another_word(typed: str, name: str) -> bool:
+    """Whether the typed name has a word that only ends as one of the name: ``remove``, ``move``.
+
+    A word that is none may be a misspelt one.
+    """
+    asked, named = typed.split(), name.split()
+    left = [word for word in named if word not in asked]
+    return any(
+        _ends_alike(word, other)
+        for word in asked
+        if left and word not in named and is_word(word, term_of(word))
+        for other in left
+    )
+
+
+def _ends_alike(word: str, other: str) -> bool:
+    end = min(SAME_END, len(word), len(other))
+    return word[0] != other[0] and word[-end:] == other[-end:]

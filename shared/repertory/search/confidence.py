@@ -9,8 +9,6 @@ raised where the words themselves answer: a name that was typed, a word that an 
 """
 
 import math
-from functools import cache
-from importlib.resources import files
 
 import msgspec
 import numpy as np
@@ -19,14 +17,14 @@ from numpy.typing import NDArray
 
 from repertory.catalogue import actions
 from repertory.catalogue.names import compact_name, has_separators, split_name
-from repertory.index.keywords.background import is_known, rarity
+from repertory.index.keywords.background import is_known, is_word, rarity
 from repertory.index.keywords.document import BODY, DESCRIPTION, HEADINGS, NAME
 from repertory.index.keywords.lexicon import VARIANT_FACTOR, Term
 from repertory.index.keywords.names import ALSO, EXACT, ONE_EDIT, ONE_MORE
 from repertory.index.keywords.query_words import plain
 from repertory.index.keywords.tokens import STOP_WORDS, term_of, term_set, word_count
 from repertory.search.answer import Mode
-from repertory.search.candidates import Candidates, Values
+from repertory.search.candidates import MIN_SIMILARITY, Candidates, Values
 from repertory.values import Values as Settings
 
 
@@ -90,7 +88,6 @@ WORDS_ALONE = Weights(
     bias=-2.03,
 )
 
-MIN_SIMILARITY = 0.65  # names that are less similar to the query do not count
 MAX_RARITY = 14.0  # of all terms together: nearly no query of the fitted sets has more
 MAX_UNNAMED = 0.97  # the confidence that no evidence but a typed name exceeds
 
@@ -323,25 +320,14 @@ def is_typed(found: Candidates) -> NDArray[np.bool_]:
     if not found.close.any():  # as a rule
         return np.zeros(len(found.rows), np.bool_)
     text = found.query.text
-    is_one_word = len(split_name(plain(text)).split()) == 1
-    is_other_word = _is_short(text) or (is_one_word and _is_a_word(split_name(plain(text))))
+    words = split_name(plain(text)).split()
+    is_other_word = _is_short(text) or (len(words) == 1 and is_word(words[0], term_of(words[0])))
     typed: NDArray[np.bool_] = found.close >= (ALSO if is_other_word else ONE_EDIT)
     return typed
 
 
 def _is_short(text: str) -> bool:
     return len(compact_name(text)) < MIN_MISSPELT
-
-
-def _is_a_word(text: str) -> bool:
-    """Whether a text in lower case is a usual word, or any other common word of English."""
-    return is_known(term_of(text)) or text in _english()
-
-
-@cache
-def _english() -> frozenset[str]:
-    """The whole words of four letters or more in the vocabulary of bert-base-uncased."""
-    return frozenset(files("repertory.search").joinpath("english.txt").read_text("ascii").split())
 
 
 def _are_known(text: str) -> list[bool]:

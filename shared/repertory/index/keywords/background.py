@@ -23,6 +23,23 @@ def _table() -> tuple[int, dict[str, int]]:
     return int(count), dict(zip(rows[::2], map(int, rows[1::2]), strict=True))
 
 
+@cache
+def _english() -> frozenset[str]:
+    """The whole words of four letters or more in the vocabulary of bert-base-uncased."""
+    text = files("repertory.index.keywords").joinpath("english.txt").read_text("ascii")
+    return frozenset(text.split())
+
+
+def is_word(word: str, term: str) -> bool:
+    """Whether a word in lower case, with its term, is a usual one or a common word of English."""
+    return is_known(term) or is_english(word)
+
+
+def is_english(word: str) -> bool:
+    """Whether a word in lower case is a common one of English, of four letters or more."""
+    return word in _english()
+
+
 def is_known(term: str) -> bool:
     """Whether a term is a usual one, and so not a misspelt or unfinished word."""
     return term in _table()[1]

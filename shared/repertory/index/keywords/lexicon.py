@@ -11,7 +11,7 @@ from itertools import chain, islice, pairwise
 import msgspec
 
 from repertory.catalogue.names import compact_name, digits
-from repertory.index.keywords.background import is_known, rarity
+from repertory.index.keywords.background import is_english, is_known, rarity
 from repertory.index.keywords.document import WRITTEN
 from repertory.index.keywords.query_words import query_words
 from repertory.index.keywords.segment import Part
@@ -26,6 +26,9 @@ MAX_VARIANTS = 12
 # without spaces (a sentence has almost as many pairs as characters).
 FOREIGN_FACTOR = 0.25
 PAIR_FACTOR = 0.5
+
+
+_PLURAL = re.compile(r"(s|x|z|ch|sh)es$")
 
 
 class Term(msgspec.Struct, frozen=True):
@@ -88,7 +91,9 @@ class Lexicon:
         if is_unspaced(term):
             return Term(word, term, exact, (), PAIR_FACTOR)
         variants: tuple[str, ...] = ()
-        if not is_known(term) and (not exact or len(word) >= MIN_VARIED):
+        # A misspelt word may have the term of another word: "recipie" that of "recipient".
+        is_right = is_known(term) and (bool(exact) or term == word or is_english(word))
+        if not is_right and (not exact or len(word) >= MIN_VARIED):
             variants = self._variants(compact_name(word), exact)
         is_foreign = not exact and not variants and not word.isascii()
         share = FOREIGN_FACTOR if is_foreign else 1.0
@@ -108,16 +113,20 @@ class Lexicon:
 
     def _variants(self, word: str, exact: Collection[str]) -> tuple[str, ...]:
         """The corrections and completions of an unknown word."""
-        near = {
+        near = self._near(word) or self._near(word.removesuffix("s"))
+        corrections = (key for other in sorted(near) for key in (WRITTEN + other, other))
+        found = dict.fromkeys(chain(corrections, self._completions(word)))
+        left = (one for one in found if one not in exact and self._has(one))
+        return tuple(islice(left, MAX_VARIANTS))
+
+    def _near(self, word: str) -> set[str]:
+        """The words one edit away, with the same digits."""
+        return {
             one
             for part in self._parts
             for one in part.segment.words.one_edit.near(word)
             if digits(one) == digits(word)
         }
-        corrections = (key for other in sorted(near) for key in (WRITTEN + other, other))
-        found = dict.fromkeys(chain(corrections, self._completions(word)))
-        left = (one for one in found if one not in exact and self._has(one))
-        return tuple(islice(left, MAX_VARIANTS))
 
     def _completions(self, word: str) -> list[str]:
         """The indexed terms that start with a word, the shortest first."""
@@ -136,6 +145,6 @@ def _beginning(part: Part, key: str) -> Iterator[str]:
 
 def _as_typed(word: str, term: str) -> tuple[str, ...]:
     """A derived word, its singular and its plural, as written: integrals are no integrations."""
-    base = re.sub("ies$", "y", word).removesuffix("s")
+    base = _PLURAL.sub(r"\1", re.sub("ies$", "y", word)).removesuffix("s")
     forms = dict.fromkeys((word, base, base + "s", base + "es", base.removesuffix("y") + "ies"))
     return () if term in forms or not word.isalpha() else tuple(WRITTEN + one for one in forms)

@@ -2,6 +2,8 @@
 
 import math
 from functools import lru_cache
+from itertools import chain
+from string import ascii_lowercase
 from typing import NamedTuple
 
 from repertory.catalogue.names import compact_name, split_name
@@ -100,7 +102,7 @@ def _common_words(word: str) -> tuple[str, ...]:
     """
     if len(word) > MAX_TERM_LENGTH or not (word.isascii() and word.isalpha()):
         return ()
-    if is_common(word, term_of(word)) or _is_misspelt(word):
+    if is_common(word, term_of(word)):
         return ()
     best: dict[int, tuple[float, tuple[str, ...]]] = {0: (0.0, ())}  # by where it ends
     for end in range(MIN_PART, len(word) + 1):
@@ -111,16 +113,19 @@ def _common_words(word: str) -> tuple[str, ...]:
         ]
         if divisions:
             best[end] = max(divisions)
-    return best.get(len(word), (0.0, ()))[1]
+    found = best.get(len(word), (0.0, ()))[1]
+    return () if found and _is_misspelt(word) else found
 
 
 def _is_misspelt(word: str) -> bool:
-    """Whether a word is a common one with a letter doubled: ``workspacee``.
+    """Whether a word is a common one with a letter doubled or left out: ``workspacee``, ``comand``.
 
     A stem that is much shorter is of another word: that of ``errorate`` is ``error``.
     """
-    single = (word[:at] + word[at + 1 :] for at in range(1, len(word)) if word[at - 1] == word[at])
-    terms = ((one, term_of(one)) for one in single)
+    places = range(1, len(word))
+    single = (word[:at] + word[at + 1 :] for at in places if word[at - 1] == word[at])
+    longer = (word[:at] + letter + word[at:] for at in places for letter in ascii_lowercase)
+    terms = ((one, term_of(one)) for one in chain(single, longer))
     return any(is_common(one, term) for one, term in terms if len(term) >= len(one) - 1)
 
 
