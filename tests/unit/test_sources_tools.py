@@ -240,6 +240,32 @@ def test_a_broken_tool_file_takes_nothing_from_the_index(tmp_path: Path) -> None
     assert found.keeps("other__tool")
 
 
+@pytest.mark.parametrize("text", ['[{"name": "b", "description": "Does b.', '{"server": "s"'])
+def test_a_file_that_listed_tools_keeps_them_when_it_breaks(tmp_path: Path, text: str) -> None:
+    """Whatever is left of it, and also at later scans and in a later process."""
+    write_json(tmp_path / "good.json", {"tools": [{"name": "t"}]})
+    file = write_json(tmp_path / "list.json", [{"name": "b", "description": "Does b."}])
+    source = ToolFiles(name="x", path=tmp_path)
+    assert len(source.scan().items) == 2
+    later = ToolFiles(name="x", path=tmp_path)
+    later.resume(source.memory(), lambda: False)
+    file.write_text(text)
+    for one in (source, source, later, later):
+        scan = one.scan()
+        assert scan.keeps("list__b")
+        assert [problem.path for problem in scan.problems] == [str(file)]
+    file.write_text('{"other": "JSON"}')
+    assert not source.scan().keeps("list__b")
+
+
+def test_a_broken_list_of_tools_is_reported_at_first_sight(tmp_path: Path) -> None:
+    """Other JSON is not."""
+    write_json(tmp_path / "list.json", '[{"name": "b", "description": "Does b."},')
+    write_json(tmp_path / "other.json", '{"name": ["description"')
+    found = ToolFiles(name="x", path=tmp_path).scan()
+    assert [Path(problem.path).name for problem in found.problems] == ["list.json"]
+
+
 def test_two_files_of_one_server_are_merged(tmp_path: Path) -> None:
     """A tool in two files is kept once, and the problem names both files."""
     write_json(tmp_path / "a.json", {"server": "s", "tools": [{"name": "t"}, {"name": "u"}]})

@@ -13,7 +13,6 @@ from typing_extensions import override
 from repertory.bounded import is_inside
 from repertory.catalogue.item import Item, Kind
 from repertory.errors import ConfigurationError, SourceError
-from repertory.sources.bodies import BodyFile
 from repertory.sources.contents import Contents, Entry
 from repertory.sources.entry import check_options, checked_name, source_path
 from repertory.sources.memory import (
@@ -45,6 +44,7 @@ from repertory.sources.source import (
     WatchedFolder,
     error,
 )
+from repertory.sources.text_file import TextFile
 from repertory.sources.walked import Walked, outermost
 from repertory.trust import lies_in
 
@@ -84,7 +84,7 @@ class FolderSource(Source):
         self._others: Sequence[FolderSource] = ()
         self._inner: dict[str, FolderSource] = {}  # by place
         self._seen = Seen()
-        self._bodies: BodyFile | None = None
+        self._texts: TextFile | None = None
         self._contents: Contents | None = None
         self._walked: Walked | None = None
         self._noted: list[str] | None = None  # the paths that changed during a scan; None: no scan
@@ -453,23 +453,23 @@ class FolderSource(Source):
         return error(item.path, message, item=item.id)
 
     def _read_light(self, file: Found) -> Reading:
-        """Read a file, and leave the bodies of its items on the disk, if there is a place."""
+        """Read a file, and leave the texts of its items on the disk, if there is a place."""
         reading = self._read_file(file)
-        if self._bodies is None:
+        if self._texts is None:
             return reading
-        return msgspec.structs.replace(reading, items=list(map(self._bodies.keep, reading.items)))
+        return msgspec.structs.replace(reading, items=list(map(self._texts.keep, reading.items)))
 
     def _follow_disk(self) -> None:
-        """Have a file for bodies, and a new one once most of it is not used any more."""
+        """Have a file for texts, and a new one once most of it is not used any more."""
         if self.disk is None:
             return
-        with contextlib.suppress(OSError):  # the bodies stay in memory, or where they are
-            if self._bodies is None:
-                self._bodies = BodyFile(self.disk)
+        with contextlib.suppress(OSError):  # the texts stay in memory, or where they are
+            if self._texts is None:
+                self._texts = TextFile(self.disk)
             elif self._contents is not None:
                 entries = self._contents.entries()
                 items = (one for one in entries if isinstance(one, Item))
-                self._bodies = self._bodies.compacted(items)
+                self._texts = self._texts.compacted(items)
 
     def _read_file(self, file: Found) -> Reading:
         text, problems = read_file(file, self.file_limit)

@@ -93,6 +93,13 @@ class ReadingCache:
         self._cached[file.path] = one = self._read_one(file, parse)
         return one.reading
 
+    def had_items(self, path: str) -> bool:
+        """Whether a file offered items when it was last read, or was broken."""
+        before = self._cached.get(path)
+        if before is None:
+            return False
+        return before.reading.broken or bool(before.reading.items or before.reading.known)
+
     def forget(self, path: str) -> None:
         """Forget one file, which is not read any more."""
         self._cached.pop(path, None)
@@ -125,7 +132,7 @@ class ReadingCache:
 
 
 def _is_same(reading: Reading, other: Reading) -> bool:
-    """Whether two readings are equal; the bodies of items may be elsewhere."""
+    """Whether two readings are equal; the texts of items may be elsewhere."""
     return [item.metadata_hash() for item in reading.items] == [
         item.metadata_hash() for item in other.items
     ] and msgspec.structs.replace(reading, items=[]) == msgspec.structs.replace(other, items=[])

@@ -165,7 +165,7 @@ class Source(Protocol):
         fault: Why its definition is invalid, with the file; empty if it is valid. A scan raises it.
         trust: What happens to its new and changed items.
         visible_to: The groups whose callers may see its items; empty for everyone.
-        disk: The folder in which it may keep the bodies of items, instead of in memory.
+        disk: The folder in which it may keep the texts of items, instead of in memory.
         on_pause: Called regularly while a scan of many files runs, on its thread.
     """
 

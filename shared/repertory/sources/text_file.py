@@ -1,4 +1,4 @@
-"""The bodies of a source's items, in a file, so that they need no memory."""
+"""The texts of a source's items, in a file, so that they need no memory."""
 
 import os
 import weakref
@@ -6,42 +6,44 @@ from collections.abc import Iterable
 from pathlib import Path
 from tempfile import TemporaryFile
 
-from repertory.catalogue.item import Item
+import msgspec
+
+from repertory.catalogue.item import Item, Texts
 from repertory.errors import StoreError
 
-MIN_LENGTH = 200  # characters; shorter ones stay in memory
-SLACK = 64 << 20  # bytes of replaced bodies that are always tolerated
+MIN_SIZE = 200  # bytes; fewer stay in memory
+SLACK = 64 << 20  # bytes of replaced texts that are always tolerated
 
 
-class Body:
-    """The body of one item, in a file."""
+class KeptTexts:
+    """The texts of one item, in a file."""
 
     __slots__ = ("_place",)
 
-    def __init__(self, file: "BodyFile", start: int, size: int) -> None:
+    def __init__(self, file: "TextFile", start: int, size: int) -> None:
         self._place = file, start, size
 
-    def read(self) -> str:
-        """The text.
+    def read(self) -> Texts:
+        """The texts.
 
         Raises:
             StoreError: The file cannot be read.
         """
         file, start, size = self._place
-        return file.read(start, size).decode()
+        return msgspec.json.decode(file.read(start, size), type=Texts)
 
     @property
     def size(self) -> int:
-        """Its bytes."""
+        """Their bytes."""
         return self._place[2]
 
-    def move(self, target: "BodyFile") -> None:
-        """Copy it to another file, and read it there from now on."""
+    def move(self, target: "TextFile") -> None:
+        """Copy them to another file, and read them there from now on."""
         file, start, size = self._place
         self._place = target, target.write(file.read(start, size)), size
 
 
-class BodyFile:
+class TextFile:
     """A file without a name, which is gone when nothing uses it any more.
 
     Args:
@@ -55,26 +57,26 @@ class BodyFile:
         self._size = 0
 
     def keep(self, item: Item) -> Item:
-        """Put the body of an item here; it stays in memory if it is short or the disk is full."""
-        if len(item.body) < MIN_LENGTH:
-            return item
-        data = item.body.encode()
+        """Put the texts of an item here; they stay in memory if few or if the disk is full."""
         try:
-            return item.without_body(Body(self, self.write(data), len(data)))
+            data = msgspec.json.encode(item.texts)
+            if len(data) < MIN_SIZE:
+                return item
+            return item.without_texts(KeptTexts(self, self.write(data), len(data)))
         except (OSError, UnicodeEncodeError):
             return item
 
-    def compacted(self, items: Iterable[Item]) -> "BodyFile":
-        """This file, or another one with the bodies of these items if this has too many others."""
+    def compacted(self, items: Iterable[Item]) -> "TextFile":
+        """This file, or another one with the texts of these items if this has too many others."""
         if self._size < SLACK:
             return self
-        bodies = [item.body_place for item in items]
-        kept = [body for body in bodies if isinstance(body, Body)]
-        if self._size < SLACK + 2 * sum(body.size for body in kept):
+        places = [item.texts_place for item in items]
+        kept = [texts for texts in places if isinstance(texts, KeptTexts)]
+        if self._size < SLACK + 2 * sum(texts.size for texts in kept):
             return self
-        other = BodyFile(self._folder)
-        for body in kept:
-            body.move(other)
+        other = TextFile(self._folder)
+        for texts in kept:
+            texts.move(other)
         return other
 
     def write(self, data: bytes) -> int:

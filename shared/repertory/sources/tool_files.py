@@ -1,6 +1,5 @@
 """Tool-schema files: a server's answer to ``tools/list``, saved as JSON."""
 
-import re
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +16,6 @@ from repertory.sources.source import Problem, Scan, error, warning
 from repertory.sources.tools import MAX_NAME_LENGTH, tool_items
 from repertory.sources.walked import Walked
 from repertory.text import one_line
-
-# A broken file without one of these is other JSON and is ignored.
-_OF_TOOLS = re.compile(r'"(?:tools|inputSchema)"')
 
 
 class ToolFiles(FolderSource):
@@ -72,7 +68,8 @@ class ToolFiles(FolderSource):
         if text is None:
             return Reading(problems=problems, broken=True)
         value = decode_json(text)
-        if isinstance(value, Defect) and _OF_TOOLS.search(text):
+        listed_tools = self._readings.had_items(file.path) or _lists_tools(text)
+        if isinstance(value, Defect) and listed_tools:
             message = f"The file is broken: {value.message}."
             return Reading(problems=[error(file.path, message, value.line)], broken=True)
         listed = _tool_list(value, Path(file.place).stem)
@@ -83,6 +80,13 @@ class ToolFiles(FolderSource):
         server, tools = listed
         items, wrong = tool_items(server, self.name, tools, file.path)
         return Reading(items=items, problems=problems + wrong)
+
+
+def _lists_tools(text: str) -> bool:
+    """Whether a broken file was meant to list tools; otherwise it is other JSON and is ignored."""
+    has = {key: f'"{key}"' in text for key in ("tools", "inputSchema", "name", "description")}
+    is_list = text.lstrip("\ufeff \n\r\t").startswith("[")
+    return has["tools"] or has["inputSchema"] or (is_list and has["name"] and has["description"])
 
 
 def _tool_list(value: object, server: str) -> tuple[str, list[Any]] | None:
