@@ -51,7 +51,7 @@ def test_an_unreadable_file_is_exit_code_3(cli: Cli, project: Path, broken_skill
 
     assert done.returncode == 3
     assert "7 items of 3 sources indexed" in done.stdout
-    assert "1 error (left out)" in done.stdout
+    assert "1 error (left out; what was indexed before stays)" in done.stdout
     assert f"./{broken_skill.relative_to(project)}" in done.stdout
 
 

@@ -294,7 +294,7 @@ def test_anthropic_gets_references_to_declared_tools_only() -> None:
 
 def test_anthropic_learns_of_no_hits_and_of_a_degraded_search() -> None:
     """A result is never empty."""
-    nothing = answer(best_below=0.21, closest="s__c", mode=Mode.KEYWORD, degraded="No model.")
+    nothing = answer(best_below=0.2199, closest="s__c", mode=Mode.KEYWORD, degraded="No model.")
     found = anthropic(nothing, {})
 
     assert_anthropic(found)

@@ -1,16 +1,16 @@
-"""Bodies of items that are kept in a file."""
+"""Texts of items that are kept in a file."""
 
 import os
 from pathlib import Path
 
 import pytest
 
-from repertory.catalogue.item import Item, Kind
+from repertory.catalogue.item import Item, Kind, Texts
 from repertory.catalogue.policy import Policy
 from repertory.errors import StoreError
-from repertory.sources import bodies
-from repertory.sources.bodies import BodyFile
+from repertory.sources import text_file
 from repertory.sources.skill_folders import SkillFolders
+from repertory.sources.text_file import TextFile
 
 LONG = "Each line of this text is written down." * 20
 
@@ -20,37 +20,52 @@ def skill(name: str, body: str) -> Item:
     return Item(id=f"team/{name}", kind=Kind.SKILL, name=name, source="team", body=body)
 
 
-def test_an_item_without_its_body_is_the_same_item(tmp_path: Path) -> None:
+def tool(name: str) -> Item:
+    """A tool with both schemas."""
+    schema = {"type": "object", "properties": {"z": {"default": 1.0}, "a": {"description": LONG}}}
+    return Item(
+        id=f"team__{name}",
+        kind=Kind.TOOL,
+        name=name,
+        source="team",
+        input_schema=schema,
+        output_schema={"enum": [2**63, -(2**63), 0.1, None, "ü"]},
+    )
+
+
+@pytest.mark.parametrize("item", [skill("a", LONG), tool("a")])
+def test_an_item_without_its_texts_is_the_same_item(tmp_path: Path, item: Item) -> None:
     """Its hashes are the same, under a policy as well, and it can be made whole."""
-    file, item = BodyFile(tmp_path), skill("a", LONG)
+    file = TextFile(tmp_path)
     light = file.keep(item)
-    assert light.body == ""
+    assert light.texts == Texts("", None, None)
     assert light.whole() == item
+    assert repr(light.whole()) == repr(item)  # the order of a schema's fields is part of it
     assert light.metadata_hash() == item.metadata_hash()
     assert light.content_hash() == item.content_hash()
     policy = Policy(boost=0.5)
-    assert light.under(policy).body == ""
+    assert light.under(policy).texts == light.texts
     assert light.under(policy).whole() == item.under(policy)
     assert light.under(policy).metadata_hash() == item.under(policy).metadata_hash()
     assert [*tmp_path.iterdir()] == []  # it has no name
 
 
-def test_short_bodies_and_those_of_a_full_disk_stay(
+def test_short_texts_and_those_of_a_full_disk_stay(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The item is returned as it is."""
-    file, short, long = BodyFile(tmp_path), skill("a", "Short."), skill("b", LONG)
+    file, short, long = TextFile(tmp_path), skill("a", "Short."), skill("b", LONG)
     assert file.keep(short) is short
     monkeypatch.setattr(os, "pwrite", lambda *_: 0)
     assert file.keep(long) is long
 
 
-def test_a_file_of_replaced_bodies_is_replaced(
+def test_a_file_of_replaced_texts_is_replaced(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The items stay the same objects, and read their bodies elsewhere."""
-    monkeypatch.setattr(bodies, "SLACK", 10_000)
-    file = BodyFile(tmp_path)
+    """The items stay the same objects, and read their texts elsewhere."""
+    monkeypatch.setattr(text_file, "SLACK", 10_000)
+    file = TextFile(tmp_path)
     item = file.keep(skill("a", LONG))
     assert file.compacted([item]) is file
     for _ in range(30):
@@ -61,11 +76,11 @@ def test_a_file_of_replaced_bodies_is_replaced(
     assert item.whole().body == LONG
 
 
-def test_a_body_that_cannot_be_read_is_no_empty_one(
+def test_texts_that_cannot_be_read_are_not_empty(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The coordinator waits as for a store."""
-    item = BodyFile(tmp_path).keep(skill("a", LONG))
+    item = TextFile(tmp_path).keep(skill("a", LONG))
     monkeypatch.setattr(os, "pread", lambda *_: b"")
     with pytest.raises(StoreError, match="cannot be read"):
         item.whole()

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from repertory.formats.linked import link_facts
 from repertory.notices import NOTHING_TO_SEARCH
-from repertory.search.answer import Answer, Hit, Term
+from repertory.search.answer import Answer, Hit, Term, rounded_down
 from repertory.search.explanation import Explanation, Word
 from repertory.search.query import Query
 from repertory_admin import terminal
@@ -72,7 +72,7 @@ def show_nothing(answer: Answer, query: Query) -> None:
         return
     kinds = query.where.kinds or ("tool",)
     terminal.say(f"No {' or '.join(f'{kind}s' for kind in kinds)} found matching query")
-    closest, confidence = terminal.safe(answer.closest), f"{answer.best_below:.2f}"
+    closest, confidence = terminal.safe(answer.closest), f"{rounded_down(answer.best_below):.2f}"
     below = f": the closest is {closest} with {confidence}" if closest else ""
     lower = f", or a --threshold lower than {answer.threshold:g}" if answer.threshold else ""
     terminal.say(f"Try other words{lower}{below}.")

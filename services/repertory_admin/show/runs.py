@@ -103,7 +103,7 @@ def show_problems(
     problems = sorted(problems, key=lambda problem: problem.severity != "error")
     bad = len(errors(problems))
     terminal.say(
-        f"{terminal.count(bad, 'error')} (left out), "
+        f"{terminal.count(bad, 'error')} (left out; what was indexed before stays), "
         f"{terminal.count(len(problems) - bad, 'warning')} (indexed nevertheless):"
     )
     for problem in problems[:most]:

@@ -14,6 +14,7 @@ from markupsafe import Markup, escape
 from starlette.requests import HTTPConnection
 from starlette.responses import Response
 
+from repertory.search.answer import rounded_down
 from repertory.text import ago
 from repertory.wire import Refusal
 from repertory_query.access import Caller
@@ -151,6 +152,7 @@ def _environment() -> Environment:
         "duration": duration,
         "day": _day,
         "address": item_address,
+        "rounded_down": rounded_down,
     }
     environment.globals |= {"static": _static_address, "view": view_address}
     return environment

@@ -20,11 +20,19 @@ class Kind(StrEnum):
     DOCUMENT = "document"
 
 
-class StoredText(Protocol):
-    """A text that is not in memory."""
+class Texts(msgspec.Struct, frozen=True, array_like=True):
+    """What takes the most memory of an item; see ``Item``."""
 
-    def read(self) -> str:
-        """The text."""
+    body: str
+    input_schema: dict[str, Any] | None
+    output_schema: dict[str, Any] | None
+
+
+class StoredTexts(Protocol):
+    """The texts of an item that are not in memory."""
+
+    def read(self) -> Texts:
+        """Read them."""
         ...
 
 
@@ -83,25 +91,31 @@ class Item(
         if policy not in self._under:
             self._under.clear()
             item = msgspec.structs.replace(self.whole(), policy=policy)
-            place = self.body_place
-            self._under[policy] = item if place is None else item.without_body(place)
+            place = self.texts_place
+            self._under[policy] = item if place is None else item.without_texts(place)
         return self._under[policy]
 
-    def without_body(self, place: StoredText) -> "Item":
-        """This item with the same hashes and an empty body, which ``whole`` reads at its place."""
-        item = msgspec.structs.replace(self, body="")
-        item.__dict__.update(_metadata_hash=self.metadata_hash(), _body=place)
+    @property
+    def texts(self) -> Texts:
+        """What takes the most memory."""
+        return Texts(self.body, self.input_schema, self.output_schema)
+
+    def without_texts(self, place: StoredTexts) -> "Item":
+        """This item with the same hashes and no texts, which ``whole`` reads at their place."""
+        item = msgspec.structs.replace(self, body="", input_schema=None, output_schema=None)
+        item.__dict__.update(_metadata_hash=self.metadata_hash(), _texts=place)
         return item
 
     def whole(self) -> "Item":
-        """This item with its body."""
-        place = self.body_place
-        return self if place is None else msgspec.structs.replace(self, body=place.read())
+        """This item with its texts."""
+        if self.texts_place is None:
+            return self
+        return msgspec.structs.replace(self, **msgspec.structs.asdict(self.texts_place.read()))
 
     @property
-    def body_place(self) -> StoredText | None:
-        """Where the body is, if it is not in memory."""
-        found: StoredText | None = self.__dict__.get("_body")
+    def texts_place(self) -> StoredTexts | None:
+        """Where the texts are, if they are not in memory."""
+        found: StoredTexts | None = self.__dict__.get("_texts")
         return found
 
     # Each is computed once: a watched source returns the same objects on every scan.

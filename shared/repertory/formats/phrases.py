@@ -1,7 +1,7 @@
 """Sentences for models; text from authors cannot break out of its line."""
 
 from repertory.notices import NOTHING_TO_SEARCH
-from repertory.search.answer import Answer, Hit
+from repertory.search.answer import Answer, Hit, rounded_down
 from repertory.text import cut, one_line
 
 MAX_LINE_LENGTH = 400  # characters of one text
@@ -30,7 +30,7 @@ def nothing(answer: Answer) -> str:
     """Say that nothing was found, and suggest what to try."""
     if NOTHING_TO_SEARCH in answer.notices:
         return NOTHING_TO_SEARCH
-    closest, confidence = one_line(answer.closest), f"{answer.best_below:.2f}"
+    closest, confidence = one_line(answer.closest), f"{rounded_down(answer.best_below):.2f}"
     below = f"; the closest is {closest} with {confidence}" if closest else ""
     lower = f" or a threshold lower than {answer.threshold:g}" if answer.threshold else ""
     return f"No tools found matching query. Try other words{lower}{below}."

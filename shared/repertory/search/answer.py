@@ -1,5 +1,6 @@
 """The answer to a search."""
 
+import math
 from enum import StrEnum
 from typing import Annotated
 
@@ -156,8 +157,15 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     best_below: Annotated[
         float, Meta(description="The confidence of the best item below the threshold; 0 if none.")
     ] = 0.0
-    closest: Annotated[str, Meta(description="The id of that item; empty if there is none.")] = ""
+    closest: Annotated[
+        str, Meta(description="The id of the best item below the threshold; empty without one.")
+    ] = ""
 
     def __post_init__(self) -> None:
         """Count the hits: contract 3 wants their number beside them."""
         msgspec.structs.force_setattr(self, "total_results", len(self.hits))
+
+
+def rounded_down(confidence: float) -> float:
+    """A confidence rounded down to two digits, as it is shown beside a threshold above it."""
+    return math.floor(100 * confidence + 1e-9) / 100

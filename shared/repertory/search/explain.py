@@ -134,7 +134,7 @@ def _left_out(hit: Hit, better: Sequence[Hit], query: Query) -> str:
     is_beyond = len(better) >= query.limit
     if hit.confidence < query.threshold or not is_beyond:
         fault = (
-            f"Hidden: its confidence {hit.confidence:.2f} is below the threshold "
+            f"Hidden: its confidence {_rounded_down(hit.confidence):.2f} is below the threshold "
             f"{query.threshold:g}"
         )
         needed.append(f"a threshold of {_rounded_down(hit.confidence):g}")
@@ -148,7 +148,7 @@ def _left_out(hit: Hit, better: Sequence[Hit], query: Query) -> str:
 
 
 def _rounded_down(confidence: float) -> float:
-    """A confidence of four digits rounded down to two."""
+    """The highest threshold of two digits that shows a confidence, which was rounded to four."""
     return max(math.floor(100 * confidence - 0.005), 0) / 100
 
 
