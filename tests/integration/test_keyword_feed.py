@@ -80,9 +80,8 @@ def test_a_snapshot_that_takes_too_long_is_continued(
         assert len(reader.index) == 4 + has_snapshot
         reader.advance()
         assert {entry.id: entry.hash for entry in reader.index.all()} == team.hashes()
-        last = KeywordFeed(collection, team.coordination)
-        last.keep()
-        assert {entry.id: entry.hash for entry in last.index.all()} == team.hashes()
+        for _ in range(3):  # it may end early, as a worker lets it
+            KeywordFeed(collection, team.coordination).keep(seconds=0.0)
         again = KeywordFeed(collection, team.coordination)
         again.open()
         assert {entry.id: entry.hash for entry in again.index.all()} == team.hashes()

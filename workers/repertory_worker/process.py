@@ -141,7 +141,10 @@ class Process:
         """Store a new keyword snapshot of a collection."""
         with self._working(task="keep keywords", collection=collection):
             maintenance.keep_keywords(
-                collection, writer=self._writer, coordination=self._coordination
+                collection,
+                writer=self._writer,
+                coordination=self._coordination,
+                seconds=maintenance.SNAPSHOT_SHARE_S,
             )
 
     def _read(self, text: object) -> Job | None:

@@ -2,6 +2,7 @@
 
 import contextlib
 import logging
+import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
@@ -135,10 +136,13 @@ class KeywordFeed:
         revision = max((state.revision for state in states.values()), default=0)
         return self._replace(index, revision)
 
-    def keep(self) -> None:
+    def keep(self, seconds: float = math.inf) -> None:
         """Store a snapshot of the collection as it is now, step by step.
 
         If this ends early, what was stored is left; a process that loads it reads the rest.
+
+        Args:
+            seconds: After which it ends early: its deltas are left, so it is requested again.
 
         Raises:
             StoreError: The collection is unreadable, or nothing can be stored.
@@ -148,11 +152,13 @@ class KeywordFeed:
         delta = self._deltas.since(self.collection.name, position)
         recent = ((state.item, state.metadata_hash) for state in self._recent())
         hashes = iter(recent if delta.gap else delta.hashes.items())
-        stored = self.index
+        stored, until = self.index, time.monotonic() + seconds
         while some := dict(islice(hashes, STEP)):
             if self.index is not stored:
                 stored = self.index
                 keywords.save(self._snapshots, self.collection.name, stored, revision, position)
+                if time.monotonic() > until:
+                    return
             self.reread(self.differing(some))
         if delta.gap:
             self._compare_if_small()

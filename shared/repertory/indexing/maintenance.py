@@ -1,6 +1,7 @@
 """Maintenance: what workers do beside jobs. It gives up with a reason, and never holds up jobs."""
 
 import logging
+import math
 import time
 
 from repertory.coordination.failures import Failure, Failures
@@ -10,6 +11,7 @@ from repertory.indexing.attempts import MAX_ATTEMPTS
 from repertory.indexing.writer import Writer
 
 SNAPSHOT_TIMEOUT_S = 240  # for one attempt
+SNAPSHOT_SHARE_S = 100.0  # of one attempt, after which a worker leaves the rest to the next request
 PAUSE_S = 300.0  # after the first failing attempt; doubled by each, up to ``MAX_PAUSE_S``
 MAX_PAUSE_S = 3_600.0
 
@@ -33,7 +35,9 @@ def begin(
         failures.remove([name])
 
 
-def keep_keywords(collection: str, *, writer: Writer, coordination: Coordination) -> None:
+def keep_keywords(
+    collection: str, *, writer: Writer, coordination: Coordination, seconds: float = math.inf
+) -> None:
     """Do a request of ``JobQueue.keep_keywords``, unless it failed a short while ago.
 
     A snapshot only saves time, so nothing waits for one. The pauses between failing attempts grow,
@@ -54,7 +58,7 @@ def keep_keywords(collection: str, *, writer: Writer, coordination: Coordination
         ended = "Its worker ended each time, for want of memory or time."
         _fail(name, collection, ended, tried - 1, failures)
     try:
-        writer.keep_keywords(collection)
+        writer.keep_keywords(collection, seconds)
     except (RepertoryError, MemoryError) as error:
         reason = str(error) or "There is not enough memory."
         _log.warning("snapshot_failed", extra={"collection": collection, "error": reason})

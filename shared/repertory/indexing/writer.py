@@ -7,6 +7,7 @@ checked once more when it is done.
 
 import contextlib
 import logging
+import math
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -170,13 +171,16 @@ class Writer:
                     stack.enter_context(self._store.open(name))
             yield
 
-    def keep_keywords(self, collection: str) -> None:
-        """Store a new keyword snapshot of a collection, and drop the deltas that it includes."""
+    def keep_keywords(self, collection: str, seconds: float = math.inf) -> None:
+        """Store a new keyword snapshot of a collection, and drop the deltas that it includes.
+
+        After some seconds, a large one is left to the next request; see ``KeywordFeed.keep``.
+        """
         opened = self._opened(collection)
         if opened is None:
             return
         with opened:
-            KeywordFeed(opened, self._coordination).keep()
+            KeywordFeed(opened, self._coordination).keep(seconds)
 
     def close(self) -> None:
         """Close the vector cache."""
