@@ -2,7 +2,9 @@
 
 from collections.abc import Iterable, Sequence
 
+from repertory.catalogue.item import Item
 from repertory.settings import Settings
+from repertory.sources.source import Problem, Severity
 from repertory.stats import SourceState, WatchStatus
 from repertory.text import ago, cut, one_line
 
@@ -51,6 +53,15 @@ def about_sources(sources: Sequence[SourceState]) -> tuple[str, ...]:
         number = "1 item is" if withheld == 1 else f"{withheld:,} items are"
         found.append(f"{number} in quarantine ({names}); see `repertory trust review`.")
     return tuple(found)
+
+
+def about_text(item: Item, problems: Iterable[Problem]) -> str:
+    """That an item's text is the last readable one, and why; empty if its file can be read."""
+    for problem in problems:
+        if item.path and problem.path == item.path and problem.severity is Severity.ERROR:
+            reason = one_line(problem.message)
+            return f"The file cannot be read now, so this is its last readable text: {reason}"
+    return ""
 
 
 def about_withheld(settings: Settings) -> tuple[str, ...]:

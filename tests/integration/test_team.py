@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.request import urlopen
 from uuid import uuid4
 
 import pytest
@@ -427,6 +428,8 @@ def test_unreadable_items_are_kept_and_reported(tiny: Path, qdrant_url: str) -> 
         read = text_of(called(f"http://127.0.0.1:{team.port}", "auto", "get", id="project/notes"))
         assert "cannot be read now, so this is its last readable text: The file is " in read
         assert "Write notes w2" in read
+        with urlopen(f"http://127.0.0.1:{team.port}/view/project/notes") as page:
+            assert b"cannot be read now, so this is its last readable text" in page.read()
 
         snapshots = RedisSnapshots(RedisServer(team.redis.url))
         whole = snapshots.load(active(team))

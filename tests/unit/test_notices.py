@@ -12,8 +12,10 @@ from repertory.notices import (
     about_first_index,
     about_servers,
     about_sources,
+    about_text,
 )
 from repertory.search.known_sources import KnownSources
+from repertory.sources.source import error, warning
 from repertory.stats import Building, SourceState, WatchStatus
 from tests.support.builders import tool
 
@@ -120,3 +122,13 @@ def test_a_first_index_says_what_is_missing() -> None:
     assert about_first_index(WatchStatus(collection="c")) == ()
     whole = Building(collection="c", done=7, total=7)
     assert about_first_index(WatchStatus(collection="c", building=whole)) == ()
+
+
+def test_an_unreadable_file_is_named_beside_the_text_that_it_last_held() -> None:
+    """By the path of the item; a warning is about a text that was read."""
+    item = msgspec.structs.replace(tool("a__b", "Does b."), path="/p/a.json")
+    wrong, odd = error("/p/a.json", "It is\nbroken."), warning("/p/a.json", "It is odd.")
+    other = error("/p/b.json", "It is broken.")
+    assert about_text(item, [odd, other, wrong]).endswith("last readable text: It is broken.")
+    assert about_text(item, [odd, other]) == ""
+    assert about_text(msgspec.structs.replace(item, path=""), [error("", "Broken.")]) == ""

@@ -8,6 +8,7 @@ import typer
 from repertory.catalogue.item import Item
 from repertory.catalogue.names import compact_name
 from repertory.errors import RepertoryError, UnknownItemError
+from repertory.notices import about_text
 from repertory.search.query import filter_of
 from repertory.wire import linked, summary
 from repertory_admin import completion, terminal
@@ -79,6 +80,7 @@ def show(
         with Bars() as bars, target.open(bars) as backend:
             found = _found(backend, item)
             links = backend.links(found.id)
+            notice = about_text(found, backend.stats().problems)
     except UnknownItemError:
         _refuse_quarantined(target, item)
         raise
@@ -86,6 +88,8 @@ def show(
         terminal.show_json(linked(found, links))
     else:
         items_shown.show(found, links)
+        if notice:
+            terminal.note(notice)
 
 
 def _found(backend: "Backend", wanted: str) -> Item:

@@ -16,8 +16,8 @@ from repertory.formats.linked import link_lines
 from repertory.formats.mcp import mcp, mcp_detail
 from repertory.formats.skill_text import skill_text
 from repertory.functions.function import Function
+from repertory.notices import about_text
 from repertory.search.answer import Answer
-from repertory.sources.source import Severity
 from repertory.text import cut, one_line
 from repertory.values import Values
 from repertory_query.mcp.parameters import of_search, parameters, queries_of, string, strings
@@ -91,17 +91,9 @@ def _get(backend: Backend, arguments: Mapping[str, Any]) -> CallToolResult:
         return in_words(msgspec.json.encode(_tool(item, links.needed_by)).decode())
     head = f"{item.kind.title()} {item.id}" + (f", file {item.path}" if item.path else "")
     heads = [one_line(head), *link_lines(links, backend.items)]
-    if reason := _unreadable(backend, item):
-        heads.append(f"The file cannot be read now, so this is its last readable text: {reason}")
+    if notice := about_text(item, backend.stats().problems):
+        heads.append(notice)
     return in_words("\n".join(heads) + f"\n\n{_fitting(text_of(item), item)}")
-
-
-def _unreadable(backend: Backend, item: Item) -> str:
-    """Why the file of an item cannot be read now; empty if it can."""
-    for problem in backend.stats().problems:
-        if item.path and problem.path == item.path and problem.severity is Severity.ERROR:
-            return one_line(problem.message)
-    return ""
 
 
 def _links(backend: Backend, answers: Sequence[Answer]) -> list[str]:

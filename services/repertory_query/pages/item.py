@@ -12,6 +12,7 @@ from repertory.errors import UnknownItemError
 from repertory.index.keywords.document import Entry
 from repertory.keys import Scope
 from repertory.local import available
+from repertory.notices import about_text
 from repertory.search.answer import Hit
 from repertory.search.lookup import close_to
 from repertory_query.access import Access, Caller
@@ -83,6 +84,7 @@ class ItemPage:
             status,
             item=item,
             links=backend.links(item.id),
+            notice=about_text(item, backend.stats().problems),
             state=states_of(self._service, [item]).get(item.id, ""),
             schemas=[(title, one, rows(one)) for title, one in schemas.items() if one],
             parts=[] if is_raw else rendering.rendered(item.body, matched),
