@@ -102,7 +102,7 @@ def show_problems(
     """
     problems = sorted(problems, key=lambda problem: problem.severity != "error")
     bad = len(errors(problems))
-    terminal.say(
+    terminal.tell(
         f"{terminal.count(bad, 'error')} (left out; what was indexed before stays), "
         f"{terminal.count(len(problems) - bad, 'warning')} (indexed nevertheless):"
     )

@@ -36,7 +36,7 @@ class RemoteCollection:
         Args:
             server: It has the collection.
             name: Its name.
-            missing: The message if there is none.
+            missing: The message if it does not exist.
         """
         self._server = server
         self._about = f"/collections/{name}"
