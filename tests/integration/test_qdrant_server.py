@@ -1,25 +1,38 @@
 """Errors of a Qdrant server, and the strictness of its stand-in."""
 
+import contextlib
+import datetime
 import json
 import socket
+import ssl
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import NameOID
 
 from repertory.catalogue.item import item_key
 from repertory.errors import StoreError
-from repertory.index import layout, qdrant_connection
+from repertory.index import layout, qdrant_connection, qdrant_requests
 from repertory.index.qdrant import QdrantStore
 from repertory.index.qdrant_collection import QdrantCollection
 from repertory.index.qdrant_connection import NEWEST_SERVER, QdrantServer
+from repertory.index.qdrant_requests import Answer, Direct, Node, Request
 from repertory.index.vectors import Filter
 from tests.support.points import DIMENSION, direction, item_of, point
 from tests.support.qdrant import QdrantProcess
 from tests.support.qdrant_http import Json, RefusedError
 from tests.support.qdrant_server import QdrantStandIn
+
+DAY = datetime.timedelta(days=1)
 
 
 def test_only_sections_that_exist_are_deleted() -> None:
@@ -217,6 +230,51 @@ def test_a_large_write_has_its_time_for_each_part(monkeypatch: pytest.MonkeyPatc
         large.record["text"] = "x" * (1 << 23)
         collection.upsert([large])
         assert collection.records([item_key("a")])["a"] == large.record
+
+
+def self_signed(folder: Path) -> ssl.SSLContext:
+    """What a server needs to encrypt."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
+    now = datetime.datetime.now(datetime.UTC)
+    made = x509.CertificateBuilder(name, name, key.public_key(), 1, now, now + DAY)
+    file = folder / "own.pem"
+    encoded = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    file.write_bytes(encoded + made.sign(key, SHA256()).public_bytes(Encoding.PEM))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(file)
+    return context
+
+
+def test_a_large_write_is_sent_again_if_an_encrypted_connection_was_closed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A proxy closes connections when it reloads; the part that was sent is lost."""
+    monkeypatch.setattr(qdrant_requests, "trusted", ssl._create_unverified_context)
+    context, size = self_signed(tmp_path), 3 << 20
+    with socket.create_server(("127.0.0.1", 0)) as listening, ThreadPoolExecutor() as threads:
+
+        def serve() -> None:
+            listening.settimeout(10)
+            for length in (1, size):
+                accepted, _ = listening.accept()
+                with (
+                    context.wrap_socket(accepted, server_side=True) as connection,
+                    connection.makefile("rwb") as file,
+                ):
+                    while file.readline().strip():
+                        pass
+                    assert len(file.read(length)) == length
+                    file.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
+
+        served = threads.submit(serve)
+        node = Node("https", "127.0.0.1", listening.getsockname()[1])
+        with contextlib.closing(Direct({})) as requests:
+            requests.send(node, Request("PUT", "/", b"1", 10))
+            time.sleep(0.2)  # it has closed the connection
+            answer = requests.send(node, Request("PUT", "/", bytes(size), 10))
+        assert answer == Answer(200, b"{}", "")
+        served.result()
 
 
 def test_a_server_too_old_for_conditional_writes_is_refused() -> None:
