@@ -64,7 +64,7 @@ def main(points: int) -> None:
         exact = _filled(server, points, queries)
         began = time.perf_counter()
         collection.optimize()
-        segments = server.ask("GET", f"/collections/{NAME}", answer=Result[_Info]).segments_count
+        segments = server.ask("GET", f"/collections/{NAME}", Result[_Info]).segments_count
         print(f"graphs after {time.perf_counter() - began:.0f} s more, {segments} segments")
         _measure(url, queries, exact)
     finally:
@@ -79,7 +79,7 @@ def _filled(server: QdrantServer, points: int, queries: Vectors) -> list[set[int
     for ids, made in _batches(points):
         began = time.perf_counter()
         batch = {"ids": ids.tolist(), "vectors": made.tolist()}
-        server.ask("PUT", f"/collections/{NAME}/points", {"batch": batch})
+        server.tell("PUT", f"/collections/{NAME}/points", {"batch": batch})
         spent += time.perf_counter() - began
         both = np.hstack([scores, queries @ made.T])
         numbers = np.hstack([nearest, np.broadcast_to(ids, (len(queries), len(ids)))])

@@ -68,7 +68,7 @@ class QdrantStore(VectorStore):
 
     @override
     def collections(self) -> list[str]:
-        found = self._server.ask("GET", "/collections", answer=Result[_Collections]).collections
+        found = self._server.ask("GET", "/collections", Result[_Collections]).collections
         return sorted(collection.name for collection in found)
 
     @override
@@ -97,15 +97,15 @@ class QdrantStore(VectorStore):
         self._server.check_version()
         path = f"/collections/{layout.checked_name(name)}"
         missing = f"There is no collection {name}: index first."
-        known = self._server.ask("GET", path, answer=Result[_Schema], missing=missing)
+        known = self._server.ask("GET", path, Result[_Schema], missing=missing)
         for field in _INDEXES.keys() - known.payload_schema.keys():
             body = {"field_name": field, "field_schema": _INDEXES[field]}
-            self._server.ask("PUT", f"{path}/index", body, missing=missing, waits=True)
+            self._server.tell("PUT", f"{path}/index", body, missing=missing, waits=True)
         return QdrantCollection(self._server, name)
 
     @override
     def drop(self, name: str) -> None:
-        self._server.ask("DELETE", f"/collections/{layout.checked_name(name)}")
+        self._server.tell("DELETE", f"/collections/{layout.checked_name(name)}")
 
     @override
     def alias(self, name: str) -> str | None:
@@ -113,7 +113,7 @@ class QdrantStore(VectorStore):
 
     @override
     def aliases(self) -> dict[str, str]:
-        found = self._server.ask("GET", "/aliases", answer=Result[_Aliases]).aliases
+        found = self._server.ask("GET", "/aliases", Result[_Aliases]).aliases
         return {one.alias_name: one.collection_name for one in found}
 
     @override
@@ -121,7 +121,7 @@ class QdrantStore(VectorStore):
         # It replaces an alias. A server does the actions of one request one by one and keeps those
         # before the first that fails: a deletion before it would be the end of the alias.
         new = {"alias_name": layout.checked_name(name), "collection_name": collection}
-        self._server.ask(
+        self._server.tell(
             "POST",
             "/collections/aliases",
             {"actions": [{"create_alias": new}]},

@@ -132,11 +132,11 @@ class QdrantServer:
         """
         conflict = f"There is a collection {name} already."
         body = {**settings, "on_disk_payload": True, **self._replication}
-        self.ask("PUT", f"/collections/{name}", body, conflict=conflict)
+        self.tell("PUT", f"/collections/{name}", body, conflict=conflict)
 
     def exists(self, name: str) -> bool:
         """Whether there is a collection of that name."""
-        return self.ask("GET", f"/collections/{name}/exists", answer=Result[_Exists]).exists
+        return self.ask("GET", f"/collections/{name}/exists", Result[_Exists]).exists
 
     def read(self, path: str, body: object, answer: type[Result[T]], *, missing: str = "") -> T:
         """Ask for points, as a search does; see ``ask``. The server stops after a while, too."""
@@ -148,38 +148,55 @@ class QdrantServer:
         self,
         method: str,
         path: str,
+        answer: type[Result[T]],
         body: object = None,
-        answer: type[Result[T]] = Result[object],  # type: ignore[assignment]  # nothing is wanted
-        *,
         missing: str = "",
-        conflict: str = "",
-        waits: bool = False,
     ) -> T:
-        """Send a request of the REST interface.
+        """Send a request of the REST interface that changes nothing; see ``tell``.
 
         Args:
             method: Of HTTP; GET has the timeout of a query.
             path: Below the address of the server.
-            body: What is sent as JSON; None for nothing.
             answer: What the answer is decoded to.
-            waits: Whether the server answers only when it is done, and may ask to send it later.
+            body: What is sent as JSON; None for nothing.
+            missing: The message for a collection that does not exist.
+        """
+        timeout = QUERY_TIMEOUT_S if method == "GET" else TIMEOUT_S
+        content = self._content(method, path, body, timeout=timeout, missing=missing)
+        return self._decoded(content, answer).result
+
+    def tell(
+        self,
+        method: str,
+        path: str,
+        body: object = None,
+        *,
+        missing: str = "",
+        conflict: str = "",
+        waits: bool = False,
+    ) -> None:
+        """Send a request of the REST interface that changes something.
+
+        Args:
+            method: Of HTTP.
+            path: Below the address of the server.
+            body: What is sent as JSON; None for nothing.
             missing: The message for a collection that does not exist.
             conflict: The message for a collection that exists already.
+            waits: Whether the server answers only when it is done, and may ask to send it later.
 
         Raises:
             StoreError: The server cannot be reached, or refuses.
         """
-        timeout = QUERY_TIMEOUT_S if method == "GET" else TIMEOUT_S
-        content = self._content(
+        self._content(
             method,
             f"{path}?wait=true" if waits else path,
             body,
-            timeout=timeout,
+            timeout=TIMEOUT_S,
             missing=missing,
             conflict=conflict,
             waits=waits,
         )
-        return self._decoded(content, answer).result
 
     def _content(
         self,
@@ -192,7 +209,7 @@ class QdrantServer:
         conflict: str = "",
         waits: bool = False,
     ) -> bytes:
-        """The body of the answer to a request; see ``ask``."""
+        """The body of the answer to a request; see ``tell``."""
         content = b"" if body is None else msgspec.json.encode(body)
         request = Request(method, self._cluster.prefix + path, content, timeout)
         try:

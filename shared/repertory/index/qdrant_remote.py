@@ -45,11 +45,11 @@ class RemoteCollection:
 
     def about(self, answer: type[Result[T]]) -> T:
         """What the server says about the collection."""
-        return self._server.ask("GET", self._about, answer=answer, missing=self._missing)
+        return self._server.ask("GET", self._about, answer, missing=self._missing)
 
     def touch(self) -> None:
         """Change nothing, but let the server optimize the collection."""
-        self._server.ask("PATCH", self._about, {"optimizers_config": {}}, missing=self._missing)
+        self._server.tell("PATCH", self._about, {"optimizers_config": {}}, missing=self._missing)
 
     def read(self, path: str, body: object, answer: type[Result[T]]) -> T:
         """Ask for points with the timeout of a query.
@@ -64,18 +64,18 @@ class RemoteCollection:
     def write(self, points: Sequence[Mapping[str, Any]], where: object = None) -> None:
         """Write points; of those that exist, only what fulfils a condition."""
         body = {"points": points} | ({} if where is None else {"update_filter": where})
-        self._server.ask("PUT", self._path, body, missing=self._missing, waits=True)
+        self._server.tell("PUT", self._path, body, missing=self._missing, waits=True)
 
     def delete(self, where: object) -> None:
         """Delete the points that fulfil a condition."""
         path = f"{self._path}/delete"
-        self._server.ask("POST", path, {"filter": where}, missing=self._missing, waits=True)
+        self._server.tell("POST", path, {"filter": where}, missing=self._missing, waits=True)
 
     def count(self, where: object = None) -> int:
         """How many points there are, or fulfil a condition."""
         body = {"exact": True} | ({} if where is None else {"filter": where})
         path = f"{self._path}/count"
-        return self._server.ask("POST", path, body, Result[_Count], missing=self._missing).count
+        return self._server.ask("POST", path, Result[_Count], body, self._missing).count
 
     def scroll(self, **asked: object) -> Iterator[StoredPoint]:
         """Every point in the order of the ids, page by page.
@@ -96,4 +96,4 @@ class RemoteCollection:
 
     def _page(self, asked: Mapping[str, object]) -> _Page:
         path = f"{self._path}/scroll"
-        return self._server.ask("POST", path, asked, Result[_Page], missing=self._missing)
+        return self._server.ask("POST", path, Result[_Page], asked, self._missing)

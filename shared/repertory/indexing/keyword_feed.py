@@ -12,7 +12,7 @@ from repertory.coordination.deltas import REMOVED
 from repertory.coordination.team import Coordination
 from repertory.errors import StoreError
 from repertory.index.keywords.index import KeywordIndex
-from repertory.index.vectors import Collection, State
+from repertory.index.vectors import Collection
 from repertory.indexing import keywords
 
 BUILD_CLAIM_S = 60.0  # that other processes wait for the one that builds the index
@@ -104,8 +104,7 @@ class KeywordFeed:
         Raises:
             StoreError: The collection is unreadable.
         """
-        recent = {state.item: state.metadata_hash for state in self._recent()}
-        changed = self.reread(self.differing(recent))
+        changed = self.reread(self.differing(dict(self._recent())))
         return self._compare_if_small() or changed
 
     def reread(self, items: Sequence[str]) -> bool:
@@ -150,8 +149,7 @@ class KeywordFeed:
         self._load()
         position, revision = self._position, self.revision
         delta = self._deltas.since(self.collection.name, position)
-        recent = ((state.item, state.metadata_hash) for state in self._recent())
-        hashes = iter(recent if delta.gap else delta.hashes.items())
+        hashes = iter(self._recent() if delta.gap else delta.hashes.items())
         stored, until = self.index, time.monotonic() + seconds
         while some := dict(islice(hashes, STEP)):
             if self.index is not stored:
@@ -185,12 +183,12 @@ class KeywordFeed:
         count = self.collection.count_items()
         return count != len(self.index) and count <= MAX_COMPARED and self.compare()
 
-    def _recent(self) -> Iterator[State]:
-        """The states of the items that were written lately."""
+    def _recent(self) -> Iterator[tuple[str, str]]:
+        """The items that were written lately, each with its hash."""
         start, since = 0, max(0, self.revision - OVERLAP)
         while True:
             states = self.collection.page(start, PAGE, since)
-            yield from states
+            yield from ((state.item, state.metadata_hash) for state in states)
             if len(states) < PAGE:
                 return
             start = item_key(states[-1].item) + 1

@@ -10,7 +10,7 @@ from rapidfuzz import fuzz, process
 from repertory.catalogue.item import Item
 from repertory.index.keywords.places import Places
 from repertory.index.vectors import Filter
-from repertory.search.answer import Hit, Mode
+from repertory.search.answer import Hit, Mode, rounded_down
 from repertory.search.candidates import POOL, WORDS, Candidates
 from repertory.search.engine import SearchEngine
 from repertory.search.explanation import Better, Explanation, Word
@@ -134,10 +134,10 @@ def _left_out(hit: Hit, better: Sequence[Hit], query: Query) -> str:
     is_beyond = len(better) >= query.limit
     if hit.confidence < query.threshold or not is_beyond:
         fault = (
-            f"Hidden: its confidence {_rounded_down(hit.confidence):.2f} is below the threshold "
+            f"Hidden: its confidence {rounded_down(hit.confidence):.2f} is below the threshold "
             f"{query.threshold:g}"
         )
-        needed.append(f"a threshold of {_rounded_down(hit.confidence):g}")
+        needed.append(f"a threshold of {_threshold_for(hit.confidence):g}")
     else:
         count = "1 item fits" if len(better) == 1 else f"{len(better):,} items fit"
         best = f"the best is {better[0].id} ({better[0].confidence:.2f})"
@@ -147,7 +147,7 @@ def _left_out(hit: Hit, better: Sequence[Hit], query: Query) -> str:
     return f"{fault}; {' and '.join(needed)} would show it."
 
 
-def _rounded_down(confidence: float) -> float:
+def _threshold_for(confidence: float) -> float:
     """The highest threshold of two digits that shows a confidence, which was rounded to four."""
     return max(math.floor(100 * confidence - 0.005), 0) / 100
 
