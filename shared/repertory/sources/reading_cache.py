@@ -77,7 +77,7 @@ class ReadingCache:
 
         Args:
             files: The files.
-            parse: Reads one file. The result must depend on this file alone.
+            parse: Reads one file. The result must depend on this file and ``had_items`` alone.
             pause: Called after every ``SLICE`` files.
         """
         cached = {}
