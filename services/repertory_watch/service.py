@@ -160,11 +160,12 @@ class WatchService:
                 self._start(state)
 
     def _reconcile(self) -> None:
-        """Scan everything, with or without a sign of change."""
+        """Scan everything, with or without a sign of change; large sources less often."""
         self._folders.check(thoroughly=True)
         self._start(self._loading)
+        now = time.monotonic()
         for state in self._states.values():
-            if state.is_ready:
+            if state.is_ready and now >= state.rests_until:
                 self._start(state)
         self._coordinator.reconcile()
 

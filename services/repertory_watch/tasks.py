@@ -1,8 +1,8 @@
 """The tasks of the watch service: loading the configuration and scanning sources."""
 
 import contextlib
-import functools
 import logging
+import math
 import time
 from collections import deque
 from collections.abc import Callable
@@ -14,6 +14,7 @@ from repertory.sources.source import Source
 from repertory_watch.configuration import Configuration, reload
 
 CONFIGURATION = ""  # stands for the configuration wherever a source's name is expected
+REST = 4.0  # times the duration of a scan: the least time until a reconciliation scans again
 
 _log = logging.getLogger(__name__)
 
@@ -44,14 +45,25 @@ class WatchedSource(Task):
         changed: The paths that changed and were not read again yet; any thread may add one.
         stop: Ends the source's own watch; None if it has none.
         is_ready: Whether it can be scanned without waiting for its watch.
+        rests_until: When a reconciliation may scan it again, on its clock; infinite before
+            the first scan, and while one runs. So all of them take a fifth of a core at most.
     """
 
     def __init__(self, source: Source) -> None:
-        super().__init__(source.name, functools.partial(scan, source))
+        super().__init__(source.name, self._scan)
         self.source = source
         self.changed: deque[str] = deque()
         self.stop: Callable[[], None] | None = None
         self.is_ready = True
+        self.rests_until = math.inf
+
+    def _scan(self) -> ScanResult:
+        began = time.monotonic()
+        self.rests_until = math.inf
+        result = scan(self.source)
+        ended = time.monotonic()
+        self.rests_until = ended + REST * (ended - began)
+        return result
 
     def rescan(self) -> ChangeResult | None:
         """Read again what changed; None if that takes a scan. It may run in a scan's pause."""

@@ -14,7 +14,7 @@ from watchdog.events import FileSystemEventHandler
 from watchdog.observers import inotify, inotify_c
 from watchdog.observers.api import EventQueue, ObservedWatch
 
-from repertory_watch import events, filesystems
+from repertory_watch import events, filesystems, tasks
 from tests.support.builders import write
 from tests.support.bulletin_source import registered
 from tests.support.mcp_servers import SERVERS
@@ -405,6 +405,21 @@ def test_sources_are_scanned_periodically(
     """Reconciliation finds unreported changes."""
     monkeypatch.setattr(FileSystemEventHandler, "dispatch", lambda *_: None)
     watching = watch(reconcile=0.5)
+    save(skills / "second.md")
+    watching.wait_for("team/first", "team/second")
+
+
+def test_a_source_that_takes_long_to_scan_is_scanned_less_often(
+    skills: Path, watch: Watch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its reconciliation rests for several times as long as the scan took; saves are found."""
+    monkeypatch.setattr(tasks, "REST", 1e9)
+    watching = watch(reconcile=0.1)
+    watching.wait(lambda: watching.scans() == 1)
+    compared: list[None] = []
+    monkeypatch.setattr(watching.coordinator, "reconcile", lambda: compared.append(None))
+    watching.wait(lambda: len(compared) >= 3)
+    assert watching.scans() == 1
     save(skills / "second.md")
     watching.wait_for("team/first", "team/second")
 
