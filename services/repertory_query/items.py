@@ -53,9 +53,12 @@ def routes(service: Service, pool: Pool) -> list[BaseRoute]:
 
     @operations.get("/items/{item_id:path}", Nothing, returns=Linked, summary="Show an item")
     async def get_item(request: Request, _: Nothing) -> Response:
-        """Show one item whole, with its text, its schemas and its links."""
-        backend, item_id = visible_to(request.state.caller, service), request.path_params["item_id"]
-        return await pool.run(lambda: answer(linked(backend.item(item_id), backend.links(item_id))))
+        """Show one item whole, with its text, its schemas and its links.
+
+        Its unique name also finds it.
+        """
+        backend = visible_to(request.state.caller, service)
+        return await pool.run(lambda: answer(_linked(backend, request.path_params["item_id"])))
 
     @operations.post(
         "/skills/files", Ids, returns=dict[str, SkillFiles], summary="List the files of skills"
@@ -76,6 +79,11 @@ def routes(service: Service, pool: Pool) -> list[BaseRoute]:
         )
 
     return operations.routes
+
+
+def _linked(backend: Backend, wanted: str) -> Linked:
+    item = backend.item(wanted)
+    return linked(item, backend.links(item.id))
 
 
 def _page(backend: Backend, where: Filter, page: Page) -> Summaries:

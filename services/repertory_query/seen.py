@@ -95,7 +95,7 @@ class Seen(Service):
     @override
     def call(self, tool_id: str, arguments: Mapping[str, Any]) -> "CallResult":
         self._check_calls()
-        return self._whole.call_tool(self.item(tool_id), arguments)
+        return self._whole.call_tool(self.tool(tool_id), arguments)
 
     @property
     @override

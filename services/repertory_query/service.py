@@ -111,8 +111,8 @@ class Service(Local):
         noted.searched(answer, seconds)
 
     @override
-    def item(self, item_id: str) -> Item:
-        found = super().item(item_id)
+    def item(self, item: str) -> Item:
+        found = super().item(item)
         noted.used(found.id)
         return found
 

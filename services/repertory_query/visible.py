@@ -130,8 +130,8 @@ class Restricted(Forwarding):
         return [_placed(entry) for entry in super().entries(where)]
 
     @override
-    def item(self, item_id: str) -> Item:
-        return _placed(super().item(item_id))
+    def item(self, item: str) -> Item:
+        return _placed(super().item(item))
 
     @override
     def items(self, ids: Sequence[str]) -> dict[str, Item]:

@@ -187,10 +187,14 @@ class Session:
         self._backend.ensure_indexed()
         return list(self._backend.entries(filter_of(**where)))
 
-    def item(self, item_id: str) -> Item:
-        """One item, with its text and schemas; UnknownItemError if the id is unknown."""
+    def item(self, item: str) -> Item:
+        """One item, with its text and schemas, by its id or its unique name.
+
+        Raises:
+            UnknownItemError: No item fits, or several do.
+        """
         self._backend.ensure_indexed()
-        return self._backend.item(item_id)
+        return self._backend.item(item)
 
     def links(self, item_id: str) -> Links:
         """The tools that a skill needs, or the skills that need a tool; see ``Backend.links``."""

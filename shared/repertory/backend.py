@@ -78,11 +78,11 @@ class Backend(Protocol):
         """The indexed items that pass a filter, by id, without their texts."""
         ...
 
-    def item(self, item_id: str) -> Item:
-        """One indexed item, whole.
+    def item(self, item: str) -> Item:
+        """One indexed item, whole, by its id, or by its name if no other item has it.
 
         Raises:
-            UnknownItemError: There is no item with that id.
+            UnknownItemError: No item fits, or several do.
             StoreError: The store is unavailable.
         """
         ...
@@ -191,8 +191,8 @@ class Forwarding(Backend):
         return self.forward(lambda backend: backend.entries(where))
 
     @override
-    def item(self, item_id: str) -> Item:
-        return self.forward(lambda backend: backend.item(item_id))
+    def item(self, item: str) -> Item:
+        return self.forward(lambda backend: backend.item(item))
 
     @override
     def items(self, ids: Sequence[str]) -> dict[str, Item]:

@@ -126,8 +126,8 @@ class Client(Backend):
         ]
 
     @override
-    def item(self, item_id: str) -> Item:
-        return self._ask("GET", "/items/" + quote(item_id, errors="replace"), {}, Item)
+    def item(self, item: str) -> Item:
+        return self._ask("GET", "/items/" + quote(item, errors="replace"), {}, Item)
 
     @override
     def items(self, ids: Sequence[str]) -> dict[str, Item]:

@@ -123,8 +123,15 @@ class Local(Backend, abc.ABC):
         return watch.sources if watch else ()
 
     @override
-    def item(self, item_id: str) -> Item:
-        return lookup.item(self.engine, item_id)
+    def item(self, item: str) -> Item:
+        return lookup.item(self.engine, item)
+
+    def tool(self, tool_id: str) -> Item:
+        """The item to call. A name is not enough: another server may offer it tomorrow."""
+        found = self.item(tool_id)
+        if found.id != tool_id:
+            raise lookup.unknown(self.engine.keywords, tool_id)
+        return found
 
     @override
     def items(self, ids: Sequence[str]) -> dict[str, Item]:
@@ -184,7 +191,7 @@ class Local(Backend, abc.ABC):
     @override
     def call(self, tool_id: str, arguments: Mapping[str, Any]) -> "CallResult":
         self._check_calls()
-        return self.call_tool(self.item(tool_id), arguments)
+        return self.call_tool(self.tool(tool_id), arguments)
 
     def _check_calls(self) -> None:
         """Check that tools may be called; CallsOffError if not."""

@@ -144,10 +144,10 @@ class Repertory(Local):
         return [entry for entry in super().entries(where) if not self._is_gone(entry)]
 
     @override
-    def item(self, item_id: str) -> Item:
-        found = super().item(item_id)
+    def item(self, item: str) -> Item:
+        found = super().item(item)
         if self._is_gone(found):
-            raise lookup.unknown(None, item_id)
+            raise lookup.unknown(None, item)
         return found
 
     @override

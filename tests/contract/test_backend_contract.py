@@ -194,6 +194,13 @@ def test_items_are_whole(backend: Backend) -> None:
     assert backend.items([]) == {}
 
 
+def test_an_item_is_found_by_its_unique_name(backend: Backend) -> None:
+    """In any spelling of the name."""
+    for name in ("key-rotation", "Key rotation", "project/key-rotation"):
+        assert backend.item(name).id == "project/key-rotation"
+    assert backend.item("add").id == "desk__add"
+
+
 @pytest.mark.parametrize("item", ["project/key-rotaton", "key-rotaton"])
 def test_an_unknown_item_is_an_error(backend: Backend, item: str) -> None:
     """Its message suggests similar ids."""
@@ -260,7 +267,7 @@ def test_calls_are_off_by_default(backend: Backend) -> None:
 
 
 def test_a_call_returns_the_result(calling: Backend) -> None:
-    """A tool is called by its id; wrong arguments and unknown tools are errors."""
+    """A tool is called by its id; its name, wrong arguments and unknown tools are errors."""
     assert calling.calls_allowed
     result = calling.call("desk__add", {"first": 1, "second": 2})
     assert result.structured_content == {"result": 3}
@@ -268,6 +275,8 @@ def test_a_call_returns_the_result(calling: Backend) -> None:
         calling.call("desk__add", {"first": "one"})
     with pytest.raises(UnknownItemError):
         calling.call("desk__subtract", {})
+    with pytest.raises(UnknownItemError, match="did you mean desk__add"):
+        calling.call("add", {"first": 1, "second": 2})
 
 
 def test_statistics_count_the_sources(backend: Backend) -> None:

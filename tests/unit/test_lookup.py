@@ -25,8 +25,11 @@ def index_of(*items: object) -> KeywordIndex:
 
 
 def test_an_item_is_returned_whole() -> None:
-    """By its id alone."""
+    """By its id, or by a name that no other item has."""
     assert item(hybrid_engine(ITEMS), "mail__send") == ITEMS[3]
+    assert item(hybrid_engine(ITEMS), "write_file") == ITEMS[2]
+    with pytest.raises(UnknownItemError, match=r"say files__send or mail__send\.$"):
+        item(hybrid_engine([*ITEMS, tool("files__send")]), "send")
     with pytest.raises(UnknownItemError, match=r"^There is no item 'zzqx'\.$"):
         item(hybrid_engine(ITEMS), "zzqx")
 

@@ -5,8 +5,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from repertory.catalogue.item import Item
-from repertory.catalogue.names import compact_name
 from repertory.errors import RepertoryError, UnknownItemError
 from repertory.notices import about_text
 from repertory.search.query import filter_of
@@ -20,7 +18,7 @@ from repertory_admin.progress import Bars
 from repertory_admin.show import items as items_shown
 
 if TYPE_CHECKING:
-    from repertory.backend import Backend
+    pass
 
 items = group("items")
 
@@ -78,7 +76,7 @@ def show(
     target = target_of(flags)
     try:
         with Bars() as bars, target.open(bars) as backend:
-            found = _found(backend, item)
+            found = backend.item(item)
             links = backend.links(found.id)
             notice = about_text(found, backend.stats().problems)
     except UnknownItemError:
@@ -90,26 +88,6 @@ def show(
         items_shown.show(found, links)
         if notice:
             terminal.note(notice)
-
-
-def _found(backend: "Backend", wanted: str) -> Item:
-    """The item with an id, or with a name that no other item has.
-
-    Raises:
-        UnknownItemError: No item fits, or several have the name.
-    """
-    try:
-        return backend.item(wanted)
-    except UnknownItemError:
-        name = compact_name(wanted)
-        ids = [one.id for one in backend.entries() if name and compact_name(one.name) == name]
-        if len(ids) > 1:
-            raise UnknownItemError(
-                f"Several items are called {wanted!r}; say {' or '.join(ids)}."
-            ) from None
-        if not ids:
-            raise
-        return backend.item(ids[0])
 
 
 def _refuse_quarantined(target: Target, wanted: str) -> None:

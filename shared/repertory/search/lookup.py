@@ -31,16 +31,20 @@ def entries(engine: SearchEngine, where: Filter) -> list[Entry]:
     return sorted(found, key=lambda entry: entry.id)
 
 
-def item(engine: SearchEngine, item_id: str) -> Item:
-    """One indexed item, whole.
+def item(engine: SearchEngine, item: str) -> Item:
+    """One indexed item, whole, by its id, or by its name if no other item has it.
 
     Raises:
-        UnknownItemError: No item has that id.
+        UnknownItemError: No item fits, or several do.
         StoreError: The store cannot be read now.
     """
-    if found := engine.items([item_id]):
-        return found[item_id]
-    raise unknown(engine.keywords, item_id)
+    if found := engine.items([item]):
+        return found[item]
+    if engine.keywords is not None:
+        item_id = engine.keywords.entry(row_of(engine.keywords, item)).id
+        if found := engine.items([item_id]):
+            return found[item_id]
+    raise unknown(engine.keywords, item)
 
 
 def row_of(index: KeywordIndex, item: str) -> int:
