@@ -26,6 +26,7 @@ from repertory.search.confidence import (
     BESIDE_VECTORS,
     CORRECTED,
     CORRECTED_IN_NAME,
+    CORRECTED_IN_REST,
     IN_BODY,
     IN_DESCRIPTION,
     IN_NAME,
@@ -100,6 +101,9 @@ BY_FIELD: list[tuple[Item, Range]] = [
     (skill("maker", "Makes things", "# About\nA text of zorblax.\n"), IN_BODY),
     (skill("zorblay_maker", "Makes things"), CORRECTED_IN_NAME),
     (tool("srv__maker", "Makes things out of zorblay"), CORRECTED),
+    (tool("zorblay__maker", "Makes things"), CORRECTED_IN_REST),
+    (skill("maker", "Makes things", "# About zorblay\nText.\n"), CORRECTED_IN_REST),
+    (skill("maker", "Makes things", "# About\nA text of zorblay.\n"), WITHOUT_THE_WORD),
     (tool("srv__maker", "Makes things"), WITHOUT_THE_WORD),
 ]
 
@@ -124,6 +128,7 @@ def test_the_ranges_of_the_fields_are_in_order() -> None:
     assert all(low < high for low, high in ranges)
     assert all(low > high for (low, _), (_, high) in pairwise(ranges))
     assert IN_BODY[0] > 0.35
+    assert all(low < high for low, high in zip(CORRECTED_IN_REST, CORRECTED, strict=True))
     assert CORRECTED[1] < IN_REST[0] <= CORRECTED_IN_NAME[1] < IN_DESCRIPTION[0]
 
 

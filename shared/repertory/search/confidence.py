@@ -94,7 +94,7 @@ MAX_UNNAMED = 0.97  # the confidence that no evidence but a typed name exceeds
 # The range of the confidence of an item that has the query's only word, by the best field that has
 # it. The rest are the names of server and parameters, and headings; a body counts for a rare word.
 IN_NAME, IN_DESCRIPTION, IN_REST, IN_BODY = (0.8, 0.97), (0.6, 0.79), (0.42, 0.59), (0.36, 0.41)
-CORRECTED_IN_NAME, CORRECTED = (0.45, 0.59), (0.36, 0.41)
+CORRECTED_IN_NAME, CORRECTED, CORRECTED_IN_REST = (0.45, 0.59), (0.37, 0.41), (0.36, 0.4)
 WITHOUT_THE_WORD = (0.0, 0.41)
 RARE = 0.45  # the rarity from which a word in a body alone says something about the item
 
@@ -259,9 +259,11 @@ def _of_one_word(
         (BODY.least, in_body),
         (VARIANT_FACTOR * NAME.least, CORRECTED_IN_NAME),
         (VARIANT_FACTOR * DESCRIPTION.least, CORRECTED),
+        (VARIANT_FACTOR * HEADINGS.least, CORRECTED_IN_REST),
     )
     # A word of the same stem may be another word: it counts as if it were in lesser fields.
-    of_stem = (IN_REST, IN_BODY, IN_BODY, in_body, CORRECTED_IN_NAME, CORRECTED)
+    corrected = CORRECTED_IN_NAME, CORRECTED, CORRECTED_IN_REST
+    of_stem = (IN_REST, IN_BODY, IN_BODY, in_body, *corrected)
     has = [reaches(weight, least) for least, _ in ranges]
     as_typed = found.matches.holds_as_typed(term, found.rows)
     bounds = [

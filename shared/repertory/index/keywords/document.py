@@ -48,7 +48,7 @@ class Field(msgspec.Struct, frozen=True):
 NAME = Field("name", 5.0, 3, 0.9, 1.0, 0.5)
 DESCRIPTION = Field("description", 1.0, 25, 0.75, 0.9)
 SERVER = Field("server", 1.0, 2, 0.67, 0.75)
-HEADINGS = Field("headings", 0.5, 40, 0.67, 0.75, as_written=False)
+HEADINGS = Field("headings", 0.5, 40, 0.67, 0.75)
 PARAMETERS = Field("parameters", 0.5, 6, 0.67, 0.75)
 PARAMETER_TEXT = Field("parameters", 0.25, 40, 0.57, 0.65)
 BODY = Field("body", 0.25, 400, 0.57, 0.65, 0.9, as_written=False)
