@@ -288,7 +288,12 @@ class Values(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         _at("watch.poll", "Seconds between scans where the system reports no changes.", ge=0.1),
     ] = 2.0
     reconcile: Annotated[
-        float, _at("watch.reconcile", "Seconds between full scans of all sources.", ge=0.1)
+        float,
+        _at(
+            "watch.reconcile",
+            "Seconds between full scans; a source that takes long to scan is scanned less often.",
+            ge=0.1,
+        ),
     ] = 60.0
     keep_unused: Annotated[
         float,
