@@ -1,11 +1,13 @@
 """Builds beside the active index, the first index, and what is kept and dropped afterwards."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
 from repertory.coordination.unused import MemoryUnusedSince
+from repertory.index.edge_collection import EdgeCollection
+from repertory.index.vectors import State
 from repertory.indexing.collections import configuration_of, next_alias
 from repertory.indexing.coordinator import KEEP_UNUSED_S
 from repertory.indexing.generations import GRACE_S, MAX_DELTAS, SNAPSHOT_INTERVAL_S, Generations
@@ -204,6 +206,28 @@ def test_the_replaced_generation_outlives_its_searches(team: SteeredTeam) -> Non
     assert team.store.collections() == [team.active]
     assert team.deltas.length(before) == 0
     assert team.coordination.snapshots.load(before) is None
+
+
+@pytest.mark.parametrize("is_whole", [True, False])
+def test_what_is_replaced_is_read_only_if_something_is_kept(
+    team: SteeredTeam, server: Folder, monkeypatch: pytest.MonkeyPatch, *, is_whole: bool
+) -> None:
+    """A million states take 21 s; if every source was read whole, nothing of them is missing."""
+    before, read = team.active, []
+    states = EdgeCollection.states
+
+    def noted(self: EdgeCollection, items: Sequence[str] | None = None) -> Iterator[State]:
+        read.append((self.name, items))
+        return states(self, items)
+
+    server.is_unreadable = not is_whole
+    team.scan()
+    team.rebuild()
+    monkeypatch.setattr(EdgeCollection, "states", noted)
+    team.work()
+    assert team.active != before
+    assert team.indexed() == ALL
+    assert ((before, None) not in read) is is_whole
 
 
 def test_one_command_leaves_no_replaced_generation(team: SteeredTeam, files: Folder) -> None:

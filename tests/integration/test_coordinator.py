@@ -7,7 +7,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from repertory.catalogue.item import Item
 from repertory.coordination.failures import Failure
+from repertory.errors import StoreError
 from repertory.index.edge_collection import EdgeCollection
 from repertory.indexing.collections import ACTIVE, recipe_of
 from repertory.indexing.coordinator import LOST_AFTER_S, POLL_INTERVAL_S
@@ -50,6 +52,26 @@ def test_a_lost_save_is_sent_again_while_others_are_saved(team: SteeredTeam) -> 
     assert team.sent("team/urgent") or "team/urgent" in team.indexed()
     team.work()
     assert team.indexed() == {"team/a", "team/busy", "team/urgent"}
+
+
+def test_a_text_that_cannot_be_read_now_is_sent_later(
+    team: SteeredTeam, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Texts lie on a disk; the error is shown, and the item is not forgotten."""
+    (folder,) = team.folders
+    folder.write("b")
+
+    def fails(_: Item) -> Item:
+        raise StoreError("The disk is away.")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Item, "whole", fails)
+        team.scan()
+        team.wait(3)
+        assert "disk is away" in team.coordinator.error
+        assert team.coordinator.is_busy
+    team.work()
+    assert team.indexed() == {"team/a", "team/b"}
 
 
 def test_a_lost_save_is_sent_again_once_in_a_while(team: SteeredTeam) -> None:

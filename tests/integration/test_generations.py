@@ -7,6 +7,8 @@ import pytest
 from typing_extensions import override
 
 from repertory.coordination.deltas import REMOVED
+from repertory.errors import StoreError
+from repertory.indexing import generations as module
 from repertory.indexing.collections import ACTIVE, configuration_of
 from repertory.indexing.generations import (
     GRACE_S,
@@ -22,12 +24,16 @@ from tests.support.steered_team import FullQueue, SteeredTeam
 class Inbox(FullQueue):
     """A queue whose requests for collections and snapshots are only noted."""
 
+    is_full = False
+
     def __init__(self, queue: FullQueue) -> None:
         super().__init__(queue.writer)
         self.asked: list[str] = []
 
     @override
     def begin(self, configuration: str, generation: int | None = None) -> None:
+        if self.is_full:
+            raise StoreError("The queue is full.")
         self.asked.append(configuration)
 
     @override
@@ -138,6 +144,34 @@ def test_a_generation_that_another_project_searches_is_kept(
     assert team.store.collections() == [team.active]
 
 
+def test_a_large_index_is_given_time(
+    team: SteeredTeam, inbox: Inbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Query processes search the older one until they have read the words of the new one."""
+    monkeypatch.setattr(module, "GRACE_OF_ITEM_S", 100.0)
+    generations = of_the_team(team, inbox)
+    team.store.create(f"{team.active}7", 1).close()
+    for now in (0.0, GRACE_S, GRACE_S + 99.0):
+        generations.retire(now)
+        assert len(team.store.collections()) == 2
+    generations.retire(GRACE_S + 100.0)
+    assert team.store.collections() == [team.active]
+
+
+def test_a_full_queue_of_requests_holds_up_nothing(team: SteeredTeam, inbox: Inbox) -> None:
+    """Saves have a queue of their own; only without a target it is an error."""
+    generations = of_the_team(team, inbox)
+    inbox.is_full = True
+    generations.request_target()
+    assert generations.poll(0.0) == {team.active}
+    generations.adopt("0123456789abcdef")
+    with pytest.raises(StoreError, match="full"):
+        generations.poll(0.0)
+    inbox.is_full = False
+    generations.poll(0.0)
+    assert inbox.asked[-1] == "0123456789abcdef"
+
+
 def test_unused_generations_are_dropped_one_by_one(team: SteeredTeam, inbox: Inbox) -> None:
     """Each after a while; a new one of the same name starts its time again."""
     generations = of_the_team(team, inbox)
@@ -147,11 +181,11 @@ def test_unused_generations_are_dropped_one_by_one(team: SteeredTeam, inbox: Inb
     generations.retire(0.0)
     generations.retire(GRACE_S - 1)
     assert len(team.store.collections()) == 3
-    generations.retire(GRACE_S)
+    generations.retire(GRACE_S + 1)
     assert len(team.store.collections()) == 2
-    generations.retire(GRACE_S)
+    generations.retire(GRACE_S + 1)
     assert team.store.collections() == [team.active]
-    generations.retire(GRACE_S)
+    generations.retire(GRACE_S + 1)
     team.store.create(older[0], 1).close()
     generations.retire(2 * GRACE_S)
     assert older[0] in team.store.collections()

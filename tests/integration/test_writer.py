@@ -28,7 +28,7 @@ from repertory.index.edge_collection import EdgeCollection
 from repertory.index.qdrant import QdrantStore
 from repertory.index.vectors import Point
 from repertory.indexing.attempts import MAX_ATTEMPTS, attempt
-from repertory.indexing.collections import ACTIVE, next_alias, recipe_of
+from repertory.indexing.collections import ACTIVE, generation_of, next_alias, recipe_of
 from repertory.indexing.job import MAX_BYTES, MAX_ITEMS, MAX_REMOVED, Job, QueueName, job_of, jobs
 from repertory.indexing.writer import Writer
 from tests.support.builders import coordination, skill, words_writer
@@ -499,6 +499,22 @@ def test_vectors_outlive_a_model_that_is_away(house: House) -> None:
     assert "_test-" in (target or "")
     house.another_writer().begin(CONFIGURATION)
     assert house.store.alias(next_alias(ACTIVE, CONFIGURATION)) == target
+
+
+def test_a_new_generation_is_not_taken_back(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A person requests it while another worker looks after the present one."""
+    opened = house.store.open
+
+    def slowly(name: str) -> EdgeCollection:
+        monkeypatch.setattr(house.store, "open", opened)
+        house.another_writer().begin(CONFIGURATION, 2)
+        return opened(name)
+
+    monkeypatch.setattr(house.store, "open", slowly)
+    house.writer.begin(CONFIGURATION)
+    target = house.store.alias(next_alias(ACTIVE, CONFIGURATION))
+    assert target is not None
+    assert generation_of(target) == 2
 
 
 def test_recipes_never_mix(house: House, monkeypatch: pytest.MonkeyPatch) -> None:

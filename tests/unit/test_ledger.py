@@ -180,49 +180,18 @@ def test_revisions_never_go_back(ledger: Ledger) -> None:
     first = ledger.send([A], [], queue=QUEUE, milliseconds=1_000, now=0.0)
     second = send(ledger, A)
     assert (first, second) == (1_000, 1_001)
-    ledger.load([])
-    third = send(ledger, A)
-    ledger.load([state_of(B, 5_000)])
-    fourth = send(ledger, A)
-    ledger.load([], deleted=9_000)
-    assert (third, fourth, send(ledger, A)) == (1_002, 5_001, 9_001)
-
-
-def test_what_is_pending_stays_so_after_a_load(ledger: Ledger) -> None:
-    """A write and a removal on their way count as done in the states, and are still awaited."""
-    ledger.load([state_of(B, 1)])
-    send(ledger, A, removed=[B.id])
-    for stored in ([state_of(B, 1)], []):  # before and after the removal
-        ledger.load(stored)
-        assert set(ledger.states) == {A.id}
-        assert ledger.states[A.id].metadata_hash == A.metadata_hash()
-        assert set(ledger.pending) == {A.id, B.id}
-
-
-def test_a_load_confirms_what_has_arrived(ledger: Ledger) -> None:
-    """Announcements may have been missed; an older revision of the same text proves nothing."""
-    send(ledger, A)
-    send(ledger, skill("a", "Between"))
-    revision = send(ledger, A)
-    ledger.load([state_of(A, revision - 2)])
-    assert A.id in ledger.pending
-    ledger.load([state_of(A, revision)])
-    assert not ledger.pending
-
-
-def test_a_load_replaces_what_waited_to_be_sent(ledger: Ledger) -> None:
-    """Everything is compared again."""
-    ledger.queue([A])
-    confirm(ledger, B)
-    ledger.load([state_of(B, 1)])
-    assert not ledger.outstanding
-    assert unclear(ledger, 9.0) == []
+    other = Ledger("other")
+    other.load([state_of(B, 5_000), state_of(C, 4_000)])
+    third = send(other, A)
+    last = Ledger("last")
+    last.load([state_of(B, 5_000)], deleted=9_000)
+    assert (third, send(last, A)) == (5_001, 9_001)
 
 
 def test_what_has_failed_is_not_awaited(ledger: Ledger) -> None:
     """What is stored of it is read again; it does not count as written."""
     send(ledger, A, B, removed=[C.id])
-    assert not ledger.fail({A.id: A.metadata_hash(), B.id: "another", C.id: ""})
+    assert ledger.fail({A.id: A.metadata_hash(), B.id: "another", C.id: ""}) == set()
     assert set(ledger.pending) == {B.id}
     assert unclear(ledger, 0.0) == [A.id, C.id]
     assert ledger.counts == {"added": 1, "removed": 0}
@@ -242,15 +211,44 @@ def test_items_are_sent_in_batches(ledger: Ledger) -> None:
     """The window is refilled when half of it is free, or when the rest fits into it."""
     items = [skill(f"s{number}") for number in range(15)]
     ledger.queue(items)
-    first = ledger.next_batch(10)
+    first, _ = ledger.next_batch(10)
     send(ledger, *first)
     assert len(first) == 10
     confirm(ledger, *first[:4])
-    assert ledger.next_batch(10) == []
+    assert ledger.next_batch(10) == ([], [])
     confirm(ledger, first[4])
-    assert ledger.next_batch(10) == items[10:]
+    assert ledger.next_batch(10) == (items[10:], [])
     ledger.queue([A])
-    assert ledger.next_batch(10) == [A]
+    assert ledger.next_batch(10) == ([A], [])
+
+
+def test_items_wait_until_they_are_sent(ledger: Ledger) -> None:
+    """A batch that could not be sent comes again; removals have no window of their own."""
+    ledger.load([state_of(C, 1)])
+    ledger.queue([A, B], [C.id])
+    assert ledger.next_batch(9) == ledger.next_batch(9) == ([A, B], [C.id])
+    assert ledger.next_batch(1) == ([], [C.id])
+    assert ledger.outstanding == 3
+    send(ledger, A, removed=[C.id])
+    assert ledger.next_batch(9) == ([B], [])
+
+
+def test_a_save_is_sent_before_what_waits(ledger: Ledger) -> None:
+    """As soon as anything may be sent, also if it was waiting among the others before."""
+    items = [skill(f"s{number}") for number in range(30)]
+    ledger.queue(items)
+    send(ledger, *ledger.next_batch(10)[0])
+    newer = skill("s29", "It was saved.")
+    ledger.queue([newer], compared=[newer.id, A.id])
+    assert ledger.next_batch(10) == ([], [])
+    confirm(ledger, items[0])
+    assert ledger.next_batch(10) == ([newer], [])
+    ledger.queue([], [A.id], compared=[A.id])
+    assert ledger.next_batch(11) == ([newer], [A.id])
+    ledger.queue([], compared=[newer.id, A.id])  # it was taken back
+    assert ledger.outstanding == 9 + 19
+    ledger.queue(items[20:])
+    assert ledger.outstanding == 9 + 10
 
 
 def test_progress_counts_what_differs(ledger: Ledger) -> None:
@@ -260,7 +258,7 @@ def test_progress_counts_what_differs(ledger: Ledger) -> None:
     assert ledger.progress() == (0, 3)
     assert (ledger.building().done, ledger.building().total) == (2, 4)
     assert ledger.has_items
-    send(ledger, *ledger.next_batch(9), removed=[C.id])
+    send(ledger, *ledger.next_batch(9)[0], removed=[C.id])
     assert ledger.progress() == (0, 4)
     assert (ledger.building().done, ledger.building().total) == (0, 3)
     assert not ledger.has_items

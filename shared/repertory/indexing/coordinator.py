@@ -83,9 +83,6 @@ class Coordinator:
         self._emptied: frozenset[str] = frozenset()
         self._indexed = Catalogue(())  # of the active collection, as far as is known
         self._is_configured = False
-        self._must_compare = False  # all items, for the scans changed
-        self._changed: set[str] = set()  # the items to compare otherwise
-        self._must_reconcile = False  # a ledger may differ from what the store holds
         self._polled_at = self._ready_at = float("-inf")
         self._store_error = self._refusal = ""
 
@@ -93,18 +90,15 @@ class Coordinator:
         """Follow another configuration; scans of unchanged sources stay valid."""
         self._scans.adopt(catalogue)
         self._generations.adopt(catalogue.hash)
-        self._is_configured = self._must_compare = True
+        self._is_configured = True
+        self._ledgers.compare()
         self._polled_at = float("-inf")
         self._refusal = ""
 
     def observe(self, result: ScanResult | ChangeResult) -> None:
         """Take in the result of one scan, or of reading what changed since."""
-        changed = self._scans.add(result)
+        self._ledgers.compare(self._scans.add(result))
         self._trace.scanned(result)
-        if changed is None:
-            self._must_compare = True
-        else:
-            self._changed |= changed
         self._refusal = ""
 
     def reconcile(self) -> None:
@@ -112,7 +106,7 @@ class Coordinator:
 
         A large collection is compared slice by slice, so that no save waits for it.
         """
-        self._must_reconcile = True
+        self._ledgers.reconcile()
         self._refusal = ""
         self._generations.request_target()
 
@@ -137,8 +131,8 @@ class Coordinator:
     @property
     def is_busy(self) -> bool:
         """Whether items are pending or wait to be sent."""
-        has_changed = self._must_compare or self._changed or self._ledgers.changed
-        return bool(has_changed) or any(ledger.outstanding for ledger in self._ledgers)
+        due = self._ledgers.due
+        return due is None or bool(due) or any(ledger.outstanding for ledger in self._ledgers)
 
     @property
     def is_finished(self) -> bool:
@@ -232,16 +226,17 @@ class Coordinator:
             self._ledgers.keep(self._generations.poll(now))
             if self._generations.is_own:
                 self._indexed = self._scans.catalogue
-            self._must_compare |= self._scans.review()
+            if self._scans.review():
+                self._ledgers.compare()
             self._ledgers.follow_failures(self._scans)
             self._polled_at = now
         self._ledgers.follow_deltas(now)
         if is_due:
-            self._reconcile()
+            self._ledgers.compare_slices()
             self._ledgers.clear_up(now - LOST_AFTER_S)
-        self._compare_all()
+        self._compare_due()
         for ledger in self._ledgers:
-            self._send(ledger, ledger.next_batch(self._max_pending), [], now)
+            self._send(ledger, *ledger.next_batch(self._max_pending), now)
         if is_due:
             self._ledgers.settle_failures(self._scans)
         self._publish(now)
@@ -251,27 +246,16 @@ class Coordinator:
             used = {self._generations.active or "", self._generations.target or ""}
             self._unused.check(used, now, self._now())
 
-    def _reconcile(self) -> None:
-        """Compare the next slice of the collections, if that was requested."""
-        if self._must_reconcile:
-            self._ledgers.reconcile()
-            self._must_reconcile = False
-        self._ledgers.compare_slices()
-
-    def _compare_all(self) -> None:
-        """Compare every item with the ledgers, or those that may have changed."""
-        is_whole = self._must_compare or self._ledgers.changed
-        self._changed |= self._ledgers.differing
-        self._ledgers.differing = set()
-        if not is_whole and not self._changed:
-            return
-        for ledger in self._ledgers:
-            self._compare(ledger, None if is_whole else self._changed)
-        self._must_compare = self._ledgers.changed = False
-        self._changed = set()
+    def _compare_due(self) -> None:
+        """Compare what is due with the ledgers."""
+        due = self._ledgers.due
+        if due is None or due:
+            for ledger in self._ledgers:
+                self._compare(ledger, due)
+            self._ledgers.due = set()
 
     def _compare(self, ledger: Ledger, compared: Collection[str] | None) -> None:
-        """Compare some items, or all of them; those that differ are sent later, removals now."""
+        """Compare some items, or all of them; those that differ wait to be sent."""
         items, states = self._scans.items, ledger.states
         if compared is not None:
             items = {item: items[item] for item in compared if item in items}
@@ -279,8 +263,7 @@ class Coordinator:
         changes = self._changes(ledger, items, states)
         if compared is None and ledger.collection == self._generations.active:
             self._emptied = changes.emptied
-        ledger.queue(changes.written, compared)
-        self._send(ledger, [], changes.removed, self._clock())
+        ledger.queue(changes.written, changes.removed, compared)
 
     def _changes(
         self, ledger: Ledger, items: Mapping[str, Item], states: Mapping[str, State]
@@ -327,7 +310,7 @@ class Coordinator:
         is_complete = self._is_written() and self._is_ready(now) and self._is_complete()
         if is_complete and self._lease.is_held:  # building may have taken long
             self._generations.publish()
-            self._must_compare = True  # what is empty in the active collection
+            self._ledgers.compare()  # what is empty in the active collection
             self._polled_at = float("-inf")
 
     def _is_written(self) -> bool:
@@ -359,9 +342,8 @@ class Coordinator:
         if changes.written or changes.removed:
             return False  # the next tick sends it
         if missing := self._carried(ledger):
-            self._send(ledger, missing, [], self._clock())
+            ledger.queue(missing, compared=[item.id for item in missing])
             return False
-        self._ledgers.changed = False  # it was just compared
         if ledger.states:
             return True
         if self._scans.is_complete and self._generations.replaces_others:
@@ -376,7 +358,7 @@ class Coordinator:
         of the same name may be another one there.
         """
         active = self._generations.active
-        if active is None or active == ledger.collection:
+        if active in (None, ledger.collection) or self._scans.are_whole:
             return []
         with self._store.open(active) as old:
             states = {one.item: one for one in old.states() if self._scans.has(one.source)}

@@ -4,7 +4,7 @@ import logging
 
 from repertory.coordination.team import Coordination
 from repertory.embedding.words import WORDS
-from repertory.errors import StoreBusyError
+from repertory.errors import StoreBusyError, StoreError
 from repertory.index.vectors import VectorStore
 from repertory.indexing.collections import (
     alias_name,
@@ -20,7 +20,9 @@ from repertory.indexing.job import JobQueue
 REQUEST_INTERVAL_S = 5.0  # after which a worker is asked again for a target collection
 MAX_DELTAS = 1_000  # kept before a new keyword snapshot is requested
 SNAPSHOT_INTERVAL_S = 10.0  # between two such requests
-GRACE_S = 15.0  # that an unused collection is kept, for searches that still read it
+# An unused collection is kept so long, for searches that still read it: a query process changes to
+# the active one when it has read its keyword index, which takes 1.1 ms for each item.
+GRACE_S, GRACE_OF_ITEM_S = 15.0, 0.002
 
 _log = logging.getLogger(__name__)
 
@@ -70,7 +72,12 @@ class Generations:
         """
         interval = REQUEST_INTERVAL_S if self.target is None else float("inf")
         if now - self._requested_at >= interval:
-            self._queue.begin(self._configuration)
+            try:
+                self._queue.begin(self._configuration)
+            except StoreError:
+                if self.target is None:
+                    raise
+                # Its queue is full: saves go on, and the next reconciliation asks again.
             self._requested_at = now
         self.active = self._store.alias(self._alias)
         self.target = self._store.alias(next_alias(self._alias, self._configuration))
@@ -146,8 +153,13 @@ class Generations:
         unused = self._unused()
         self._unused_since = {one: self._unused_since.get(one, now) for one in unused}
         due = [one for one, since in self._unused_since.items() if now - since >= GRACE_S]
+        if not due or self.active is None:
+            return
+        with self._store.open(self.active) as collection:
+            grace = GRACE_S + GRACE_OF_ITEM_S * collection.count_items()
         for name in due[:1]:  # one at a time: dropping may take a while
-            self.drop(name)
+            if now - self._unused_since[name] >= grace:
+                self.drop(name)
 
     def retire_now(self) -> None:
         """Drop every collection that no alias points at, unless another process has it open."""

@@ -32,12 +32,14 @@ class KeywordFeed:
         collection: The collection.
         index: The index; a new object after each change.
         revision: Grows with each change.
+        is_partial: Whether it is a snapshot that was stored before all was read; see ``keep``.
     """
 
     def __init__(self, collection: Collection, coordination: Coordination) -> None:
         self.collection = collection
         self.index = KeywordIndex.empty()
         self.revision = 0
+        self.is_partial = False
         self._position = ""
         self._snapshots = coordination.snapshots
         self._deltas = coordination.deltas
@@ -73,57 +75,46 @@ class KeywordFeed:
                 with contextlib.suppress(StoreError):
                     self._claims.release([claim])
 
-    def advance(self, wait: float = 0.0) -> bool:
+    def advance(self, wait: float = 0.0) -> None:
         """Apply announced changes; see ``catch_up`` for a gap.
 
         Args:
             wait: Seconds to wait for an announcement.
-
-        Returns:
-            Whether the index changed.
 
         Raises:
             StoreError: The deltas or the collection are unavailable; nothing is lost.
         """
         delta = self._deltas.since(self.collection.name, self._position, wait)
         # An announcement may be outdated by now: the collection decides.
-        news = self.differing(delta.hashes)
-        changed = self.catch_up() if delta.gap else self.reread(news)
-        self._position = delta.position
-        return changed
+        if delta.gap:
+            self.catch_up()
+        else:
+            self.reread(self.differing(delta.hashes))
+        self._position, self.is_partial = delta.position, False
 
-    def catch_up(self) -> bool:
+    def catch_up(self) -> None:
         """Take over what was written lately, without reading a large collection whole.
 
         Only a small collection is compared whole, if its number of items still differs. A larger
         one is left to the verification.
 
-        Returns:
-            Whether the index changed.
-
         Raises:
             StoreError: The collection is unreadable.
         """
-        changed = self.reread(self.differing(dict(self._recent())))
-        return self._compare_if_small() or changed
+        self.reread(self.differing(dict(self._recent())))
+        self._compare_if_small()
 
-    def reread(self, items: Sequence[str]) -> bool:
+    def reread(self, items: Sequence[str]) -> None:
         """Make the index equal to the collection for some items.
-
-        Returns:
-            Whether the index changed.
 
         Raises:
             StoreError: The collection is unreadable.
         """
         index, revision = keywords.refreshed(self.index, items, self.collection)
-        return self._replace(index, revision)
+        self._replace(index, revision)
 
-    def compare(self) -> bool:
+    def compare(self) -> None:
         """Make the index equal to the collection by comparing all hashes.
-
-        Returns:
-            Whether the index changed.
 
         Raises:
             StoreError: The collection is unreadable.
@@ -133,7 +124,8 @@ class KeywordFeed:
         states = {state.item: state for state in self.collection.states()}
         index = keywords.synchronised(self.index, states, self.collection)
         revision = max((state.revision for state in states.values()), default=0)
-        return self._replace(index, revision)
+        self._replace(index, revision)
+        self.is_partial = False
 
     def keep(self, seconds: float = math.inf) -> None:
         """Store a snapshot of the collection as it is now, step by step.
@@ -178,10 +170,11 @@ class KeywordFeed:
         held = keywords.hashes(self.index, hashes)
         return [item for item, found in hashes.items() if held.get(item, REMOVED) != found]
 
-    def _compare_if_small(self) -> bool:
+    def _compare_if_small(self) -> None:
         """Compare a small collection whole if its number of items differs; see ``compare``."""
         count = self.collection.count_items()
-        return count != len(self.index) and count <= MAX_COMPARED and self.compare()
+        if count != len(self.index) and count <= MAX_COMPARED:
+            self.compare()
 
     def _recent(self) -> Iterator[tuple[str, str]]:
         """The items that were written lately, each with its hash."""
@@ -198,12 +191,11 @@ class KeywordFeed:
         if stored is None:
             return False
         self.index, self.revision, self._position = stored
+        self.is_partial = not self._position
         return True
 
-    def _replace(self, index: KeywordIndex, revision: int) -> bool:
-        if index is self.index:
-            return False
-        self.index = index
-        # A removal leaves no revision behind, but it is a change.
-        self.revision = max(self.revision + 1, revision)
-        return True
+    def _replace(self, index: KeywordIndex, revision: int) -> None:
+        if index is not self.index:
+            self.index = index
+            # A removal leaves no revision behind, but it is a change.
+            self.revision = max(self.revision + 1, revision)

@@ -235,6 +235,15 @@ class LatestScans:
         )
 
     @property
+    def are_whole(self) -> bool:
+        """Whether every source was read whole and offers an item: what is not there is gone."""
+        return (
+            self.is_complete
+            and all(one.result.is_whole for one in self._latest.values())
+            and self.offering >= self._names
+        )
+
+    @property
     def problems(self) -> list[Problem]:
         """Every problem of the catalogue and of the scans; of a large one, of a while ago."""
         if self._are_problems_old and time.monotonic() >= self._problems_due:

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from itertools import islice
+from itertools import chain, islice
 from typing import ClassVar, NamedTuple
 
 from repertory.catalogue.item import KEY_BYTES, Item, item_key
@@ -11,6 +11,7 @@ from repertory.index.vectors import State
 from repertory.stats import Building
 
 NEVER = float("-inf")
+MAX_SAVED = 1_000  # items of a comparison that are sent before all others
 _BUCKET_SHIFT = 8 * KEY_BYTES - 12  # 4,096 buckets
 
 
@@ -53,7 +54,9 @@ class Ledger:
         self.failed: dict[str, str] = {}
         self.position = ""
         self.counts: Counter[str] = Counter()
-        self._backlog: dict[str, Item] = {}  # by id, the next one first
+        # What waits to be sent, by id, the next one first; None for a removal.
+        self._saved: dict[str, Item | None] = {}  # before everything else
+        self._backlog: dict[str, Item | None] = {}
         self._superseded: dict[str, dict[str, Sent]] = {}  # by item and hash, while it is pending
         self._unclear: set[str] = set()  # what the collection holds of them is not known
         self._confirmed: dict[str, int] = {}  # the newest confirmed revision, by queue
@@ -62,29 +65,16 @@ class Ledger:
         self._buckets: dict[int, set[str]] = {}  # the items by the start of their keys
 
     def load(self, states: Iterable[State], *, deleted: int = 0) -> None:
-        """Replace the states by what the collection holds now. What is pending stays so.
+        """Begin with what the collection holds.
 
         Args:
             states: What it holds.
             deleted: The newest revision at which anything was deleted from it.
         """
-        there = {state.item: state for state in states}
-        self.start_after(max([deleted, *(one.revision for one in there.values())]))
-        for item, sent in list(self.pending.items()):
-            stored = there.get(item)
-            if stored is not None and stored.revision >= sent.revision:
-                self._end(item)  # it was done, and the announcement was missed
-            elif sent.hash == REMOVED:
-                there.pop(item, None)
-            else:
-                there[item] = self.states[item]
-        self.states = there
-        self._backlog.clear()
-        self._unclear.clear()
-        self._per_source = None
-        self._buckets.clear()
-        for item in there:
-            self._bucket(item).add(item)
+        self.start_after(deleted)
+        for state in states:
+            self._set(state.item, state)
+            self.start_after(state.revision)
 
     def start_after(self, revision: int) -> None:
         """Send only with higher revisions."""
@@ -119,31 +109,43 @@ class Ledger:
                 self._set(item, state)
         return differing
 
-    def queue(self, items: Sequence[Item], compared: Collection[str] | None = None) -> None:
+    def queue(
+        self,
+        items: Sequence[Item],
+        removed: Sequence[str] = (),
+        compared: Collection[str] | None = None,
+    ) -> None:
         """Let items wait to be sent.
 
         Args:
-            items: The items.
-            compared: The items that were compared, others go on waiting; None for all.
+            items: The items to write.
+            removed: The ids of the items to remove.
+            compared: The items that were compared, others go on waiting; None for all. Of a few,
+                as after a save, those that differ are sent before all others.
         """
         if compared is None:
-            self._backlog = {}
+            self._backlog.clear()
+            self._saved.clear()
         for item in compared or ():
             self._backlog.pop(item, None)
-        self._backlog |= {item.id: item for item in items}
+            self._saved.pop(item, None)
+        is_save = compared is not None and len(compared) <= MAX_SAVED
+        waiting = self._saved if is_save else self._backlog
+        waiting |= dict.fromkeys(removed)
+        waiting |= {item.id: item for item in items}
 
-    def next_batch(self, window: int) -> list[Item]:
-        """The items to send now, so that at most ``window`` items are pending.
+    def next_batch(self, window: int) -> tuple[list[Item], list[str]]:
+        """The items to write and to remove now, so that at most ``window`` items are pending.
 
-        The window is refilled when half of it is free, not item by item.
+        They wait until they are sent. The window is refilled when half of it is free, not item by
+        item; saves are sent as soon as there is room.
         """
         room = window - len(self.pending)
-        if len(self._backlog) > room and room < window // 2:
-            return []
-        batch = list(islice(self._backlog.values(), max(room, 0)))
-        for item in batch:
-            del self._backlog[item.id]
-        return batch
+        is_refilled = len(self._backlog) <= room or room >= window // 2
+        waiting = chain(self._saved.items(), self._backlog.items() if is_refilled else ())
+        batch = dict(islice(waiting, max(room, 0)))
+        removed = [item_id for item_id, item in batch.items() if item is None]
+        return [item for item in batch.values() if item is not None], removed
 
     def send(
         self,
@@ -160,6 +162,9 @@ class Ledger:
             Their revision, higher than every one before, whatever the time of day says.
         """
         self._latest = revision = max(self._latest + 1, milliseconds)
+        for item_id in (*(item.id for item in items), *removed):
+            self._saved.pop(item_id, None)
+            self._backlog.pop(item_id, None)
         for item in items:
             change = "changed" if item.id in self.states else "added"
             state = State(
@@ -201,22 +206,22 @@ class Ledger:
                 self._overtake(older)
         return done
 
-    def fail(self, hashes: Mapping[str, str]) -> bool:
+    def fail(self, hashes: Mapping[str, str]) -> set[str]:
         """Stop waiting for failed items.
 
         Args:
             hashes: The hashes of all of them, by item.
 
         Returns:
-            Whether an item may be sent again.
+            The items that failed before and may be sent again.
         """
         for item, found in hashes.items():
             if item in self.pending and self.pending[item].hash == found:
                 self._take_back(item)
                 self._unclear.add(item)  # an older version may be stored
-        is_forgiven = any(hashes.get(item) != found for item, found in self.failed.items())
+        forgiven = {item for item, found in self.failed.items() if hashes.get(item) != found}
         self.failed = dict(hashes)
-        return is_forgiven
+        return forgiven
 
     def unclear(self, before: float, waiting: Callable[[], Mapping[str, int]]) -> list[str]:
         """The items that must be read from the collection, and sent again if they differ.
@@ -255,7 +260,7 @@ class Ledger:
     @property
     def outstanding(self) -> int:
         """How many items are pending or wait to be sent."""
-        return len(self.pending) + len(self._backlog)
+        return len(self.pending) + len(self._saved) + len(self._backlog)
 
     @property
     def has_items(self) -> bool:
@@ -265,17 +270,17 @@ class Ledger:
 
     def unwritten(self) -> list[str]:
         """The ids of the items that are pending or wait to be sent."""
-        return [*self.pending, *self._backlog]
+        return [*self.pending, *self._saved, *self._backlog]
 
     def progress(self) -> tuple[int, int]:
         """How many of the items that differed were written so far, and how many there are."""
         sent = self.counts.total()
-        return sent - len(self.pending), sent + len(self._backlog)
+        return sent - len(self.pending), sent - len(self.pending) + self.outstanding
 
     def building(self) -> Building:
         """How many items the collection holds, and how many it will hold."""
         written = sum(sent.hash != REMOVED for sent in self.pending.values())
-        new = sum(item not in self.states for item in self._backlog)
+        new = sum(item not in self.states for item in chain(self._saved, self._backlog))
         stored = len(self.states)
         return Building(collection=self.collection, done=stored - written, total=stored + new)
 

@@ -1,7 +1,7 @@
 """The ledgers of the collections that are written to, kept up to date with what workers do."""
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from repertory.catalogue.item import KEY_BYTES, item_key
 from repertory.coordination.deltas import REMOVED
@@ -44,8 +44,7 @@ class Ledgers:
         waiting: Gives the number of waiting jobs by queue.
 
     Attributes:
-        changed: Whether a ledger may differ from the sources since this was last unset.
-        differing: The items that may do so otherwise.
+        due: The items to compare with the sources; None for all.
     """
 
     def __init__(
@@ -63,11 +62,17 @@ class Ledgers:
         self._lag = Lag()
         self._passes: dict[str, _Pass] = {}  # by collection
         self._verifying: dict[str, _Pass] = {}  # the same, before a build is published
-        self.changed = False
-        self.differing: set[str] = set()
+        self.due: set[str] | None = set()
 
     def __iter__(self) -> Iterator[Ledger]:
         return iter(self._ledgers.values())
+
+    def compare(self, items: Iterable[str] | None = None) -> None:
+        """Have some items compared with the sources; None for all."""
+        if items is None:
+            self.due = None
+        elif self.due is not None:
+            self.due.update(items)
 
     def get(self, collection: str | None) -> Ledger | None:
         """The ledger of a collection, if it has one."""
@@ -81,20 +86,20 @@ class Ledgers:
         """Have a ledger for each of these collections, and for no others."""
         self._ledgers = {name: one for name, one in self._ledgers.items() if name in wanted}
         for name in sorted(wanted - set(self._ledgers)):
-            ledger = Ledger(name)
-            ledger.position = self._deltas.position(name)  # before reading: nothing is missed
-            self.load(ledger)
-            self._ledgers[name] = ledger
+            self._ledgers[name] = self._load(name)
+            self.compare()
         for passes in (self._passes, self._verifying):
             for name in passes.keys() - wanted:
                 del passes[name]
 
-    def load(self, ledger: Ledger) -> None:
-        """Read what a collection holds now; what is pending stays so."""
-        deleted = self._tombstones.newest(ledger.collection)
-        with self._store.open(ledger.collection) as collection:
+    def _load(self, name: str) -> Ledger:
+        """The ledger of a collection, with what it holds now."""
+        ledger = Ledger(name)
+        ledger.position = self._deltas.position(name)  # before reading: nothing is missed
+        deleted = self._tombstones.newest(name)
+        with self._store.open(name) as collection:
             ledger.load(collection.states(), deleted=deleted)
-        self.changed = True
+        return ledger
 
     def reconcile(self) -> None:
         """Compare all collections with their ledgers, from now on, slice by slice."""
@@ -126,7 +131,7 @@ class Ledgers:
             states = collection.page(current.start, SLICE)
         end = item_key(states[-1].item) + 1 if len(states) == SLICE else _END
         differing = ledger.compare(states, current.start, end)
-        self.differing |= differing
+        self.compare(differing)
         if current.latest is None:
             current.latest = ledger.latest
         current.differs = current.differs or bool(differing)
@@ -154,8 +159,7 @@ class Ledgers:
         if scans.is_complete:
             self._failed.forgive(lambda *failed: self._is_obsolete(scans, *failed))
         for ledger in self:
-            if ledger.fail(self._failed.of(ledger.collection)):
-                self.changed = True
+            self.compare(ledger.fail(self._failed.of(ledger.collection)))
 
     def settle_failures(self, scans: LatestScans) -> None:
         """Take failures without items off the list that are over, once all is sent again."""
@@ -175,7 +179,7 @@ class Ledgers:
             with self._store.open(ledger.collection) as collection:
                 states = {state.item: state for state in collection.states(items)}
             ledger.correct(items, states.values())
-            self.differing.update(items)
+            self.compare(items)
             stored = {
                 item: states[item].metadata_hash if item in states else REMOVED for item in items
             }

@@ -6,7 +6,7 @@ read may be answered before it shows the write that was announced.
 
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from repertory.catalogue.item import KEY_BYTES, item_key
 from repertory.coordination.deltas import REMOVED
@@ -60,45 +60,44 @@ class Verifier:
         self._differed = 0  # counts in a row
         self._pause = 1
 
-    def step(self, now: float) -> bool:
+    def step(self, now: float) -> None:
         """Compare the next slice if it is due, and repair what still differs since the last one.
 
         Args:
             now: The time of a monotonic clock, in seconds.
 
-        Returns:
-            Whether the index changed.
-
         Raises:
-            StoreError: The collection is unreadable; the same slice is compared next.
+            StoreError: The collection is unreadable; what was read is not lost.
         """
         is_due = now >= self._due
         if not (is_due or self._is_urgent):
-            return False
-        changed = False
-        found = self._slice()
+            return
+        self._suspect(self._slice(), now)
         if is_due:
             self._due = now + jittered(INTERVAL_S)  # processes take turns
-            changed = self._repair(now)
-            found |= self._recent() if self._reads_recent else {}
+            if self._reads_recent:
+                self._suspect(self._recent(), now)
+            self._repair(now)
             self._count()
+
+    def _suspect(self, found: Mapping[str, str], now: float) -> None:
+        """Note what differs: the stored hashes, by item."""
         for item, stored in found.items():
             known = self._suspects.get(item)
             if known is None or known[0] != stored:
                 self._suspects[item] = stored, now
-        return changed
 
-    def _repair(self, now: float) -> bool:
+    def _repair(self, now: float) -> None:
         """Read the items again that have differed for a while; what is on its way arrives alone."""
         feed = self._feed
         differing = {*feed.differing({item: one for item, (one, _) in self._suspects.items()})}
         self._suspects = {item: one for item, one in self._suspects.items() if item in differing}
         old = {item: one for item, (one, at) in self._suspects.items() if now - at >= MIN_AGE_S}
         if not old:
-            return False
+            return
         states = {state.item: state.metadata_hash for state in feed.collection.states([*old])}
         missed = [item for item, stored in old.items() if states.get(item, REMOVED) == stored]
-        changed = feed.reread(missed)
+        feed.reread(missed)
         for item in old:
             del self._suspects[item]
         left = {*feed.differing({item: old[item] for item in missed})}
@@ -108,7 +107,6 @@ class Verifier:
             some = sorted(repaired)[:MAX_LOGGED]
             extra = {"collection": feed.collection.name, "count": len(repaired), "items": some}
             _log.warning("items_repaired", extra=extra)
-        return changed
 
     def _slice(self) -> dict[str, str]:
         """What differs in the next slice: the stored hashes, by item."""

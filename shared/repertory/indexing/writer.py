@@ -130,7 +130,7 @@ class Writer:
         alias = next_alias(self._active, configuration)
         stored = generations(self._store, self._namespace, configuration, model.slug)
         newest = max(map(generation_of, stored), default=0)
-        name = self._store.alias(alias)
+        name = before = self._store.alias(alias)
         if model == WORDS and name is not None and model_slug(name) != WORDS.slug:
             return  # keep the vectors until there is a model again
         if name is None or not is_writable(name, model.slug):
@@ -154,7 +154,7 @@ class Writer:
                 if name not in self._store.collections():
                     raise
                 # Another worker has just created it.
-        if self._store.alias(alias) != name:
+        if name != before:  # what another worker has begun meanwhile stays
             self._store.set_alias(alias, name)
             _log.info("collection_begun", extra={"collection": name})
 

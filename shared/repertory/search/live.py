@@ -240,6 +240,9 @@ class LiveSearch:
                 self._open(name, now)
             back = self._missing.pop("vectors", None)
         except StoreError as error:
+            if self._feed is not None and name not in (None, self._feed.collection.name):
+                _log.warning("index_not_opened", extra={"collection": name, "error": str(error)})
+                return  # the one that is searched still answers
             part = "index" if self._feed is None else "vectors"
             if part not in self._missing or part == "index":
                 self._missing[part] = str(error)
@@ -266,6 +269,7 @@ class LiveSearch:
         feed = KeywordFeed(collection, self._coordination)
         try:
             feed.open()
+            self._catch_up(feed)
         except BaseException:
             collection.close()
             raise
@@ -278,6 +282,15 @@ class LiveSearch:
         self._read_sources(name)
         self._replace()
         _log.info("index_opened", extra={"collection": name, "items": len(feed.index)})
+
+    def _catch_up(self, feed: KeywordFeed) -> None:
+        """Read what a stored keyword index lacks, before it is searched."""
+        try:
+            if self._is_shared or feed.is_partial:
+                feed.advance()
+        except StoreError:
+            if feed.is_partial:
+                raise
 
     def _search_words_of(self, name: str, now: float) -> None:
         """Search a stored keyword index alone: its collection cannot be opened now."""
@@ -297,22 +310,30 @@ class LiveSearch:
     def _advance(self, feed: KeywordFeed, wait: float) -> None:
         """Apply the deltas; without them, the verification finds what changes."""
         try:
-            changed = feed.advance(wait)
+            feed.advance(wait)
             self._missing.pop("deltas", None)
         except StoreError as error:
             self._missing["deltas"] = f"Changes are found later than usual: {error}"
             self._stopping.wait(wait)
-            return
-        if changed:
-            self._replace()
-        elif abs(len(feed.index) - self._trimmed) >= GROWTH:  # making an index takes twice its size
+        is_new = self._show()
+        # Making an index takes twice its size.
+        if not is_new and abs(len(feed.index) - self._trimmed) >= GROWTH:
             self._trimmed = len(feed.index)
             trim()
 
     def _verify(self) -> None:
         with contextlib.suppress(StoreError):  # the next poll reports missing vectors
-            if self._verifier and self._verifier.step(self._clock()):
-                self._replace()
+            if self._verifier:
+                self._verifier.step(self._clock())
+        self._show()
+
+    def _show(self) -> bool:
+        """Search the keyword index as it is now; whether that is another one."""
+        searched = self._subsets.engine.keywords if self._subsets else None
+        if self._feed is None or searched is self._feed.index:
+            return False
+        self._replace()
+        return True
 
     def _watch_model(self) -> None:
         """Note whether queries can be embedded; the engine asks again at every search."""

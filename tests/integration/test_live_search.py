@@ -1,0 +1,108 @@
+"""A query process shows the index as it is, and keeps answering while it changes to another."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from repertory.errors import StoreError
+from repertory.index.edge_collection import EdgeCollection
+from repertory.indexing import keyword_feed
+from repertory.indexing.collections import ACTIVE
+from repertory.indexing.keyword_feed import KeywordFeed
+from repertory.search.live import LiveSearch
+from tests.support.builders import Folder, no_model
+from tests.support.keyword_search import reader
+from tests.support.steered_team import SteeredTeam
+
+
+@pytest.fixture
+def team(tmp_path: Path) -> Iterator[SteeredTeam]:
+    """A team that has indexed seven skills."""
+    made = SteeredTeam(tmp_path, Folder("team", *"abcdefg"))
+    made.work()
+    yield made
+    made.cache.close()
+
+
+def live_of(team: SteeredTeam, *, is_shared: bool) -> LiveSearch:
+    """A search without threads, which follows when it is refreshed."""
+    return LiveSearch(
+        store=team.store,
+        coordination=team.coordination,
+        active=ACTIVE,
+        embedding=no_model,
+        reader=reader(),
+        is_shared=is_shared,
+    )
+
+
+def found(live: LiveSearch) -> dict[str, str]:
+    """The hashes of the items that words find, by id."""
+    assert live.engine.keywords is not None
+    return {entry.id: entry.hash for entry in live.engine.keywords.all()}
+
+
+def fails(*_: Any, **__: Any) -> Any:  # noqa: ANN401 - in place of any method
+    """A store that is away."""
+    raise StoreError("Away.")
+
+
+@pytest.mark.parametrize("is_shared", [False, True])
+def test_a_snapshot_that_is_not_whole_is_completed_before_it_is_searched(
+    team: SteeredTeam, monkeypatch: pytest.MonkeyPatch, *, is_shared: bool
+) -> None:
+    """A worker stores a large one step by step, and may end at any of them."""
+    monkeypatch.setattr(keyword_feed, "STEP", 2)
+    team.coordination.snapshots.drop(team.active)
+    with team.store.open(team.active) as collection:
+        KeywordFeed(collection, team.coordination).keep(seconds=0.0)
+        stored = KeywordFeed(collection, team.coordination)
+        stored.open()
+    assert 0 < len(stored.index) < 7
+    live = live_of(team, is_shared=is_shared)
+    live.refresh()
+    assert found(live) == team.hashes()
+    live.close()
+
+
+def test_a_collection_that_cannot_be_opened_takes_nothing_away(
+    team: SteeredTeam, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The one before answers, by its vectors too, until the new one can be opened."""
+    live = live_of(team, is_shared=True)
+    live.refresh()
+    before = live.engine
+    team.rebuild()
+    team.work()
+    with monkeypatch.context() as patch:
+        patch.setattr(KeywordFeed, "open", fails)
+        live.refresh()
+        assert live.engine is before
+        assert live.engine.collection is not None
+        assert not live.engine.degraded
+    live.refresh()
+    assert live.engine.collection is not None
+    assert live.engine.collection.name == team.active
+    live.close()
+
+
+def test_what_was_read_before_a_failure_is_searched(
+    team: SteeredTeam, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The items are read after announcements were missed, and then the store is away."""
+    live = live_of(team, is_shared=True)
+    live.refresh()
+    (folder,) = team.folders
+    folder.write("h", "It is new.")
+    team.scan()
+    team.work()
+    team.deltas.drop(team.active)
+    with monkeypatch.context() as patch:
+        patch.setattr(EdgeCollection, "count_items", fails)
+        live.refresh()
+        assert found(live) == team.hashes()
+    live.refresh()
+    assert found(live) == team.hashes()
+    live.close()
