@@ -10,7 +10,7 @@ from repertory.index.edge_collection import EdgeCollection
 from repertory.index.vectors import State
 from repertory.indexing.collections import configuration_of, next_alias
 from repertory.indexing.coordinator import KEEP_UNUSED_S
-from repertory.indexing.generations import GRACE_S, MAX_DELTAS, SNAPSHOT_INTERVAL_S, Generations
+from repertory.indexing.generations import GRACE_S, MIN_DELTAS, SNAPSHOT_INTERVAL_S, Generations
 from repertory.indexing.job import QueueName
 from repertory.indexing.unused import INTERVAL_S, UnusedIndexes
 from repertory.sources.source import WatchedFolder
@@ -275,7 +275,7 @@ def test_a_snapshot_is_requested_after_many_changes(team: SteeredTeam) -> None:
     team.tick(SNAPSHOT_INTERVAL_S)
     assert team.queue.snapshots == 0
     name, hashes = team.active, team.hashes()
-    for _ in range(MAX_DELTAS + 1):
+    for _ in range(MIN_DELTAS + 1):
         team.deltas.announce(name, hashes)
     team.wait(SNAPSHOT_INTERVAL_S)
     assert team.queue.snapshots == 1

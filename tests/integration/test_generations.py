@@ -12,7 +12,8 @@ from repertory.indexing import generations as module
 from repertory.indexing.collections import ACTIVE, configuration_of
 from repertory.indexing.generations import (
     GRACE_S,
-    MAX_DELTAS,
+    ITEMS_OF_DELTA,
+    MIN_DELTAS,
     REQUEST_INTERVAL_S,
     SNAPSHOT_INTERVAL_S,
     Generations,
@@ -94,7 +95,7 @@ def test_a_snapshot_is_requested_above_a_number_of_changes(team: SteeredTeam, in
     generations = of_the_team(team, inbox)
     name = team.active
     team.deltas.drop(name)
-    for number in range(MAX_DELTAS):
+    for number in range(MIN_DELTAS):
         team.deltas.announce(name, {f"team/{number}": REMOVED})
     generations.request_snapshot(0.0)
     assert inbox.snapshots == 0
@@ -106,6 +107,10 @@ def test_a_snapshot_is_requested_above_a_number_of_changes(team: SteeredTeam, in
     assert inbox.snapshots == 1
     generations.request_snapshot(2 * SNAPSHOT_INTERVAL_S)
     assert inbox.snapshots == 2
+    generations.request_snapshot(3 * SNAPSHOT_INTERVAL_S, (MIN_DELTAS + 1) * ITEMS_OF_DELTA)
+    assert inbox.snapshots == 2
+    generations.request_snapshot(4 * SNAPSHOT_INTERVAL_S, MIN_DELTAS * ITEMS_OF_DELTA)
+    assert inbox.snapshots == 3
 
 
 def test_another_configurations_collection_is_left_alone(team: SteeredTeam, inbox: Inbox) -> None:
@@ -116,7 +121,7 @@ def test_another_configurations_collection_is_left_alone(team: SteeredTeam, inbo
     assert generations.active == team.active
     assert not generations.is_own
     assert generations.replaces_others
-    for number in range(MAX_DELTAS + 1):
+    for number in range(MIN_DELTAS + 1):
         team.deltas.announce(team.active, {f"team/{number}": REMOVED})
     team.store.create(f"{team.active}9", 1).close()
     generations.request_snapshot(0.0)

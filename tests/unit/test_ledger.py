@@ -322,3 +322,41 @@ def test_a_slice_leaves_what_is_pending() -> None:
     assert ledger.compare(page, 0, 1 << 96) == set()
     assert set(ledger.pending) == {a.id, c.id}
     assert set(ledger.states) == {a.id, b.id}
+
+
+@given(
+    stored=st.sets(st.sampled_from("abcde")),
+    steps=st.lists(
+        st.tuples(
+            st.sampled_from(("all", "some", "send", "stored", "gone")),
+            st.sets(st.sampled_from("abcde"), max_size=3),
+            st.sets(st.sampled_from("abcde"), max_size=3),
+        ),
+        max_size=12,
+    ),
+)
+def test_what_a_build_will_hold_is_counted_step_by_step(
+    stored: set[str], steps: list[tuple[str, set[str], set[str]]]
+) -> None:
+    """As if all that waits was counted each time."""
+    ledger = Ledger("c")
+    ledger.load([state_of(skill(name), 1) for name in stored])
+    waiting: dict[str, bool] = {}  # whether it is written
+    for how, names, others in steps:
+        items = [*map(skill, sorted(names))]
+        written = [item.id for item in items]
+        gone = [skill(name).id for name in sorted(others - names)]
+        if how in ("all", "some"):
+            ledger.queue(items, gone, None if how == "all" else [*written, *gone])
+            waiting = {} if how == "all" else waiting
+            waiting |= dict.fromkeys(written, True) | dict.fromkeys(gone, False)
+        elif how == "send":
+            batch, removed = ledger.next_batch(len(ledger.pending) + len(names))
+            send(ledger, *batch, removed=removed)
+            for one in (*(item.id for item in batch), *removed):
+                del waiting[one]
+        else:
+            ledger.correct(written, [state_of(one, 1) for one in items if how == "stored"])
+        new = sum(is_written and one not in ledger.states for one, is_written in waiting.items())
+        assert ledger.building().total == len(ledger.states) + new
+        assert ledger.outstanding == len(ledger.pending) + len(waiting)

@@ -241,7 +241,8 @@ class Coordinator:
             self._ledgers.settle_failures(self._scans)
         self._publish(now)
         if is_due:
-            self._generations.request_snapshot(now)
+            searched = self._ledgers.get(self._generations.active)
+            self._generations.request_snapshot(now, len(searched.states) if searched else 0)
             self._generations.retire(now)
             used = {self._generations.active or "", self._generations.target or ""}
             self._unused.check(used, now, self._now())

@@ -2,6 +2,7 @@
 
 import logging
 
+from repertory.coordination.deltas import MAX_ANNOUNCEMENTS
 from repertory.coordination.team import Coordination
 from repertory.embedding.words import WORDS
 from repertory.errors import StoreBusyError, StoreError
@@ -18,7 +19,9 @@ from repertory.indexing.collections import (
 from repertory.indexing.job import JobQueue
 
 REQUEST_INTERVAL_S = 5.0  # after which a worker is asked again for a target collection
-MAX_DELTAS = 1_000  # kept before a new keyword snapshot is requested
+# A new keyword snapshot is requested when so many announcements are kept: more of a large
+# collection, so that storing all of it again and again takes no large part of a build.
+MIN_DELTAS, ITEMS_OF_DELTA = 1_000, 200
 SNAPSHOT_INTERVAL_S = 10.0  # between two such requests
 # An unused collection is kept so long, for searches that still read it: a query process changes to
 # the active one when it has read its keyword index, which takes 1.1 ms for each item.
@@ -138,14 +141,20 @@ class Generations:
         self.active, self._is_built = self.target, True
         _log.info("collection_published", extra={"collection": self.target})
 
-    def request_snapshot(self, now: float) -> None:
-        """Request a new keyword snapshot when many deltas have come since the last one."""
+    def request_snapshot(self, now: float, items: int = 0) -> None:
+        """Request a new keyword snapshot when many deltas have come since the last one.
+
+        Args:
+            now: The time, on the caller's clock.
+            items: How many items the active collection holds.
+        """
         name = self.active
         if name is None or not self.is_own:
             return
         if now - self._snapshot_at >= SNAPSHOT_INTERVAL_S:
             self._snapshot_at = now
-            if self._deltas.length(name) > MAX_DELTAS:
+            kept = min(max(MIN_DELTAS, items // ITEMS_OF_DELTA), MAX_ANNOUNCEMENTS // 2)
+            if self._deltas.length(name) > kept:
                 self._queue.keep_keywords(name)
 
     def retire(self, now: float) -> None:

@@ -57,6 +57,7 @@ class Ledger:
         # What waits to be sent, by id, the next one first; None for a removal.
         self._saved: dict[str, Item | None] = {}  # before everything else
         self._backlog: dict[str, Item | None] = {}
+        self._new: set[str] = set()  # those of them that are written and not among the states
         self._superseded: dict[str, dict[str, Sent]] = {}  # by item and hash, while it is pending
         self._unclear: set[str] = set()  # what the collection holds of them is not known
         self._confirmed: dict[str, int] = {}  # the newest confirmed revision, by queue
@@ -126,13 +127,13 @@ class Ledger:
         if compared is None:
             self._backlog.clear()
             self._saved.clear()
-        for item in compared or ():
-            self._backlog.pop(item, None)
-            self._saved.pop(item, None)
+            self._new.clear()
+        self._unqueue(compared or ())
         is_save = compared is not None and len(compared) <= MAX_SAVED
         waiting = self._saved if is_save else self._backlog
         waiting |= dict.fromkeys(removed)
         waiting |= {item.id: item for item in items}
+        self._new.update(item.id for item in items if item.id not in self.states)
 
     def next_batch(self, window: int) -> tuple[list[Item], list[str]]:
         """The items to write and to remove now, so that at most ``window`` items are pending.
@@ -162,9 +163,7 @@ class Ledger:
             Their revision, higher than every one before, whatever the time of day says.
         """
         self._latest = revision = max(self._latest + 1, milliseconds)
-        for item_id in (*(item.id for item in items), *removed):
-            self._saved.pop(item_id, None)
-            self._backlog.pop(item_id, None)
+        self._unqueue([*(item.id for item in items), *removed])
         for item in items:
             change = "changed" if item.id in self.states else "added"
             state = State(
@@ -280,8 +279,7 @@ class Ledger:
     def building(self) -> Building:
         """How many items the collection holds, and how many it will hold."""
         written = sum(sent.hash != REMOVED for sent in self.pending.values())
-        new = sum(item not in self.states for item in chain(self._saved, self._backlog))
-        stored = len(self.states)
+        stored, new = len(self.states), len(self._new)
         return Building(collection=self.collection, done=stored - written, total=stored + new)
 
     @property
@@ -291,6 +289,13 @@ class Ledger:
             self._per_source = Counter(state.source for state in self.states.values())
         return +self._per_source
 
+    def _unqueue(self, items: Iterable[str]) -> None:
+        """Let items wait no longer."""
+        for item in items:
+            self._saved.pop(item, None)
+            self._backlog.pop(item, None)
+            self._new.discard(item)
+
     def _set(self, item: str, state: State | None) -> None:
         """Replace the state of an item, or remove it."""
         before = self.states.pop(item, None)
@@ -299,6 +304,9 @@ class Ledger:
             self._per_source.update([state.source] if state else ())
         if state is not None:
             self.states[item] = state
+            self._new.discard(item)
+        elif self._saved.get(item) or self._backlog.get(item):
+            self._new.add(item)
         if state is None and before is not None:
             self._bucket(item).discard(item)
         elif state is not None and before is None:
