@@ -20,7 +20,7 @@ from repertory.embedding.folder import WEIGHTS, Format
 from repertory.embedding.packages import installed_weights
 from repertory.embedding.session import SOURCE, source_of
 from repertory.errors import StoreBusyError, StoreError
-from repertory.files import PRIVATE, size_on_disk
+from repertory.files import COPIES, PRIVATE, size_on_disk
 from repertory.index.edge import EdgeStore
 from repertory.indexing.collections import configuration_of
 from repertory.sources.fetched.content import LOCK
@@ -29,6 +29,7 @@ from repertory.values import NAMESPACE_PATTERN
 from repertory.workspace import FETCHED, directory_key, owners
 
 GRACE_S = 60.0  # another process may be about to use what is newer and has no name yet
+BACKUP_S = 86_400.0  # that a backup may read its copy of a database
 
 _HASH = "[0-9a-f]{16}"
 _COLLECTION = re.compile(rf"{NAMESPACE_PATTERN}_{_HASH}_.+-r\d+_g\d+")
@@ -202,7 +203,8 @@ def _leftovers(data: Path, now: float) -> Iterator[Unused]:
     for path in (data / "keywords").glob("[!.]*"):
         if not (collections / path.stem).is_dir() and _is_old(path, now):
             yield _unused(Kind.LEFTOVER, path)
-    for path in data.glob("vectors.sqlite.corrupt-*"):
+    copies = (path for path in data.glob(f"{COPIES}*") if _is_old(path, now, BACKUP_S))
+    for path in (*data.glob("vectors.sqlite.corrupt-*"), *copies):
         yield _unused(Kind.LEFTOVER, path)
     for place, folders, files in os.walk(data):
         if Path(place) == data:  # without the files of the engine, and of others
@@ -246,10 +248,10 @@ def _lock_of(note: Path) -> Path:
     return note.with_suffix(".lock")
 
 
-def _is_old(path: Path, now: float) -> bool:
+def _is_old(path: Path, now: float, seconds: float = GRACE_S) -> bool:
     """Whether a path has not changed for a while."""
     try:
-        return now - path.stat().st_mtime > GRACE_S
+        return now - path.stat().st_mtime > seconds
     except FileNotFoundError:  # another process has just removed it
         return False
 

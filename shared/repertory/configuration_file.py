@@ -28,7 +28,7 @@ def read(file: Path) -> str:
         ConfigurationError: It cannot be read.
     """
     try:
-        return read_bytes(str(file), MAX_FILE_SIZE).decode("utf-8")
+        return read_bytes(str(file), MAX_FILE_SIZE).decode("utf-8-sig")
     except FileNotFoundError:
         return ""
     except (OSError, UnicodeDecodeError) as error:

@@ -11,6 +11,8 @@ from repertory.errors import StoreError
 
 PRIVATE = 0o600  # only the owner may read or write
 
+COPIES = ".backup-"  # begins the names of a backup's own folders in the data directory
+
 private = partial(os.open, mode=PRIVATE)  # an opener of new files
 
 Signature = tuple[int, int, int, int]  # mtime and ctime in nanoseconds, size, inode

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from repertory.files import Signature, signature, write_atomically
-from repertory.sources.memory import KnownFile, Memory, Seen
+from repertory.sources.memory import KnownFile, Memory, Seen, settled_signature
 from repertory.workspace import Workspace
 
 if TYPE_CHECKING:  # a search of an index that is current imports no source
@@ -16,7 +16,7 @@ if TYPE_CHECKING:  # a search of an index that is current imports no source
     from repertory.sources.configured import Catalogue
     from repertory.sources.source import Source
 
-VERSION = 2
+VERSION = 3
 
 
 class _Record(msgspec.Struct, frozen=True, array_like=True):
@@ -26,6 +26,7 @@ class _Record(msgspec.Struct, frozen=True, array_like=True):
         configuration: The hash of the configuration that is indexed.
         request: The configuration that was asked for; see ``Workspace.request``.
         rules: A digest of the policies, which are part of the indexed items.
+        is_written: Whether the index holds all that was read.
         followed: The files that the catalogue follows from.
         seen: The files and folders of each source, by the digest of its identity.
         known: What was read from the files of each source, by the same digest. It is decoded only
@@ -36,6 +37,7 @@ class _Record(msgspec.Struct, frozen=True, array_like=True):
     configuration: str
     request: str
     rules: str
+    is_written: bool
     followed: dict[str, Signature | None]
     seen: dict[str, Seen]
     known: msgspec.Raw
@@ -49,6 +51,7 @@ class Freshness:
         self._file = workspace.seen_file
         self._record = self._load()
         self._followed: dict[str, Signature | None] = {}
+        self._single: dict[str, Seen] = {}  # the sources of one file, by digest, before reading
 
     def is_current(self, configuration: str) -> bool:
         """Whether nothing has changed since, by the sizes and times of all files.
@@ -59,14 +62,22 @@ class Freshness:
         last = self._record
         return (
             last is not None
-            and (last.configuration, last.request) == (configuration, self._workspace.request)
-            and self._follows(last)
+            and self._is_of(last, configuration)
             and all(seen.is_current() for seen in last.seen.values())
         )
 
     def begin(self) -> None:
         """Note the files that the catalogue follows from, before they are read."""
         self._followed = {str(path): signature(str(path)) for path in self._workspace.followed()}
+
+    def note(self, catalogue: "Catalogue") -> None:
+        """Note the sources that are one file, before they are read."""
+        from repertory.sources.folder import FolderSource  # noqa: PLC0415 - only after a change
+
+        for source in catalogue.sources:
+            if source.folder is not None and not isinstance(source, FolderSource):
+                path = str(source.folder.path)
+                self._single[_digest(source)] = Seen(files={path: settled_signature(path)})
 
     def scan(
         self, catalogue: "Catalogue", configuration: str, is_late: Callable[[], bool]
@@ -87,11 +98,7 @@ class Freshness:
 
         memories = self._memories(configuration)
         last = self._record
-        news = not (
-            last
-            and (last.configuration, last.request) == (catalogue.hash, self._workspace.request)
-            and self._follows(last)
-        )
+        news = not (last and self._is_of(last, catalogue.hash))
         scans = []
         for source in catalogue.sources:
             if source.asks_server:
@@ -104,6 +111,9 @@ class Freshness:
             if isinstance(source, FolderSource):
                 is_postponed = result.scan is not None and bool(result.scan.postponed)
                 news |= is_postponed or source.memory().known != memory.known
+            elif source.folder is not None:
+                before = last.seen.get(_digest(source)) if last else None
+                news |= before is None or not before.is_current()
         return scans, news
 
     def remember(self, catalogue: "Catalogue", unwritten: Iterable[str] = ()) -> None:
@@ -124,14 +134,14 @@ class Freshness:
                 seen[_digest(source)] = memory.seen
                 known[_digest(source)] = memory.known
             elif source.folder is not None:
-                path = str(source.folder.path)
-                seen[_digest(source)] = Seen(files={path: signature(path)})
+                seen[_digest(source)] = self._single[_digest(source)]
         with contextlib.suppress(OSError, UnicodeEncodeError):  # a path may be no valid Unicode
             record = _Record(
                 version=VERSION,
                 configuration=catalogue.hash,
                 request=self._workspace.request,
                 rules=self._workspace.rules,
+                is_written=not again,
                 followed=self._followed,
                 seen=_once(seen, known),
                 known=msgspec.Raw(msgspec.msgpack.encode(known)),
@@ -156,9 +166,13 @@ class Freshness:
             if digest in last.seen
         }
 
-    def _follows(self, last: _Record) -> bool:
-        """Whether the files that the catalogue follows from are as they were."""
-        return all(signature(path) == one for path, one in last.followed.items())
+    def _is_of(self, last: _Record, configuration: str) -> bool:
+        """Whether a record is of a configuration that is as it was, and whose items are indexed."""
+        return (
+            last.is_written
+            and (last.configuration, last.request) == (configuration, self._workspace.request)
+            and all(signature(path) == one for path, one in last.followed.items())
+        )
 
     def _load(self) -> _Record | None:
         try:

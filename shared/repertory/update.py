@@ -65,6 +65,7 @@ class Update:
         self._request = parts.workspace.request
         freshness.begin()
         self._catalogue = parts.workspace.catalogue()
+        freshness.note(self._catalogue)
 
     def whole(
         self,

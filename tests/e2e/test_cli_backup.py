@@ -43,6 +43,22 @@ def test_a_destroyed_data_directory_is_restored(own: Cli, project: Path, tmp_pat
     assert [path.name for path in (own.data / "reviews").glob("*.sqlite")] == reviews
 
 
+def test_what_was_saved_since_a_backup_is_compared_after_it(
+    own: Cli, project: Path, tmp_path: Path
+) -> None:
+    """The data directory is still there, and what it knows is of the index that is replaced."""
+    file = tmp_path / "backup.zip"
+    own.json(project, "search", QUERY)
+    own.json(project, "backup", file)
+    write(
+        project / "skills" / "rigging" / "SKILL.md",
+        "---\nname: rigging\ndescription: Rig the sails of a dinghy.\n---\n",
+    )
+    first = own.json(project, "search", "rig the sails of a dinghy")["results"][0]
+    assert own.run(project, "restore", file, "--force", "--yes").returncode == 0
+    assert own.json(project, "search", "rig the sails of a dinghy")["results"][0] == first
+
+
 def test_a_running_server_is_backed_up_and_not_restored_over(
     own: Cli, project: Path, tmp_path: Path
 ) -> None:

@@ -1,9 +1,11 @@
 """Sources of archives, from a web server and from this machine."""
 
 import hashlib
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from repertory.errors import ConfigurationError, SourceError
@@ -36,6 +38,43 @@ def test_an_archive_is_fetched_and_fetched_again(web: Web, url: str, tmp_path: P
     assert sources[0].content.state().fetched_at == fetched_at  # type: ignore[attr-defined]
     web.files["/team.zip"] = tarred(skills("pdf", "docx"))
     assert refreshed(sources) == {"acme/pdf", "acme/docx"}
+
+
+def test_another_folder_of_an_archive_is_another_source(web: Web, url: str, tmp_path: Path) -> None:
+    """A server that runs then reads that folder."""
+    web.files["/team.zip"] = zipped({**skills("pdf", folder="a"), **skills("docx", folder="b")})
+    [one], [other], [whole] = (
+        built(tmp_path, type="archive", url=f"{url}/team.zip", **folder)
+        for folder in ({"folder": "a"}, {"folder": "b"}, {})
+    )
+    assert len({str(source.identity()) for source in (one, other, whole)}) == 3
+    assert whole.identity()["path"] == whole.content.folder.name  # type: ignore[attr-defined]
+
+
+def test_a_clock_that_was_set_back_ends_no_fetching(web: Web, url: str, tmp_path: Path) -> None:
+    """What was fetched tomorrow is fetched again."""
+    sources = built(tmp_path, type="archive", url=f"{url}/team.zip")
+    assert refreshed(sources) == {"acme/pdf"}
+    content = sources[0].content  # type: ignore[attr-defined]
+    later = time.time() + 86_400
+    state = msgspec.structs.replace(content.state(), tried_at=later, checked_at=later)
+    (content.folder / "state.json").write_bytes(msgspec.json.encode(state))
+    web.files["/team.zip"] = tarred(skills("pdf", "docx"))
+    assert refreshed(sources) == {"acme/pdf", "acme/docx"}
+    assert content.refresh(max_age_s=3_600) is False
+
+
+def test_sources_of_the_same_content_end_one_by_one(web: Web, url: str, tmp_path: Path) -> None:
+    """The content is fetched until the last of them ends."""
+    one, other = built(
+        tmp_path, type="archive", url=f"{url}/team.zip", reads=["skills", "documents"]
+    )
+    ends = [source.watch(lambda: None, 60.0) for source in (one, other)]
+    fetcher = one.content.fetcher  # type: ignore[attr-defined]
+    for end, is_over in zip(ends, (False, True), strict=True):
+        assert end is not None
+        end()
+        assert fetcher.cancelled is is_over
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """What is removed from a data directory, and what stays."""
 
+import os
 import shutil
 import time
 from pathlib import Path
@@ -168,9 +169,13 @@ def test_the_remains_of_killed_processes_are_removed(data: Path, project: Path) 
     }
     for name in remains:
         write(data / name, "{}")
+    write(data / ".backup-new" / "copy", "a backup that runs")
+    write(data / ".backup-old" / "copy", "of a backup that was killed")
+    os.utime(data / ".backup-old", (0, 0))
     assert not any(path.endswith((".tmp", ".partial")) for path in unused(data, time.time()))
     assert clean(data) == {Kind.LEFTOVER, Kind.SERVER}
     assert not any((data / name).exists() for name in remains)
+    assert [path.name for path in data.glob(".backup-*")] == [".backup-new"]
     assert (data / "keys" / "0123456789abcdef.json").exists()
     assert_searches(project)
 

@@ -1,18 +1,23 @@
 """The budget of a search for changed files, and what one command remembers for the next."""
 
+import os
 import shutil
 import subprocess
 import sys
 import textwrap
+import time
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from repertory.freshness import Freshness
 from repertory.one_shot import Repertory
 from repertory.search.query import Query
 from repertory.sources import memory
 from repertory.sources.folder import FolderSource
 from repertory.sources.reading.files import Found
+from repertory.update import BATCH_SIZE, Timer
 from tests.support.builders import write_shop, write_skill
 from tests.support.query_service import MODEL, settings_of
 
@@ -98,6 +103,90 @@ def test_later_searches_index_what_there_was_no_time_for(project: Path) -> None:
         if not left[-1]:
             break
     assert left[-1] == 0
+
+
+def test_later_searches_index_what_there_was_no_time_to_write(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Everything was read by the first of them, and only a part of it was written."""
+    for number in range(5 * BATCH_SIZE):
+        write_skill(project, f"knots-{number}", f"Tie the knot of {number} loops")
+    (project / "skills" / "postmortem" / "SKILL.md").unlink()
+    exceeds = Timer.exceeds
+    timers: list[Timer] = []
+
+    def write_little(timer: Timer, seconds: float) -> bool:
+        """The first timer is that of reading."""
+        if timer not in timers:
+            timers.append(timer)
+        return timer is not timers[0] and exceeds(timer, seconds / 1e12)
+
+    left = [5 * BATCH_SIZE]
+    notices: tuple[str, ...] = ()
+    for _ in range(12):
+        timers.clear()
+        monkeypatch.setattr(Timer, "exceeds", write_little)
+        found, notices = search(project, "tie a knot")
+        left.append(5 * BATCH_SIZE - sum("knots" in item for item in found))
+        assert left[-1] <= left[-2]
+        assert notices or not left[-1]
+    assert (left[-1], notices) == (0, ())
+    assert len(set(left)) > 2
+
+
+def test_a_source_of_one_file_is_followed(project: Path) -> None:
+    """An edit is found, also one that was saved while the file was indexed."""
+    corpus = project / "corpus.jsonl"
+
+    def save(name: str, description: str) -> None:
+        item = {"id": name, "kind": "skill", "name": name, "description": description}
+        corpus.write_bytes(msgspec.json.encode(item))
+
+    save("sails", "Rig the sails.")
+    (project / "repertory.toml").write_text(
+        "[[sources]]\ntype = 'corpus'\nname = 'shop'\npath = 'corpus.jsonl'\n", "utf-8"
+    )
+    assert search(project, "rig the sails")[0] == ["sails"]
+    save("nets", "Mend the nets.")
+    assert search(project, "mend the nets") == (["nets"], ())
+    with Repertory(settings_of(project), project) as repertory:
+        workspace = repertory.parts.workspace
+        record = Freshness(workspace)
+        record.begin()
+        catalogue = workspace.catalogue()
+        record.note(catalogue)
+        save("ropes", "Lay the ropes.")
+        record.remember(catalogue)
+    assert search(project, "lay the ropes")[0] == ["ropes"]
+
+
+def test_a_folder_that_could_not_be_listed_is_listed_once_it_can(project: Path) -> None:
+    """Its list of files did not change, and neither did the time of that."""
+    folder = project / "skills" / "postmortem"
+    before = folder.stat()
+    assert "project/postmortem" in search(project, "postmortem")[0]
+    seen = memory.settled_time(str(folder))
+    folder.chmod(0o700 if before.st_mode & 0o077 else 0o750)
+    assert memory.changed_at(str(folder)) != seen
+    os.utime(folder, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert memory.changed_at(str(folder)) != seen
+
+
+def test_times_in_the_future_are_no_changes(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An archive of another time zone had them; a change now is noticed all the same."""
+    file = project / "skills" / "postmortem" / "SKILL.md"
+    later = time.time() + 86_400
+    for path in (file, file.parent):
+        os.utime(path, (later, later))
+    monkeypatch.setattr(memory, "GRANULARITY", 0)
+    assert memory.settled_signature(str(file)) != memory.CHANGING
+    assert memory.settled_time(str(file.parent)) != memory.RECENT
+    search(project, "postmortem")
+    before = memory.settled_signature(str(file))
+    file.write_text("---\nname: postmortem\ndescription: Sail a dinghy.\n---\n", "utf-8")
+    os.utime(file, (later, later))
+    assert memory.settled_signature(str(file)) != before
+    assert search(project, "sail a dinghy")[0][0] == "project/postmortem"
 
 
 @pytest.mark.parametrize("change", ["delete", "move"])

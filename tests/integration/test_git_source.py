@@ -228,6 +228,9 @@ def test_a_password_in_a_url_is_never_shown(repository: Repository, tmp_path: Pa
             source.refresh()
     shown = f"{failed.value} {source.location} {source.identity()} {source.scan()}"
     assert "pa55word" not in shown
+    with pytest.raises(ConfigurationError, match="is not in it") as refused:
+        built(tmp_path, type="git", url=secret, folder="../x")
+    assert "pa55word" not in str(refused.value)
     stored = [path for path in (tmp_path / "store").rglob("*") if path.is_file()]
     assert not [path for path in stored if b"pa55word" in path.read_bytes()]
 

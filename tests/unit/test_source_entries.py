@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from repertory.configuration_file import read, write
-from repertory_admin.source_entries import with_entry, without_entry
+from repertory_admin.source_entries import names_in, with_entry, without_entry
 
 FULL = """\
 # The shop's catalogue.
@@ -91,3 +91,11 @@ def test_line_ends_of_windows_stay_valid() -> None:
     """The file is read as before."""
     text = FULL.replace("\n", "\r\n")
     assert tomllib.loads(with_entry(text, ENTRY))["sources"][2] == ENTRY
+
+
+def test_a_byte_order_mark_is_no_part_of_a_file(tmp_path: Path) -> None:
+    """Some editors begin a file with one."""
+    file = tmp_path / "repertory.toml"
+    file.write_text(FULL, "utf-8-sig")
+    assert read(file) == FULL
+    assert "acme" in names_in(with_entry(read(file), ENTRY))

@@ -1,6 +1,8 @@
 """Valid and invalid tools from the lists of servers and files."""
 
+import errno
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -275,3 +277,17 @@ def test_two_files_of_one_server_are_merged(tmp_path: Path) -> None:
     [problem] = found.problems
     assert problem.path.endswith("b.json")
     assert "a.json" in problem.message
+
+
+def test_a_path_that_cannot_be_reached_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its folder may be closed, or the file system may be away; its items stay."""
+
+    def fails(*_: object, **__: object) -> os.stat_result:
+        raise OSError(errno.ENOTCONN, "Transport endpoint is not connected")
+
+    source = ToolFiles(name="tools", path=tmp_path / "share" / "tools")
+    monkeypatch.setattr(os, "stat", fails)
+    with pytest.raises(SourceError, match="items stay as they are"):
+        source.scan()

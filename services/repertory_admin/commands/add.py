@@ -111,7 +111,7 @@ def add(  # noqa: PLR0913 - its options
             is_written = True
     finally:
         if not is_written:
-            _discard(found.sources, kept)
+            _discard(found.sources, kept | used(store))  # others may have added it meanwhile
     if is_written:
         _index(target_of(flags), {source.name for source in found.sources})
 

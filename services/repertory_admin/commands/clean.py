@@ -47,6 +47,8 @@ def clean(
     removed = []
     if unused and not dry_run:
         confirm(f"Remove {_size(unused)} from {terminal.short_path(str(data))}?", yes=yes)
+        shown = {one.paths[0] for one in unused}  # what is used since it was shown stays
+        unused = [one for one in find(data, time.time()) if one.paths[0] in shown]
         removed = remove(data, unused)
         busy += [one for one in unused if one not in removed]
     if output is Output.JSON:

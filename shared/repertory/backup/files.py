@@ -15,7 +15,7 @@ from pathlib import Path
 
 from repertory.backup.archive import CHUNK
 from repertory.errors import StoreError
-from repertory.files import make_private, private
+from repertory.files import COPIES, make_private, private
 from repertory.settings import SIGN_INS, TRUST_FILE
 
 AUDIT = "audit"
@@ -89,7 +89,7 @@ def chunks(data: Path, name: str) -> Iterator[bytes]:
         if not _DATABASE.fullmatch(name):
             yield from _read(path)
             return
-        with tempfile.TemporaryDirectory(prefix=".backup-", dir=data) as folder:
+        with tempfile.TemporaryDirectory(prefix=COPIES, dir=data) as folder:
             copy = Path(folder) / "copy"
             _copied(path, copy)
             yield from _read(copy)

@@ -88,6 +88,8 @@ def restore(parts: Parts, archive: Archive, step: Step) -> None:
             with archive.part(name) as read:
                 files.restore(data, name, read)
         step("Files", number, len(found))
+    for seen in (data / "workspaces").glob("*.seen"):  # they say what the replaced indexes hold
+        seen.unlink(missing_ok=True)
     for alias, target in manifest.aliases.items():
         if target in renamed:
             parts.store.set_alias(alias, renamed[target])

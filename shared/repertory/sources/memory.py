@@ -46,7 +46,7 @@ class Seen(msgspec.Struct, frozen=True, array_like=True):
     """The state of the file system under a source when it was read.
 
     Attributes:
-        folders: When each folder was last changed, in nanoseconds; see ``changed_at``.
+        folders: The times of each folder, added up; see ``changed_at``.
         files: The signature of each file that can change what the source offers.
     """
 
@@ -83,21 +83,41 @@ class Memory(msgspec.Struct, frozen=True, array_like=True):
 
 
 def changed_at(folder: str) -> int:
-    """When the list of a folder's files last changed, in nanoseconds; ``MISSING`` without one."""
-    try:
-        return os.stat(folder).st_mtime_ns  # noqa: PTH116 - speed
-    except (OSError, ValueError):
-        return MISSING
+    """A number that changes with a folder's list of files or its rights; ``MISSING`` without one.
+
+    It is the sum of both of its times, in nanoseconds: a program may set one of them back, and
+    then the other one changes.
+    """
+    times = _times(folder)
+    return sum(times) if times else MISSING
 
 
 def settled_time(folder: str) -> int:
     """As ``changed_at``, and ``RECENT`` if it has just changed."""
-    changed = changed_at(folder)
-    return RECENT if changed >= time.time_ns() - GRANULARITY else changed
+    times = _times(folder)
+    if times and _are_recent(times):
+        return RECENT
+    return sum(times) if times else MISSING
 
 
 def settled_signature(path: str) -> Signature | None:
     """As ``signature``, and ``CHANGING`` if the file has just changed."""
     current = signature(path)
-    is_recent = current is not None and max(current[:2]) >= time.time_ns() - GRANULARITY
-    return CHANGING if is_recent else current
+    return CHANGING if current is not None and _are_recent(current[:2]) else current
+
+
+def _times(folder: str) -> tuple[int, int] | None:
+    try:
+        status = os.stat(folder)  # noqa: PTH116 - speed
+    except (OSError, ValueError):
+        return None
+    return status.st_mtime_ns, status.st_ctime_ns
+
+
+def _are_recent(times: tuple[int, int]) -> bool:
+    """Whether the same times may be those of another change, too.
+
+    A time far in the future is none: a change now sets the other one.
+    """
+    now = time.time_ns()
+    return any(abs(now - one) <= GRANULARITY for one in times)

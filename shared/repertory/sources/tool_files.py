@@ -1,5 +1,6 @@
 """Tool-schema files: a server's answer to ``tools/list``, saved as JSON."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,7 @@ class ToolFiles(FolderSource):
 
     @override
     def scan(self) -> Scan:
-        if self.path.is_dir():
+        if os.path.isdir(self.path):  # noqa: PTH112 - False also below a folder that is closed
             return super().scan()
         self.check_place()
         self._contents = None

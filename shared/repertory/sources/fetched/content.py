@@ -34,11 +34,15 @@ class Content:
     Args:
         fetcher: Fetches it.
         store: The folder of all fetched content.
+
+    Attributes:
+        watches: How many sources of this process have it fetched at intervals.
     """
 
     def __init__(self, fetcher: Fetcher, store: Path) -> None:
         self.fetcher = fetcher
         self.folder = store / key_of(fetcher)
+        self.watches = 0
 
     @property
     def path(self) -> Path:
@@ -91,8 +95,9 @@ class Content:
         began = time.time()
         with self._locked():
             last = self.state()
-            if last.tried_at >= began or (
-                not last.error and last.checked_at and began - last.checked_at < max_age_s
+            # Times in the future are of a clock that was set back since.
+            if began <= last.tried_at <= time.time() or (
+                not last.error and last.checked_at and 0 <= began - last.checked_at < max_age_s
             ):
                 if last.error:
                     raise SourceError(last.error)
@@ -102,9 +107,9 @@ class Content:
 
     def _fetch(self, last: State, *, may_ask: bool) -> bool:
         into = self.folder / f"{_VERSION}{secrets.token_hex(8)}"
-        into.mkdir(mode=0o700)
         is_kept = False
         try:
+            into.mkdir(mode=0o700)
             fetched = self.fetcher.fetch(into, last, may_ask=may_ask)
             now = time.time()
             if fetched is None:

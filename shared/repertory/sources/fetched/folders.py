@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from functools import cache
+from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any
 
@@ -33,8 +34,8 @@ class FetchedFolder(FetchedSource, FolderSource):
     @override
     def identity(self) -> Mapping[str, Any]:
         """The identity of what it reads; a digest stands for where that is from."""
-        found = dict(super().identity())
-        return {**found, "path": self.content.folder.name}
+        found, place = dict(super().identity()), self.path.relative_to(self.content.path)
+        return {**found, "path": (Path(self.content.folder.name) / place).as_posix()}
 
     @override
     def configuration(self) -> object:

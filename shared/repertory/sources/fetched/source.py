@@ -1,6 +1,6 @@
 """The part that all sources of fetched content share: they fetch, and read what is there."""
 
-import contextlib
+import logging
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -23,6 +23,8 @@ CHECK_INTERVAL_S = 1.0  # between two checks whether another process has fetched
 STOP_TIMEOUT_S = 5.0  # that the end of a watch waits for a fetch to end
 SCAN_ATTEMPTS = 3  # while other processes replace the content
 OPTIONS = ("name", "refresh", "store")  # of an entry, which every type of fetched source has
+
+_log = logging.getLogger(__name__)
 
 
 class FetchedSource(Source):
@@ -97,16 +99,24 @@ class FetchedSource(Source):
                 if self._wait_s() == 0 and time.monotonic() >= not_before:
                     # Also if what was tried cannot be noted.
                     not_before = time.monotonic() + min(RETRY_S, self.interval)
-                    with contextlib.suppress(SourceError):  # the next scan names it
+                    try:
                         self.content.refresh(max_age_s=self.interval / 2)
+                    except SourceError:  # the next scan names it
+                        pass
+                    # A boundary: this thread fetches as long as the server runs.
+                    except Exception:
+                        _log.exception("fetch_failed", extra={"source": self.name})
                 if seen != (seen := self._seen_now):  # another process may have fetched it
                     changed()
 
         def end() -> None:
             stop.set()
-            self.cancel()
+            self.content.watches -= 1
+            if not self.content.watches:  # others may read the same content
+                self.cancel()
             thread.join(STOP_TIMEOUT_S)
 
+        self.content.watches += 1
         thread = threading.Thread(target=follow, name=f"fetch-{self.name}", daemon=True)
         changed()
         thread.start()
@@ -124,7 +134,8 @@ class FetchedSource(Source):
         """Seconds until the next refresh."""
         state = self.content.state()
         pause = min(RETRY_S, self.interval) if state.error else self.interval
-        return max(state.tried_at + pause - time.time(), 0.0)
+        left = state.tried_at + pause - time.time()
+        return left if 0 < left <= pause else 0.0  # the clock may have been set back
 
 
 def content_of(fetcher: Fetcher, entry: Mapping[str, Any]) -> Content:

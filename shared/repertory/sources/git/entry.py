@@ -11,6 +11,7 @@ from repertory.sources.entry import check_options
 from repertory.sources.fetched.content import Content
 from repertory.sources.fetched.folders import build_folders
 from repertory.sources.fetched.source import OPTIONS, content_of
+from repertory.sources.fetched.urls import shown
 from repertory.sources.fetched.writing import checked_folder
 from repertory.sources.git.fetcher import GitFetcher
 from repertory.sources.git.url import checked, checked_ref, protocol_of
@@ -51,8 +52,8 @@ def fetcher_of(entry: Mapping[str, Any], base: Path) -> GitFetcher:
         folder = checked_folder(str(entry.get("folder", "")))
     except ValueError:
         raise ConfigurationError(
-            f"The folder {entry['folder']!r} of {url} is not in it; name it without `..` and "
-            "without a slash at its start."
+            f"The folder {entry['folder']!r} of {shown(url)} is not in it; name it without `..` "
+            "and without a slash at its start."
         ) from None
     return GitFetcher(url, protocol, ref, folder)
 
