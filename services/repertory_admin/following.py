@@ -131,7 +131,7 @@ class Following(Forwarding):
     @override
     def call(self, tool_id: str, arguments: Mapping[str, Any]) -> "CallResult":
         """Call a tool, once: a call that failed may have taken effect."""
-        self.item(tool_id)  # waits for the server
+        self.items([tool_id])  # waits for the server
         return self._current(0).call(tool_id, arguments)
 
     @override

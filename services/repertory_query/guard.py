@@ -5,7 +5,7 @@ import time
 
 from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
-from starlette.requests import HTTPConnection
+from starlette.requests import ClientDisconnect, HTTPConnection
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from repertory.logs import CALLER
@@ -25,6 +25,8 @@ _HEADERS = {
     "Cache-Control": "no-store",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
+
+CLIENT_CLOSED = 499  # as other servers log it
 
 _TRACE = {b"traceparent", b"tracestate"}  # the headers that continue a trace
 
@@ -105,6 +107,8 @@ class Record:
         with noting() as noted:
             try:
                 await self._app(scope, receive, sending)
+            except ClientDisconnect:  # while it sent its request: nobody reads an answer
+                status = status or CLIENT_CLOSED
             # The outermost boundary: the client gets an answer that reveals nothing.
             except Exception as error:
                 response = failure(error)

@@ -10,6 +10,7 @@ from starlette.routing import BaseRoute
 
 from repertory.backend import Backend
 from repertory.index.vectors import Filter
+from repertory.search.links import Links
 from repertory.skill_files import FileContent, SkillFiles
 from repertory.wire import Ids, Items, Linked, Summaries, linked, summary
 from repertory_query.api import Nothing, Operations, answer
@@ -59,6 +60,12 @@ def routes(service: Service, pool: Pool) -> list[BaseRoute]:
         """
         backend = visible_to(request.state.caller, service)
         return await pool.run(lambda: answer(_linked(backend, request.path_params["item_id"])))
+
+    @operations.get("/links/{item_id:path}", Nothing, returns=Links, summary="Show links")
+    async def get_links(request: Request, _: Nothing) -> Response:
+        """Show the tools that a skill needs, or the skills that need a tool."""
+        backend, item_id = visible_to(request.state.caller, service), request.path_params["item_id"]
+        return await pool.run(lambda: answer(backend.links(item_id)))
 
     @operations.post(
         "/skills/files", Ids, returns=dict[str, SkillFiles], summary="List the files of skills"

@@ -1,11 +1,11 @@
 """The backend of a running server. All of it may block."""
 
+import threading
 import time
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 from msgspec.structs import replace
 from typing_extensions import override
 
@@ -18,7 +18,7 @@ from repertory.local import Local, available
 from repertory.search.answer import Answer
 from repertory.search.live import LiveSearch
 from repertory.search.query import Query
-from repertory.stats import Failed, Jobs, Process, Rebuild, Stats, WatchStatus, Worker
+from repertory.stats import Failed, Jobs, Process, Rebuild, Stats, WatchStatus, workers_of
 from repertory_query import noted
 from repertory_query.history import History
 from repertory_query.recent import Recent
@@ -55,6 +55,7 @@ class Service(Local):
         self._queue = queue
         self.recent = Recent()
         self.history = History()
+        self._seeing = threading.Lock()
         self._seen: OrderedDict[frozenset[str], Seen] = OrderedDict()
         self._of_catalogue: OrderedDict[frozenset[str], ProjectSearch] = OrderedDict()
 
@@ -62,7 +63,7 @@ class Service(Local):
         """This server as callers with some groups see it."""
         from repertory_query.seen import Seen  # noqa: PLC0415 - it is a service itself
 
-        with self._creating:
+        with self._seeing:  # on the event loop: never while something is imported
             seen = self._seen.pop(groups, None) or Seen(self, groups)
             self._seen[groups] = seen
             if len(self._seen) > MAX_SEEN:
@@ -74,7 +75,7 @@ class Service(Local):
         from repertory.project_search.search import ProjectSearch  # noqa: PLC0415 - rarely needed
 
         directory = self.workspace.directory
-        with self._creating:
+        with self._seeing:
             files = self._of_catalogue.pop(visible, None) or ProjectSearch(directory)
             self._of_catalogue[visible] = files
             if len(self._of_catalogue) > MAX_CATALOGUE_SEARCHES:
@@ -152,11 +153,13 @@ class Service(Local):
         return Jobs(
             waiting=self._queue.waiting(),
             taken=self._queue.taken(),
-            running=[
-                msgspec.convert({"worker": name, **report}, Worker)
-                for name, report in sorted(coordination.status.reports().items())
-                if report.get("busy")
-            ],
+            running=workers_of(
+                {
+                    name: report
+                    for name, report in coordination.status.reports().items()
+                    if report.get("busy")
+                }
+            ),
             failed=[
                 Failed(
                     id=failure.id,

@@ -31,7 +31,6 @@ from repertory.wire import (
     Alive,
     Ids,
     Items,
-    Linked,
     Refusal,
     Retried,
     Retry,
@@ -139,7 +138,7 @@ class Client(Backend):
 
     @override
     def links(self, item_id: str, seen: Seen | None = None) -> Links:
-        return self._ask("GET", "/items/" + quote(item_id, errors="replace"), {}, Linked).links
+        return self._ask("GET", "/links/" + quote(item_id, errors="replace"), {}, Links)
 
     @override
     def skill_files(self, ids: Sequence[str]) -> "dict[str, SkillFiles]":

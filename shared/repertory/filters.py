@@ -33,11 +33,10 @@ def check(
     """
     if not len(index):
         return
-    for what, given, known in (
-        ("source", where.sources, {*index.counts("source")}),
-        ("server", where.servers, {*index.counts("server")} - {""}),
-        ("tag", where.tags, CLAIMS.union(index.counts("tag"))),
-    ):
+    for what, given in (("source", where.sources), ("server", where.servers), ("tag", where.tags)):
+        if not given:  # counting all values takes a while
+            continue
+        known = {*index.counts(what), *(CLAIMS if what == "tag" else ())} - {""}
         if known.issuperset(given):
             continue
         if what != "tag":

@@ -9,7 +9,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import msgspec
 from msgspec.structs import replace
 from typing_extensions import override
 
@@ -42,7 +41,7 @@ from repertory.search.live import LiveSearch
 from repertory.search.query import Query
 from repertory.settings import url_of
 from repertory.sources.source import Problem, Severity
-from repertory.stats import Lengths, Rebuild, SourceState, Stats, Watch, WatchStatus, Worker
+from repertory.stats import Lengths, Rebuild, SourceState, Stats, Watch, WatchStatus, workers_of
 
 if TYPE_CHECKING:  # a search needs none of them
     from repertory.calling.calls import Calls
@@ -258,10 +257,7 @@ class Local(Backend, abc.ABC):
                 taken=taken,
                 failed=failed,
             ),
-            workers=[
-                msgspec.convert({"worker": name, **report}, Worker)
-                for name, report in sorted(workers.items())
-            ],
+            workers=workers_of(workers),
             problems=[*problems, *watch.problems],
             errors=len(problems) + watch.errors,
             warnings=watch.warnings,

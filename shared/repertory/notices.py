@@ -1,6 +1,7 @@
 """Notices: what a user should know beside an answer, one plain sentence each."""
 
 from collections.abc import Iterable, Sequence
+from pathlib import PurePath
 
 from repertory.catalogue.item import Item
 from repertory.settings import Settings
@@ -58,7 +59,10 @@ def about_sources(sources: Sequence[SourceState]) -> tuple[str, ...]:
 def about_text(item: Item, problems: Iterable[Problem]) -> str:
     """That an item's text is the last readable one, and why; empty if its file can be read."""
     for problem in problems:
-        if item.path and problem.path == item.path and problem.severity is Severity.ERROR:
+        # Paths that are not whole may be those of other files.
+        is_same_file = problem.path == item.path and PurePath(item.path).is_absolute()
+        is_about = problem.item == item.id if problem.item else is_same_file
+        if is_about and problem.severity is Severity.ERROR:
             reason = one_line(problem.message)
             return f"The file cannot be read now, so this is its last readable text: {reason}"
     return ""

@@ -1,5 +1,6 @@
 """Statistics: how an index is doing, the same for a one-shot command and for a server."""
 
+import contextlib
 from collections.abc import Mapping
 from typing import Annotated, Any
 
@@ -190,6 +191,15 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     jobs: int = 0
     items: int = 0
     error: str = ""
+
+
+def workers_of(reports: Mapping[str, Mapping[str, Any]]) -> list[Worker]:
+    """What workers reported, by name; without what a worker of another release says otherwise."""
+    found = []
+    for name, report in sorted(reports.items()):
+        with contextlib.suppress(msgspec.ValidationError):
+            found.append(msgspec.convert({**report, "worker": name}, Worker))
+    return found
 
 
 class Watch(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):

@@ -26,6 +26,7 @@ from repertory.errors import (
     UsageError,
 )
 from repertory.settings import load
+from repertory.sources.configured import Catalogue
 from repertory.sources.mcp import traffic
 from repertory.sources.mcp.server import ServerConfig, Transport
 from repertory.sources.tools import tool_items
@@ -476,6 +477,27 @@ def test_a_changed_configuration_is_active_at_once(place: Place) -> None:
     place.write(env={"COLOUR": "green"})
     assert calls.call(tool("lab__colour"), {}).words == "green"
     place.config.write_text("{")
+    assert calls.call(tool("lab__colour"), {}).words == "green"
+
+
+def test_a_configuration_that_changes_while_it_is_read_is_read_again(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An editor may have written a part of it."""
+    calls = place.open()
+    assert calls.call(tool("lab__colour"), {}).words == "none"
+    read = Workspace.catalogue
+
+    def slowly(workspace: Workspace) -> Catalogue:
+        monkeypatch.setattr(Workspace, "catalogue", read)
+        try:
+            return read(workspace)
+        finally:
+            place.write(env={"COLOUR": "green"})
+
+    place.config.write_text("{")
+    monkeypatch.setattr(Workspace, "catalogue", slowly)
+    assert calls.call(tool("lab__colour"), {}).words == "none"
     assert calls.call(tool("lab__colour"), {}).words == "green"
 
 

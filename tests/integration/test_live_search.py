@@ -4,7 +4,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
+from msgspec.structs import replace
 
 from repertory.errors import StoreError
 from repertory.index.edge_collection import EdgeCollection
@@ -85,6 +87,25 @@ def test_a_collection_that_cannot_be_opened_takes_nothing_away(
     live.refresh()
     assert live.engine.collection is not None
     assert live.engine.collection.name == team.active
+    live.close()
+
+
+def test_who_may_see_what_is_followed_while_the_store_is_away(
+    team: SteeredTeam, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The report of the watch says it, and that does not come from the store."""
+    live = live_of(team, is_shared=True)
+    status = team.coordinator.status()
+    team.coordination.status.report("watch", msgspec.to_builtins(status))
+    live.refresh()
+    assert live.sources.names == ("team",)
+    monkeypatch.setattr(team.store, "alias", fails)
+    live.refresh()
+    hidden = [replace(one, visible_to=("ops",)) for one in status.sources]
+    later = replace(status, sources=hidden)
+    team.coordination.status.report("watch", msgspec.to_builtins(later))
+    live.refresh()
+    assert live.sources.visible(frozenset()) == frozenset()
     live.close()
 
 

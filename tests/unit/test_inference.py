@@ -281,6 +281,8 @@ def test_nothing_is_inferred_beside_a_good_direct_hit() -> None:
     good, weak = found(QUERY, GOOD_ENOUGH), found(QUERY, GOOD_ENOUGH - 0.01)
     assert inferred("commit my changes", SHELL, direct=[good]) == []
     assert ids(inferred("commit my changes", SHELL, direct=[weak])) == [SHELL.id]
+    # The best item of each step of a task comes before others with more confidence.
+    assert inferred("commit my changes", SHELL, direct=[weak, good]) == []
 
 
 CATALOGUE = (SHELL, tool("box__bash"), QUERY, BROWSER, *NO_SHELLS)

@@ -12,7 +12,7 @@ from repertory.catalogue.mentions import MAX_MENTIONS, mentions
 from repertory.errors import UnknownItemError
 from repertory.formats.linked import link_facts, link_lines
 from repertory.index.keywords.index import KeywordIndex
-from repertory.search.linking import links
+from repertory.search.linking import MAX_SKILLS, links
 from repertory.search.links import Links, Seen
 from tests.support.builders import skill, tool
 
@@ -201,6 +201,26 @@ def test_both_directions_agree(bodies: list[str], tools: list[Item], data: st.Da
     assert needs == needed
     assert {tool for _, tool in needs} <= {item.id for item in visible}
     assert found == {item.id: links(without, item.id, seen) for item in visible}
+
+
+def test_skills_that_mean_a_namesake_take_no_places() -> None:
+    """However many mention a tool of the same name of another server."""
+    others = [
+        skill(f"a{number}", "", "# Sentry\n\n`search_issues`") for number in range(MAX_SKILLS + 50)
+    ]
+    asked = skill("zz", "", "# GitHub\n\n`search_issues`")
+    items = {
+        one.id: one
+        for one in (*others, asked, tool("github__search_issues"), tool("sentry__search_issues"))
+    }
+    index = KeywordIndex.empty().updated((), items.values())
+
+    def seen(ids: Sequence[str]) -> Mapping[str, Item]:
+        return {one: items[one] for one in ids if one in items}
+
+    assert links(index, "team/zz", seen).needs == ("github__search_issues",)
+    assert links(index, "github__search_issues", seen).needed_by == ("team/zz",)
+    assert len(links(index, "sentry__search_issues", seen).needed_by) == MAX_SKILLS
 
 
 def test_the_cost_does_not_grow_with_the_catalogue() -> None:

@@ -132,3 +132,13 @@ def test_an_unreadable_file_is_named_beside_the_text_that_it_last_held() -> None
     assert about_text(item, [odd, other, wrong]).endswith("last readable text: It is broken.")
     assert about_text(item, [odd, other]) == ""
     assert about_text(msgspec.structs.replace(item, path=""), [error("", "Broken.")]) == ""
+
+
+def test_the_file_of_an_item_is_known_by_its_id_where_paths_are_cut() -> None:
+    """Callers without rights see the last parts of paths, which several files may have."""
+    item = msgspec.structs.replace(tool("a__b", "Does b."), path="notes/SKILL.md")
+    own = error("SKILL.md", "It is broken.", item="a__b")
+    other = error("notes/SKILL.md", "It is broken.", item="c__d")
+    unnamed = error("notes/SKILL.md", "It is broken.")
+    assert about_text(item, [other, unnamed]) == ""
+    assert about_text(item, [other, own]).endswith("It is broken.")

@@ -10,7 +10,7 @@ from repertory.backend import Backend
 from repertory.catalogue.item import Item, Kind
 from repertory.catalogue.policy import set_fields
 from repertory.catalogue.views import Section, split_at_headings
-from repertory.errors import UsageError
+from repertory.errors import StoreError, UnknownItemError, UsageError
 from repertory.formats.items import whole_tools
 from repertory.formats.linked import link_lines
 from repertory.formats.mcp import mcp, mcp_detail
@@ -97,13 +97,17 @@ def _get(backend: Backend, arguments: Mapping[str, Any]) -> CallToolResult:
 
 
 def _links(backend: Backend, answers: Sequence[Answer]) -> list[str]:
-    """The tools that the skills among the best hits need, with their parameters."""
+    """The tools that the skills among the best hits need, as far as they can be read now."""
     skills = dict.fromkeys(hit.id for one in answers for hit in one.hits if hit.kind is Kind.SKILL)
-    return [
-        line
-        for skill in [*skills][:MAX_LINKED]
-        for line in link_lines(backend.links(skill), backend.items, skill)
-    ]
+    lines: list[str] = []
+    for skill in [*skills][:MAX_LINKED]:
+        try:
+            lines += link_lines(backend.links(skill), backend.items, skill)
+        except UnknownItemError:  # it was just deleted
+            continue
+        except StoreError:
+            break
+    return lines
 
 
 def _tool(item: Item, needed_by: Sequence[str] = ()) -> dict[str, Any]:
@@ -162,7 +166,12 @@ def _level(section: Section) -> int:
 
 def _call(backend: Backend, arguments: Mapping[str, Any]) -> CallToolResult:
     result = backend.call(arguments["tool"], arguments.get("arguments", {}))
-    return CallToolResult.model_validate(msgspec.to_builtins(result))
+    found = msgspec.to_builtins(result)
+    data = found["structuredContent"]
+    if not isinstance(data, dict | None):  # most versions of the protocol allow an object alone
+        text = {"type": "text", "text": msgspec.json.encode(data).decode()}
+        found |= {"structuredContent": None, "content": found["content"] or [text]}
+    return CallToolResult.model_validate(found)
 
 
 _GET = Function(

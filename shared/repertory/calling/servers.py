@@ -60,14 +60,18 @@ class Servers:
         return next((source for source in self._catalogue.sources if source.name == name), None)
 
     def _read(self) -> None:
-        self._read_at = time.monotonic()
+        self._read_at, before = time.monotonic(), self._signatures()
         try:
             self._workspace = self._workspace.again()
             self._catalogue = self._workspace.catalogue()
         except ConfigurationError as error:
             if self._seen is None:
                 raise CallError(f"The configuration of MCP servers is invalid: {error}") from error
-        self._seen = self._signatures()
+        # What changed while it was read is read again by the next call.
+        self._seen = {
+            path: one if before.get(path, one) == one else None
+            for path, one in self._signatures().items()
+        }
 
     def _signatures(self) -> dict[str, Signature | None]:
         return {path: signature(path) for path in map(str, self._workspace.followed())}

@@ -5,19 +5,22 @@ from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from itertools import compress
 
+import numpy as np
+
 from repertory.catalogue.item import Item, Kind
 from repertory.index.keywords.document import BODY, Entry, shown_description
 from repertory.index.keywords.index import KeywordIndex
 from repertory.index.keywords.matches import ItemMatch
 from repertory.index.keywords.places import places_of
+from repertory.index.vectors import Filter
 from repertory.search.answer import Evidence, Hit, Mode, Term
 from repertory.search.candidates import POOL, Candidates
 from repertory.search.confidence import probability
 from repertory.search.reasons import best_section, reason
 
-BODY_SHARE = (
-    0.4  # of the matched terms, by rarity, that must be in the body alone for a section to be named
-)
+# Of the matched terms, by rarity, that must be in the body alone for a section to be named.
+BODY_SHARE = 0.4
+_SKILLS = Filter(kinds=(Kind.SKILL,))
 
 
 def explained(
@@ -106,11 +109,9 @@ def shadowing(index: KeywordIndex, entry: Entry, precedence: Mapping[str, int]) 
     """
     if entry.kind is not Kind.SKILL:
         return ""
-    same = [
-        other
-        for row in index.names.exact(entry.name)
-        if (other := index.entry(row)).kind is Kind.SKILL and other.name == entry.name
-    ]
+    rows = np.array([*index.names.exact(entry.name)], np.int64)
+    skills = rows[index.allowed(rows, _SKILLS)].tolist()  # reading all others takes a while
+    same = [other for other in index.entries(skills) if other.name == entry.name]
     first = min(
         [entry, *same], key=lambda other: (precedence.get(other.source, len(precedence)), other.id)
     )

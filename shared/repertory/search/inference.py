@@ -119,7 +119,7 @@ def items_for(
 
 def _is_wanted(query: Query, direct: Sequence[float]) -> bool:
     """Whether there is room beside direct hits of these confidences, and none is good enough."""
-    return len(direct) < query.limit and not (direct and round(direct[0], 4) >= GOOD_ENOUGH)
+    return len(direct) < query.limit and round(max(direct, default=0.0), 4) < GOOD_ENOUGH
 
 
 def _ways(query: Query) -> dict[str, Job]:

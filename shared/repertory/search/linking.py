@@ -15,6 +15,7 @@ from repertory.search.lookup import unknown
 
 MAX_NAMESAKES = 20  # tools of one name; if there are more, a name alone tells none of them
 MAX_SKILLS = 100  # that are listed for one tool
+MAX_READ = 2_000  # skills that mention it or a tool of its name
 
 
 def links(index: KeywordIndex, item_id: str, seen: Seen) -> Links:
@@ -52,17 +53,21 @@ def _of_skill(index: KeywordIndex, skill: Item, seen: Seen) -> Links:
 
 
 def _needing(index: KeywordIndex, tool: Item, seen: Seen) -> list[str]:
-    named = index.mentioning(TOOL_NAME + tool.name)[:MAX_SKILLS]
+    named = index.mentioning(TOOL_NAME + tool.name)
     namesakes = _namesakes(index, tool.name) if named else []
-    rows = dict.fromkeys([*index.mentioning(TOOL + tool.id)[:MAX_SKILLS], *named])
-    skills = seen([index.entry(row).id for row in rows])
+    rows = [*dict.fromkeys([*index.mentioning(TOOL + tool.id), *named])][:MAX_READ]
     items = seen(list(dict.fromkeys([tool.id, *namesakes])))
-    needing = []
-    for skill in skills.values():
-        words = subject(skill)
-        of_tool = [one for one in mentions(skill) if tool.id == one.tool or tool.name == one.name]
-        if any(_meant(one, words, items, namesakes) == tool.id for one in of_tool):
-            needing.append(skill.id)
+    needing: list[str] = []
+    # A name may be that of other servers' tools, too: many skills may mean those.
+    for start in range(0, len(rows), MAX_SKILLS):
+        skills = seen([index.entry(row).id for row in rows[start : start + MAX_SKILLS]])
+        for skill in skills.values():
+            words = subject(skill)
+            meant = [one for one in mentions(skill) if tool.id == one.tool or tool.name == one.name]
+            if any(_meant(one, words, items, namesakes) == tool.id for one in meant):
+                needing.append(skill.id)
+        if len(needing) >= MAX_SKILLS:
+            break
     return sorted(needing)[:MAX_SKILLS]
 
 

@@ -238,21 +238,27 @@ class LiveSearch:
                 self._missing["index"] = NOTHING_INDEXED
             elif name is not None and (self._feed is None or self._feed.collection.name != name):
                 self._open(name, now)
-            back = self._missing.pop("vectors", None)
+            back = self._missing.pop("vectors", None) is not None
         except StoreError as error:
-            if self._feed is not None and name not in (None, self._feed.collection.name):
-                _log.warning("index_not_opened", extra={"collection": name, "error": str(error)})
-                return  # the one that is searched still answers
-            part = "index" if self._feed is None else "vectors"
-            if part not in self._missing or part == "index":
-                self._missing[part] = str(error)
-                self._replace()
-                if name is not None:
-                    self._search_words_of(name, now)
-            return
+            back = self._note_failure(name, str(error), now)
         searched = self._feed.collection.name if self._feed else ""
+        # Also while the store is away: the report says who may see what.
         if self._read_sources(searched) or back:
             self._replace()
+
+    def _note_failure(self, name: str | None, error: str, now: float) -> bool:
+        """Note why the store or a collection cannot be read; whether that takes something away."""
+        if self._feed is not None and name not in (None, self._feed.collection.name):
+            # The one that is searched still answers.
+            _log.warning("index_not_opened", extra={"collection": name, "error": error})
+            return False
+        part = "index" if self._feed is None else "vectors"
+        if part in self._missing and part != "index":
+            return False
+        self._missing[part] = error
+        if name is not None:
+            self._search_words_of(name, now)
+        return True
 
     def _rest(self, now: float) -> None:
         """Give back what searches have read of the keyword index.

@@ -473,9 +473,7 @@ class FolderSource(Source):
 
     def _read_file(self, file: Found) -> Reading:
         text, problems = read_file(file, self.file_limit)
-        if text is None:
-            return Reading(problems=problems, broken=True)
-        reading = self.read(file, text)
+        reading = Reading(broken=True) if text is None else self.read(file, text)
         if not self.many_in_a_file:
             item_id = self.file_id(file.place)
             about = [*problems, *reading.problems]

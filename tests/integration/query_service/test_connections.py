@@ -18,6 +18,7 @@ from repertory_query.app import create_app
 from repertory_query.listening import listening
 from repertory_query.run import configuration
 from tests.support.query_service import RunningService, settings_of
+from tests.support.waiting import until
 
 
 @pytest.fixture(scope="module")
@@ -123,6 +124,23 @@ def test_an_incomplete_request_times_out(
     reply_to(address, some)  # fails after its own patience if the server does not hang up
 
 
+def test_an_upload_that_breaks_off_is_no_failure_of_the_server(
+    address: tuple[str, int], caplog: pytest.LogCaptureFixture
+) -> None:
+    """Anyone may do so; alerts are about what fails here."""
+    with caplog.at_level("INFO"):
+        with socket.create_connection(address, timeout=30) as connection:
+            connection.sendall(
+                b"POST /login HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n"
+                b"Content-Type: application/x-www-form-urlencoded\r\n\r\nk"
+            )
+            connection.shutdown(socket.SHUT_WR)
+            connection.recv(65_536)
+        until(lambda: any(one.message == "request" for one in caplog.records))
+    assert [one.__dict__["status"] for one in caplog.records if one.message == "request"] == [499]
+    assert not [one for one in caplog.records if one.message == "request_failed"]
+
+
 def test_an_unread_answer_times_out(
     address: tuple[str, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -160,6 +178,7 @@ from pathlib import Path
 from repertory_query.app import create_app
 from repertory_query.run import configuration, listening, serve
 from tests.support.query_service import RunningService, settings_of
+from tests.support.waiting import until
 logging.basicConfig(level=logging.INFO, stream=sys.stdout, format="%(message)s %(port)s")
 logging.getLogger("uvicorn").setLevel(logging.ERROR)
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
