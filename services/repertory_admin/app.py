@@ -47,7 +47,7 @@ SECTIONS = {
         "clean": ("admin.commands.clean", "Remove stored data that nothing uses any more."),
         "backup": (
             "admin.commands.backup",
-            "Write everything that cannot be made again into one file.",
+            "Write what cannot be made again into one file, but recorded usage.",
         ),
         "restore": (
             "admin.commands.backup",

@@ -107,7 +107,7 @@ class Record:
         with noting() as noted:
             try:
                 await self._app(scope, receive, sending)
-            except ClientDisconnect:  # while it sent its request: nobody reads an answer
+            except ClientDisconnect:  # while it sent its request: an answer would not be read
                 status = status or CLIENT_CLOSED
             # The outermost boundary: the client gets an answer that reveals nothing.
             except Exception as error:

@@ -173,7 +173,7 @@ def test_a_folder_that_could_not_be_listed_is_listed_once_it_can(project: Path) 
 
 
 def test_times_in_the_future_are_no_changes(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An archive of another time zone had them; a change now is noticed all the same."""
+    """An archive of another time zone had them; a change is still noticed."""
     file = project / "skills" / "postmortem" / "SKILL.md"
     later = time.time() + 86_400
     for path in (file, file.parent):
