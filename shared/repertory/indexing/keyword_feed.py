@@ -20,7 +20,7 @@ POLL_INTERVAL_S = 0.2  # while another process builds it
 OVERLAP = 600_000  # revisions, as a rule milliseconds: jobs are not done in the order of revisions
 MAX_COMPARED = 5_000  # items that may be compared at once; more are compared in slices
 PAGE = 1_000  # states
-STEP = 20_000  # items that are read between two stores of what was read
+STEP = 5_000  # items that are read between two stores of what was read
 
 _log = logging.getLogger(__name__)
 

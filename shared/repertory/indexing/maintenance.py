@@ -11,7 +11,7 @@ from repertory.indexing.attempts import MAX_ATTEMPTS
 from repertory.indexing.writer import Writer
 
 SNAPSHOT_TIMEOUT_S = 240  # for one attempt
-SNAPSHOT_SHARE_S = 100.0  # of one attempt, after which a worker leaves the rest to the next request
+SNAPSHOT_SHARE_S = 5.0  # of one attempt; a worker leaves the rest to the next, since saves wait
 PAUSE_S = 300.0  # after the first failing attempt; doubled by each, up to ``MAX_PAUSE_S``
 MAX_PAUSE_S = 3_600.0
 
