@@ -40,8 +40,10 @@ def test_an_archive_is_fetched_and_fetched_again(web: Web, url: str, tmp_path: P
     assert refreshed(sources) == {"acme/pdf", "acme/docx"}
 
 
-def test_another_folder_of_an_archive_is_another_source(web: Web, url: str, tmp_path: Path) -> None:
-    """A server that runs then reads that folder."""
+def test_another_folder_of_an_archive_is_another_source(
+    web: Web, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server that runs then reads that folder; the data directory may be relative."""
     web.files["/team.zip"] = zipped({**skills("pdf", folder="a"), **skills("docx", folder="b")})
     [one], [other], [whole] = (
         built(tmp_path, type="archive", url=f"{url}/team.zip", **folder)
@@ -49,6 +51,9 @@ def test_another_folder_of_an_archive_is_another_source(web: Web, url: str, tmp_
     )
     assert len({str(source.identity()) for source in (one, other, whole)}) == 3
     assert whole.identity()["path"] == whole.content.folder.name  # type: ignore[attr-defined]
+    monkeypatch.chdir(tmp_path)
+    [relative] = built(Path(), type="archive", url=f"{url}/team.zip", folder="a")
+    assert relative.identity() == one.identity()
 
 
 def test_a_clock_that_was_set_back_ends_no_fetching(web: Web, url: str, tmp_path: Path) -> None:

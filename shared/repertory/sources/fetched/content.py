@@ -41,7 +41,7 @@ class Content:
 
     def __init__(self, fetcher: Fetcher, store: Path) -> None:
         self.fetcher = fetcher
-        self.folder = store / key_of(fetcher)
+        self.folder = store.absolute() / key_of(fetcher)
         self.watches = 0
 
     @property

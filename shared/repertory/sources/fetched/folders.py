@@ -1,5 +1,6 @@
 """The ordinary sources of folders, reading fetched content."""
 
+import os
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -34,7 +35,7 @@ class FetchedFolder(FetchedSource, FolderSource):
     @override
     def identity(self) -> Mapping[str, Any]:
         """The identity of what it reads; a digest stands for where that is from."""
-        found, place = dict(super().identity()), self.path.relative_to(self.content.path)
+        found, place = dict(super().identity()), os.path.relpath(self.path, self.content.path)
         return {**found, "path": (Path(self.content.folder.name) / place).as_posix()}
 
     @override
