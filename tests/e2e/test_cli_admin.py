@@ -165,16 +165,17 @@ def test_links_are_shown_in_both_directions(cli: Cli, project: Path) -> None:
 
 
 def test_a_name_of_several_items_is_refused(cli: Cli, project: Path) -> None:
-    """The error lists their ids."""
+    """The error lists their ids; the only one that is spelled so is meant."""
     add_skill(project, "run-command", "---\nname: run-command\ndescription: Run it.\n---\n")
     assert cli.run(project, "index", "-q").stderr == ""
-    done = cli.run(project, "items", "show", "run_command")
+    done = cli.run(project, "items", "show", "Run command")
 
     assert done.returncode == 2
     assert done.stderr == (
-        "repertory: Several items are called 'run_command'; "
+        "repertory: Several items are called 'Run command'; "
         "say files__run_command or project/run-command.\n"
     )
+    assert cli.json(project, "items", "show", "run_command")["id"] == "files__run_command"
 
 
 def test_config_show_names_every_origin_and_hides_secrets(cli: Cli, project: Path) -> None:

@@ -81,6 +81,8 @@ def test_a_process_that_dies_is_replaced_and_nothing_is_forgotten(team: Team) ->
         for _ in range(20):
             team.search("bread")
         assert answered(team) == counted + 20
+        log = team.folder / "data" / "audit" / "audit.jsonl"
+        team.wait(lambda: str(before[1]) in log.read_text())  # lines are written together
         os.kill(before[1], signal.SIGKILL)
         team.wait(lambda: not runs(before[1]))
         for _ in range(20):
@@ -93,8 +95,7 @@ def test_a_process_that_dies_is_replaced_and_nothing_is_forgotten(team: Team) ->
         assert {one.labels["process"] for one in memory} == {"1", "2"}
         team.skill("bread", "Water the plants on the roof")
         team.wait(lambda: {team.first("plants roof") for _ in range(20)} == {"project/bread"})
-        log = (team.folder / "data" / "audit" / "audit.jsonl").read_text()
-        lines = [json.loads(line) for line in log.splitlines()]
+        lines = [json.loads(line) for line in log.read_text().splitlines()]
         assert len({line["pid"] for line in lines}) == PROCESSES + 1
         assert team.api.terminate() == 0
         team.wait(lambda: not any(map(runs, after.values())))
