@@ -109,6 +109,29 @@ def test_who_may_see_what_is_followed_while_the_store_is_away(
     live.close()
 
 
+def test_words_are_searched_alone_until_the_collection_can_be_opened(
+    team: SteeredTeam, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the sources of that collection, however often it is tried."""
+    with team.store.open(team.active) as collection:
+        KeywordFeed(collection, team.coordination).keep()
+    status = team.coordinator.status()
+    team.coordination.status.report("watch", msgspec.to_builtins(status))
+    live = live_of(team, is_shared=True)
+    known = []
+    with monkeypatch.context() as patch:
+        patch.setattr(team.store, "open", fails)
+        for _ in range(3):
+            live.refresh()
+            assert len(found(live)) == 7
+            assert live.engine.collection is None
+            known.append(live.sources)
+    live.refresh()
+    assert [*known, live.sources] == [known[0]] * 4
+    assert live.engine.collection is not None
+    live.close()
+
+
 def test_what_was_read_before_a_failure_is_searched(
     team: SteeredTeam, monkeypatch: pytest.MonkeyPatch
 ) -> None:

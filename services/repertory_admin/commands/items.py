@@ -1,7 +1,7 @@
 """``repertory items``: lists the indexed items, or shows one."""
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -16,9 +16,6 @@ from repertory_admin.commands.search import KindOption, ServerOption, SourceOpti
 from repertory_admin.options import ASKING, STORE, Flags, Output, OutputOption
 from repertory_admin.progress import Bars
 from repertory_admin.show import items as items_shown
-
-if TYPE_CHECKING:
-    pass
 
 items = group("items")
 

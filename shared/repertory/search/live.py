@@ -241,8 +241,10 @@ class LiveSearch:
             back = self._missing.pop("vectors", None) is not None
         except StoreError as error:
             back = self._note_failure(name, str(error), now)
-        searched = self._feed.collection.name if self._feed else ""
+            if self._feed is None:
+                return
         # Also while the store is away: the report says who may see what.
+        searched = self._feed.collection.name if self._feed else ""
         if self._read_sources(searched) or back:
             self._replace()
 
