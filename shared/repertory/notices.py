@@ -6,7 +6,7 @@ from pathlib import PurePath
 from repertory.catalogue.item import Item
 from repertory.settings import Settings
 from repertory.sources.source import Problem, Severity
-from repertory.stats import SourceState, WatchStatus
+from repertory.stats import SourceState
 from repertory.text import ago, cut, one_line
 
 NOTHING_TO_SEARCH = (
@@ -79,14 +79,9 @@ def about_withheld(settings: Settings) -> tuple[str, ...]:
     )
 
 
-def about_first_index(watch: WatchStatus) -> tuple[str, ...]:
+def about_first_index(missing: int, total: int) -> str:
     """How many items a first index still lacks, which is searched while it is built."""
-    if not watch.missing_items:
-        return ()
-    total = watch.building.total if watch.building else 0
-    return (
-        f"The first index is being built: {watch.missing_items:,} of {total:,} items are missing.",
-    )
+    return f"The first index is being built: {missing:,} of {total:,} items are missing."
 
 
 def about_servers(sources: Iterable[SourceState], max_age_s: float, now: float) -> tuple[str, ...]:

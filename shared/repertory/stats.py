@@ -151,10 +151,11 @@ class WatchStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         return tuple(one.name for one in self.sources if one.is_failing or one.stale)
 
     @property
-    def missing_items(self) -> int:
-        """How many items a first index still lacks, which is searched while it is built."""
+    def first_items(self) -> int:
+        """How many items a first index will have, which is searched while it is built; else 0."""
         one = self.building
-        return one.total - one.done if one and self.collection in ("", one.collection) else 0
+        is_first = one and one.done < one.total and self.collection in ("", one.collection)
+        return one.total if one and is_first else 0
 
 
 class Lengths(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):

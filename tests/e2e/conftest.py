@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.command_line import Cli, add_skill, make_project
+from tests.support.command_line import PROJECT_ITEMS, Cli, add_skill, make_project
 from tests.support.mcp_servers import SERVERS
 from tests.support.server_process import Serve
+from tests.support.waiting import until
 
 SERVER = SERVERS / "sdk.py"
 
@@ -51,9 +52,10 @@ def own(tmp_path: Path) -> Cli:
 
 @pytest.fixture(scope="module")
 def served(user: Cli, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A project with a running server."""
+    """A project with a running server that has indexed all of it."""
     folder = make_project(tmp_path_factory.mktemp("served") / "project")
-    with Serve(user, folder, folder.parent / "log"):
+    with Serve(user, folder, folder.parent / "log") as server:
+        until(lambda: server.get("/v1/items")["total"] == PROJECT_ITEMS)
         yield folder
 
 

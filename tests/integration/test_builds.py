@@ -295,11 +295,11 @@ def test_a_first_index_is_searched_from_its_first_items_on(tmp_path: Path, files
     assert team.indexed() == {"files/f"}
     status = team.coordinator.status()
     assert status.building == Building(collection=team.active, done=1, total=2)
-    assert status.missing_items == 1
+    assert status.first_items == 2
     assert not team.coordinator.is_finished
     waiting = team.queue.jobs
     team.start()
-    assert team.coordinator.status().missing_items == 1
+    assert team.coordinator.status().first_items == 2
     team.queue.jobs = waiting
     team.work()
     assert team.indexed() == {"files/f", "files/g"}

@@ -118,6 +118,9 @@ class Cli:
             os.close(ours)
 
 
+PROJECT_ITEMS = 7
+
+
 def make_project(folder: Path) -> Path:
     """Fill a folder with three tools, three skills and a document."""
     (folder / "tools").mkdir(parents=True)

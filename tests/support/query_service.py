@@ -88,7 +88,7 @@ class RunningService:
 
         def is_whole() -> bool:
             self.tick()
-            return not self.live.sources.building
+            return not self.live.sources.first_items
 
         until(is_found)
         until(is_whole)  # the live search has read the report

@@ -9,7 +9,6 @@ from repertory.index.keywords.index import KeywordIndex
 from repertory.index.vectors import Filter
 from repertory.notices import (
     NOTHING_OFFERED,
-    about_first_index,
     about_servers,
     about_sources,
     about_text,
@@ -18,6 +17,7 @@ from repertory.search.known_sources import KnownSources
 from repertory.sources.source import error, warning
 from repertory.stats import Building, SourceState, WatchStatus
 from tests.support.builders import tool
+from tests.support.visibility import known
 
 DAY = 86_400.0
 
@@ -73,9 +73,9 @@ def test_kept_items_of_unreadable_files_are_named() -> None:
 def test_a_configuration_without_items_is_named_beside_each_answer() -> None:
     """What was indexed before is searched, with another configuration than the user wrote."""
     empty = WatchStatus(configuration="b" * 16, error=NOTHING_OFFERED)
-    assert KnownSources().after(empty, "a" * 16).every_notice == (NOTHING_OFFERED,)
+    assert KnownSources().after(empty, "a" * 16).every_notice(0) == (NOTHING_OFFERED,)
     away = msgspec.structs.replace(empty, error="The store is away.")
-    assert KnownSources().after(away, "a" * 16).every_notice == ()
+    assert KnownSources().after(away, "a" * 16).every_notice(0) == ()
 
 
 def test_the_age_of_tools_is_said_from_a_limit_on() -> None:
@@ -115,13 +115,21 @@ def test_filters_know_the_values_of_the_index_and_all_sources() -> None:
 def test_a_first_index_says_what_is_missing() -> None:
     """A build beside the active index lacks nothing that a search could have found."""
     building = Building(collection="c", done=1_314, total=2_172)
-    (notice,) = about_first_index(WatchStatus(collection="c", building=building))
+    (notice,) = known(collection="c", building=building).every_notice(1_314)
     assert notice == "The first index is being built: 858 of 2,172 items are missing."
-    assert about_first_index(WatchStatus(building=building)) == (notice,)  # just before its opening
-    assert about_first_index(WatchStatus(collection="old", building=building)) == ()
-    assert about_first_index(WatchStatus(collection="c")) == ()
+    # Just before its opening.
+    assert known(building=building).every_notice(1_314) == (notice,)
+    assert known(collection="old", building=building).every_notice(1_314) == ()
+    assert known(collection="c").every_notice(0) == ()
     whole = Building(collection="c", done=7, total=7)
-    assert about_first_index(WatchStatus(collection="c", building=whole)) == ()
+    assert known(collection="c", building=whole).every_notice(0) == ()
+
+
+def test_a_report_of_before_names_no_item_as_missing_that_is_searched() -> None:
+    """A report may be older than the index; an answer counts what it searched."""
+    report = known(collection="c", building=Building(collection="c", done=0, total=7))
+    assert "2 of 7" in report.every_notice(5)[0]
+    assert report.every_notice(7) == report.every_notice(8) == ()
 
 
 def test_an_unreadable_file_is_named_beside_the_text_that_it_last_held() -> None:

@@ -143,11 +143,11 @@ def test_a_caller_learns_of_visible_sources_alone() -> None:
     seen = sources.only(sources.visible(NOBODY))
     assert seen.names == ("open", "stale")
     assert seen.stale == ("open", "stale")
-    *others, kept = (one.rpartition(": ")[2] for one in seen.every_notice)
+    *others, kept = (one.rpartition(": ")[2] for one in seen.every_notice(1))
     assert others == [BUILDING, "It is away."]
     assert kept.startswith("Some items of stale are kept as they were last read")
     assert sources.only(sources.visible(frozenset({"a"}))) == sources
-    assert "vault" in str(sources.every_notice)
+    assert "vault" in str(sources.every_notice(1))
 
 
 def test_until_a_configuration_is_searched_its_lists_hide_and_show_nothing_new() -> None:

@@ -133,6 +133,11 @@ class SearchEngine:
             closest="" if best is None else whole.candidates.index.entry(best).id,
         )
 
+    @property
+    def searched_items(self) -> int:
+        """The number of items in the keyword index."""
+        return 0 if self.keywords is None else len(self.keywords)
+
     def _notices(self, found: Ranked) -> tuple[str, ...]:
         is_empty = self.keywords is not None and not len(found.candidates.index)
         return (NOTHING_TO_SEARCH, *self.notices) if is_empty else self.notices

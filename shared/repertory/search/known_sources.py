@@ -25,16 +25,18 @@ class KnownSources(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         states: Their states, highest precedence first, without numbers that change all the time.
         audiences: Who may see each, by name.
-        building: What to know about a first index.
+        first_items: How many items a first index will have, while it is built; else 0.
         notices: What to know about the configuration.
         is_reported: Whether there was a report.
+        is_part: Whether this is what a caller learns who may not see all of them.
     """
 
     states: tuple[SourceState, ...] = ()
     audiences: Mapping[str, Audience] = {}
-    building: tuple[str, ...] = ()
+    first_items: int = 0
     notices: tuple[str, ...] = ()
     is_reported: bool = False
+    is_part: bool = False
 
     def after(self, watch: WatchStatus, configuration: str) -> "KnownSources":
         """What is known after a report.
@@ -58,7 +60,7 @@ class KnownSources(msgspec.Struct, frozen=True, kw_only=True):
                 one.name: before.get(one.name, frozenset()) | {one.visible_to}
                 for one in watch.sources
             },
-            building=about_first_index(watch),
+            first_items=watch.first_items,
             notices=(*watch.notices, *refused),
             is_reported=True,
         )
@@ -73,10 +75,22 @@ class KnownSources(msgspec.Struct, frozen=True, kw_only=True):
         """The names of those that failed or of which old items were kept."""
         return tuple(one.name for one in self.states if one.is_failing or one.stale)
 
-    @property
-    def every_notice(self) -> tuple[str, ...]:
-        """What to know beside each answer, one sentence each."""
-        return *self.building, *self.notices, *about_sources(self.states)
+    def missing(self, searched: int) -> int:
+        """How many items a first index lacks of which some number is searched; 0 of another."""
+        return max(self.first_items - searched, 0)
+
+    def every_notice(self, searched: int) -> tuple[str, ...]:
+        """What to know beside each answer, one sentence each.
+
+        Args:
+            searched: The number of all items that are searched. The last report of a build may be
+                older.
+        """
+        first = []
+        if missing := self.missing(searched):
+            # The numbers count every item.
+            first = [BUILDING if self.is_part else about_first_index(missing, self.first_items)]
+        return *first, *self.notices, *about_sources(self.states)
 
     def visible(self, groups: frozenset[str]) -> frozenset[str]:
         """The names of the sources that a caller with some groups may see.
@@ -100,5 +114,5 @@ class KnownSources(msgspec.Struct, frozen=True, kw_only=True):
             self,
             states=tuple(one for one in self.states if one.name in names),
             audiences={name: one for name, one in self.audiences.items() if name in names},
-            building=(BUILDING,) if self.building else (),  # its numbers count every item
+            is_part=True,
         )

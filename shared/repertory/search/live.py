@@ -195,13 +195,13 @@ class LiveSearch:
         if self._missing.get("index") in {OPENING, NOTHING_INDEXED}:
             end = self._clock() + seconds
             self.wait(seconds)
-            while self._sources.building and self._clock() < end:
+            while self._is_first and self._clock() < end:
                 self._stopping.wait(FIRST_POLL_S)
 
     @property
     def _is_first(self) -> bool:
         """Whether the first index is not whole yet."""
-        return self._feed is None or bool(self._sources.building)
+        return self._feed is None or self._sources.missing(len(self._feed.index)) > 0
 
     def _run(self, step: Callable[[], None]) -> None:
         while not self._stopping.is_set():
@@ -407,7 +407,7 @@ class LiveSearch:
             degraded=degraded,
             precedence=self._sources.names,
             stale=self._sources.stale,
-            notices=self._sources.every_notice,
+            notices=self._sources.every_notice(len(index)),
             version=version,
             shown=self._shown,
         )

@@ -113,7 +113,7 @@ def subset_of(engine: SearchEngine, sources: KnownSources, visible: frozenset[st
         collection,
         precedence=seen.names,
         stale=seen.stale,
-        notices=seen.every_notice,
+        notices=seen.every_notice(engine.searched_items),
         hides=hides,
     )
 
