@@ -1,11 +1,16 @@
 """The current configuration: when to reload it, and which of its sources stay."""
 
+import os
+from collections.abc import Iterable
+
 import msgspec
 
 from repertory.errors import RepertoryError
 from repertory.files import Signature, signature
 from repertory.sources.configured import Catalogue, Unreadable
-from repertory.sources.source import Severity, Source
+from repertory.sources.discover import finds, may_find
+from repertory.sources.folder import FolderSource
+from repertory.sources.source import Severity, Source, WatchedFolder
 from repertory.workspace import Workspace
 
 
@@ -49,6 +54,39 @@ def _kept(source: Source, last: Source) -> Source:
     """Return the earlier source if it is equal, or if the new one is unreadable."""
     unreadable = isinstance(source, Unreadable) and not isinstance(last, Unreadable)
     return last if last == source or unreadable else source
+
+
+class SearchedFolders:
+    """The folders in which sources are found: a new file there may need one that is not there yet.
+
+    Attributes:
+        folders: What to watch, by the path of the folder; no source has such a name.
+    """
+
+    def __init__(self) -> None:
+        self.folders: dict[str, WatchedFolder] = {}
+
+    def follow(self, workspace: Workspace) -> None:
+        """Take the folders of a workspace."""
+        paths = {str(path): path for path in workspace.searched()}
+        self.folders = {
+            name: self.folders.get(name, WatchedFolder(path, may_find))
+            for name, path in paths.items()
+        }
+
+    def lacks(self, sources: Iterable[Source], name: str, changed: Iterable[str]) -> bool:
+        """Whether the sources may lack one for a file that changed.
+
+        Args:
+            sources: The sources.
+            name: The name of the folder.
+            changed: The real paths of files in it.
+        """
+        root = os.path.realpath(name)
+        readers = [one for one in sources if isinstance(one, FolderSource)]
+        return any(
+            finds(root, path) and not any(one.may_read(path) for one in readers) for path in changed
+        )
 
 
 class WatchedPaths:

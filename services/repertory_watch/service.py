@@ -28,7 +28,7 @@ from repertory.sources.configured import Catalogue
 from repertory.sources.source import Source
 from repertory.stats import WatchStatus
 from repertory.workspace import Workspace
-from repertory_watch.configuration import Configuration, WatchedPaths
+from repertory_watch.configuration import Configuration, SearchedFolders, WatchedPaths
 from repertory_watch.debounce import Debounce
 from repertory_watch.events import FolderWatches
 from repertory_watch.tasks import CONFIGURATION, Task, WatchedSource, load
@@ -71,6 +71,7 @@ class WatchService:
         self._loading = Task(CONFIGURATION, lambda: load(self._configuration))
         self._paths = WatchedPaths()
         self._paths.follow(workspace)
+        self._searched = SearchedFolders()
         self._states: dict[str, WatchedSource] = {}
         self._debounce = Debounce(self._values.debounce, signature)
         self._folders = FolderWatches(self._on_event)
@@ -132,7 +133,8 @@ class WatchService:
     def _check(self, now: float) -> None:
         """Check for changes without events: folders replaced, configuration files changed."""
         for name in self._folders.check():
-            self._debounce.add(name, self._states[name].source.location, now)
+            if name in self._states:
+                self._debounce.add(name, self._states[name].source.location, now)
         for path in self._paths.changed():
             self._debounce.add(CONFIGURATION, path, now)
 
@@ -141,23 +143,31 @@ class WatchService:
         with self._lock:
             events, self._events = self._events, set()
         for name, path in events:
-            if name in self._states:
+            if name in self._states or name in self._searched.folders:
                 self._debounce.add(name, path, now)
         for name, paths in self._debounce.due(now).items():
-            if name == CONFIGURATION or len(paths) > MAX_PATHS:
-                self._start(self._loading if name == CONFIGURATION else self._states[name])
-            else:
-                self._states[name].changed.extend(paths)
-                self._follow(self._states[name])
+            self._start_changed(name, paths)
         for state in _drain(self._signals):
             if self._states.get(state.name) is state:
                 state.is_ready = True
                 self._start(state)
-        for name in self._folders.polling:
+        for name in self._states.keys() & self._folders.polling.keys():
             state = self._states[name]
             is_due = state.finished_at is not None and now - state.finished_at >= self._values.poll
             if is_due and not state.is_running:
                 self._start(state)
+
+    def _start_changed(self, name: str, paths: list[str]) -> None:
+        """Read again what changed in a source, or the configuration."""
+        if name in self._searched.folders:
+            sources = (state.source for state in self._states.values())
+            if self._searched.lacks(sources, name, paths):
+                self._start(self._loading)
+        elif name == CONFIGURATION or len(paths) > MAX_PATHS:
+            self._start(self._loading if name == CONFIGURATION else self._states[name])
+        else:
+            self._states[name].changed.extend(paths)
+            self._follow(self._states[name])
 
     def _reconcile(self) -> None:
         """Scan everything, with or without a sign of change; large sources less often."""
@@ -220,6 +230,7 @@ class WatchService:
         if configuration.error and configuration.error != before.error:
             _log.warning("configuration_broken", extra={"error": configuration.error})
         self._paths.follow(configuration.workspace)
+        self._searched.follow(configuration.workspace)
         if configuration.catalogue is not None and configuration.catalogue != before.catalogue:
             self._adopt(configuration.catalogue)
 
@@ -238,7 +249,7 @@ class WatchService:
         self._coordinator.adopt(catalogue)
         # Watched before they are scanned, so that no change is missed in between.
         folders = {one.name: one.folder for one in catalogue.sources if one.folder is not None}
-        changed = self._folders.follow(folders)
+        changed = self._folders.follow({**folders, **self._searched.folders})
         for name, state in self._states.items():
             is_new = before.get(name) is not state
             if is_new:
@@ -279,8 +290,12 @@ class WatchService:
                 status,
                 configuration_error=self._configuration.error,
                 notices=list(self._configuration.workspace.notices),
-                watching=self._folders.watching,
-                polling=dict(self._folders.polling),
+                watching=[one for one in self._folders.watching if one in self._states],
+                polling={
+                    name: reason
+                    for name, reason in self._folders.polling.items()
+                    if name in self._states
+                },
             )
             self._status.report("watch", msgspec.to_builtins(status))
         except StoreError as error:  # the next report follows in a second

@@ -102,6 +102,13 @@ class Workspace:
         """Whether the catalogue was found, not configured or named."""
         return not self._settings.sources and not self.paths()
 
+    def searched(self) -> tuple[Path, ...]:
+        """The folders in which sources are found at any depth."""
+        if paths := self.paths():
+            return tuple(path for path in paths if path.is_dir())
+        is_searched = self.is_found and is_project(self.directory, Path.home())
+        return (self.directory,) if is_searched else ()
+
     def entries(self) -> list[dict[str, Any]]:
         """The catalogue as configuration entries.
 

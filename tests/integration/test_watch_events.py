@@ -456,3 +456,27 @@ def test_a_new_folder_removes_nothing_that_was_found(
         (project / ".claude-plugin").mkdir()
         watching.wait(lambda: found("project/new", "project-claude/own"))
         assert not any(missing)
+
+
+def test_the_first_file_of_a_kind_is_found_where_it_is_saved(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a configuration; a file that its source reads already changes no source."""
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    project = tmp_path / "project"
+    save(project / "README.md", "# Read me")
+    (project / "sounds.json").write_text("[]")
+    found = ["documents/README.md"]
+    with Watching(project) as watching:
+        watching.wait_for(*found)
+        write(project / "lab" / "cook" / "SKILL.md", SKILL)
+        watching.wait_for(*found, "other-skills/lab/cook")
+        write(tmp_path / "moved" / "walk" / "SKILL.md", SKILL)
+        shutil.move(tmp_path / "moved", project / "moved")
+        watching.wait_for(*found, "other-skills/lab/cook", "other-skills/moved/walk")
+        assert len(watching.coordinator.adopted) == 2
+        tool = {"name": "play", "description": "Plays.", "inputSchema": {"type": "object"}}
+        (project / "sounds.json").write_text(json.dumps([tool]))
+        watching.wait(lambda: len(watching.indexed) == 4)
+        write(project / "lab" / "run.ns.txt", "Goal: run\n")
+        watching.wait(lambda: len(watching.coordinator.adopted) == 4)

@@ -50,6 +50,7 @@ FOLDERS = {
     "markdown-skills": (".claude/commands", ".claude/agents", "markdown-skills"),
     "tools": ("tools", "tool_schemas", "tool-schemas"),
 }
+_JSON = ".json"
 PEEK_SIZE = 1 << 16  # bytes of a JSON file that may list tools
 _NAMES = ("procedures", "tool-files", "documents")  # of the sources of a whole project
 
@@ -126,9 +127,35 @@ def discover(root: Path, home: Path | None = None) -> Discovery:
 
 
 def places(root: Path, home: Path | None = None) -> list[Path]:
-    """List every path that ``discover`` checks by name; the paths may be missing."""
+    """List every path that ``discover`` checks by name, and the files that may list tools.
+
+    The paths may be missing.
+    """
     found = [folder.path for folder in _known(root, home)] + _configurations(root, home)
+    if home is None or is_project(root, home):
+        found += _json_files(root)
     return list(dict.fromkeys(found))
+
+
+def finds(root: str, path: str) -> bool:
+    """Whether discovery would find a source by a file in a folder, outside of the known places.
+
+    Args:
+        root: The real path of the folder.
+        path: The real path of the file.
+    """
+    folder, name = os.path.split(path)
+    is_tool_file = folder == root and name.endswith(_JSON) and _lists_tools(Path(path))
+    return _is_found_anywhere(name) or is_tool_file
+
+
+def may_find(name: str) -> bool:
+    """Whether ``finds`` can be true of a file with a name."""
+    return _is_found_anywhere(name) or name.endswith(_JSON)
+
+
+def _is_found_anywhere(name: str) -> bool:
+    return name == SKILL_FILE or name.endswith(SUFFIX)
 
 
 def _known(root: Path, home: Path | None) -> list[_Folder]:
@@ -194,7 +221,7 @@ def _anywhere(root: Path, skills: SkillFolders, taken: list[_Folder]) -> Iterato
     """The sources of a whole project: what lies outside of the known folders, and the documents."""
     walked = walk(
         root,
-        lambda name: name == SKILL_FILE or name.endswith(SUFFIX),
+        _is_found_anywhere,
         lambda place: not skills.passes_over(place),
     )
     known = [str(folder.path) for folder in taken if folder.type == skills.type]
@@ -206,7 +233,7 @@ def _anywhere(root: Path, skills: SkillFolders, taken: list[_Folder]) -> Iterato
             for file in files
         ),
         ("neuroscript", procedures): any(file.endswith(SUFFIX) for file in files),
-        ("tools", tool_files): any(map(_lists_tools, sorted(root.glob("*.json")))),
+        ("tools", tool_files): any(map(_lists_tools, _json_files(root))),
     }
     for (kind, name), is_found in found.items():
         if is_found:
@@ -260,6 +287,10 @@ def entry_of(path: Path) -> list[dict[str, Any]]:
         f"{path} is neither a folder, a {SKILL_FILE}, an MCP configuration nor a JSON list of "
         "tools; name one of these."
     )
+
+
+def _json_files(root: Path) -> list[Path]:
+    return sorted(root.glob(f"*{_JSON}"))
 
 
 def _lists_tools(file: Path) -> bool:

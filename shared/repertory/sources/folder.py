@@ -167,6 +167,10 @@ class FolderSource(Source):
             for depth, name in enumerate(parts)
         )
 
+    def may_read(self, real: str) -> bool:
+        """Whether the file with this real path lies in the folder and has a wanted name."""
+        return self._place(real) is not None and self.wants(os.path.basename(real))  # noqa: PTH119 - speed
+
     def _place(self, real: str) -> str | None:
         """The place of a real path below the root, empty for the root; None outside."""
         if not is_inside(real, self.real_path):
