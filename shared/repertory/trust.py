@@ -1,18 +1,20 @@
 """The files that the user has trusted, and whether a path lies in a folder."""
 
+import contextlib
 import hashlib
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import msgspec
 
 from repertory.bounded import is_inside, read_bytes
 from repertory.errors import StoreError, UsageError
-from repertory.files import PRIVATE, write_atomically
+from repertory.files import PRIVATE, make_private, write_atomically
 
 Digests = Mapping[str, str]  # SHA-256 in hex by the key of a file
 
+LOCK_TIMEOUT_S = 10.0  # while another process trusts a file
 MAX_FILE_SIZE = 32 * 2**20  # bytes of a trusted file
 
 _ENVIRONMENT = "envFile:"  # before the keys of files that are trusted as an environment alone
@@ -45,8 +47,8 @@ class TrustStore:
     def digests(self) -> dict[str, str]:
         """The digest of every trusted file, by its key."""
         try:
-            return msgspec.json.decode(self._path.read_bytes(), type=dict[str, str])
-        except (OSError, ValueError):
+            return self._read()
+        except OSError:
             return {}
 
     def trust(self, config: Path, digest: str = "", environments: Iterable[Path] = ()) -> None:
@@ -59,26 +61,58 @@ class TrustStore:
 
         Raises:
             UsageError: The file cannot be read, or has changed since.
-            StoreError: The data directory cannot be written.
+            StoreError: The store cannot be changed.
         """
         found = {key_of(config): _digest(config)}
         if digest and digest not in found.values():
             raise UsageError(f"{config} changed while it was read; run the command again.")
         found |= {environment_key(one): _digest(one) for one in environments if one.is_file()}
-        self._write(self.digests() | found)
+        with self._changing() as trusted:
+            self._write(trusted | found)
 
     def revoke(self, config: Path) -> None:
-        """Revoke the trust in a configuration, if it was trusted."""
-        trusted = self.digests()
-        if trusted.pop(key_of(config), None) is not None:
-            self._write(trusted)
+        """Revoke the trust in a configuration, if it was trusted.
+
+        Raises:
+            StoreError: The store cannot be changed.
+        """
+        with self._changing() as trusted:
+            if trusted.pop(key_of(config), None) is not None:
+                self._write(trusted)
+
+    @contextlib.contextmanager
+    def _changing(self) -> Iterator[dict[str, str]]:
+        """The digests, while no other process changes them.
+
+        Raises:
+            StoreError: They cannot be read or locked.
+        """
+        from filelock import FileLock, Timeout  # noqa: PLC0415 - only for a change
+
+        try:
+            make_private(self._path.parent)
+            with FileLock(f"{self._path}.lock", timeout=LOCK_TIMEOUT_S, mode=PRIVATE):
+                yield self._read()
+        except Timeout as error:
+            raise StoreError(
+                f"Another process is changing {self._path}; try again when it has finished."
+            ) from error
+        except OSError as error:
+            raise StoreError(
+                f"{self._path} cannot be written: {error.strerror}; make it and its folder "
+                "writable."
+            ) from error
+
+    def _read(self) -> dict[str, str]:
+        """The digests; none from a damaged store, which the next change replaces."""
+        try:
+            return msgspec.json.decode(self._path.read_bytes(), type=dict[str, str])
+        except (FileNotFoundError, ValueError):
+            return {}
 
     def _write(self, trusted: dict[str, str]) -> None:
         data = msgspec.json.format(msgspec.json.encode(trusted, order="sorted"))
-        try:
-            write_atomically(self._path, data, mode=PRIVATE)
-        except OSError as exc:
-            raise StoreError(f"{self._path} cannot be written: {exc.strerror}.") from exc
+        write_atomically(self._path, data, mode=PRIVATE)
 
 
 def key_of(config: Path) -> str:

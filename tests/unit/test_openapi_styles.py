@@ -51,6 +51,7 @@ def parameter(place: str, style: str, *, explode: bool = False, **more: bool) ->
         ("simple", False, "a/b?c#d é%", "a%2Fb%3Fc%23d%20%C3%A9%25"),
         ("simple", False, True, "true"),
         ("json", False, {"a": 1}, "%7B%22a%22%3A1%7D"),
+        ("json", False, "..", "%22..%22"),
     ],
 )
 def test_in_a_path(style: str, explode: bool, value: object, expected: str) -> None:

@@ -130,6 +130,29 @@ def test_a_tool_that_goes_and_comes_back_is_the_same(store: ReviewStore) -> None
     assert store.waiting()[0].diff
 
 
+def test_a_changed_tool_that_goes_and_comes_back_is_compared_with_what_was_approved(
+    store: ReviewStore,
+) -> None:
+    """A running service remembers it: a scan without the tool does not make its next text new."""
+    server = Offered(Trust.REVIEW, "Adds.", "Counts.", is_server=True)
+    gate = Gate(store)
+
+    def passed(*texts: str) -> list[str]:
+        server.offer(*texts)
+        return [item.id for item in gate.admit(server, server.scan()).items]
+
+    assert len(passed("Adds.", "Counts.")) == len(passed("Adds.", "Counts words.")) == 2
+    assert passed("Adds.") == ["src__0"]
+    assert len(passed("Adds.", "Counts.")) == 2
+    assert store.waiting() == []
+    assert len(passed("Adds.", "Counts words.")) == 2
+    assert passed("Adds.") == ["src__0"]
+    passed("Adds.", "Counts lines.")
+    (review,) = store.waiting()
+    assert review.state is State.CHANGED
+    assert review.diff[-2:] == ["-description: Counts.", "+description: Counts lines."]
+
+
 def test_what_waits_and_is_gone_waits_no_more(store: ReviewStore) -> None:
     """Its approved version stays the standard; a partial or an empty scan forgets nothing."""
     server = Offered(Trust.REVIEW, "Adds.", "Counts.", is_server=True)

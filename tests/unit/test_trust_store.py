@@ -1,6 +1,7 @@
 """Trust in configurations."""
 
 import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -26,7 +27,18 @@ def test_trust_and_revoke(tmp_path: Path, config: Path) -> None:
     assert TrustStore(path).is_trusted(config)
     TrustStore(path).revoke(config)
     assert not TrustStore(path).is_trusted(config)
-    assert [file.name for file in path.parent.iterdir()] == ["trust.json"]
+    assert {file.name for file in path.parent.iterdir()} <= {"trust.json", "trust.json.lock"}
+
+
+def test_files_that_are_trusted_at_once_are_all_trusted(tmp_path: Path) -> None:
+    """The store of a user is shared by all projects and commands."""
+    path = tmp_path / "data" / "trust.json"
+    files = [tmp_path / f"{number}.json" for number in range(20)]
+    for file in files:
+        file.write_text("{}")
+    with ThreadPoolExecutor(len(files)) as threads:
+        list(threads.map(lambda file: TrustStore(path).trust(file), files))
+    assert all(map(TrustStore(path).is_trusted, files))
 
 
 def test_a_changed_file_is_not_trusted(tmp_path: Path, config: Path) -> None:

@@ -1,7 +1,7 @@
 """The gate between scans and index: it withholds the items that a person must see first."""
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 import msgspec
 
@@ -77,15 +77,14 @@ class Gate:
         gone = [item for item in self._waiting[source.name] if item not in offered]
         if not (is_whole and offered):  # a suddenly empty source keeps what waits
             gone = []
+        restored: Mapping[str, Known] = {}
         if (judged or gone) and self._records:
             whole = ((item.whole(), digest, judgement) for item, digest, judgement in judged)
-            self._store.record(source.name, whole, gone)
+            restored = self._store.record(source.name, whole, gone)
         known |= {item.id: Known(digest, judgement) for item, digest, judgement in judged}
         for item, _, judgement in judged:
             self._note(source.name, item.id, judgement)
-        for item_id in gone:
-            del known[item_id]
-            del self._waiting[source.name][item_id]
+        self._forget(source.name, gone, restored)
         withheld, problems = set(), dict.fromkeys(scan.problems)
         for item in scan.items:
             if item.kind not in REVIEWED:
@@ -138,6 +137,18 @@ class Gate:
             for item_id, one in known.items():
                 self._note(source, item_id, one.judgement)
         return self._known[source]
+
+    def _forget(self, source: str, gone: Iterable[str], restored: Mapping[str, Known]) -> None:
+        """Let items wait no more that are gone.
+
+        What was approved of them stays known: they may come back with another text.
+        """
+        for item_id in gone:
+            if item_id in restored:
+                self._known[source][item_id] = restored[item_id]
+            elif self._records:
+                del self._known[source][item_id]
+            del self._waiting[source][item_id]
 
     def _note(self, source: str, item_id: str, judgement: Judgement) -> None:
         """Note whether an item waits for a person."""

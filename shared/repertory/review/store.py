@@ -153,7 +153,7 @@ class ReviewStore:
         source: str,
         judged: Iterable[tuple[Item, str, Judgement]],
         gone: Iterable[str] = (),
-    ) -> None:
+    ) -> dict[str, Known]:
         """Store items that are new or have changed, with their digests and the judgements.
 
         An item that was approved keeps its approved version; one that was judged as approved is
@@ -164,14 +164,20 @@ class ReviewStore:
             judged: Each item with its digest and the judgement about it.
             gone: The ids of items that waited and are no more. They count as unchanged since they
                 were approved, or as never seen.
+
+        Returns:
+            Those that were approved once and are gone, by id, as they are stored again.
         """
         now = self._now()
+        restored = {}
         with self._writing() as connection:
             connection.execute("INSERT OR IGNORE INTO sources VALUES (?, ?)", [source, now])
             for item, digest, judgement in judged:
                 self._record(connection, source, item, digest, judgement, now)
             for item_id in gone:
-                self._forget(connection, source, item_id, now)
+                if one := self._forget(connection, source, item_id, now):
+                    restored[item_id] = one
+        return restored
 
     def _record(
         self,
@@ -208,18 +214,23 @@ class ReviewStore:
             what += ", in quarantine"
         _note(connection, source, item.id, now, what, "", diff)
 
-    def _forget(self, connection: sqlite3.Connection, source: str, item: str, now: float) -> None:
-        """Go back to the version of an item that was approved, if there was one."""
+    def _forget(
+        self, connection: sqlite3.Connection, source: str, item: str, now: float
+    ) -> Known | None:
+        """Go back to the version of an item that was approved; None if there was none."""
         query = "SELECT approved FROM items WHERE source = ? AND id = ?"
         approved = (connection.execute(query, [source, item]).fetchone() or [None])[0]
         connection.execute("DELETE FROM items WHERE source = ? AND id = ?", [source, item])
+        restored = None
         if approved:
             digest = content_hash(_unpacked(approved))
+            restored = Known(digest, Judgement(State.APPROVED))
             connection.execute(
                 "INSERT INTO items VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
                 [source, item, digest, State.APPROVED.value, b"[]", now, approved, None],
             )
         _note(connection, source, item, now, "gone", "", "")
+        return restored
 
     def waiting(self) -> list[Review]:
         """The items that wait for a person, those in quarantine first; at most ``MAX_LISTED``."""

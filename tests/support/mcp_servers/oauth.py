@@ -7,6 +7,7 @@ with ``closed PORT``, there is one that was registered by hand. Tests change ``B
 """
 
 import contextlib
+import json
 import secrets
 import socket
 import sys
@@ -172,7 +173,7 @@ def application(url: str, provider: Provider, *, registers: bool) -> ASGIApp:
     async def token(scope: Scope, receive: Receive, send: Send) -> None:
         await anyio.sleep(behaviour.slow)
         answer = Response(status_code=behaviour.token_status) if behaviour.token_status else mcp
-        await answer(scope, _noting(receive), send)
+        await answer(scope, _noting(receive), _identifying(send))
 
     async def metadata(scope: Scope, receive: Receive, send: Send) -> None:
         urls = {
@@ -234,6 +235,28 @@ def by_hand(port: str) -> OAuthClientInformationFull:
         scope="use",
         token_endpoint_auth_method="client_secret_post",
     )
+
+
+def _identifying(send: Send) -> Send:
+    """Add the address of the person to an answer, as some issuers do."""
+    begun: list[Message] = []
+
+    async def changed(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            begun.append(message)
+            return
+        body = message.get("body", b"")
+        if body.startswith(b"{"):
+            body = json.dumps(json.loads(body) | {"id": "https://issuer.example/id/1"}).encode()
+        start = begun.pop()
+        headers = [
+            (name, str(len(body)).encode() if name == b"content-length" else value)
+            for name, value in start["headers"]
+        ]
+        await send({**start, "headers": headers})
+        await send({**message, "body": body})
+
+    return changed
 
 
 def _noting(receive: Receive) -> Receive:

@@ -18,8 +18,11 @@ Pair = tuple[str, str]
 
 def text_of(value: object) -> str:
     """A plain value as text; lists and objects as JSON."""
-    if isinstance(value, str):
-        return value
+    return value if isinstance(value, str) else json_of(value)
+
+
+def json_of(value: object) -> str:
+    """A value as one JSON text; a string has its quotes."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
@@ -31,7 +34,7 @@ def in_path(parameter: Parameter, value: object) -> str:
     """
     name, style = quote(parameter.name, safe=""), parameter.style
     if style == "json":
-        return _fit(parameter, quote(text_of(value), safe=""))
+        return _fit(parameter, quote(json_of(value), safe=""))
     separator = _SEPARATORS.get(style, ",") if parameter.explode else ","
     if style == "matrix":
         pairs = _pairs(name, value) if parameter.explode else [(name, _joined(value, ","))]

@@ -76,6 +76,7 @@ async def converse(server: ServerConfig, talk: Talk) -> str:
                     contextlib.AsyncExitStack() as stack,
                 ):
                     traffic.greeted = True
+                    failure = ""  # of the ways before
                     await talk(Conversation(server, launch, client, traffic, limit, stack))
                     is_cut_off = traffic.ended.is_set()
                     patience = min(server.timeout, DISCONNECT_TIMEOUT_S)

@@ -19,7 +19,7 @@ from pydantic import RootModel, ValidationError
 
 from repertory.errors import CallError
 from repertory.sources.mcp.server import ServerConfig
-from repertory.sources.mcp.traffic import TOO_MUCH, Listing, Traffic, quote
+from repertory.sources.mcp.traffic import TOO_MUCH, Listing, Traffic, call_key, quote
 from repertory.sources.mcp.variables import Launch
 from repertory.sources.tools import MAX_TOOLS
 
@@ -123,6 +123,7 @@ class Conversation:
         try:
             answer = await self._send(CallToolRequest(params=params))
         except MCPError as error:
+            self._check_refused(call_key(name, arguments))
             self._fail(error)
         except ValidationError as error:
             found = error.errors(include_url=False, include_input=False)[0]
@@ -165,6 +166,13 @@ class Conversation:
             if not cursor or any(tool.name == name for tool in page.tools):
                 return
 
+    def _check_refused(self, call: bytes) -> None:
+        """Raise that a call is lost if its request was refused: others of the session were not."""
+        if self._traffic.refused[call]:
+            self._traffic.refused[call] -= 1
+            # By the protocol, the server has not processed it.
+            raise LineLostError(taken=False) from None
+
     def _fail(self, error: MCPError) -> NoReturn:
         """Raise why a call failed, without its cause: that may quote secrets."""
         traffic = self._traffic
@@ -173,8 +181,6 @@ class Conversation:
         # Servers use the same code for other errors.
         if error.code == CONNECTION_CLOSED and traffic.ended.is_set():
             raise LineLostError(taken=True) from None
-        if traffic.forgotten:  # by the protocol, the server has not processed the call
-            raise LineLostError(taken=False) from None
         if known := traffic.about_sign_in(self._server.name):
             raise self._error(known) from None
         status = f" and HTTP status {traffic.status}" if traffic.status >= 400 else ""

@@ -95,7 +95,8 @@ class ServerFollower:
                 try:
                     await converse(self._server, self._talk)
                 except SourceError as error:
-                    if not self._has_listed:  # else the connection was lost: reconnect first
+                    # A connection that was lost after a listing is opened again first.
+                    if not self._has_listed or isinstance(error, SignInError):
                         self._publish(error)
                     if isinstance(error, SignInError):
                         await self._wait_for_sign_in(before)

@@ -178,7 +178,7 @@ async def _drive(provider: OAuthClientProvider, launch: Launch) -> None:
     flow = provider.async_auth_flow(greeting)
     try:
         request = await anext(flow)
-        async with http_client(Traffic()) as client:
+        async with http_client(Traffic(), is_mcp=False) as client:
             response = await send(client, request, launch.url)
             if response.status_code != 401:  # some servers ask only for a sign-in to call tools
                 response = httpx2.Response(401, request=request)

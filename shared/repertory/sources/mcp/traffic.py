@@ -1,7 +1,10 @@
 """The bounded record of a session with one server; it keeps enough to explain a failure."""
 
+import contextlib
 import shlex
-from typing import Any
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any, Literal
 
 import anyio
 import msgspec
@@ -29,6 +32,21 @@ class Listing(msgspec.Struct, frozen=True):
     complaints: list[str]
 
 
+class _Called(msgspec.Struct):
+    name: str
+    arguments: dict[str, Any] = {}
+
+
+class _Call(msgspec.Struct):
+    params: _Called
+    method: Literal["tools/call"]
+
+
+def call_key(name: str, arguments: Mapping[str, Any]) -> bytes:
+    """What a call of a tool has in common with its request over HTTP."""
+    return msgspec.json.encode([name, arguments], order="deterministic")
+
+
 class Traffic:
     """The record of one session.
 
@@ -43,6 +61,7 @@ class Traffic:
         trouble: Why its tokens could not be renewed; empty if they could.
         was_signed_in: Whether it was sent a token, or one was revoked.
         forgotten: Whether the server reported, over HTTP, that it no longer knows the session.
+        refused: How many calls it has refused by that, by ``call_key``.
         exit_code: The exit code of its process, if the process ended by itself.
         stray: The first line on stdout that is not MCP.
         flooded: Whether it exceeded the limits; the session is over then.
@@ -56,6 +75,7 @@ class Traffic:
         self.was_signed_in = False
         self.trouble = ""
         self.forgotten = False
+        self.refused: Counter[bytes] = Counter()
         self.exit_code: int | None = None
         self._stderr = b""
         self.stray = ""
@@ -78,6 +98,13 @@ class Traffic:
         """Record that the connection to the server is closed."""
         self.ended.set()
         self.changed.set()
+
+    def forget(self, request: bytes) -> None:
+        """Record that the server answered a request by not knowing the session."""
+        self.forgotten = True
+        with contextlib.suppress(msgspec.MsgspecError):  # it is no call
+            call = msgspec.json.decode(request, type=_Call)
+            self.refused[call_key(call.params.name, call.params.arguments)] += 1
 
     def add_received(self, size: int, lines: int = 0) -> bool:
         """Count received data; False if it exceeds the limits."""

@@ -90,7 +90,7 @@ def _auth(launch: Launch, traffic: Traffic) -> SignedIn | None:
     if any(name.lower() == "authorization" for name in launch.headers):
         return None
     sign_ins = SignIns(Path(launch.sign_ins)) if launch.sign_ins else None
-    return SignedIn(sign_ins, launch, traffic, lambda: http_client(Traffic()))
+    return SignedIn(sign_ins, launch, traffic, lambda: http_client(Traffic(), is_mcp=False))
 
 
 def http_client(
@@ -98,21 +98,32 @@ def http_client(
     headers: Mapping[str, str] | None = None,
     timeout: httpx2.Timeout | None = None,
     auth: httpx2.Auth | None = None,
+    *,
+    is_mcp: bool = True,
 ) -> httpx2.AsyncClient:
-    """Return an HTTP client that records the status and counts the bytes of each response."""
+    """Return an HTTP client that records the status and counts the bytes of each response.
+
+    Args:
+        traffic: The record of the session.
+        headers: Sent with each request.
+        timeout: The limits of each request; none by default.
+        auth: How requests are signed.
+        is_mcp: Whether the answers are those of an MCP server, which are mended.
+    """
 
     async def note(response: httpx2.Response) -> None:
         # The first status and those of our messages count; a server may reject other requests.
         if response.request.method == "POST" or not traffic.status:
             traffic.status = response.status_code
-            traffic.forgotten |= traffic.greeted and response.status_code == HTTPStatus.NOT_FOUND
+            if traffic.greeted and response.status_code == HTTPStatus.NOT_FOUND:
+                traffic.forget(response.request.content)
         if response.headers.get("content-encoding", "identity") != "identity":
             raise SourceError("compressed its answer, so its size has no limit")
         assert isinstance(response.stream, httpx2.AsyncByteStream)
         # A server sends its own messages on the stream of a GET, for as long as that is open.
         is_event_stream = response.request.method == "GET" and response.is_success
         counted = _Counted(response.stream, traffic, is_event_stream=is_event_stream)
-        response.stream = _Mended(counted, traffic)
+        response.stream = _Mended(counted, traffic) if is_mcp else counted
 
     return httpx2.AsyncClient(
         headers={**(headers or {}), "Accept-Encoding": "identity"},
