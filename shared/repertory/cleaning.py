@@ -10,6 +10,7 @@ import re
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
+from itertools import chain
 from pathlib import Path
 
 import msgspec
@@ -196,7 +197,7 @@ def _servers(servers: Path) -> Iterator[Unused]:
 def _leftovers(data: Path, now: float) -> Iterator[Unused]:
     """What interrupted processes left, keyword indexes without a collection, damaged caches."""
     collections = data / "collections"
-    for path in (*collections.glob(".new-*"), *collections.glob(".old-*")):
+    for path in chain(*(collections.glob(f".{kind}-*") for kind in ("new", "old", "copy"))):
         name = path.name.partition("-")[2]
         is_busy = _is_locked(collections / f"{name}.lock")
         yield _unused(Kind.LEFTOVER, path, is_busy=is_busy)

@@ -1,6 +1,9 @@
 """Text made safe to show and store: without unfit characters, on one line, cut to a length."""
 
 import re
+from collections.abc import Callable
+from functools import lru_cache, wraps
+from typing import TypeVar
 
 # Characters that may be unfit. Control characters except tab and newline can control a terminal,
 # and lone surrogates cannot be encoded. Models read invisible characters, and people do not see
@@ -23,6 +26,11 @@ _FITTING = re.compile(
 )
 
 UNFIT = "control or invisible characters"  # in messages about what ``clean`` removed
+
+REMEMBERED = 20_000  # texts of which ``remembered`` keeps the results
+MAX_REMEMBERED = 100  # characters of each
+
+T = TypeVar("T")
 
 _UNITS = ((86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second"))
 
@@ -76,3 +84,17 @@ def ago(seconds: float, least: int = 1) -> str:
             number = int(seconds // length)
             return f"{number:,} {unit}{'' if number == 1 else 's'} ago"
     return "just now"
+
+
+def remembered(function: Callable[[str], T]) -> Callable[[str], T]:
+    """A pure function of one text that remembers its results for short texts.
+
+    Long ones, such as encoded data, would take more memory than they save time.
+    """
+    known = lru_cache(maxsize=REMEMBERED)(function)
+
+    @wraps(function)
+    def remembering(text: str) -> T:
+        return known(text) if len(text) <= MAX_REMEMBERED else function(text)
+
+    return remembering

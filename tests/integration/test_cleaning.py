@@ -164,6 +164,7 @@ def test_the_remains_of_killed_processes_are_removed(data: Path, project: Path) 
         "vectors.sqlite.corrupt-1-wal",
         "collections/.new-x/segment",
         "collections/.old-y/segment",
+        "collections/.copy-z/segment",
         "keywords/repertory_0123456789abcdef_x-r1_g1.keywords",
         "servers/0123456789abcdef.json",
     }

@@ -1,6 +1,7 @@
 """The search graph of the embedded store is built beside searches and writes."""
 
 import errno
+import itertools
 import os
 import signal
 import subprocess
@@ -391,3 +392,43 @@ def test_a_failure_is_logged_and_tried_again(
     with building_graphs(store, "searched", lambda: True):
         until(lambda: ready(collection) >= POINTS)
     assert next(failures, None) is None
+
+
+def test_attempts_that_fail_become_rare(
+    store: EdgeStore, collection: EdgeCollection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each copies the whole index."""
+    store.set_alias("searched", NAME)
+    monkeypatch.setattr(graphs, "INTERVAL_S", 0.02)
+    attempts: list[float] = []
+
+    def fail(_: Path) -> None:
+        attempts.append(time.monotonic())
+        raise StoreError("no memory")
+
+    meanwhile(monkeypatch, fail)
+    with building_graphs(store, "searched", lambda: True):
+        until(lambda: len(attempts) == 5)
+    pauses = [later - before for before, later in itertools.pairwise(attempts)]
+    assert all(pause >= 0.02 * 2 ** (number + 1) for number, pause in enumerate(pauses))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="The system has no such request.")
+def test_its_process_ends_with_a_server_that_is_killed() -> None:
+    """What it builds would not be used."""
+    child = (
+        "import time; from repertory.index.edge_graph import end_with_parent; end_with_parent(); "
+        "print(flush=True); time.sleep(600)"
+    )
+    parent = (
+        "import subprocess, sys, time; from subprocess import PIPE; "
+        f"child = subprocess.Popen([sys.executable, '-c', {child!r}], stdout=PIPE); "
+        "child.stdout.readline(); print(child.pid, flush=True); time.sleep(600)"
+    )
+    command = [sys.executable, "-c", parent]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout
+        process = Path("/proc", server.stdout.readline().strip())
+        assert process.exists()
+        server.send_signal(signal.SIGKILL)
+    until(lambda: not process.exists() or ") Z " in (process / "stat").read_text())

@@ -1,16 +1,20 @@
 """The vectors of skill files with a real engine on both stores."""
 
+import errno
 import itertools
+import os
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from repertory.compose import Parts
 from repertory.embedding.engine import EmbeddingEngine, Vectors
 from repertory.embedding.load import load_engine
+from repertory.errors import UsageError
 from repertory.functions.vector import vector_update
 from repertory.index.edge import EdgeStore
 from repertory.index.qdrant import QdrantStore
@@ -132,6 +136,32 @@ def test_a_clock_that_was_set_back(
         write(tmp_path, FILE, text)
         skills.update(FILE)
         assert paths(skills, query) == [FILE]
+    (tmp_path / FILE).unlink()
+    with pytest.raises(UsageError):
+        skills.update(FILE)
+    assert paths(skills, "volume of a box") == []
+
+
+def test_a_file_that_cannot_be_reached_keeps_its_vectors(
+    skills: SkillVectors, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A failure is never a deletion."""
+    place = f"folder/{FILE}"
+    write(tmp_path, place, AREA)
+    skills.update(place)
+    (tmp_path / "folder").rename(tmp_path / "away")
+    lstat = os.lstat
+
+    def fail(path: str | Path, **more: Any) -> os.stat_result:  # noqa: ANN401 - passed on
+        if str(path).endswith(FILE):
+            raise PermissionError(errno.EACCES, "Permission denied")
+        return lstat(path, **more)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "lstat", fail)
+        with pytest.raises(UsageError):
+            skills.update(place)
+    assert paths(skills, "area of a rectangle") == [place]
 
 
 def test_concurrent_first_updates(skills: SkillVectors, tmp_path: Path) -> None:

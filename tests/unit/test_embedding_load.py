@@ -1,11 +1,13 @@
 """Which engine is loaded onto which device."""
 
 import logging
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from repertory.embedding import device as devices
 from repertory.embedding import load
 from repertory.embedding.device import Placement
 from repertory.embedding.folder import Format
@@ -82,3 +84,17 @@ def test_auto_looks_for_no_gpu_when_only_queries_are_embedded(
 
     monkeypatch.setattr(load, "accelerators", accelerators)
     assert load_engine(folder, "auto", tmp_path, queries_only=True).device == "cpu"
+
+
+def test_a_torch_that_cannot_be_imported_is_none(
+    folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as one whose libraries are missing: the CPU embeds then, and ``gpu`` says why not."""
+    monkeypatch.setattr(devices, "find_spec", lambda _: True)
+    monkeypatch.setitem(sys.modules, "torch", None)
+    assert Format.TORCH not in {one.form for one in devices.accelerators(thorough=True)}
+    pretend(monkeypatch, Placement(Format.TORCH, "cuda"))
+    monkeypatch.setitem(sys.modules, "repertory.embedding.sentence_transformer", None)
+    assert load_engine(folder, "auto", tmp_path).device == "cpu"
+    with pytest.raises(ModelError, match="sentence-transformers cannot be imported"):
+        load_engine(folder, "gpu", tmp_path)

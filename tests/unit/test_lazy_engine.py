@@ -33,3 +33,25 @@ def test_only_the_first_loading_is_waited_for() -> None:
     gate.set()
     assert lazy.begin().result() is loaded
     assert lazy.get() is loaded
+
+
+def test_a_failure_is_not_repeated_at_once_however_long_it_took() -> None:
+    """The pause begins at its end."""
+    now = 0.0
+    attempts: list[float] = []
+
+    def load() -> EmbeddingEngine:
+        nonlocal now
+        attempts.append(now)
+        now += 2 * RETRY_INTERVAL_S
+        raise ModelError("It cannot be reached.")
+
+    lazy = LazyEngine(load, clock=lambda: now)
+    for _ in range(3):
+        with pytest.raises(ModelError):
+            lazy.get()
+    assert attempts == [0.0]
+    now += RETRY_INTERVAL_S
+    with pytest.raises(ModelError):
+        lazy.begin().result()
+    assert len(attempts) == 2

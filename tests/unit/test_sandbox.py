@@ -235,6 +235,14 @@ def test_a_whole_file_is_read(tmp_path: Path) -> None:
     assert Sandbox(tmp_path).read("a.md").text == "x" * (MAX_BYTES - 3)
 
 
+def test_only_a_file_that_is_not_there_is_missing(tmp_path: Path) -> None:
+    """Of a folder that is away nothing is known."""
+    (tmp_path / "a.md").write_text(INSIDE)
+    assert Sandbox(tmp_path).missing("a.md") is None
+    assert Sandbox(tmp_path).missing("b.md") == str(tmp_path.resolve() / "b.md")
+    assert Sandbox(tmp_path / "away").missing("a.md") is None
+
+
 def test_a_sandbox_that_is_missing_or_a_link(tmp_path: Path) -> None:
     """A missing one is reported; a link stands for its target."""
     (tmp_path / "real").mkdir()

@@ -196,7 +196,7 @@ class RedisSnapshots(SnapshotStore):
     def _is_whole(self, collection: str, name: str, manifest: _Manifest) -> bool:
         """Whether Redis still has all pieces: it may have evicted some."""
         keys = [self._piece(collection, name, at) for at in range(manifest.segments[name])]
-        return self._server.client.exists(*keys) == len(keys)
+        return bool(keys) and self._server.client.exists(*keys) == len(keys)
 
     def _delete(
         self, client: "Redis | Pipeline", collection: str, segments: Mapping[str, int]

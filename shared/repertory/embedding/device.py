@@ -1,5 +1,6 @@
 """The available devices, best first, without importing torch on machines without a GPU."""
 
+import logging
 import os
 import platform
 import sys
@@ -13,6 +14,9 @@ from repertory.embedding.folder import Format
 
 # Drivers make one of these: NVIDIA, NVIDIA and AMD under WSL, AMD.
 _DRIVERS = ("/dev/nvidiactl", "/dev/dxg", "/dev/kfd", "C:/Windows/System32/nvcuda.dll")
+
+
+_log = logging.getLogger(__name__)
 
 
 class Placement(msgspec.Struct, frozen=True):
@@ -55,8 +59,13 @@ def _has_driver() -> bool:
 
 
 def _torch_device() -> str:
-    import torch  # noqa: PLC0415 - takes seconds
-
+    """The device that torch can use; empty if there is none, or torch cannot be imported."""
+    try:
+        import torch  # noqa: PLC0415 - takes seconds
+    # A boundary: it is installed, but a library that it needs is missing or of another version.
+    except Exception as error:
+        _log.warning("torch_unusable", extra={"error": str(error)})
+        return ""
     if torch.cuda.is_available():
         return "rocm" if torch.version.hip else "cuda"
     return "mps" if torch.backends.mps.is_available() else ""

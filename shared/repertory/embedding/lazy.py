@@ -38,10 +38,15 @@ class LazyEngine:
             if loaded is None or (failed and self._clock() >= self._retry_at):
                 self._failed = loaded
                 pool = ThreadPoolExecutor(1, thread_name_prefix="load-model")
-                self._loaded = loaded = pool.submit(self._load)
-                self._retry_at = self._clock() + RETRY_INTERVAL_S
+                self._loaded = loaded = pool.submit(self._attempt)
                 pool.shutdown(wait=False)
             return loaded
+
+    def _attempt(self) -> EmbeddingEngine:
+        try:
+            return self._load()
+        finally:
+            self._retry_at = self._clock() + RETRY_INTERVAL_S
 
     def get(self) -> EmbeddingEngine:
         """The engine, waiting for it if it is loading for the first time.

@@ -3,12 +3,16 @@
 import logging
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from repertory.embedding.device import CPU, Placement, accelerators
 from repertory.embedding.engine import EmbeddingEngine
 from repertory.embedding.folder import Format, Progress
 from repertory.embedding.weights import resolve
 from repertory.errors import ConfigurationError, ModelError
+
+if TYPE_CHECKING:
+    from repertory.embedding.sentence_transformer import SentenceTransformerEngine
 
 DEVICES = ("auto", "cpu", "gpu")
 
@@ -61,7 +65,7 @@ def load_engine(
         return engine
     raise failure or ModelError(
         "There is no GPU that an installed engine can use; install repertory[torch] and the GPU's "
-        "driver, or set the device to auto or cpu."
+        "driver, check that `python -c 'import torch'` works, or set the device to auto or cpu."
     )
 
 
@@ -79,17 +83,29 @@ def _load(
     progress: Progress | None,
     warn: Callable[[str], None] | None,
 ) -> EmbeddingEngine:
+    # Imported before anything is downloaded for it.
+    from_torch = _torch_engine() if placement.form is Format.TORCH else None
     weights = resolve(model_name, placement.form, data_dir, progress)
     if weights.notice:
         _log.info("embedding_model_substituted", extra={"model": weights.model.id})
         if warn:
             warn(weights.notice)
-    if placement.form is Format.TORCH:
-        from repertory.embedding.sentence_transformer import (  # noqa: PLC0415 - imports torch
-            SentenceTransformerEngine,
-        )
-
-        return SentenceTransformerEngine(weights, placement.device)
+    if from_torch:
+        return from_torch(weights, placement.device)
     from repertory.embedding.onnx import OnnxEngine  # noqa: PLC0415 - imports onnxruntime
 
     return OnnxEngine(weights, data_dir / "models" / "optimised", placement.device)
+
+
+def _torch_engine() -> "type[SentenceTransformerEngine]":
+    try:
+        from repertory.embedding.sentence_transformer import (  # noqa: PLC0415 - imports torch
+            SentenceTransformerEngine,
+        )
+    # A boundary, as for torch itself.
+    except Exception as error:
+        raise ModelError(
+            f"sentence-transformers cannot be imported: {error}; install repertory[torch] again, "
+            "or set the device to cpu."
+        ) from error
+    return SentenceTransformerEngine

@@ -162,11 +162,15 @@ class SqliteVectorCache(VectorCache):
             make_private(self._path.parent)
             self._path.touch(mode=PRIVATE)  # its logs get the same mode
             self._file = self._path.stat().st_ino
-            self._connection = sqlite3.connect(
-                self._path, timeout=_TIMEOUT_S, check_same_thread=False
-            )
-            for statement in _OPENING:
-                self._connection.execute(statement)
+            with contextlib.ExitStack() as stack:
+                connection = sqlite3.connect(
+                    self._path, timeout=_TIMEOUT_S, check_same_thread=False
+                )
+                stack.callback(connection.close)
+                for statement in _OPENING:
+                    connection.execute(statement)
+                stack.pop_all()
+            self._connection = connection
         return self._connection
 
     def _disconnect(self) -> None:

@@ -1,7 +1,9 @@
 """Builds a shard's search graph in a process of its own: the engine holds Python's lock for it."""
 
 import contextlib
+import ctypes
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -13,6 +15,7 @@ import qdrant_edge as engine
 from repertory.errors import StoreError
 
 POLL_INTERVAL_S = 0.2
+_SIGNAL_OF_PARENT = 1  # ``PR_SET_PDEATHSIG`` of prctl(2)
 _LOWEST = 19  # in the scheduler, where searches and saves come first
 
 
@@ -57,5 +60,15 @@ def main(shard: str) -> None:
     opened.close()
 
 
+def end_with_parent() -> None:
+    """Have the system end this process when its parent ends, where it can.
+
+    A thread that watches the parent would not run: the engine holds Python's lock.
+    """
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_SIGNAL_OF_PARENT, signal.SIGKILL)
+
+
 if __name__ == "__main__":
+    end_with_parent()
     main(sys.argv[1])

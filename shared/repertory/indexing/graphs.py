@@ -13,6 +13,7 @@ from repertory.index.vectors import VectorStore
 from repertory.memory import trim
 
 INTERVAL_S = 10.0  # between two looks
+MAX_INTERVAL_S = 3_600.0  # between two attempts that fail
 
 _log = logging.getLogger(__name__)
 
@@ -29,14 +30,20 @@ def building_graphs(store: VectorStore, active: str, is_idle: Callable[[], bool]
     stopping = threading.Event()
 
     def run() -> None:
-        while not stopping.wait(INTERVAL_S):
+        pause = INTERVAL_S
+        while not stopping.wait(pause):
+            # Each attempt copies the index: one that fails is repeated less and less often.
+            later = min(2 * pause, MAX_INTERVAL_S)
             try:
                 if is_idle():
                     _build(store, active, stopping)
+                    pause = INTERVAL_S
             except StoreError as error:  # such as a full disk: searches go on without a graph
+                pause = later
                 _log.warning("graph_not_built", extra={"error": str(error)})
             # A boundary: the thread outlives every attempt.
             except Exception:
+                pause = later
                 _log.exception("graph_failed")
 
     thread = threading.Thread(target=run, name="graphs", daemon=True)

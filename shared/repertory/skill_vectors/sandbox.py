@@ -48,11 +48,22 @@ class Sandbox:
         return os.path.join(self.root, place)  # noqa: PTH118 - of strings
 
     def missing(self, filepath: str) -> str | None:
-        """The absolute path of a valid place in the sandbox without a file; None otherwise."""
+        """The absolute path of a valid place in the sandbox that has no file; None otherwise.
+
+        A file that cannot be reached now is not missing.
+        """
         if _fault(filepath):
             return None
         path = os.path.realpath(self.path(filepath))
-        return path if self.place(path) and not os.path.lexists(path) else None
+        if not self.place(path):
+            return None
+        try:
+            os.lstat(path)
+        except (FileNotFoundError, NotADirectoryError):
+            return path if os.path.isdir(self.root) else None  # noqa: PTH112 - of strings
+        except OSError:
+            pass
+        return None
 
     def read(self, filepath: str) -> SandboxFile:
         """Read a whole file.

@@ -145,7 +145,10 @@ class SkillVectors:
             collection = self._existing(self._embedding().model)
         if collection:
             with collection:
-                collection.delete_items([path], before=_now() + 1)
+                known = next(collection.states([path]), None)
+                # Also what a clock wrote that was set back since.
+                before = max(_now(), known.revision if known else 0) + 1
+                collection.delete_items([path], before=before)
 
     def _name(self, model: Model) -> str:
         sandbox = hashlib.sha256(os.fsencode(self._sandbox.root)).hexdigest()[:16]

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from repertory.index.keywords.packed import Rows, Strings, Table
+from repertory.text import MAX_REMEMBERED
 
 Scores = NDArray[np.float32]
 
@@ -59,7 +60,9 @@ class Postings:
             pass
         if len(self._found) >= MAX_FOUND:
             self._found.clear()
-        found = self._found[term] = self.vocabulary.find(term)
+        found = self.vocabulary.find(term)
+        if len(term) <= MAX_REMEMBERED:
+            self._found[term] = found
         return found
 
     def of_term(self, term_id: int) -> tuple[Rows, Scores]:

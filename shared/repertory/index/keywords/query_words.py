@@ -17,6 +17,7 @@ from repertory.index.keywords.tokens import (
     term_of,
     words,
 )
+from repertory.text import remembered
 
 MIN_PART = 2  # characters of each common word into which a rare word is divided
 LEAST = 1e-3  # the frequency of a stop word, which is not counted, when words are divided
@@ -55,7 +56,7 @@ def plain(text: str) -> str:
     return RUN.sub(lambda run: _plain(run[0]), text.lower()).strip()
 
 
-@lru_cache(maxsize=20_000)
+@remembered
 def _words(text: str) -> tuple[Word, ...]:
     parts, whole = _divided(text), compact_name(text)
     if len(parts) < 2:
@@ -73,7 +74,7 @@ def _words(text: str) -> tuple[Word, ...]:
     return found or itself
 
 
-@lru_cache(maxsize=20_000)
+@remembered
 def _plain(run: str) -> str:
     parts, whole = _divided(run), compact_name(run)
     if any(map(str.isdigit, run)) and (_is_one_word(whole, parts) or len(pieces(run)) < 2):
@@ -83,7 +84,7 @@ def _plain(run: str) -> str:
     return " ".join(map(_plain, parts))
 
 
-@lru_cache(maxsize=20_000)
+@remembered
 def _divided(text: str) -> tuple[str, ...]:
     """What a word in lower case is divided into; it alone, if nothing divides it."""
     by_separators = pieces(text)

@@ -16,7 +16,7 @@ from msgspec import Meta
 from repertory.errors import StoreCorruptError
 from repertory.index.keywords.index import KeywordIndex
 from repertory.index.keywords.packed import Offsets, Rows, Strings, Table
-from repertory.index.keywords.segment import Part, Segment
+from repertory.index.keywords.segment import KEY, Part, Segment
 
 # Raise it when the index is built or packed differently.
 VERSION = 12
@@ -122,7 +122,8 @@ def _part(name: str, left: bytes, data: bytes) -> Part:
 def _consistent(segment: Segment) -> Iterator[bool]:
     """Whether all places in it exist: the checksum says nothing about who made a snapshot."""
     items, postings, columns = len(segment), segment.postings, segment.columns
-    yield len(segment.keys) == items
+    yield len(segment.keys) == len(columns.things) == items
+    yield segment.keys.dtype == KEY
     yield _divides(segment.offsets, items, segment.arrays()["entries"].size)
     yield _has_strings(postings.vocabulary)
     yield len(postings.rows) == len(postings.weights)

@@ -1,12 +1,12 @@
 """Text to the terms that are indexed and searched."""
 
 import re
-from functools import lru_cache
 from itertools import chain
 
 import Stemmer
 
 from repertory.catalogue.names import MARKS, compact_name, folded, split_name
+from repertory.text import remembered
 
 # Words too common to tell one item from another. They are left out of the index and of queries: a
 # small catalogue has no reliable statistics and would take them for rare.
@@ -74,7 +74,7 @@ def spellings(text: str) -> list[Pair]:
     return [*chain.from_iterable(map(_spellings, runs(text)))]
 
 
-@lru_cache(maxsize=20_000)  # names and servers, which every search reads
+@remembered  # names and servers, which every search reads
 def term_set(text: str) -> frozenset[str]:
     """The terms of a short text."""
     return frozenset(terms(text))
@@ -98,7 +98,7 @@ def word_count(text: str) -> int:
     return max(len(spaced.split()) + unspaced // 2, 1)
 
 
-@lru_cache(maxsize=20_000)
+@remembered
 def _words(run: str) -> tuple[Pair, ...]:
     found: list[Pair] = []
     for part in split_name(run).split():
@@ -110,7 +110,7 @@ def _words(run: str) -> tuple[Pair, ...]:
     return tuple(found)
 
 
-@lru_cache(maxsize=20_000)
+@remembered
 def _wholes(run: str) -> tuple[Pair, ...]:
     if not run.isascii():
         return ()
@@ -120,7 +120,7 @@ def _wholes(run: str) -> tuple[Pair, ...]:
     return tuple((one, term_of(one)) for one in dict.fromkeys(found))
 
 
-@lru_cache(maxsize=20_000)
+@remembered
 def _spellings(run: str) -> tuple[Pair, ...]:
     return _words(run) + _wholes(run)
 
