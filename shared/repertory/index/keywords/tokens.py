@@ -1,12 +1,14 @@
 """Text to the terms that are indexed and searched."""
 
 import re
+from collections.abc import Callable
+from functools import lru_cache
 from itertools import chain
 
 import Stemmer
 
 from repertory.catalogue.names import MARKS, compact_name, folded, split_name
-from repertory.text import remembered
+from repertory.text import MAX_REMEMBERED, REMEMBERED
 
 # Words too common to tell one item from another. They are left out of the index and of queries: a
 # small catalogue has no reliable statistics and would take them for rare.
@@ -39,6 +41,7 @@ _UNSPACED = re.compile(
 _stem = Stemmer.Stemmer("english")
 
 Pair = tuple[str, str]  # a word as it is written, in lower case, and its term
+Find = Callable[[str], tuple[Pair, ...]]
 
 
 def runs(text: str) -> list[str]:
@@ -58,7 +61,7 @@ def terms(text: str) -> list[str]:
 
 def words(text: str) -> list[Pair]:
     """Every word of a text that is not a stop word, as it is written, with its term."""
-    return [pair for run in runs(text) for pair in _words(run)]
+    return _of_runs(_words, _words_of, text)
 
 
 def wholes(text: str) -> list[Pair]:
@@ -66,15 +69,15 @@ def wholes(text: str) -> list[Pair]:
 
     It is written without separators: ``latex`` for ``LaTeX``, ``gpt4o`` for ``gpt-4o``.
     """
-    return [pair for run in runs(text) for pair in _wholes(run)]
+    return _of_runs(_wholes, _wholes_of, text)
 
 
 def spellings(text: str) -> list[Pair]:
     """The words and the wholes of a text together, word by word."""
-    return [*chain.from_iterable(map(_spellings, runs(text)))]
+    return _of_runs(_spellings, _spellings_of, text)
 
 
-@remembered  # names and servers, which every search reads
+@lru_cache(maxsize=REMEMBERED)  # names and servers, which every search reads
 def term_set(text: str) -> frozenset[str]:
     """The terms of a short text."""
     return frozenset(terms(text))
@@ -98,10 +101,25 @@ def word_count(text: str) -> int:
     return max(len(spaced.split()) + unspaced // 2, 1)
 
 
-@remembered
+def _of_runs(remembered: Find, find: Find, text: str) -> list[Pair]:
+    """What a function finds in each run of a text; that of long runs is not remembered."""
+    found = runs(text)
+    if max(map(len, found), default=0) <= MAX_REMEMBERED:  # nearly always
+        return [*chain.from_iterable(map(remembered, found))]
+    return [
+        pair for run in found for pair in (remembered if len(run) <= MAX_REMEMBERED else find)(run)
+    ]
+
+
+@lru_cache(maxsize=REMEMBERED)
 def _words(run: str) -> tuple[Pair, ...]:
+    return _words_of(run)
+
+
+def _words_of(run: str) -> tuple[Pair, ...]:
     found: list[Pair] = []
-    for part in split_name(run).split():
+    split = split_name if len(run) <= MAX_REMEMBERED else split_name.__wrapped__
+    for part in split(run).split():
         if part.isascii():
             found += _word(part)
             continue
@@ -110,8 +128,12 @@ def _words(run: str) -> tuple[Pair, ...]:
     return tuple(found)
 
 
-@remembered
+@lru_cache(maxsize=REMEMBERED)
 def _wholes(run: str) -> tuple[Pair, ...]:
+    return _wholes_of(run)
+
+
+def _wholes_of(run: str) -> tuple[Pair, ...]:
     if not run.isascii():
         return ()
     inner = pieces(run)
@@ -120,9 +142,13 @@ def _wholes(run: str) -> tuple[Pair, ...]:
     return tuple((one, term_of(one)) for one in dict.fromkeys(found))
 
 
-@remembered
+@lru_cache(maxsize=REMEMBERED)
 def _spellings(run: str) -> tuple[Pair, ...]:
-    return _words(run) + _wholes(run)
+    return _spellings_of(run)
+
+
+def _spellings_of(run: str) -> tuple[Pair, ...]:
+    return _words_of(run) + _wholes_of(run)
 
 
 def _may_be_one_word(text: str) -> bool:
