@@ -1,7 +1,7 @@
 """The backend of a command: a server, or the index of this directory, opened in this process."""
 
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,7 +9,7 @@ import msgspec
 from msgspec.structs import replace
 
 from repertory import running
-from repertory.errors import StoreError, WeightsUnavailableError
+from repertory.errors import RepertoryError, StoreError, UnknownItemError, WeightsUnavailableError
 from repertory.project import located
 from repertory.settings import Settings
 from repertory_admin import terminal
@@ -79,6 +79,18 @@ class Target(msgspec.Struct, frozen=True):
             return self.server.reviews()
         with self.open_here() as repertory:
             return repertory.parts.reviews.waiting()
+
+    def refuse_quarantined(self, wanted: str) -> None:
+        """Say so if an item is in quarantine; a caller who may not see reviews is not told.
+
+        Raises:
+            UnknownItemError: It is.
+        """
+        waiting: list[str] = []
+        with suppress(RepertoryError):
+            waiting = [one.item for one in self.reviews() if one.state == "quarantined"]
+        if wanted in waiting:
+            raise UnknownItemError(f"{wanted} is in quarantine: see `repertory trust review`.")
 
     def _open_for_words(self) -> "Repertory":
         """An index that is not stored: the named model is unavailable, and words alone answer."""

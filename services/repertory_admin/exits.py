@@ -4,7 +4,7 @@ from enum import IntEnum
 from errno import EDQUOT, ENOSPC
 from pathlib import Path
 
-from repertory.errors import RepertoryError, SourceError, UsageError
+from repertory.errors import RepertoryError, UsageError
 
 
 class ExitCode(IntEnum):
@@ -24,7 +24,7 @@ MEANINGS = {
     ExitCode.NOT_FOUND: "nothing was found, or a check failed",
     ExitCode.USAGE: "the command or the configuration is wrong",
     ExitCode.UNREAD: "done, but items or sources could not be read",
-    ExitCode.NOT_NOW: "unavailable: the store, model or server cannot be reached",
+    ExitCode.NOT_NOW: "unavailable: the store, model, server or source cannot be reached",
     ExitCode.DEFECT: "a defect of Repertory itself",
     ExitCode.INTERRUPTED: "ended by Ctrl-C",
 }
@@ -63,6 +63,4 @@ def of_the_system(error: Exception) -> str:
 
 def code_of(error: RepertoryError) -> ExitCode:
     """The exit code of a command that ended in an error."""
-    if isinstance(error, UsageError):
-        return ExitCode.USAGE
-    return ExitCode.UNREAD if isinstance(error, SourceError) else ExitCode.NOT_NOW
+    return ExitCode.USAGE if isinstance(error, UsageError) else ExitCode.NOT_NOW

@@ -5,6 +5,7 @@ A terminal gets colours and wrapped cells; a pipe gets plain lines with nothing 
 
 import os
 import re
+import select
 import shutil
 import sys
 import textwrap
@@ -14,6 +15,7 @@ from pathlib import Path
 
 import msgspec
 
+from repertory.files import json_bytes
 from repertory.text import clean, one_line
 from repertory_admin.columns import MIN_PROSE_WIDTH, width_of
 
@@ -114,9 +116,21 @@ def is_terminal() -> bool:
     return sys.stdout.isatty()
 
 
+def reader_has_gone() -> bool:
+    """Whether what reads our output has ended, such as ``head``."""
+    if not hasattr(select, "poll"):  # Windows
+        return True
+    waiting = select.poll()
+    waiting.register(sys.stdout.fileno(), 0)  # an error is always reported
+    return bool(waiting.poll(0))
+
+
 def show_json(value: object) -> None:
     """Write a value as JSON."""
-    say(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
+    try:
+        say(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
+    except UnicodeEncodeError:  # the name of a file is no valid Unicode
+        say(json_bytes(value, indent=2).decode())
 
 
 def show_markdown(text: str) -> None:

@@ -1,7 +1,9 @@
 """Finds and removes what a data directory holds and nothing uses any more.
 
-Only what can be built again is removed: no keys, trust, chosen paths or weights, and no vectors of
-texts. What belongs to a directory that exists stays, and so does what a process uses.
+Only what can be built again is removed: no keys, trust, approvals, usage, chosen paths or weights,
+and no vectors of texts. What belongs to a directory that exists stays, and so does what a process
+uses. The data directory may be a folder with other files: what has no name that Repertory gives
+stays, too.
 """
 
 import hashlib
@@ -37,7 +39,9 @@ _COLLECTION = re.compile(rf"{NAMESPACE_PATTERN}_{_HASH}_.+-r\d+_g\d+")
 _SANDBOX = re.compile(rf"{NAMESPACE_PATTERN}_sandbox_({_HASH})_.+")
 # An alias of a directory, the directory's key, and a configuration.
 _ALIAS = re.compile(rf"({NAMESPACE_PATTERN}_({_HASH}))(?:_({_HASH})_next)?")
-_UNFINISHED = re.compile(rf"\..+\.{_HASH}\.tmp|.+\.partial")
+_KEYWORDS = re.compile(rf"{_COLLECTION.pattern}\.keywords")
+_NOTE = re.compile(rf"{_HASH}\.json")
+_UNFINISHED = re.compile(rf"\..+\.{_HASH}\.tmp")
 
 
 class Kind(StrEnum):
@@ -159,8 +163,6 @@ def _notes(data: Path, gone: Mapping[str, Path]) -> Iterator[Unused]:
             *(data / "status" / f"{key}.json" for key in keys),
             *(path for key in keys for path in (data / "aliases").glob(f"*_{key}*")),
             data / "workspaces" / f"{directory_key(directory)}.root.json",
-            *(data / "reviews").glob(f"{directory_key(directory)}-*"),
-            *(data / "usage").glob(f"{directory_key(directory)}.*"),
         ]
         yield _unused(Kind.NOTES, *paths)
 
@@ -190,7 +192,7 @@ def _graphs(models: Path) -> Iterator[Unused]:
 def _servers(servers: Path) -> Iterator[Unused]:
     """The notes of servers that were killed."""
     for path in servers.glob("*.json"):
-        if not _is_locked(_lock_of(path)):
+        if _NOTE.fullmatch(path.name) and not _is_locked(_lock_of(path)):
             yield _unused(Kind.SERVER, path)
 
 
@@ -201,18 +203,28 @@ def _leftovers(data: Path, now: float) -> Iterator[Unused]:
         name = path.name.partition("-")[2]
         is_busy = _is_locked(collections / f"{name}.lock")
         yield _unused(Kind.LEFTOVER, path, is_busy=is_busy)
-    for path in (data / "keywords").glob("[!.]*"):
+    for path in filter(_is_keywords, (data / "keywords").glob("[!.]*")):
         if not (collections / path.stem).is_dir() and _is_old(path, now):
             yield _unused(Kind.LEFTOVER, path)
     copies = (path for path in data.glob(f"{COPIES}*") if _is_old(path, now, BACKUP_S))
     for path in (*data.glob("vectors.sqlite.corrupt-*"), *copies):
         yield _unused(Kind.LEFTOVER, path)
+    for path in (*_unfinished(data), *(data / "models").rglob("*.partial")):
+        if _is_old(path, now):
+            yield _unused(Kind.LEFTOVER, path)
+
+
+def _unfinished(data: Path) -> Iterator[Path]:
+    """The files that were to replace others, but not those of the engine."""
     for place, folders, files in os.walk(data):
-        if Path(place) == data:  # without the files of the engine, and of others
+        if Path(place) == data:
             folders[:] = [name for name in folders if name not in {"collections", FETCHED}]
-        for path in (Path(place, name) for name in files if _UNFINISHED.fullmatch(name)):
-            if _is_old(path, now):
-                yield _unused(Kind.LEFTOVER, path)
+        yield from (Path(place, name) for name in files if _UNFINISHED.fullmatch(name))
+
+
+def _is_keywords(path: Path) -> bool:
+    """Whether a file or folder is a keyword index by its name: the folder may be a shared one."""
+    return _KEYWORDS.fullmatch(path.name) is not None
 
 
 def _unused(kind: Kind, *paths: Path, is_busy: bool = False) -> Unused:

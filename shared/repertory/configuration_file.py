@@ -9,7 +9,7 @@ from repertory.bounded import read_bytes
 from repertory.errors import ConfigurationError, StoreError
 from repertory.files import write_atomically
 from repertory.settings import MAX_FILE_SIZE, PROJECT_FILE, Settings
-from repertory.trust import digest_of
+from repertory.trust import digest_of, lies_in
 from repertory.trusting import wanted
 from repertory.workspace import Workspace
 
@@ -51,6 +51,19 @@ def write(file: Path, text: str) -> bytes:
     return data
 
 
+def check_place(file: Path) -> None:
+    """Refuse to write a file that was found where a link of a stranger leads.
+
+    Raises:
+        StoreError: It leads out of its folder.
+    """
+    if not lies_in(file, file.parent):
+        raise StoreError(
+            f"{file} is a link that leads out of its folder, so it was not written; replace it by "
+            "a file, or name the file with --config."
+        )
+
+
 def rewrite(
     file: Path, text: str, settings: Settings, directory: Path, flags: Mapping[str, Any]
 ) -> bool:
@@ -68,9 +81,11 @@ def rewrite(
 
     Raises:
         ConfigurationError: The old file is invalid.
-        StoreError: It cannot be written.
+        StoreError: It cannot be written, or it is a link that leads out of its folder.
     """
     needs_trust = file == project_file(settings, directory) and not settings.named
+    if needs_trust:
+        check_place(file)
     environment = os.environ if settings.environment is None else settings.environment
     is_free = not needs_trust or not file.exists() or not wanted(file, flags, environment).wishes
     data = write(file, text)

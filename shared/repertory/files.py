@@ -1,11 +1,14 @@
 """Small operations on files: making folders, writing atomically, and noticing changes."""
 
 import contextlib
+import json
 import os
 import secrets
 import stat
 from functools import partial
 from pathlib import Path
+
+import msgspec
 
 from repertory.errors import StoreError
 
@@ -18,6 +21,11 @@ private = partial(os.open, mode=PRIVATE)  # an opener of new files
 Signature = tuple[int, int, int, int]  # mtime and ctime in nanoseconds, size, inode
 
 FOLDER: Signature = (0, 0, 0, 0)  # of any folder
+
+
+def json_bytes(value: object, indent: int | None = None) -> bytes:
+    """A value as JSON with escapes: the name of a file need not be valid Unicode."""
+    return json.dumps(msgspec.to_builtins(value), indent=indent).encode("ascii")
 
 
 def make_directory(path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import contextlib
 import hashlib
+import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -10,7 +11,7 @@ import msgspec
 
 from repertory.bounded import is_inside, read_bytes
 from repertory.errors import StoreError, UsageError
-from repertory.files import PRIVATE, make_private, write_atomically
+from repertory.files import PRIVATE, json_bytes, make_private, write_atomically
 
 Digests = Mapping[str, str]  # SHA-256 in hex by the key of a file
 
@@ -70,15 +71,17 @@ class TrustStore:
         with self._changing() as trusted:
             self._write(trusted | found)
 
-    def revoke(self, config: Path) -> None:
-        """Revoke the trust in a configuration, if it was trusted.
+    def revoke(self, config: Path) -> bool:
+        """Revoke the trust in a configuration; whether it was trusted.
 
         Raises:
             StoreError: The store cannot be changed.
         """
         with self._changing() as trusted:
-            if trusted.pop(key_of(config), None) is not None:
+            was_trusted = trusted.pop(key_of(config), None) is not None
+            if was_trusted:
                 self._write(trusted)
+        return was_trusted
 
     @contextlib.contextmanager
     def _changing(self) -> Iterator[dict[str, str]]:
@@ -106,12 +109,12 @@ class TrustStore:
     def _read(self) -> dict[str, str]:
         """The digests; none from a damaged store, which the next change replaces."""
         try:
-            return msgspec.json.decode(self._path.read_bytes(), type=dict[str, str])
+            return msgspec.convert(json.loads(self._path.read_bytes()), dict[str, str])
         except (FileNotFoundError, ValueError):
             return {}
 
     def _write(self, trusted: dict[str, str]) -> None:
-        data = msgspec.json.format(msgspec.json.encode(trusted, order="sorted"))
+        data = json_bytes(dict(sorted(trusted.items())), indent=2)
         write_atomically(self._path, data, mode=PRIVATE)
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 
 from repertory.errors import ConfigurationError, StoreError, UsageError
-from repertory.files import is_project, write_atomically
+from repertory.files import is_project, json_bytes, write_atomically
 from repertory.notices import about_withheld
 from repertory.settings import SIGN_INS, TRUST_FILE, Added, Settings, files, load
 from repertory.text import one_line
@@ -491,7 +491,7 @@ def write_json(path: Path, value: object) -> None:
         StoreError: The file cannot be written.
     """
     try:
-        write_atomically(path, json.dumps(msgspec.to_builtins(value)).encode("ascii"))
+        write_atomically(path, json_bytes(value))
     except OSError as error:
         raise StoreError(
             f"Cannot write {path}: {error.strerror}; choose another --data-dir."

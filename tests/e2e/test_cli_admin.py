@@ -1,6 +1,7 @@
 """All commands except index and search, as separate processes."""
 
 import json
+import os
 import re
 import shlex
 import subprocess
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.command_line import COMMAND, Cli, add_skill
+from tests.support.command_line import COMMAND, TIMEOUT_S, Cli, add_skill
 from tests.support.model_folders import write_model
 
 COMMANDS = [
@@ -113,8 +114,9 @@ def test_stats_describe_the_index(cli: Cli, indexed: Path) -> None:
     done = cli.run(indexed, "stats")
     facts = cli.json(indexed, "stats")
 
-    for part in ("1 document, 3 skills, 3 tools", "ago", "repertory-encoder-4", "  fresh\n", " MB"):
+    for part in ("1 document, 3 skills, 3 tools", "repertory-encoder-4", "  fresh\n", " MB"):
         assert part in done.stdout
+    assert "ago" in done.stdout or "just now" in done.stdout
     assert facts["collection"] not in done.stdout
     assert facts["collection"] in cli.run(indexed, "stats", "--verbose").stdout
     assert facts["kinds"] == {"document": 1, "skill": 3, "tool": 3}
@@ -252,6 +254,73 @@ def test_trusting_another_file_is_exit_code_2(cli: Cli, project: Path) -> None:
     """A file that is missing or not JSON is not trusted."""
     for file in ("nowhere.json", "handbook.md"):
         assert cli.run(project, "config", "trust", file).returncode == 2
+
+
+def test_only_what_was_trusted_is_revoked(cli: Cli, project: Path) -> None:
+    """A slip of the pen does not look like a success."""
+    done = cli.run(project, "config", "untrust", ".mcp.jsn")
+    assert (done.returncode, "was not trusted" in done.stderr) == (2, True)
+
+
+@pytest.mark.parametrize("name", ["QDRANT", "REGISTRY"])
+def test_a_password_in_a_url_is_not_shown(cli: Cli, tmp_path: Path, name: str) -> None:
+    """Of whatever setting it is."""
+    url = {f"REPERTORY_{name}_URL": "https://ann:geheim@host.example:6333"}
+    shown = cli.run(tmp_path, "config", "show", **url).stdout
+    assert "host.example" in shown
+    assert "geheim" not in shown
+
+
+def test_a_reader_that_has_gone_is_no_failure(cli: Cli, project: Path) -> None:
+    """Such as ``head``."""
+    for arguments in (("config", "show"), ("config", "show", "--output", "json")):
+        with subprocess.Popen(
+            [*COMMAND, *arguments],
+            cwd=project,
+            env=cli.environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        ) as process:
+            assert process.stdout
+            process.stdout.close()
+            assert process.wait(TIMEOUT_S) == 0
+
+
+def test_a_name_that_is_no_unicode_is_shown_as_json(cli: Cli, project: Path) -> None:
+    """The byte is an escape."""
+    add_skill(project, os.fsdecode(b"b\xffd"), "---\nname: bad\n---\n")
+    done = cli.run(project, "doctor", "--output", "json")
+    assert done.returncode in {0, 1}, done.stderr
+    assert "\\udcff" in done.stdout
+    json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("is_there", [False, True])
+def test_init_follows_no_link_out_of_the_folder(
+    cli: Cli, project: Path, tmp_path: Path, *, is_there: bool
+) -> None:
+    """The link is that of the stranger who made the project."""
+    target = tmp_path / "precious"
+    if is_there:
+        target.write_text("precious")
+    (project / "repertory.toml").symlink_to(target)
+    done = cli.run(project, "init", "--force")
+    assert (done.returncode, "leads out of its folder" in done.stderr) == (4, True)
+    assert target.exists() == is_there
+    assert not is_there or target.read_text() == "precious"
+
+
+def test_a_broken_file_of_servers_costs_its_servers_alone(cli: Cli, project: Path) -> None:
+    """Also once ``init`` has written it down: other programs write such files."""
+    (project / ".mcp.json").write_text('{"mcpServers": {"a": {"command": "x"}}')
+    done = cli.run(project, "init")
+    assert done.returncode == 0, done.stderr
+    assert ".mcp.json:1" in done.stderr
+    assert cli.run(project, "search", "read_file").returncode == 0
+    (project / ".mcp.json").unlink()
+    assert cli.run(project, "search", "read_file").returncode == 0
+    found = cli.run(project, "doctor")
+    assert (found.returncode, ".mcp.json" in found.stdout) == (1, True)
 
 
 def test_init_writes_the_discovered_sources(cli: Cli, project: Path, mcp_config: Path) -> None:

@@ -210,7 +210,10 @@ def test_another_directory_can_be_named(own: Cli, project: Path, tmp_path: Path)
         (("goose", "--project"), "Goose has no configuration of a project; leave out --project."),
         (("--undo",), "Name the host, such as `repertory connect claude-code`."),
         (("zed", "--key", "x"), "--key and --key-file belong to --url, which is missing."),
-        (("zed", "--url", "team"), "--url is 'team'; it must be a URL like https://"),
+        *(
+            (("zed", "--url", url), f"--url is {url!r}; it must be a URL like https://")
+            for url in ("team", "https://[::1/", "https://h/?a=b", "https://h:abc/", "https://h ")
+        ),
         (
             ("zed", "--url", "http://a", "--key", "x", "--key-file", "y"),
             "Give either --key or --key-file.",

@@ -3,6 +3,7 @@
 import json
 import os
 import shlex
+import signal
 import socket
 import subprocess
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ import pytest
 
 from repertory.formats.hook import MAX_CONTEXT_LENGTH
 from tests.support.command_line import COMMAND, TIMEOUT_S, Cli, add_skill
+from tests.support.waiting import until
 
 SCRIPT = Path(__file__).parents[2] / "plugin" / "hooks" / "suggest.sh"
 INPUT = {
@@ -201,3 +203,28 @@ def test_the_plugin_never_refuses_a_prompt(plugin: Plugin) -> None:
     (plugin.path / "repertory").unlink()
     plugin.environment["PATH"] = f"{plugin.path}{os.pathsep}/usr/bin{os.pathsep}/bin"
     assert silent(plugin.run(SUGGEST="true"))
+
+
+def test_ctrl_c_ends_it_as_every_command(cli: Cli, indexed: Path) -> None:
+    """It waits for its input then."""
+    with subprocess.Popen(
+        [*COMMAND, "hook", *PATIENT],
+        cwd=indexed,
+        env=cli.environment,
+        stdin=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+    ) as process:
+        threads = Path("/proc", str(process.pid), "task")
+        until(lambda: len([*threads.iterdir()]) > 1)  # one waits for the input
+        process.send_signal(signal.SIGINT)
+        assert process.stderr
+        assert (process.wait(TIMEOUT_S), process.stderr.read()) == (130, "")
+
+
+@pytest.mark.parametrize("timeout", ["nan", "inf", "1e300", "-1"])
+def test_a_timeout_is_a_number_of_seconds(cli: Cli, indexed: Path, timeout: str) -> None:
+    """Others are refused as every wrong option."""
+    done = cli.run(indexed, "hook", "--timeout", timeout)
+    assert done.returncode == 2
+    assert "timeout" in done.stderr

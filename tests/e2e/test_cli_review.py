@@ -130,5 +130,7 @@ def test_skills_are_reviewed_if_their_source_says_so(own: Cli, tmp_path: Path) -
     )
     listed = own.json(project, "items", "list", "--config", config)
     assert [one["id"] for one in listed] == ["team/lure"]
+    why = own.run(project, "explain", "bake bread", "team/bake", "--config", config)
+    assert (why.returncode, "team/bake is in quarantine" in why.stderr) == (2, True)
     own.run(project, "trust", "approve", "--all", "--config", config)
     assert len(own.json(project, "items", "list", "--config", config)) == 2

@@ -95,7 +95,8 @@ def test_the_index_of_a_directory_that_is_gone_is_removed(data: Path, project: P
     assert unused(data, time.time())[collection].size > 0
     assert clean(data) == {Kind.INDEX, Kind.NOTES}
     left = {path for path in {*data.rglob("*")} - kept if not path.name.endswith(".lock")}
-    assert {path.parent for path in left} <= {data / "models" / "digests"}
+    # What people decided cannot be made again.
+    assert {path.parent for path in left} <= {data / "models" / "digests", data / "reviews"}
     assert_searches(other)
 
 
@@ -179,6 +180,22 @@ def test_the_remains_of_killed_processes_are_removed(data: Path, project: Path) 
     assert [path.name for path in data.glob(".backup-*")] == [".backup-new"]
     assert (data / "keys" / "0123456789abcdef.json").exists()
     assert_searches(project)
+
+
+def test_files_of_others_in_the_folder_stay(data: Path, project: Path) -> None:
+    """The data directory may be a folder with other files, which have names of their own."""
+    index(project)
+    others = [
+        "servers/prod.json",
+        "Downloads/film.mkv.partial",
+        "keywords/seo.txt",
+        "keywords/thesis/chapter.md",
+    ]
+    for name in others:
+        os.utime(write(data / name, "{}"), (0, 0))
+    os.utime(data / "keywords" / "thesis", (0, 0))
+    assert clean(data) == set()
+    assert all((data / name).exists() for name in others)
 
 
 @pytest.mark.usefixtures("own_engine")

@@ -1,10 +1,12 @@
 """Archives of backups that are damaged, foreign or hostile: refused before anything changes."""
 
+import gc
 import io
 import json
 import struct
+import sys
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from repertory.backup import files, frames
-from repertory.backup.archive import Archive
+from repertory.backup.archive import Archive, writing
 from repertory.backup.create import create
 from repertory.backup.restore import check, restore
 from repertory.compose import Parts
@@ -213,3 +215,21 @@ class _nothing:  # noqa: N801 - a context like ``raises``
     def __enter__(self) -> None: ...
 
     def __exit__(self, *_: object) -> None: ...
+
+
+def test_an_archive_that_cannot_be_finished_says_why_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The archive is closed before its file, and no part of it stays."""
+    said: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", said.append)
+
+    def chunks() -> Iterator[bytes]:
+        yield b"a"
+        raise StoreError("It cannot be read.")
+
+    with pytest.raises(StoreError, match="It cannot be read"), writing(tmp_path / "a.zip") as one:
+        one.add("part", chunks())
+    del one
+    gc.collect()
+    assert (said, [*tmp_path.iterdir()]) == ([], [])

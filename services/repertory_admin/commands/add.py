@@ -1,5 +1,6 @@
 """``repertory add`` and ``repertory remove``."""
 
+import shlex
 import shutil
 import sys
 from collections import Counter
@@ -256,7 +257,7 @@ def _write(file: Path, text: str, target: Target, flags: Flags) -> None:
     if not is_free:
         terminal.warn(
             f"{shown} was found and asks for more than its own folder, so nothing of it is "
-            f"fetched until you run `repertory config trust {shown}`."
+            f"fetched until you run `repertory config trust {shlex.quote(shown)}`."
         )
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from repertory.embedding.models import DEFAULT
-from repertory.errors import ConfigurationError
+from repertory.errors import ConfigurationError, UsageError
 from repertory.settings import PROJECT_FILE, Added, Settings
 from repertory.sources.fetched.urls import masked
 from repertory.sources.registry import build
@@ -201,7 +201,8 @@ def untrust(flags: Flags, files: FilesArgument) -> None:
     workspace = Workspace(*here(flags))
     for file in files:
         with audited(flags, "untrust", [file.absolute()]):
-            workspace.trust.revoke(file)
+            if not workspace.trust.revoke(file):
+                raise UsageError(f"{file} was not trusted, so nothing has changed.")
         terminal.tell(f"{file} is no longer trusted; its indexed items stay.")
 
 
@@ -234,7 +235,9 @@ def _shown(settings: Settings, field: str, *, secret: bool) -> Any:  # noqa: ANN
     value = getattr(settings.values, field)
     if field == "redis_url" and value:
         return _without_password(value)
-    return "****" if secret and value else value
+    if secret and value:
+        return "****"
+    return masked(value) if isinstance(value, str) else value
 
 
 def _without_secrets(one: Added) -> dict[str, Any]:

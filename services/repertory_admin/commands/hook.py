@@ -1,5 +1,6 @@
 """``repertory hook``."""
 
+import math
 import os
 import sys
 import threading
@@ -9,7 +10,7 @@ import msgspec
 import typer
 
 from repertory.backend import Backend
-from repertory.errors import NothingIndexedError
+from repertory.errors import NothingIndexedError, UsageError
 from repertory.formats.hook import hook as hook_output
 from repertory.formats.items import whole_tools
 from repertory.search.query import Query, query_of
@@ -20,6 +21,7 @@ from repertory_admin.logs import is_verbose
 from repertory_admin.options import ASKING, STORE, Flags
 
 MAX_INPUT_SIZE = 10_000_000  # bytes
+MAX_TIMEOUT_S = 3_600.0
 MAX_PROMPT_LENGTH = 2_000  # characters, from the beginning
 
 
@@ -56,7 +58,10 @@ def hook(
         int, typer.Option("--limit", "-n", metavar="N", help="The highest number of items.")
     ] = 3,
     timeout: Annotated[
-        float, typer.Option(metavar="SECONDS", help="After which it writes nothing.")
+        float,
+        typer.Option(
+            metavar="SECONDS", min=0.0, max=MAX_TIMEOUT_S, help="After which it writes nothing."
+        ),
     ] = 3.0,
 ) -> None:
     """Answer the prompt hook of an agent host, from its input.
@@ -77,6 +82,8 @@ def hook(
             if is_verbose():
                 terminal.warn(f"{type(error).__name__}: {error}")
 
+    if math.isnan(timeout):  # NaN passes the range
+        raise UsageError("--timeout is no number; give seconds.")
     terminal.be_quiet(quiet=not is_verbose())
     # A thread, since no other limit holds for reading, asking and loading a model together.
     answering = threading.Thread(target=answer, name="hook", daemon=True)
@@ -97,7 +104,7 @@ def _answer(flags: Flags, threshold: float, limit: int) -> str:
     Raises:
         RepertoryError, ValueError: It cannot be answered.
     """
-    given = msgspec.json.decode(sys.stdin.buffer.read(MAX_INPUT_SIZE), type=Prompt)
+    given = msgspec.json.decode(_input(), type=Prompt)
     target = target_of(flags)
     text = given.prompt[:MAX_PROMPT_LENGTH]
     query = query_of(target.settings.values, text, threshold=threshold, limit=limit)
@@ -107,6 +114,14 @@ def _answer(flags: Flags, threshold: float, limit: int) -> str:
         if not repertory.is_indexed:  # a search would load, and even download, the model first
             raise NothingIndexedError("Nothing is indexed here yet; run `repertory index`.")
         return _written(repertory, query, given.hook_event_name)
+
+
+def _input() -> bytes:
+    """The input; not through its buffer, whose lock a thread would hold when the process ends."""
+    data = bytearray()
+    while len(data) < MAX_INPUT_SIZE and (part := os.read(0, 1 << 16)):
+        data += part
+    return bytes(data)
 
 
 def _written(backend: Backend, query: Query, event: str) -> str:

@@ -7,7 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from repertory.errors import StoreError, UsageError
+from repertory.configuration_file import check_place, write
+from repertory.errors import ConfigurationError, UsageError
 from repertory.project import Marker, located
 from repertory.settings import PROJECT_FILE, load
 from repertory.sources.discover import discover
@@ -17,6 +18,7 @@ from repertory.trusting import described, env_files
 from repertory.workspace import Workspace
 from repertory_admin import terminal
 from repertory_admin.app import app, command
+from repertory_admin.auditing import audited
 from repertory_admin.options import Flags
 from repertory_admin.template import configuration
 
@@ -51,22 +53,20 @@ def init(
     if not folder.is_dir():
         raise UsageError(f"There is no folder {folder}; name the one that holds the project.")
     file = folder / PROJECT_FILE
+    check_place(file)
     if file.exists() and not force:
         raise UsageError(f"{file} exists already; --force overwrites it.")
     if path is None and not file.exists():
         _check_above(flags, folder)
     entries = discover(folder, Path.home()).entries
     text = configuration(entries, folder, Path.home())
-    try:
-        file.write_bytes(text.encode())
-    except OSError as error:
-        raise StoreError(f"{file} cannot be written: {error.strerror}.") from error
+    data = write(file, text)
     sources = terminal.count(len(entries), "source")
     terminal.say(f"Wrote {terminal.short_path(str(file))} with {sources}.")
     settings = load({**flags, "config": str(file)}, folder)
     workspace = Workspace(settings, folder)
-    workspace.trust.trust(file, digest_of(text.encode()))  # its sources in the home included
-    _settle_trust(workspace, entries, trust=trust)
+    workspace.trust.trust(file, digest_of(data))  # its sources in the home included
+    _settle_trust(flags, workspace, entries, trust=trust)
     terminal.say('Next: `repertory index`, then `repertory search "what you are looking for"`.')
 
 
@@ -84,21 +84,28 @@ def _check_above(flags: Flags, folder: Path) -> None:
         )
 
 
-def _settle_trust(workspace: Workspace, entries: list[dict[str, Any]], *, trust: bool) -> None:
+def _settle_trust(
+    flags: Flags, workspace: Workspace, entries: list[dict[str, Any]], *, trust: bool
+) -> None:
     """Trust each file that the user allows to define sources; report the others."""
     can_ask = sys.stdin.isatty() and sys.stdout.isatty()
     for entry in entries:
         files = files_to_trust(entry, workspace.base) or []
         if all(map(workspace.trust.is_trusted, files)):
             continue
-        sources = build(entry, workspace.base)
+        try:
+            sources = build(entry, workspace.base)
+        except ConfigurationError as error:
+            terminal.warn(f"{error} Its servers are left out until it can be read.")
+            continue
         if not sources:
             continue
         shown = shlex.join(terminal.short_path(str(file)) for file in files)
         terminal.tell(f"{shown} has MCP servers: {described(sources)}.")
         if trust or (can_ask and typer.confirm("May they be run to list their tools?")):
             for file in files:
-                workspace.trust.trust(file, environments=env_files(sources))
+                with audited(flags, "trust", [file]):
+                    workspace.trust.trust(file, environments=env_files(sources))
             terminal.say(f"Trusted {shown} until it changes.")
         else:
             terminal.say(f"Not trusted; `repertory config trust {shown}` lets them be run.")

@@ -1,17 +1,16 @@
 """``repertory items``: lists the indexed items, or shows one."""
 
-from contextlib import suppress
 from typing import Annotated
 
 import typer
 
-from repertory.errors import RepertoryError, UnknownItemError
+from repertory.errors import UnknownItemError
 from repertory.notices import about_text
 from repertory.search.query import filter_of
 from repertory.wire import linked, summary
 from repertory_admin import completion, terminal
 from repertory_admin.app import command, group
-from repertory_admin.backend import Target, target_of
+from repertory_admin.backend import target_of
 from repertory_admin.commands.search import KindOption, ServerOption, SourceOption, TagOption
 from repertory_admin.options import ASKING, STORE, Flags, Output, OutputOption
 from repertory_admin.progress import Bars
@@ -77,7 +76,7 @@ def show(
             links = backend.links(found.id)
             notice = about_text(found, backend.stats().problems)
     except UnknownItemError:
-        _refuse_quarantined(target, item)
+        target.refuse_quarantined(item)
         raise
     if output is Output.JSON:
         terminal.show_json(linked(found, links))
@@ -85,16 +84,3 @@ def show(
         items_shown.show(found, links)
         if notice:
             terminal.note(notice)
-
-
-def _refuse_quarantined(target: Target, wanted: str) -> None:
-    """Say so if an item is in quarantine; a caller who may not see reviews is not told.
-
-    Raises:
-        UnknownItemError: It is.
-    """
-    waiting: list[str] = []
-    with suppress(RepertoryError):
-        waiting = [one.item for one in target.reviews() if one.state == "quarantined"]
-    if wanted in waiting:
-        raise UnknownItemError(f"{wanted} is in quarantine: see `repertory trust review`.")

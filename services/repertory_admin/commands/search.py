@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from repertory.catalogue.item import Kind
+from repertory.errors import UnknownItemError
 from repertory.formats.table import Format, Host, Rendered, render
 from repertory.search.query import query_of
 from repertory_admin import completion, terminal
@@ -162,8 +163,12 @@ def explain(
         servers=server or (),
         tags=tag or (),
     )
-    with Bars() as bars, target.open(bars, embeds=True) as backend:
-        found = backend.explain(asked, item)
+    try:
+        with Bars() as bars, target.open(bars, embeds=True) as backend:
+            found = backend.explain(asked, item)
+    except UnknownItemError:
+        target.refuse_quarantined(item)
+        raise
     answers.warn_if_degraded(found)
     answers.show_notices(found)
     if output is Output.JSON:

@@ -1,13 +1,14 @@
 """What connecting has changed, so that it can be undone: one small file for each configuration."""
 
 import hashlib
+import json
 import os
 from pathlib import Path
 
 import msgspec
 
 from repertory.errors import StoreError
-from repertory.files import write_atomically
+from repertory.files import json_bytes, write_atomically
 
 BACKUP = ".repertory-backup"  # after the name of a configuration
 
@@ -37,7 +38,7 @@ class Records:
     def of(self, path: Path) -> Record | None:
         """The record of a configuration; None without a readable one."""
         try:
-            return msgspec.json.decode(self._file(path).read_bytes(), type=Record)
+            return msgspec.convert(json.loads(self._file(path).read_bytes()), Record)
         except (OSError, ValueError):
             return None
 
@@ -48,7 +49,7 @@ class Records:
             StoreError: The data directory cannot be written.
         """
         try:
-            write_atomically(self._file(Path(record.path)), msgspec.json.encode(record))
+            write_atomically(self._file(Path(record.path)), json_bytes(record))
         except OSError as error:
             raise StoreError(f"{self.folder} cannot be written: {error.strerror}.") from error
 

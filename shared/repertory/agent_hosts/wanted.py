@@ -1,6 +1,7 @@
 """The entry that connects a host: to the program of this machine, or to the URL of a server."""
 
 import os
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -15,6 +16,7 @@ from repertory.errors import UsageError
 
 VARIABLE = "REPERTORY_SERVER_API_KEY"  # of the key, in the environment of a host
 MAX_KEY_SIZE = 4096  # bytes
+_PLAIN = re.compile(r"[!-~]+")
 _ENDPOINT = "/mcp"
 
 
@@ -73,8 +75,12 @@ def endpoint(url: str) -> str:
     Raises:
         UsageError: It is no URL of a server.
     """
-    parts = urlsplit(url)
-    if parts.scheme not in {"http", "https"} or not parts.hostname or parts.username:
+    try:
+        parts = urlsplit(url)
+        is_one = parts.port != 0 and parts.scheme in {"http", "https"} and bool(parts.hostname)
+    except ValueError:  # of its host or its port
+        is_one = False
+    if not is_one or parts.username or parts.query or parts.fragment or not _PLAIN.fullmatch(url):
         raise UsageError(f"--url is {url!r}; it must be a URL like https://repertory.example.com.")
     url = url.rstrip("/")
     return url if _ENDPOINT in f"{parts.path}/" else url + _ENDPOINT

@@ -11,7 +11,7 @@ import struct
 import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
@@ -104,6 +104,11 @@ class Writer:
         self._zip.writestr(MANIFEST, text)
         self._zip.close()
 
+    def close(self) -> None:
+        """End an archive that was not finished; its file is still open."""
+        with suppress(Exception):  # the disk may be full: what failed first is said
+            self._zip.close()
+
 
 @contextmanager
 def writing(path: Path) -> Iterator[Writer]:
@@ -114,8 +119,8 @@ def writing(path: Path) -> Iterator[Writer]:
     """
     half = path.with_name(f".{path.name}.{os.urandom(8).hex()}.tmp")
     try:
-        with open(half, "xb", opener=private) as file:
-            yield Writer(file)
+        with open(half, "xb", opener=private) as file, closing(Writer(file)) as writer:
+            yield writer
             file.flush()
             os.fsync(file.fileno())
         half.replace(path)

@@ -3,6 +3,7 @@
 A new type is a module with a ``recognise`` and one line here.
 """
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from pkgutil import resolve_name
@@ -64,8 +65,8 @@ class Address:
     @property
     def path(self) -> Path | None:
         """The file or folder, if there is one of this name."""
-        path = self._directory / Path(self.text).expanduser()
-        return path.absolute() if "://" not in self.text and path.exists() else None
+        path = Path(os.path.abspath(self._directory / Path(self.text).expanduser()))  # noqa: PTH100 - links stay
+        return path if "://" not in self.text and path.exists() else None
 
     @property
     def is_http(self) -> bool:

@@ -1,5 +1,6 @@
 """The catalogue that one configuration describes: its sources and rules, and their hash."""
 
+import contextlib
 import hashlib
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -147,7 +148,8 @@ def build_catalogue(
         found: The entries were found, not written: an invalid one is left out, and a name in use
             gets a number.
         known: ``Catalogue.known`` of the last run. If an entry is unreadable, each known source
-            that is now missing stays, as ``Unreadable``.
+            that is now missing stays, as ``Unreadable``. So it is with a written entry whose file
+            of servers cannot be read: hosts write such files, too.
         passed_over: What discovery did not take.
         named: The files of the entry that the user named for this call. That other files define the
             same servers is then no problem.
@@ -180,7 +182,8 @@ def build_catalogue(
                 if not taken.setdefault(source.name, is_named) and first is not source:
                     problems.append(_repeated(source, first))
         except ConfigurationError as exc:
-            if not found or entry.get("trusted"):  # the user named it
+            is_named = entry.get("config") == named or (found and entry.get("trusted"))
+            if is_named or not (found or _is_of_file(entry, base, exc)):
                 raise
             problems.append(Problem(severity=Severity.ERROR, message=str(exc)))
             for name, identity in (known or {}).items():
@@ -191,6 +194,15 @@ def build_catalogue(
         sources |= {one.name: one for one in _withheld(entry, base, reason, known or {}, sources)}
     _share(_folders(sources.values()))
     return Catalogue(tuple(sources.values()), tuple(problems), rules, tuple(passed))
+
+
+def _is_of_file(entry: Mapping[str, Any], base: Path, error: ConfigurationError) -> bool:
+    """Whether a file that defines the sources of an entry is wrong, and not the entry."""
+    if not entry.get("config"):
+        return False
+    with contextlib.suppress(ConfigurationError):
+        return any(str(file) in str(error) for file in files_to_trust(entry, base) or ())
+    return False
 
 
 def _share(folders: list[FolderSource]) -> None:

@@ -2,6 +2,7 @@
 
 import hashlib
 import re
+import shlex
 from collections.abc import Callable, Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -165,7 +166,8 @@ class McpServer(Source):
     @property
     def _is_not_trusted(self) -> str:
         file = self.origin
-        return f"{file} was found but not run; run 'repertory config trust {file}' to allow it."
+        command = f"repertory config trust {shlex.quote(str(file))}"
+        return f"{file} was found but not run; run `{command}` to allow it."
 
     def _takes(self, tool: object) -> bool:
         """Whether a tool passes the filters of the configuration and of the source.
