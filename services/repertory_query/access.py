@@ -68,15 +68,22 @@ class Access:
         host: The name of this server.
         owner: The user who started it; None for a team's server.
         people: Those who may use it without a key; None if keys are needed.
+        public_url: The URL that callers reach it at; empty for that of each request.
     """
 
     def __init__(
-        self, keys: Keys, host: str, owner: Owner | None = None, people: People | None = None
+        self,
+        keys: Keys,
+        host: str,
+        owner: Owner | None = None,
+        people: People | None = None,
+        public_url: str = "",
     ) -> None:
         self._keys = keys
         self._owner = owner
         self._people = people
         self.openid = people.openid if people else None
+        self._public_url = (self.openid.public_url if self.openid else public_url).rstrip("/")
         self._names = {"localhost", host.lower(), socket.gethostname().lower()}
 
     @property
@@ -88,6 +95,12 @@ class Access:
     def provider(self) -> str:
         """The name of the provider that people sign in at; empty without one."""
         return self.openid.provider.name if self.openid else ""
+
+    def url(self, request: HTTPConnection) -> str:
+        """The URL that callers reach this server or project at, without a slash at its end."""
+        if self._public_url:
+            return self._public_url + str(request.scope.get("root_path", ""))
+        return str(request.base_url).rstrip("/")
 
     def proof(self, challenge: str) -> str:
         """The proof that this server left its note; empty without a note or a usable challenge."""

@@ -94,11 +94,11 @@ def create_app(service: Service, settings: Settings, entrance: Entrance | None =
     mcp = Mcp(service, values, audit, usage, pools)
     answers = AnsweredSearches(service, searches, metrics)
     keys = keys_of(settings, service.workspace.directory)
-    access = Access(keys, values.host, entrance.owner, people_of(values))
+    access = Access(keys, values.host, entrance.owner, people_of(values), values.public_url)
     routes: list[BaseRoute] = [
-        *searching.routes(answers, values),
+        *searching.routes(answers, values, access),
         *functions.routes(service, searches),
-        *runtime.routes(service, others),
+        *runtime.routes(service, others, access),
         *calling.routes(service, calls),
         *items.routes(service, others),
         *state.routes(service, others, metrics, access),

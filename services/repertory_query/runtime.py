@@ -13,6 +13,7 @@ from repertory.index.vectors import Filter
 from repertory.typescript.module import module
 from repertory.typescript.selection import select_tools
 from repertory.wire import MAX_VALUES
+from repertory_query.access import Access
 from repertory_query.api import Operations
 from repertory_query.pool import Pool
 from repertory_query.service import Service
@@ -35,7 +36,7 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
     ] = ()
 
 
-def routes(service: Service, pool: Pool) -> list[BaseRoute]:
+def routes(service: Service, pool: Pool, access: Access) -> list[BaseRoute]:
     """The routes."""
     operations = Operations("runtime")
 
@@ -49,7 +50,7 @@ def routes(service: Service, pool: Pool) -> list[BaseRoute]:
         """Make a module of types and methods that call tools through this server."""
         listed = (one.strip() for name in given.filter for one in name.split(","))
         wanted = dict.fromkeys(one for one in listed if one)
-        gateway = str(request.base_url).rstrip("/")
+        gateway = access.url(request)
 
         backend = visible_to(request.state.caller, service)
 

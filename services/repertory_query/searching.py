@@ -28,7 +28,7 @@ from repertory.wire import (
     Tags,
     Text,
 )
-from repertory_query.access import Caller
+from repertory_query.access import Access, Caller
 from repertory_query.api import JSON, Operations, answer
 from repertory_query.cache import AnswerCache, Encoded
 from repertory_query.metrics import Metrics
@@ -190,12 +190,13 @@ class AnsweredSearches:
         return await self.pool.run(lambda: backend.explain(query, item))
 
 
-def routes(searches: AnsweredSearches, defaults: Values) -> list[BaseRoute]:
+def routes(searches: AnsweredSearches, defaults: Values, access: Access) -> list[BaseRoute]:
     """The routes.
 
     Args:
         searches: Answers the queries.
         defaults: The settings for missing parameters.
+        access: Knows the address of this server.
     """
     operations = Operations("search")
 
@@ -207,7 +208,7 @@ def routes(searches: AnsweredSearches, defaults: Values) -> list[BaseRoute]:
             found = await searches.answer(query, caller)
             return Response(found.content, media_type=JSON)
         host = Host(
-            gateway=str(request.base_url).rstrip("/"),
+            gateway=access.url(request),
             declared=frozenset(given.declared) if given.declared else None,
             call_id=given.call_id,
         )

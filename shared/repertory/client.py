@@ -29,11 +29,14 @@ from repertory.wire import (
     RECORDED,
     V1,
     Alive,
+    Answers,
     Ids,
     Items,
     Refusal,
     Retried,
     Retry,
+    Search,
+    Searches,
     Summaries,
     Summary,
 )
@@ -47,6 +50,8 @@ if TYPE_CHECKING:
     from repertory.skill_vectors.match import SkillMatch
     from repertory.usage.wire import Insights, UnansweredQueries
 
+MAX_ADDRESS = 4_000  # characters of the parameters of a search
+_TOO_LONG = (http.HTTPStatus.REQUEST_ENTITY_TOO_LARGE, http.HTTPStatus.REQUEST_URI_TOO_LONG)
 CONNECT_TIMEOUT_S = 5.0
 ANSWER_TIMEOUT_S = 60.0  # the first search may wait for a model
 CALL_TIMEOUT_S = 900.0  # the server's own limit ends a call before
@@ -101,7 +106,12 @@ class Client(Backend):
     def search(self, query: Query) -> Answer:
         if query.limit > MAX_LIMIT:
             raise UsageError(f"The limit is {query.limit}; a server gives {MAX_LIMIT} at most.")
-        return self._ask("GET", "/search", _parameters(query), Answer)
+        parameters = _parameters(query)
+        if len(urlencode(parameters, doseq=True, errors="replace")) <= MAX_ADDRESS:
+            return self._ask("GET", "/search", parameters, Answer)
+        # Reverse proxies refuse long addresses.
+        body = Searches(queries=[_searched(query)])
+        return self._ask("POST", "/search", {}, Answers, body=body).answers[0]
 
     @override
     def explain(self, query: Query, item: str) -> Explanation:
@@ -366,6 +376,11 @@ class Client(Backend):
         raised = _class(problem.error) if problem else None
         if raised and not issubclass(raised, StoreError):
             return raised(detail)
+        if status in _TOO_LONG:
+            return UsageError(
+                f"What answers at {self.url} takes no request of this length (status {status}); "
+                "ask with a shorter text."
+            )
         if not detail or status == http.HTTPStatus.NOT_FOUND:
             return StoreError(
                 f"What answers at {self.url} is no Repertory server (status {status}); see that "
@@ -426,6 +441,17 @@ def _parameters(query: Query) -> dict[str, Any]:
         "sectionWeight": query.weights.section_weight,
         **_filters(query.where),
     }
+
+
+def _searched(query: Query) -> Search:
+    """A search as a part of a body."""
+    return Search(
+        q=query.text,
+        limit=query.limit,
+        threshold=query.threshold,
+        **msgspec.structs.asdict(query.weights),
+        **msgspec.structs.asdict(query.where),
+    )
 
 
 def _filters(where: Filter) -> dict[str, Iterable[str]]:

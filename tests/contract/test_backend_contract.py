@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from repertory.backend import Backend
@@ -119,6 +120,14 @@ def test_a_search_finds_the_best_first(backend: Backend) -> None:
     assert answer.query == "rotate API keys"
     assert answer.items == backend.stats().items
     assert not answer.degraded
+
+
+def test_a_long_task_is_searched(backend: Backend) -> None:
+    """A server gets it in a body: a proxy before it would refuse so long an address."""
+    short = Query(text="rotate API keys", where=Filter(kinds=("skill",)), threshold=0.0)
+    long = msgspec.structs.replace(short, text=short.text + " 很" * 1_000)
+    assert [hit.id for hit in backend.search(long).hits][:1] == ["project/key-rotation"]
+    assert {hit.kind for hit in backend.search(long).hits} == {Kind.SKILL}
 
 
 @pytest.mark.parametrize(

@@ -385,6 +385,17 @@ def test_a_failure_is_retried_by_a_button(
     expect(page.get_by_role("heading", name="Failures")).to_have_count(0)
 
 
+def test_the_focus_outlives_what_is_shown_anew(visitor: Visitor, url: str) -> None:
+    """Also that of a link without a name of its own."""
+    page = visitor.page
+    page.goto(f"{url}/status")
+    link = page.locator("#live a").last
+    link.focus()
+    page.evaluate("document.querySelector('#live').firstElementChild.dataset.old = 'true'")
+    expect(page.locator("#live [data-old]")).to_have_count(0)
+    expect(page.locator("#live a").last).to_be_focused()
+
+
 def test_the_counts_follow_the_query(visitor: Visitor, url: str) -> None:
     """The open filter stays open, with the focus where it was."""
     page = visitor.page

@@ -10,7 +10,7 @@ from starlette.routing import BaseRoute, Route
 
 from repertory_query.access import Access
 from repertory_query.examples import Schema, request_of
-from repertory_query.pages.connecting import base_url, key_in_shell
+from repertory_query.pages.connecting import key_in_shell
 from repertory_query.pages.page import page
 
 PATH = "/api"
@@ -47,7 +47,7 @@ def routes(document: Schema, access: Access) -> list[BaseRoute]:
     def show(request: Request) -> Response:
         """Show every operation, with a request to copy."""
         key = key_in_shell(request, access)
-        found = _operations(document, base_url(request, access), f'"{key}"' if key else "")
+        found = _operations(document, access.url(request), f'"{key}"' if key else "")
         return page(request, "api.html", operations=[*found])
 
     return [Route(PATH, show)]

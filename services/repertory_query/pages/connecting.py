@@ -16,7 +16,7 @@ from repertory.catalogue.item import Item
 from repertory.wire import V1
 from repertory_query.access import Access
 from repertory_query.pages.argument_form import example_of
-from repertory_query.pages.page import item_address, page, root_of
+from repertory_query.pages.page import item_address, page
 from repertory_query.service import Service
 
 PATH = "/connect"
@@ -52,7 +52,7 @@ def routes(service: Service, access: Access) -> list[BaseRoute]:
         return page(
             request,
             "connect.html",
-            snippets=snippets(service, access, base_url(request, access), is_own=is_own),
+            snippets=snippets(service, access, access.url(request), is_own=is_own),
             needs_key=access.takes_keys and not is_own,
             variable=VARIABLE,
         )
@@ -65,13 +65,6 @@ def key_in_shell(request: Request, access: Access) -> str:
     if request.state.caller.who == "owner":
         return "$(repertory keys token)"
     return f"${VARIABLE}" if access.takes_keys else ""
-
-
-def base_url(request: Request, access: Access) -> str:
-    """The URL that a caller reaches this server or project at, without a slash at its end."""
-    if access.openid:
-        return access.openid.public_url.rstrip("/") + root_of(request)
-    return str(request.base_url).rstrip("/")
 
 
 def snippets(service: Service, access: Access, url: str, *, is_own: bool) -> list[Snippet]:

@@ -77,7 +77,7 @@ class ItemPage:
         is_long = len(item.body) > rendering.MAX_LENGTH
         is_raw = is_long or "raw" in request.query_params
         schemas = {"Parameters": item.input_schema, "Result": item.output_schema}
-        url = connecting.base_url(request, self._access)
+        url = self._access.url(request)
         return page(
             request,
             "item.html",

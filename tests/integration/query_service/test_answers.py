@@ -23,6 +23,17 @@ from tests.support.query_service import RunningService, metrics, problem
 JSON = {"Content-Type": "application/json"}
 
 
+def test_the_public_url_is_what_callers_are_told(server: RunningService) -> None:
+    """Behind a proxy with TLS the server itself is asked without."""
+    public = "https://repertory.example.org"
+    client = server.client(public_url=public + "/")
+    assert f"{public}/mcp" in client.get("/connect", headers={"Accept": "text/html"}).text
+    assert f'url: "{public}"' in client.get("/v1/runtime/tools.ts").text
+    types = client.get("/v1/search", params={"q": "read", "threshold": 0, "format": "types"}).text
+    for text in (types, client.get("/api", headers={"Accept": "text/html"}).text):
+        assert "http://localhost" not in text
+
+
 def test_a_search_has_the_form_of_the_contract(client: TestClient) -> None:
     """Hits come best first, with confidence and reason, and the answer says how it was made."""
     answer = client.get("/search", params={"q": "replace our API keys"}).json()

@@ -6,6 +6,7 @@ const form = document.getElementById("search");
 const box = document.getElementById("q");
 const live = document.getElementById("live");
 const announcement = document.getElementById("announcement"); // on the page of the search alone
+const FOCUSABLE = "a, button, input, select, summary, textarea, [tabindex]";
 const MANY = 12; // values of a filter, from which on it can be narrowed
 let underWay, shown, timer;
 let isTyping = false; // whether the newest entry of the history is what is being typed
@@ -21,9 +22,11 @@ async function show(address) {
     if (response.status === 401) return location.reload();
     const text = response.ok ? await response.text() : (await response.json()).detail;
     if (signal.aborted || text === shown) return;
-    const focused = live.contains(document.activeElement) && document.activeElement.id;
+    const focused = document.activeElement;
+    const place = [...live.querySelectorAll(FOCUSABLE)].indexOf(focused);
     live[response.ok ? "innerHTML" : "textContent"] = shown = text;
-    if (focused) document.getElementById(focused)?.focus();
+    const same = focused.id ? document.getElementById(focused.id) : null;
+    if (place >= 0) (same ?? live.querySelectorAll(FOCUSABLE)[place])?.focus({ preventScroll: true });
     recount();
   } catch {
     if (signal.aborted) return;
