@@ -21,6 +21,7 @@ from repertory.client import Client
 from repertory.errors import StoreBusyError, StoreError
 from repertory.index.vectors import Filter
 from repertory.settings import Settings
+from repertory.stats import Contents
 from repertory_admin import embedded
 
 if TYPE_CHECKING:
@@ -120,6 +121,20 @@ class Following(Forwarding):
     def entries(self, where: Filter | None = None) -> "Sequence[Entry]":
         """The indexed items; StoreError after ``LIST_TIMEOUT_S``, when there is no index yet."""
         return self.forward(lambda backend: backend.entries(where), LIST_TIMEOUT_S)
+
+    @override
+    def page(
+        self, where: Filter, limit: int, offset: int = 0, after: str = ""
+    ) -> "tuple[Sequence[Entry], int]":
+        """A page of them; StoreError as above."""
+        return self.forward(
+            lambda backend: backend.page(where, limit, offset, after), LIST_TIMEOUT_S
+        )
+
+    @override
+    def contents(self) -> Contents:
+        """Their numbers; StoreError as above."""
+        return self.forward(lambda backend: backend.contents(), LIST_TIMEOUT_S)
 
     @property
     @override

@@ -12,6 +12,7 @@ from repertory.backend import Backend
 from repertory.index.vectors import Filter
 from repertory.search.links import Links
 from repertory.skill_files import FileContent, SkillFiles
+from repertory.stats import Contents
 from repertory.wire import Ids, Items, Linked, Summaries, linked, summary
 from repertory_query.api import Nothing, Operations, answer
 from repertory_query.auditing import about
@@ -26,6 +27,9 @@ class Page(Filters, frozen=True, kw_only=True):
 
     offset: Annotated[int, Meta(ge=0, description="How many items are left out before.")] = 0
     limit: Annotated[int, Meta(ge=1, le=10_000, description="How many items at most.")] = 100
+    after: Annotated[
+        str, Meta(description="The id that the page comes after; empty for the first page.")
+    ] = ""
 
 
 class Place(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,6 +48,12 @@ def routes(service: Service, pool: Pool) -> list[BaseRoute]:
         """List the indexed items by id, each with the beginning of its description."""
         backend = visible_to(request.state.caller, service)
         return await pool.run(lambda: answer(_page(backend, given.where, given)))
+
+    @operations.get("/contents", Nothing, returns=Contents, summary="Count the items")
+    async def count_items(request: Request, _: Nothing) -> Response:
+        """Count the indexed items of each kind and source."""
+        backend = visible_to(request.state.caller, service)
+        return await pool.run(lambda: answer(backend.contents()))
 
     @operations.post("/items", Ids, returns=Items, summary="Show several items")
     async def get_items(request: Request, given: Ids) -> Response:
@@ -94,8 +104,5 @@ def _linked(backend: Backend, wanted: str) -> Linked:
 
 
 def _page(backend: Backend, where: Filter, page: Page) -> Summaries:
-    found = backend.entries(where)
-    return Summaries(
-        items=[summary(entry) for entry in found[page.offset : page.offset + page.limit]],
-        total=len(found),
-    )
+    found, total = backend.page(where, page.limit, page.offset, page.after)
+    return Summaries(items=[*map(summary, found)], total=total)

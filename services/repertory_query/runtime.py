@@ -17,7 +17,7 @@ from repertory_query.access import Access
 from repertory_query.api import Operations
 from repertory_query.pool import Pool
 from repertory_query.service import Service
-from repertory_query.visible import visible_to
+from repertory_query.visible import seen_by, visible_to
 
 MEDIA_TYPE = "application/typescript"
 
@@ -55,7 +55,8 @@ def routes(service: Service, pool: Pool, access: Access) -> list[BaseRoute]:
         backend = visible_to(request.state.caller, service)
 
         def made() -> str:
-            tools = select_tools(backend.entries(Filter(kinds=(Kind.TOOL.value,))), wanted)
+            found = seen_by(request.state.caller, service).entries(Filter(kinds=(Kind.TOOL.value,)))
+            tools = select_tools(found, wanted)
             return module(list(backend.items(tools).values()), gateway).text
 
         text = await pool.run(made)

@@ -130,6 +130,13 @@ class Restricted(Forwarding):
         return [_placed(entry) for entry in super().entries(where)]
 
     @override
+    def page(
+        self, where: Filter, limit: int, offset: int = 0, after: str = ""
+    ) -> tuple[Sequence[Entry], int]:
+        found, total = super().page(where, limit, offset, after)
+        return [*map(_placed, found)], total
+
+    @override
     def item(self, item: str) -> Item:
         return _placed(super().item(item))
 

@@ -17,7 +17,7 @@ from repertory.search.answer import Answer
 from repertory.search.explanation import Explanation
 from repertory.search.links import Links, Seen
 from repertory.search.query import Query
-from repertory.stats import Stats
+from repertory.stats import Contents, Stats
 
 if TYPE_CHECKING:
     from repertory.calling.result import CallResult
@@ -76,6 +76,27 @@ class Backend(Protocol):
 
     def entries(self, where: Filter | None = None) -> "Sequence[Entry]":
         """The indexed items that pass a filter, by id, without their texts."""
+        ...
+
+    def page(
+        self, where: Filter, limit: int, offset: int = 0, after: str = ""
+    ) -> "tuple[Sequence[Entry], int]":
+        """A page of these items, and how many all pages have.
+
+        Args:
+            where: Which items are listed.
+            limit: How many at most.
+            offset: How many are left out before.
+            after: The id that the page comes after; empty for the first one.
+        """
+        ...
+
+    def contents(self) -> Contents:
+        """What is indexed, in numbers; cheap enough to be asked regularly.
+
+        Raises:
+            StoreError: It cannot be read now.
+        """
         ...
 
     def item(self, item: str) -> Item:
@@ -189,6 +210,16 @@ class Forwarding(Backend):
     @override
     def entries(self, where: Filter | None = None) -> "Sequence[Entry]":
         return self.forward(lambda backend: backend.entries(where))
+
+    @override
+    def page(
+        self, where: Filter, limit: int, offset: int = 0, after: str = ""
+    ) -> "tuple[Sequence[Entry], int]":
+        return self.forward(lambda backend: backend.page(where, limit, offset, after))
+
+    @override
+    def contents(self) -> Contents:
+        return self.forward(lambda backend: backend.contents())
 
     @override
     def item(self, item: str) -> Item:

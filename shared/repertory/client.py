@@ -22,7 +22,7 @@ from repertory.search.answer import Answer
 from repertory.search.explanation import Explanation
 from repertory.search.links import Links, Seen
 from repertory.search.query import Query
-from repertory.stats import Jobs, Rebuild, Stats
+from repertory.stats import Contents, Jobs, Rebuild, Stats
 from repertory.wire import (
     MAX_IDS,
     MAX_LIMIT,
@@ -38,7 +38,6 @@ from repertory.wire import (
     Search,
     Searches,
     Summaries,
-    Summary,
 )
 
 if TYPE_CHECKING:
@@ -119,20 +118,31 @@ class Client(Backend):
 
     @override
     def entries(self, where: Filter | None = None) -> "list[Entry]":
+        found: list[Entry] = []
+        while page := self.page(where or Filter(), PAGE_SIZE, after=found[-1].id if found else "")[
+            0
+        ]:
+            found += page
+        return found
+
+    @override
+    def page(
+        self, where: Filter, limit: int, offset: int = 0, after: str = ""
+    ) -> "tuple[list[Entry], int]":
         from repertory.catalogue.names import compact_name  # noqa: PLC0415 - a search needs none
         from repertory.index.keywords.document import Entry  # noqa: PLC0415 - as above
 
-        found: list[Summary] = []
-        while True:
-            place = {"offset": len(found), "limit": PAGE_SIZE, **_filters(where or Filter())}
-            page = self._ask("GET", "/items", place, Summaries)
-            found += page.items
-            if not page.items or len(found) >= page.total:
-                break
-        return [
+        place = {"offset": offset, "limit": limit, "after": after, **_filters(where)}
+        page = self._ask("GET", "/items", place, Summaries)
+        entries = [
             Entry(hash="", compact=compact_name(one.name), **msgspec.structs.asdict(one))
-            for one in found
+            for one in page.items
         ]
+        return entries, page.total
+
+    @override
+    def contents(self) -> Contents:
+        return self._ask("GET", "/contents", {}, Contents)
 
     @override
     def item(self, item: str) -> Item:

@@ -41,7 +41,16 @@ from repertory.search.live import LiveSearch
 from repertory.search.query import Query
 from repertory.settings import url_of
 from repertory.sources.source import Problem, Severity
-from repertory.stats import Lengths, Rebuild, SourceState, Stats, Watch, WatchStatus, workers_of
+from repertory.stats import (
+    Contents,
+    Lengths,
+    Rebuild,
+    SourceState,
+    Stats,
+    Watch,
+    WatchStatus,
+    workers_of,
+)
 
 if TYPE_CHECKING:  # a search needs none of them
     from repertory.calling.calls import Calls
@@ -110,6 +119,23 @@ class Local(Backend, abc.ABC):
         engine = self.engine
         self._check(engine, where or Filter())
         return lookup.entries(engine, where or Filter())
+
+    @override
+    def page(
+        self, where: Filter, limit: int, offset: int = 0, after: str = ""
+    ) -> tuple[Sequence[Entry], int]:
+        engine = self.engine
+        self._check(engine, where)
+        return lookup.page(engine, where, limit, offset, after)
+
+    @override
+    def contents(self) -> Contents:
+        kinds, skills = lookup.readable_index(self.engine).contents()
+        return Contents(
+            kinds={kind: dict(sources) for kind, sources in kinds.items()},
+            skills=skills,
+            calls_allowed=self.calls_allowed,
+        )
 
     def _check(self, engine: SearchEngine, where: Filter) -> None:
         """Check the values of a filter; see ``filters.check``."""

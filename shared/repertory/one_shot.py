@@ -5,7 +5,7 @@ import os
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -142,6 +142,14 @@ class Repertory(Local):
     @override
     def entries(self, where: Filter | None = None) -> list[Entry]:
         return [entry for entry in super().entries(where) if not self._is_gone(entry)]
+
+    @override
+    def page(
+        self, where: Filter, limit: int, offset: int = 0, after: str = ""
+    ) -> tuple[Sequence[Entry], int]:
+        found = self.entries(where)
+        left = [entry for entry in found if entry.id > after][offset:]
+        return left[:limit], len(found)
 
     @override
     def item(self, item: str) -> Item:

@@ -99,6 +99,19 @@ class SaveTimes(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     durations: tuple[int, ...] = (0,) * (len(SAVE_BOUNDS) + 1)
 
 
+class Contents(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """What a catalogue holds, in numbers."""
+
+    kinds: Annotated[
+        dict[str, dict[str, int]],
+        msgspec.Meta(description="How many items of each kind each source has."),
+    ]
+    skills: Annotated[
+        str, msgspec.Meta(description="A digest of the skills, which changes with them.")
+    ]
+    calls_allowed: Annotated[bool, msgspec.Meta(description="Whether tools may be called.")]
+
+
 class WatchStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """What the process that scans the sources reports on the status board.
 

@@ -4,6 +4,7 @@ import hashlib
 import json
 import sys
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -190,6 +191,31 @@ def test_entries_are_listed_by_id(backend: Backend) -> None:
     assert ids == sorted(ids)
     assert len(ids) == backend.stats().items
     assert {"project/key-rotation", "documents/README.md"} <= set(ids)
+
+
+@pytest.mark.parametrize("where", [Filter(), Filter(kinds=("skill", "tool"))])
+def test_pages_are_parts_of_the_list(backend: Backend, where: Filter) -> None:
+    """By place, or after an id, which need not be in the list."""
+    ids = [entry.id for entry in backend.entries(where)]
+    for size in (1, 2, len(ids)):
+        pages = [backend.page(where, size, offset) for offset in range(0, len(ids), size)]
+        assert [entry.id for page, _ in pages for entry in page] == ids
+        assert {total for _, total in pages} == {len(ids)}
+    assert [one.id for one in backend.page(where, 99, after=ids[0])[0]] == ids[1:]
+    assert [one.id for one in backend.page(where, 99, 1, after=ids[0] + "!")[0]] == ids[2:]
+    assert backend.page(where, 9, after=ids[-1]) == ([], len(ids))
+
+
+def test_the_contents_are_counted(backend: Backend) -> None:
+    """By kind and source; a server is asked for nothing else."""
+    found = backend.contents()
+    counts = Counter((entry.kind.value, entry.source) for entry in backend.entries())
+    counted = {
+        (kind, source): n for kind, some in found.kinds.items() for source, n in some.items()
+    }
+    assert counted == counts
+    assert found.calls_allowed == backend.calls_allowed
+    assert found.skills == backend.contents().skills != f"{0:016x}"
 
 
 def test_items_are_whole(backend: Backend) -> None:

@@ -463,7 +463,7 @@ def test_only_trusted_servers_are_called(place: Place) -> None:
     calls = place.open(named=False)
     error = refusal(calls, GOOD)
     assert isinstance(error, CallsOffError)
-    assert f"run 'repertory config trust {place.config}'" in str(error)
+    assert f"run `repertory config trust {place.config}`" in str(error)
     place.trust(place.config)
     assert calls.call(GOOD, {}).structured_content == {"days": 3}
     place.write(cwd=str(place.folder))

@@ -1,5 +1,6 @@
 """The keyword index finds the right items, and an updated index equals one built at once."""
 
+from collections import Counter
 from unittest.mock import Mock
 from zlib import crc32
 
@@ -375,6 +376,44 @@ def test_an_index_kept_up_to_date_equals_one_built_at_once(
         assert terms == same
 
 
+@settings(max_examples=100, deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(0, 30), st.sampled_from(Kind), st.booleans()), max_size=60),
+    st.integers(0, 20),
+    st.integers(0, 40),
+    st.sampled_from(["", "item1", "item15", "item2!", "z"]),
+    st.sampled_from([Filter(), Filter(kinds=("skill",)), Filter(sources=("a",), kinds=("tool",))]),
+)
+def test_a_page_is_a_part_of_all_in_order(
+    changes: list[tuple[int, Kind, bool]], limit: int, offset: int, after: str, where: Filter
+) -> None:
+    """However many parts the index has, and whatever is gone from them."""
+    index = KeywordIndex.empty()
+    held: dict[str, Item] = {}
+    for number, kind, is_removed in changes:
+        item = tool(f"item{number}", kind=kind, source="ab"[number % 2])
+        index = index.updated([item.id], () if is_removed else (item,))
+        held.pop(item.id, None)
+        held |= {} if is_removed else {item.id: item}
+    rows = index.all_rows()
+    every = sorted(one.id for one in index.entries(rows[index.allowed(rows, where)].tolist()))
+    page, total = index.page(where, limit, offset, after)
+    assert total == len(every)
+    assert [one.id for one in page] == [one for one in every if one > after][offset:][:limit]
+    counts, digest = index.contents()
+    assert sum(counts.values(), Counter()) == Counter(one.source for one in held.values())
+    assert digest == index_of(*held.values()).contents()[1]
+
+
+def test_the_digest_of_skills_follows_their_texts() -> None:
+    """That of other items does not matter."""
+    skill = tool("a", "Does a.", kind=Kind.SKILL)
+    index = index_of(skill, tool("b", "Does b."))
+    other = index.updated((), [tool("b", "Does c.")])
+    changed = index.updated((), [msgspec.structs.replace(skill, description="Does d.")])
+    assert index.contents()[1] == other.contents()[1] != changed.contents()[1]
+
+
 def test_a_snapshot_is_restored_unchanged() -> None:
     """Packing and unpacking loses nothing, not even what is gone from a segment."""
     index = index_of(*FILES).updated(["srv__write_file"], [tool("srv__later", "It comes later")])
@@ -419,6 +458,7 @@ def test_a_damaged_snapshot_is_refused(damage: bytes | None, part: str) -> None:
         ("source.codes", np.array([7] * 4, np.int32).tobytes()),
         ("policies", np.array([4], np.int32).tobytes()),
         ("kind.text", None),
+        ("things", b""),
     ],
 )
 def test_a_snapshot_that_contradicts_itself_is_refused(name: str, value: bytes | None) -> None:

@@ -51,7 +51,7 @@ def test_discovered_only(tmp_path: Path) -> None:
     [source] = build({"type": "mcp", "config": str(path)}, tmp_path)
     with pytest.raises(SourceError) as caught:
         source.scan()
-    assert f"{path} was found but not run; run 'repertory config trust {path}'" in str(caught.value)
+    assert f"{path} was found but not run; run `repertory config trust {path}`" in str(caught.value)
     assert not ran.exists()
 
 

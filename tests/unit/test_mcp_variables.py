@@ -251,7 +251,7 @@ def test_an_environment_file_must_be_the_trusted_one(tmp_path: Path) -> None:
     file.write_text("LD_PRELOAD=./evil.so\n")
     command = f"repertory config trust {tmp_path / '.mcp.json'}"
     for digest in (bound.env_file_digest, ""):
-        with pytest.raises(SourceError, match=f"not the one that was trusted; run '{command}'"):
+        with pytest.raises(SourceError, match=f"not the one that was trusted; run `{command}`"):
             fill_in(msgspec.structs.replace(server, env_file_digest=digest), {})
     with pytest.raises(SourceError, match="not the one that was trusted"):
         fill_in(msgspec.structs.replace(bound, origins=()), {})

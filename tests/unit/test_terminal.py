@@ -49,7 +49,7 @@ SOURCES = [
         location="python",
         items=0,
         stale=0,
-        error="/p/.mcp.json was found but not run; run 'repertory config trust /p/.mcp.json'.",
+        error="/p/.mcp.json was found but not run; run `repertory config trust /p/.mcp.json`.",
         awaits_trust=True,
         seen=0,
     ),
@@ -321,7 +321,7 @@ def test_stats_show_states_and_count_failing_sources(drawn: Drawing) -> None:
     assert rows["notes"].endswith("never waiting for trust")
     assert rows["weather"].endswith("1 day ago failing, 2 items stale")
     assert rows["problems"].split(None, 1)[1].startswith("1 error;")
-    assert "run 'repertory config trust /p/.mcp.json'" in text
+    assert "run `repertory config trust /p/.mcp.json`" in text
     assert "error: weather: The MCP server weather could not be started" in text
     assert not rows.keys() & {"stale", "vectors", "collection", "version", "pending", "failed"}
     whole = drawn(lambda: statistics.show(STATS, {}, internals=True), 120)

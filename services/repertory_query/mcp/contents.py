@@ -5,39 +5,35 @@ sources, which come from the user, and of those the ones that look like names, u
 """
 
 import re
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 
 from repertory.catalogue.item import Kind
-from repertory.index.keywords.document import Entry
+from repertory.stats import Contents
 
 MAX_NAMES = 12  # of sources, for each kind
 
 _NAME = re.compile(r"[\w.:/@+-]{1,40}")
 
 
-def contents(entries: Sequence[Entry]) -> str:
+def contents(found: Contents) -> str:
     """How many skills, tools and documents there are, and of which sources.
 
-    The text is deterministic, and empty without entries. The most frequent names come first.
+    The text is deterministic, and empty without items. The most frequent names come first.
     """
-    if not entries:
-        return ""
-    kinds = [_kind(entries, kind) for kind in (Kind.SKILL, Kind.TOOL, Kind.DOCUMENT)]
-    return f"The catalogue holds {_listed([one for one in kinds if one])}."
+    kinds = (Kind.SKILL, Kind.TOOL, Kind.DOCUMENT)
+    parts = [_kind(kind, found.kinds[kind]) for kind in kinds if found.kinds.get(kind)]
+    return f"The catalogue holds {_listed(parts)}." if parts else ""
 
 
-def _kind(entries: Sequence[Entry], kind: Kind) -> str:
-    found = [entry for entry in entries if entry.kind is kind]
-    if not found:
-        return ""
-    count = f"{len(found):,} {kind}" + ("s" if len(found) > 1 else "")
-    names = _names(entry.source for entry in found)
+def _kind(kind: Kind, sources: Mapping[str, int]) -> str:
+    number = sum(sources.values())
+    count = f"{number:,} {kind}" + ("s" if number > 1 else "")
+    names = _names(sources)
     return f"{count} ({names})" if names else count
 
 
-def _names(names: Iterable[str]) -> str:
-    counts = Counter(name for name in names if _NAME.fullmatch(name))
+def _names(sources: Mapping[str, int]) -> str:
+    counts = {name: number for name, number in sources.items() if _NAME.fullmatch(name)}
     most = sorted(counts, key=lambda name: (-counts[name], name))
     more = [f"{len(most) - MAX_NAMES:,} more"] if len(most) > MAX_NAMES else []
     return ", ".join(most[:MAX_NAMES] + more)

@@ -35,7 +35,6 @@ from mcp_types import (
 
 from repertory.audit import Audit
 from repertory.backend import Backend
-from repertory.catalogue.item import Kind
 from repertory.errors import RepertoryError, StoreError, UnknownItemError
 from repertory.formats.uris import id_of
 from repertory.keys import Scope
@@ -72,12 +71,12 @@ class Listing(NamedTuple):
     Attributes:
         said: The contents of the catalogue, in words; empty if unknown.
         calls_allowed: Whether tools may be called.
-        skills: A hash of the skills.
+        skills: A digest of the skills.
     """
 
     said: str
     calls_allowed: bool
-    skills: int
+    skills: str
 
 
 class Threads(Protocol):
@@ -122,7 +121,7 @@ class Face:
         self._record = Recorder(audit, usage or UsageRecorder(None))
         self._listed: dict[Hashable, tuple[float, Listing]] = {}
         self._told: tuple[str, bool] | None = None
-        self._told_skills: int | None = None
+        self._told_skills: str | None = None
         self._session: ServerSession | None = None
         self._bus = InMemorySubscriptionBus()
         self.server: Server[Any] = Server(
@@ -293,15 +292,12 @@ class Face:
 
 def _contents(backend: Backend) -> Listing:
     """What the lists show; unreadable parts are left out, since a search reports the reason."""
-    said, calls_allowed, listed = "", False, 0
     with contextlib.suppress(RepertoryError):
-        calls_allowed = backend.calls_allowed
+        found = backend.contents()
+        return Listing(contents(found), found.calls_allowed, found.skills)
     with contextlib.suppress(RepertoryError):
-        entries = backend.entries()
-        said = contents(entries)
-        shown = (one for one in entries if one.kind is Kind.SKILL)
-        listed = hash(tuple((one.id, one.hash, one.description) for one in shown))
-    return Listing(said, calls_allowed, listed)
+        return Listing("", backend.calls_allowed, "")
+    return Listing("", False, "")
 
 
 def _fresh_ms() -> int:

@@ -41,10 +41,9 @@ def page_after(backend: Backend, after: str, size: int) -> tuple[list[Item], str
 
     A cursor is the last id, so that a change between two pages neither repeats nor skips a skill.
     """
-    ids = [entry.id for entry in backend.entries(Filter(kinds=(Kind.SKILL,)))]
-    left = [item_id for item_id in ids if item_id > after]
-    page = left[:size]
-    cursor = _cursor(page[-1]) if len(left) > size else None
+    found, _ = backend.page(Filter(kinds=(Kind.SKILL,)), size + 1, after=after)
+    page = [entry.id for entry in found[:size]]
+    cursor = _cursor(page[-1]) if len(found) > size else None
     items = backend.items(page)
     # A skill in another one may have the URI that the other has by its name.
     inner = {f"{one.id}/{one.name}": one.id for one in items.values() if is_misplaced(one)}

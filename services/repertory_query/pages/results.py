@@ -21,7 +21,7 @@ from repertory_query.pages.item import home_of, states_of
 from repertory_query.pages.page import page
 from repertory_query.searching import AnsweredSearches
 from repertory_query.service import Service
-from repertory_query.visible import placed_for, seen_by, text_for, visible_to
+from repertory_query.visible import placed_for, seen_by, text_for
 
 CATALOGUE = "/catalogue"
 
@@ -83,8 +83,7 @@ def routes(service: Service, searches: AnsweredSearches, defaults: Values) -> li
             notices = [text_for(caller, one) for one in engine.notices]
             if not form.where and base == "/":
                 return Shown(choices=choices, notices=notices)
-            entries = visible_to(caller, service).entries(form.where) if form.where else None
-            items = catalogue.of(engine) if entries is None else ordered(entries)
+            items = ordered(seen.entries(form.where)) if form.where else catalogue.of(engine)
             listed = listing(items, form.page, partial(placed_for, caller))
             states = states_of(service, listed.entries)
             return Shown(choices=choices, listed=listed, states=states, notices=notices)

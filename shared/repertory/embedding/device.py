@@ -59,7 +59,7 @@ def _has_driver() -> bool:
 
 
 def _torch_device() -> str:
-    """The device that torch can use; empty if there is none, or torch cannot be imported."""
+    """The device that torch can use; empty without one, or if torch cannot be imported."""
     try:
         import torch  # noqa: PLC0415 - takes seconds
     # A boundary: it is installed, but a library that it needs is missing or of another version.

@@ -31,6 +31,17 @@ def entries(engine: SearchEngine, where: Filter) -> list[Entry]:
     return sorted(found, key=lambda entry: entry.id)
 
 
+def page(
+    engine: SearchEngine, where: Filter, limit: int, offset: int = 0, after: str = ""
+) -> tuple[list[Entry], int]:
+    """A page of these entries, and how many all pages have; see ``paging``.
+
+    Raises:
+        StoreError: The items cannot be read now.
+    """
+    return readable_index(engine).page(where, limit, offset, after)
+
+
 def item(engine: SearchEngine, item: str) -> Item:
     """One indexed item, whole, by its id, or by its name if no other item has it.
 

@@ -212,7 +212,15 @@ def test_no_function_shows_a_reader_a_path(
     def failing(*_: object) -> None:
         raise ModelError(f"The model folder {private}/model is missing.")
 
-    for name in ("similar_skills", "search_project", "explain", "entries", "items", "stats"):
+    for name in (
+        "similar_skills",
+        "search_project",
+        "explain",
+        "page",
+        "contents",
+        "items",
+        "stats",
+    ):
         monkeypatch.setattr(type(running.service), name, failing)
     monkeypatch.setattr(type(running.service), "missing", {"model": f"{private}/x is missing."})
     sent = requests(reader)

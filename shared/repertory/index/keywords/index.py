@@ -22,6 +22,7 @@ from repertory.index.keywords.lexicon import Lexicon
 from repertory.index.keywords.matches import Matches
 from repertory.index.keywords.names import NameIndex
 from repertory.index.keywords.packed import Rows
+from repertory.index.keywords.paging import Page, page_of
 from repertory.index.keywords.parts import Parts, Places
 from repertory.index.keywords.policies import PolicyIndex
 from repertory.index.keywords.segment import KEY, Keys, Part, Segment, as_keys
@@ -150,6 +151,27 @@ class KeywordIndex:
         for part in self.parts:
             counts.update(_counts(part, field))
         return counts
+
+    def contents(self) -> tuple[dict[str, Counter[str]], str]:
+        """How many items of each kind each source has, and a digest of the skills."""
+        counts: dict[str, Counter[str]] = {}
+        digest = 0
+        for part in self.parts:
+            rows, fields = part.left(), part.segment.columns.fields
+            kinds, sources = fields["kind"], fields["source"]
+            both = kinds.codes[rows].astype(np.int64) * len(sources.values) + sources.codes[rows]
+            pairs, numbers = np.unique(both, return_counts=True)
+            for pair, number in zip(pairs.tolist(), numbers.tolist(), strict=True):
+                kind, source = divmod(pair, len(sources.values))
+                counts.setdefault(kinds.values[kind], Counter())[sources.values[source]] += number
+            skills, digests = part.segment.skill_digests
+            left = digests if part.alive is None else digests[part.alive[skills]]
+            digest += int(left.sum(dtype=np.uint64))
+        return counts, f"{digest % 2**64:016x}"
+
+    def page(self, where: Filter, limit: int, offset: int = 0, after: str = "") -> Page:
+        """A page of the items by id; see ``paging``."""
+        return page_of(self.parts, where, limit, offset, after)
 
     def row_of(self, item: str) -> int | None:
         """The row of an item by its id; None if it is missing."""

@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from repertory.catalogue.item import KEY_BYTES, Item, item_key
+from repertory.catalogue.item import KEY_BYTES, Item, Kind, item_key
 from repertory.catalogue.policy import Policy
 from repertory.index.keywords.columns import FIELDS, Column, Columns
 from repertory.index.keywords.document import Entry, entry, term_weights
@@ -114,7 +114,7 @@ class Segment:
         """
         segments = [part.segment for part in parts]
         kept = [(at, row) for at, part in enumerate(parts) for row in part.left().tolist()]
-        ids = [_decode_id(segments[at].stored(row)).id for at, row in kept]
+        ids = [segments[at].id_of(row) for at, row in kept]
         moved = [np.full(len(segment), -1, np.int32) for segment in segments]
         text, offsets = bytearray(), np.zeros(len(kept) + 1, np.int64)
         for new, place in enumerate(sorted(range(len(kept)), key=ids.__getitem__)):
@@ -146,6 +146,10 @@ class Segment:
             self._decoded[row] = found
         return found
 
+    def id_of(self, row: int) -> str:
+        """The id of the item of a row. Rows are in the order of their ids."""
+        return _decode_id(self.stored(row)).id
+
     def stored(self, row: int) -> memoryview:
         """The entry of a row as it is stored."""
         return self._entries[self._offsets[row] : self._offsets[row + 1]]
@@ -155,6 +159,14 @@ class Segment:
         """The policies of the items that have one, by row."""
         found = ((row, self.entry(row).policy) for row in self.policies.tolist())
         return {row: policy for row, policy in found if policy}
+
+    @cached_property
+    def skill_digests(self) -> tuple[Rows, NDArray[np.uint64]]:
+        """The rows of the skills, and a number for each that follows from its whole entry."""
+        skills = np.flatnonzero(self.columns.fields["kind"].is_any([Kind.SKILL])).astype(np.int32)
+        stored = map(self.stored, skills.tolist())
+        digests = b"".join(hashlib.blake2b(one, digest_size=8).digest() for one in stored)
+        return skills, np.frombuffer(digests, np.uint64)
 
     @cached_property
     def by_key(self) -> Rows:

@@ -189,7 +189,7 @@ def _read_env_file(server: ServerConfig, path: Path) -> dict[str, str]:
         config = shlex.quote(server.origins[-1] if server.origins else "")
         raise SourceError(
             f"The envFile {path} of the MCP server {server.name} is not the one that was trusted; "
-            f"run 'repertory config trust {config}' to allow it."
+            f"run `repertory config trust {config}` to allow it."
         )
     lines = (_ENV_LINE.fullmatch(line.strip()) for line in text.splitlines())
     return {line[1]: _unquoted(line[2]) for line in lines if line}
