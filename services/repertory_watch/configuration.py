@@ -66,13 +66,15 @@ class SearchedFolders:
     def __init__(self) -> None:
         self.folders: dict[str, WatchedFolder] = {}
 
-    def follow(self, workspace: Workspace) -> None:
-        """Take the folders of a workspace."""
+    def follow(self, workspace: Workspace) -> set[str]:
+        """Take the folders of a workspace; returns the names of those that are no more searched."""
         paths = {str(path): path for path in workspace.searched()}
+        gone = self.folders.keys() - paths.keys()
         self.folders = {
             name: self.folders.get(name, WatchedFolder(path, may_find))
             for name, path in paths.items()
         }
+        return gone
 
     def lacks(self, sources: Iterable[Source], name: str, changed: Iterable[str]) -> bool:
         """Whether the sources may lack one for a file that changed.

@@ -163,8 +163,10 @@ class WatchService:
             sources = (state.source for state in self._states.values())
             if self._searched.lacks(sources, name, paths):
                 self._start(self._loading)
-        elif name == CONFIGURATION or len(paths) > MAX_PATHS:
-            self._start(self._loading if name == CONFIGURATION else self._states[name])
+        elif name == CONFIGURATION:
+            self._start(self._loading)
+        elif len(paths) > MAX_PATHS:
+            self._start(self._states[name])
         else:
             self._states[name].changed.extend(paths)
             self._follow(self._states[name])
@@ -230,7 +232,8 @@ class WatchService:
         if configuration.error and configuration.error != before.error:
             _log.warning("configuration_broken", extra={"error": configuration.error})
         self._paths.follow(configuration.workspace)
-        self._searched.follow(configuration.workspace)
+        for name in self._searched.follow(configuration.workspace):
+            self._debounce.forget(name)
         if configuration.catalogue is not None and configuration.catalogue != before.catalogue:
             self._adopt(configuration.catalogue)
 

@@ -119,11 +119,12 @@ class Client(Backend):
     @override
     def entries(self, where: Filter | None = None) -> "list[Entry]":
         found: list[Entry] = []
-        while page := self.page(where or Filter(), PAGE_SIZE, after=found[-1].id if found else "")[
-            0
-        ]:
+        while True:
+            after = found[-1].id if found else ""
+            page, _ = self.page(where or Filter(), PAGE_SIZE, after=after)
             found += page
-        return found
+            if len(page) < PAGE_SIZE:
+                return found
 
     @override
     def page(

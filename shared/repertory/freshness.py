@@ -68,7 +68,8 @@ class Freshness:
 
     def begin(self) -> None:
         """Note the files that the catalogue follows from, before they are read."""
-        self._followed = {str(path): signature(str(path)) for path in self._workspace.followed()}
+        paths = (*self._workspace.followed(), *self._workspace.may_list_tools())
+        self._followed = {str(path): signature(str(path)) for path in paths}
 
     def note(self, catalogue: "Catalogue") -> None:
         """Note the sources that are one file, before they are read."""

@@ -5,6 +5,7 @@ import os
 import tempfile
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -30,7 +31,7 @@ from repertory.search.engine import SearchEngine
 from repertory.search.explanation import Explanation
 from repertory.search.query import Query
 from repertory.settings import Settings
-from repertory.stats import Run, Stats, WatchStatus
+from repertory.stats import Contents, Run, Stats, WatchStatus
 
 if TYPE_CHECKING:  # a search needs none of them
     from repertory.indexing.job import JobQueue
@@ -150,6 +151,13 @@ class Repertory(Local):
         found = self.entries(where)
         left = [entry for entry in found if entry.id > after][offset:]
         return left[:limit], len(found)
+
+    @override
+    def contents(self) -> Contents:
+        kinds: dict[str, Counter[str]] = {}
+        for entry in self.entries():
+            kinds.setdefault(entry.kind, Counter())[entry.source] += 1
+        return replace(super().contents(), kinds={kind: dict(one) for kind, one in kinds.items()})
 
     @override
     def item(self, item: str) -> Item:

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 FETCHED = "fetched"  # the folder of fetched content in the data directory
 OWNER = ".directory.json"  # the end of the file that holds the directory of a key
 
+MAX_FILES_OF_TOOLS = 100  # that each search without a server looks at
+
 T = TypeVar("T")
 
 
@@ -108,6 +110,13 @@ class Workspace:
             return tuple(path for path in paths if path.is_dir())
         is_searched = self.is_found and is_project(self.directory, Path.home())
         return (self.directory,) if is_searched else ()
+
+    def may_list_tools(self) -> list[Path]:
+        """The files in which sources may be found after a change in place; not all of very many."""
+        from repertory.sources.discover import json_files  # noqa: PLC0415 - not to search
+
+        files = [file for folder in self.searched() for file in json_files(folder)]
+        return files[:MAX_FILES_OF_TOOLS]
 
     def entries(self) -> list[dict[str, Any]]:
         """The catalogue as configuration entries.

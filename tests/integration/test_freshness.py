@@ -12,6 +12,7 @@ import msgspec
 import pytest
 
 from repertory.freshness import Freshness
+from repertory.index.vectors import Filter
 from repertory.one_shot import Repertory
 from repertory.search.query import Query
 from repertory.sources import memory
@@ -158,6 +159,25 @@ def test_a_source_of_one_file_is_followed(project: Path) -> None:
         save("ropes", "Lay the ropes.")
         record.remember(catalogue)
     assert search(project, "lay the ropes")[0] == ["ropes"]
+
+
+def test_what_is_gone_is_neither_listed_nor_counted(project: Path) -> None:
+    """In a process that has read the index before."""
+    with Repertory(settings_of(project), project) as repertory:
+        before = repertory.contents().kinds["skill"]["project"]
+        shutil.rmtree(project / "skills" / "postmortem")
+        page, total = repertory.page(Filter(kinds=("skill",)), 99)
+        assert len(page) == total == repertory.contents().kinds["skill"]["project"] == before - 1
+
+
+def test_a_file_that_begins_to_list_tools_is_found(project: Path) -> None:
+    """Also one that is edited in place, which changes no folder."""
+    file = project / "sounds.json"
+    file.write_text("[]")
+    assert "play" not in search(project, "play sounds")[0]
+    tool = {"name": "play", "description": "Plays sounds.", "inputSchema": {"type": "object"}}
+    file.write_bytes(msgspec.json.encode([tool]))
+    assert search(project, "play sounds")[0][0].endswith("play")
 
 
 def test_a_folder_that_could_not_be_listed_is_listed_once_it_can(project: Path) -> None:

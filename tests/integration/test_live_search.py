@@ -1,5 +1,6 @@
 """A query process shows the index as it is, and keeps answering while it changes to another."""
 
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from repertory.search.live import LiveSearch
 from tests.support.builders import Folder, no_model
 from tests.support.keyword_search import reader
 from tests.support.steered_team import SteeredTeam
+from tests.support.waiting import TIMEOUT_S
 
 
 @pytest.fixture
@@ -126,6 +128,13 @@ def test_words_are_searched_alone_until_the_collection_can_be_opened(
             assert len(found(live)) == 7
             assert live.engine.collection is None
             known.append(live.sources)
+        fresh = live_of(team, is_shared=True)
+        patch.setattr(fresh, "wait", lambda _: fresh.refresh())
+        waiting = threading.Thread(target=fresh.await_first, args=(3_600.0,), daemon=True)
+        waiting.start()
+        waiting.join(TIMEOUT_S)  # a search at the start waits for words alone, no longer
+        assert not waiting.is_alive()
+        fresh.close()
     live.refresh()
     assert [*known, live.sources] == [known[0]] * 4
     assert live.engine.collection is not None

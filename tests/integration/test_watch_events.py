@@ -6,6 +6,7 @@ import json
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -480,3 +481,22 @@ def test_the_first_file_of_a_kind_is_found_where_it_is_saved(
         watching.wait(lambda: len(watching.indexed) == 4)
         write(project / "lab" / "run.ns.txt", "Goal: run\n")
         watching.wait(lambda: len(watching.coordinator.adopted) == 4)
+
+
+def test_an_event_outlives_the_folder_that_is_searched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A configuration may appear while a change waits for its quiet moment."""
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    project = tmp_path / "project"
+    save(project / "skills" / "first.md")
+    with Watching(project, quiet=1.0) as watching:
+        watching.wait_for("documents/skills/first.md")
+        for number in range(20):
+            write(project / "data" / "data.json", str(number))
+            if number == 5:
+                configure(project, ("team", "skills"))
+            time.sleep(0.05)
+        watching.wait_for("team/first")
+        save(project / "skills" / "second.md")
+        watching.wait_for("team/first", "team/second")

@@ -81,6 +81,18 @@ def test_each_server_of_a_configuration_has_the_list(tmp_path: Path) -> None:
         assert {one.name: one.visible_to for one in sources} == dict.fromkeys("ab", ("team-a",))
 
 
+def test_a_list_of_groups_outlives_a_file_of_servers_that_cannot_be_read(tmp_path: Path) -> None:
+    """What would stand in for its servers would be visible to all: the last sources stay."""
+    entry = {"type": "mcp", "config": "mcp.json"}
+    (tmp_path / "mcp.json").write_text('{"mcpServers": {')
+    last = {"vault": {"type": "mcp", "name": "vault"}}
+    assert [one.name for one in build_catalogue([entry], tmp_path, known=last).sources] == ["vault"]
+    for hidden in (entry, {"type": "skills", "path": "/srv", "name": "team"}):
+        restricted = {**hidden, "visible_to": ["team-a"]}
+        with pytest.raises(ConfigurationError, match=r"mcp\.json"):
+            build_catalogue([restricted, entry], tmp_path, known=last)
+
+
 def test_a_source_that_waits_for_trust_keeps_its_list(tmp_path: Path) -> None:
     """Its items stay in the index meanwhile."""
     entry = {"type": "skills", "path": "/srv", "name": "team", "visible_to": ["team-a"]}

@@ -199,11 +199,16 @@ def _trust_project(file: Path, workspace: Workspace, flags: Flags) -> None:
 def untrust(flags: Flags, files: FilesArgument) -> None:
     """Revoke trust in configurations: servers are not run, and folders not read, any more."""
     workspace = Workspace(*here(flags))
+    others = []
     for file in files:
         with audited(flags, "untrust", [file.absolute()]):
-            if not workspace.trust.revoke(file):
-                raise UsageError(f"{file} was not trusted, so nothing has changed.")
-        terminal.tell(f"{file} is no longer trusted; its indexed items stay.")
+            was_trusted = workspace.trust.revoke(file)
+        if was_trusted:
+            terminal.tell(f"{file} is no longer trusted; its indexed items stay.")
+        else:
+            others.append(str(file))
+    if others:
+        raise UsageError(f"{' and '.join(others)} was not trusted.")
 
 
 def _problems(workspace: Workspace) -> Iterator[str]:

@@ -195,7 +195,8 @@ class LiveSearch:
         if self._missing.get("index") in {OPENING, NOTHING_INDEXED}:
             end = self._clock() + seconds
             self.wait(seconds)
-            while self._is_first and self._clock() < end:
+            # Without a feed, words alone are searched, or nothing can be.
+            while self._feed is not None and self._is_first and self._clock() < end:
                 self._stopping.wait(FIRST_POLL_S)
 
     @property

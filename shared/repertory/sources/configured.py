@@ -149,7 +149,8 @@ def build_catalogue(
             gets a number.
         known: ``Catalogue.known`` of the last run. If an entry is unreadable, each known source
             that is now missing stays, as ``Unreadable``. So it is with a written entry whose file
-            of servers cannot be read: hosts write such files, too.
+            of servers cannot be read, since hosts write such files, too; not if an entry has a
+            ``visible_to``.
         passed_over: What discovery did not take.
         named: The files of the entry that the user named for this call. That other files define the
             same servers is then no problem.
@@ -164,6 +165,9 @@ def build_catalogue(
     missing: dict[str, Source] = {}
     problems: list[Problem] = []
     passed = list(passed_over)
+    entries = list(entries)
+    # What stands in for a source that is not read has no list of those who may see it.
+    is_lenient = found or not any(entry.get("visible_to") for entry in entries)
     taken: dict[str, bool] = {}  # by the name of a source: whether the user named its file
     for entry in entries:
         try:
@@ -183,7 +187,7 @@ def build_catalogue(
                     problems.append(_repeated(source, first))
         except ConfigurationError as exc:
             is_named = entry.get("config") == named or (found and entry.get("trusted"))
-            if is_named or not (found or _is_of_file(entry, base, exc)):
+            if is_named or not is_lenient or not (found or _is_of_file(entry, base, exc)):
                 raise
             problems.append(Problem(severity=Severity.ERROR, message=str(exc)))
             for name, identity in (known or {}).items():

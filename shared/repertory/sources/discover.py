@@ -127,13 +127,8 @@ def discover(root: Path, home: Path | None = None) -> Discovery:
 
 
 def places(root: Path, home: Path | None = None) -> list[Path]:
-    """List every path that ``discover`` checks by name, and the files that may list tools.
-
-    The paths may be missing.
-    """
+    """List every path that ``discover`` checks by name; the paths may be missing."""
     found = [folder.path for folder in _known(root, home)] + _configurations(root, home)
-    if home is None or is_project(root, home):
-        found += _json_files(root)
     return list(dict.fromkeys(found))
 
 
@@ -233,7 +228,7 @@ def _anywhere(root: Path, skills: SkillFolders, taken: list[_Folder]) -> Iterato
             for file in files
         ),
         ("neuroscript", procedures): any(file.endswith(SUFFIX) for file in files),
-        ("tools", tool_files): any(map(_lists_tools, _json_files(root))),
+        ("tools", tool_files): any(map(_lists_tools, json_files(root))),
     }
     for (kind, name), is_found in found.items():
         if is_found:
@@ -289,7 +284,8 @@ def entry_of(path: Path) -> list[dict[str, Any]]:
     )
 
 
-def _json_files(root: Path) -> list[Path]:
+def json_files(root: Path) -> list[Path]:
+    """The files of a project that ``discover`` looks into for tools."""
     return sorted(root.glob(f"*{_JSON}"))
 
 
