@@ -26,6 +26,7 @@ from repertory.settings import Settings
 from repertory.wire import PROJECTS, WantedProject
 from repertory.workspace import read_json, write_json
 
+_PATHS = ("keys", "audit_folder", "oidc_client_secret_file")  # settings
 ANSWER_TIMEOUT_S = 60.0  # for the host to open a project
 
 
@@ -191,10 +192,9 @@ def _plain(settings: Settings) -> dict[str, Any]:
     """The flags as JSON has them; the data directory is the host's in any case."""
     plain: dict[str, Any] = msgspec.to_builtins(settings.flags, enc_hook=str)
     plain.pop("data_dir", None)
-    if (
-        keys := settings.values.keys
-    ):  # it starts from the working directory, which the host's is not
-        plain["keys"] = str(Path(keys).expanduser().absolute())
+    for name in _PATHS:  # they start from the working directory, which the host's is not
+        if path := getattr(settings.values, name):
+            plain[name] = str(Path(path).expanduser().absolute())
     return plain
 
 

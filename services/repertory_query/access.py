@@ -19,7 +19,7 @@ from repertory_query.sign_in.hosts import METADATA, pointer
 from repertory_query.sign_in.people import CALLBACK, People
 from repertory_query.sign_in.person import Person
 
-OPEN = frozenset({"/healthz", "/readyz"})  # for probes without a key; they reveal nothing
+OPEN = frozenset({"/healthz", "/readyz"})  # for probes without a key; they name no item
 STATIC = "/static/"  # the files of the pages, the same for every caller
 LOGIN = "/login"
 LOGIN_OPENID = "/login/openid"

@@ -41,6 +41,12 @@ class Connection(H11Protocol):
         else:
             self._wait_no_more()
 
+    def on_response_complete(self) -> None:
+        """Start the request timeout for a part of another request that arrived before."""
+        super().on_response_complete()
+        if self.conn.their_state is h11.SEND_BODY:
+            self._wait()
+
     def pause_writing(self) -> None:
         """Start the send-stall timeout."""
         super().pause_writing()

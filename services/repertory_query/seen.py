@@ -11,7 +11,7 @@ from weakref import ref
 from msgspec.structs import replace
 from typing_extensions import override
 
-from repertory.errors import CallsOffError, NothingIndexedError
+from repertory.errors import CallsOffError, NothingIndexedError, UnknownItemError
 from repertory.groups import may_see
 from repertory.indexing.between import problems_between
 from repertory.local import available
@@ -23,9 +23,11 @@ from repertory_query.service import Service
 if TYPE_CHECKING:  # a search needs none of them
     from repertory.calling.result import CallResult
     from repertory.project_search.query import ProjectAnswer, ProjectQuery
+    from repertory.skill_files import SkillFiles
     from repertory.skill_vectors.match import SkillMatch
 
 INVALID_CONFIGURATION = "The configuration is invalid."
+UNSURE = "This server does not know now which of its files you may see."
 EVERY_SOURCE = (
     "Files of the sandbox can be indexed by callers who may see every source; ask who runs this "
     "server."
@@ -72,6 +74,33 @@ class Seen(Service):
     def source_states(self) -> Sequence[SourceState]:
         visible = self.visible
         return [one for one in super().source_states() if one.name in visible]
+
+    @override
+    def skill_files(self, ids: Sequence[str]) -> "dict[str, SkillFiles]":
+        from repertory.skill_files import SkillFiles, files_of  # noqa: PLC0415 - rarely needed
+
+        items, hidden = self.items(ids), self._hidden_places
+        if hidden is None:
+            return dict.fromkeys(items, SkillFiles(withheld=UNSURE))
+        return {item_id: files_of(item, hidden) for item_id, item in items.items()}
+
+    @override
+    def skill_file(self, item_id: str, place: str) -> bytes:
+        from repertory.skill_files import content_of  # noqa: PLC0415 - rarely needed
+
+        item, hidden = self.item(item_id), self._hidden_places
+        if hidden is None:
+            raise UnknownItemError(f"{item_id[:200]!r} has no file {place[:200]!r} here: {UNSURE}")
+        return content_of(item, place, hidden)
+
+    @property
+    def _hidden_places(self) -> list[str] | None:
+        """The paths of the hidden sources, which may lie in a skill's folder; None if unknown."""
+        if not self._hides:
+            return []
+        visible = self.visible
+        places = [one.location for one in self._whole.source_states() if one.name not in visible]
+        return places if all(places) else None
 
     @override
     def similar_skills(self, query: str) -> "list[SkillMatch]":

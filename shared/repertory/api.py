@@ -91,14 +91,15 @@ def connect(url: str, api_key: str | None = None) -> "Session":
 
     Args:
         url: Where it is, like ``http://127.0.0.1:7700``.
-        api_key: The key to it, where it asks for one and REPERTORY_SERVER_API_KEY holds none. Your
-            own server on this machine needs none.
+        api_key: The key to it, where it asks for one. REPERTORY_SERVER_API_KEY is used if
+            REPERTORY_SERVER_URL is this server, or is not set. Your own server on this machine
+            needs none.
 
     Raises:
         ConfigurationError: The URL or a setting is invalid.
     """
     settings = located({}, Path.cwd())[0]
-    client = running.client_of(url, settings, api_key or settings.values.server_api_key)
+    client = running.client_of(url, settings, api_key or running.key_for(url, settings))
     return Session(client, settings.values)
 
 
@@ -195,6 +196,14 @@ class Session:
         """
         self._backend.ensure_indexed()
         return self._backend.item(item)
+
+    def items_by_id(self, ids: Iterable[str]) -> dict[str, Item]:
+        """Some items, whole, by their ids; those that are missing are left out.
+
+        They are asked for at once, which counts as no use of them.
+        """
+        self._backend.ensure_indexed()
+        return self._backend.items([*ids])
 
     def links(self, item_id: str) -> Links:
         """The tools that a skill needs, or the skills that need a tool; see ``Backend.links``."""
@@ -301,6 +310,7 @@ class AsyncSession:
         self.links = _awaited(session.links)
         self.items = _awaited(session.items)
         self.item = _awaited(session.item)
+        self.items_by_id = _awaited(session.items_by_id)
         self.call = _awaited(session.call)
         self.tools_module = _awaited(session.tools_module)
         self.search_skills = _awaited(session.search_skills)

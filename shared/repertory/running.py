@@ -87,6 +87,18 @@ def client(settings: Settings, directory: Path) -> "Client | None":
     return found if found.is_alive(ALIVE_TIMEOUT_S) else None
 
 
+def key_for(url: str, settings: Settings) -> str | None:
+    """The configured key, if it is for the server at a URL."""
+    named = settings.values.server_url
+    is_other = not _same_server(named, url) if named else _is_own(url, settings)
+    return None if is_other else settings.values.server_api_key
+
+
+def _is_own(url: str, settings: Settings) -> bool:
+    """Whether a server of this user left a note of a URL."""
+    return any(_same_server(note.url, url) for note in notes(settings))
+
+
 def client_of(url: str, settings: Settings, api_key: str | None) -> "Client":
     """A client of the server at a URL; nothing is sent to it yet.
 

@@ -8,6 +8,7 @@ what lies at the same path on another machine may be anything.
 
 import hashlib
 import os
+from collections.abc import Collection
 from itertools import islice
 from typing import Annotated
 
@@ -58,9 +59,14 @@ class FileContent(msgspec.Struct, frozen=True, kw_only=True):
     data: Annotated[bytes, Meta(description="In Base64.")]
 
 
-def files_of(item: Item) -> SkillFiles:
-    """The supporting files of a skill; none for what is no skill with a folder."""
-    folder = _Folder(item)
+def files_of(item: Item, hidden: Collection[str] = ()) -> SkillFiles:
+    """The supporting files of a skill; none for what is no skill with a folder.
+
+    Args:
+        item: The skill.
+        hidden: The absolute paths of files and folders of which nothing is served.
+    """
+    folder = _Folder(item, hidden)
     if folder.withheld:
         return SkillFiles(withheld=folder.withheld)
     files = []
@@ -71,13 +77,13 @@ def files_of(item: Item) -> SkillFiles:
     return SkillFiles(files=tuple(files), nested=tuple(sorted(folder.nested)))
 
 
-def content_of(item: Item, place: str) -> bytes:
-    """The bytes of a supporting file of a skill.
+def content_of(item: Item, place: str, hidden: Collection[str] = ()) -> bytes:
+    """The bytes of a supporting file of a skill; see ``files_of``.
 
     Raises:
         UnknownItemError: ``files_of`` does not name it, or it cannot be read.
     """
-    folder = _Folder(item)
+    folder = _Folder(item, hidden)
     data = _content(folder.root, place) if place in folder.places else None
     if data is None:
         reason = f": {folder.withheld}" if folder.withheld else "."
@@ -95,7 +101,7 @@ class _Folder:
         withheld: Why nothing in it is served; empty if it is.
     """
 
-    def __init__(self, item: Item) -> None:
+    def __init__(self, item: Item, hidden: Collection[str]) -> None:
         self.root = ""
         self.places: set[str] = set()
         self.nested: list[str] = []
@@ -106,6 +112,7 @@ class _Folder:
         self.withheld = _defect(item)
         if not self.withheld:
             self.root = os.path.realpath(above)
+            self._hidden = {os.path.relpath(os.path.realpath(one), self.root) for one in hidden}
             if not self._list():
                 self.withheld = TOO_MANY
 
@@ -126,7 +133,7 @@ class _Folder:
                 continue
             for entry, length in zip(entries, sizes, strict=True):
                 place = f"{folder}/{entry.name}" if folder else entry.name
-                if not _is_ours(place):
+                if place in self._hidden or not _is_ours(place):
                     continue
                 if entry.is_dir(follow_symlinks=False):
                     folders.append(place)

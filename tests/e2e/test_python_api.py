@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import repertory
+from repertory import running
 from repertory.catalogue.item import Kind
 from repertory.errors import (
     CallsOffError,
@@ -20,6 +21,7 @@ from repertory.errors import (
     UnknownItemError,
     UsageError,
 )
+from repertory.settings import load
 from tests.support.command_line import Cli, make_project
 from tests.support.mcp_servers import SERVERS
 from tests.support.query_service import MODEL
@@ -165,6 +167,27 @@ def test_wrong_use_is_one_sentence(tmp_path: Path) -> None:
         pytest.raises(StoreError, match="cannot be reached"),
     ):
         session.search("x")
+
+
+def test_several_items_are_read_at_once(opening: Opening) -> None:
+    """Missing ones are left out."""
+    with opening() as session:
+        ids = [entry.id for entry in session.items(kinds=["skill"])]
+        assert [*session.items_by_id([*ids, "no/such"])] == ids
+
+
+def test_a_key_goes_to_its_server_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """That of the environment is for the server that it names, and not for the user's own."""
+    team, other, own = (f"http://{name}.example:7700" for name in ("team", "other", "own"))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("REPERTORY_DATA_DIR", str(tmp_path / "data"))
+    monkeypatch.setenv("REPERTORY_SERVER_API_KEY", "secret")
+    settings = load({}, tmp_path)
+    running.announce(settings, tmp_path, own, "token")
+    assert [running.key_for(url, settings) for url in (team, own)] == ["secret", None]
+    monkeypatch.setenv("REPERTORY_SERVER_URL", team)
+    settings = load({}, tmp_path)
+    assert [running.key_for(url, settings) for url in (team, other)] == ["secret", None]
 
 
 def test_an_invalid_query_is_refused(opening: Opening) -> None:

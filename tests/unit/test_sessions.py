@@ -1,5 +1,7 @@
 """The cookies of sessions: who can read them, and how long."""
 
+import base64
+import json
 import time
 
 import pytest
@@ -44,6 +46,13 @@ def test_a_changed_cookie_is_nobodys() -> None:
         other = "A" if character != "A" else "B"
         assert seal.open(cookie[:place] + other + cookie[place + 1 :], Session) is None
     assert seal.open(cookie + "A" * MAX_LENGTH, Session) is None
+
+
+@pytest.mark.parametrize("header", [{"alg": "dir", "enc": ["A256GCM"]}, {"crit": 5}, [], 1])
+def test_a_forged_head_is_refused(header: object) -> None:
+    """Of whatever types."""
+    head = base64.urlsafe_b64encode(json.dumps(header).encode()).decode().rstrip("=")
+    assert Seal("secret", "session", 60).open(f"{head}..AAAA.AAAA.AAAA", Session) is None
 
 
 @given(st.text())

@@ -80,7 +80,8 @@ class Seal:
             found = jwe.decrypt_compact(value, self._key, algorithms=[*_HEADER.values()])
             sealed = msgspec.json.decode(found.plaintext or b"", type=_Sealed)
             return msgspec.json.decode(sealed.content, type=kind) if self._lasts(sealed) else None
-        except (JoseError, ValueError):  # msgspec's errors are ValueErrors
+        # Headers of a wrong type are TypeErrors; msgspec's errors are ValueErrors.
+        except (JoseError, ValueError, TypeError):
             return None
 
     def _lasts(self, sealed: _Sealed) -> bool:

@@ -8,7 +8,7 @@ import msgspec
 from repertory.api import Asked, Session
 from repertory.calling.result import CallResult
 from repertory.catalogue.item import Item, Kind
-from repertory.errors import CallError, UnknownItemError, UsageError
+from repertory.errors import CallError, UsageError
 from repertory.formats.compact import compact
 from repertory.formats.signatures import signature
 from repertory.formats.tools import ToolSpec, tool_spec
@@ -46,14 +46,7 @@ class AgentFunctions:
 
 def whole_items(session: Session, answer: Answer, *kinds: Kind) -> dict[str, Item]:
     """The items of an answer, by id; those that were removed meanwhile are left out."""
-    found = {}
-    for hit in answer.hits:
-        if not kinds or hit.kind in kinds:
-            try:
-                found[hit.id] = session.item(hit.id)
-            except UnknownItemError:
-                continue
-    return found
+    return session.items_by_id(hit.id for hit in answer.hits if not kinds or hit.kind in kinds)
 
 
 def texts(session: Session, query: str, asked: Asked) -> Iterator[tuple[Hit, str]]:

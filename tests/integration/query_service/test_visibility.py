@@ -293,6 +293,45 @@ def test_skill_files_of_hidden_sources_are_not_found(whole: RunningService) -> N
         assert len(set(refusals)) == 1
 
 
+def test_a_skill_does_not_hold_the_files_of_a_hidden_source(home: Path, tmp_path: Path) -> None:
+    """A folder in a skill's may be another source, which not everyone may see."""
+    assert home
+    project = tmp_path / "project"
+    write_skill(project / "team", "handbook", "How the team works")
+    folder = project / "team" / "skills" / "handbook"
+    write(folder / "board" / "merger.md", "# Merger\n\nIt is secret.\n")
+    write(folder / "notes" / "open.md", "# Open\n\nIt is not.\n")
+    config = write(
+        project / "repertory.toml",
+        """
+[[sources]]
+type = "skills"
+name = "team"
+path = "team/skills"
+[[sources]]
+type = "documents"
+name = "board"
+path = "team/skills/handbook/board"
+visible_to = ["board"]
+""",
+    )
+    skill, place = {"ids": ["team/handbook"]}, "item=team/handbook&place=board/merger.md"
+    with RunningService(project, config=config) as running:
+        running.scan()
+        with caller(running) as client, caller(running, "board") as member:
+            shown = [
+                [one["place"] for one in files["files"]]
+                for files in (
+                    one.post("/skills/files", json=skill).json()["team/handbook"]
+                    for one in (client, member)
+                )
+            ]
+            assert shown == [["notes/open.md"], ["board/merger.md", "notes/open.md"]]
+            assert client.get(f"/skills/file?{place}").status_code == 404
+            assert member.get(f"/skills/file?{place}").status_code == 200
+            assert client.get("/skills/file?item=team/handbook&place=notes/open.md").is_success
+
+
 def test_a_member_and_an_administrator_see_the_sources(whole: RunningService) -> None:
     """A group of two sees one source; all of it is seen with the scope admin."""
     with (
