@@ -13,6 +13,7 @@ from repertory.compose import Parts
 from repertory.running import announce, browser_secret, note_of, the_only_server
 from repertory.settings import Settings, load
 from repertory.wire import WantedProject
+from repertory_admin.joining import PATHS
 from repertory_admin.server import running
 from repertory_query.app import create_app, entrance_of
 from repertory_query.projects import Project, Projects
@@ -73,6 +74,15 @@ class Host:
         return HostedProject(self, load(flags, directory, wanted.environment), directory)
 
 
+_OF_PROCESS = frozenset({"data_dir", "host", "port"})  # settings that say where it answers
+
+
+def _value(settings: Settings, name: str) -> object:
+    """The value of a setting; that of a path without the working directory."""
+    value = getattr(settings.values, name, None)
+    return Path(value).expanduser().absolute() if value and name in PATHS else value
+
+
 class HostedProject:
     """One project of a host.
 
@@ -93,6 +103,14 @@ class HostedProject:
         directory = self.parts.workspace.directory
         note = note_of(self.parts.settings, directory, self._host.url, self._host.secret)
         return note.serves(other.parts.settings, other.parts.workspace.directory)
+
+    def unheld(self, other: Project) -> list[str]:
+        """The settings that another project was given and that this one has otherwise."""
+        if not isinstance(other, HostedProject):
+            return []
+        own, theirs = self.parts.settings, other.parts.settings
+        names = theirs.flags.keys() - _OF_PROCESS
+        return sorted(name for name in names if _value(own, name) != _value(theirs, name))
 
     @contextmanager
     def open(self, path: str) -> Iterator[Starlette]:

@@ -11,6 +11,7 @@ import json
 import os
 import select
 import socket
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from importlib.metadata import version
 from pathlib import Path
@@ -26,7 +27,7 @@ from repertory.settings import Settings
 from repertory.wire import PROJECTS, WantedProject
 from repertory.workspace import read_json, write_json
 
-_PATHS = ("keys", "audit_folder", "oidc_client_secret_file")  # settings
+PATHS = ("keys", "audit_folder", "oidc_client_secret_file")  # settings
 ANSWER_TIMEOUT_S = 60.0  # for the host to open a project
 
 
@@ -98,10 +99,18 @@ class Joined:
         url: Where the project answers.
         pid: The process of the host.
         key: The host accepts it as a key with all scopes.
+        unheld: The settings of this process that do not hold there, since the project was open.
     """
 
-    def __init__(self, url: str, host: HostNote, connection: http.client.HTTPConnection) -> None:
+    def __init__(
+        self,
+        url: str,
+        host: HostNote,
+        connection: http.client.HTTPConnection,
+        unheld: Sequence[str] = (),
+    ) -> None:
         self.url = url
+        self.unheld = tuple(unheld)
         self.pid = host.pid
         self.key = host.secret
         self._connection = connection
@@ -185,14 +194,14 @@ def join(settings: Settings, directory: Path) -> Joined:
         detail = str(answer.get("detail", ""))
         kind = StoreError if response.status == 503 else UsageError
         raise kind(detail or f"The server at {host.url} answers with status {response.status}.")
-    return Joined(host.url + answer["path"], host, connection)
+    return Joined(host.url + answer["path"], host, connection, answer.get("unheld", ()))
 
 
 def _plain(settings: Settings) -> dict[str, Any]:
     """The flags as JSON has them; the data directory is the host's in any case."""
     plain: dict[str, Any] = msgspec.to_builtins(settings.flags, enc_hook=str)
     plain.pop("data_dir", None)
-    for name in _PATHS:  # they start from the working directory, which the host's is not
+    for name in PATHS:  # they start from the working directory, which the host's is not
         if path := getattr(settings.values, name):
             plain[name] = str(Path(path).expanduser().absolute())
     return plain

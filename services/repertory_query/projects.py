@@ -48,6 +48,10 @@ class Project(Protocol):
         """Whether it can answer for another one of the same directory."""
         ...
 
+    def unheld(self, other: "Project") -> list[str]:
+        """The settings that another one was given, and that do not hold if this one answers."""
+        ...
+
     def open(self, path: str) -> AbstractContextManager[Starlette]:
         """Its application below a path of the server. Entering and leaving may block.
 
@@ -116,9 +120,9 @@ class Projects:
         try:
             wanted = await self._wanted(scope, receive)
             project = await asyncio.to_thread(self._find, wanted)
-            async with self._opened(project) as path:
+            async with self._opened(project) as (path, unheld):
                 await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
-                line = msgspec.json.encode({"path": path}) + b"\n"
+                line = msgspec.json.encode({"path": path, "unheld": unheld}) + b"\n"
                 await send({"type": "http.response.body", "body": line, "more_body": True})
                 await self._wait(receive)
             await send({"type": "http.response.body"})
@@ -155,8 +159,10 @@ class Projects:
         return self._ending is None or self._ending.is_set()
 
     @asynccontextmanager
-    async def _opened(self, project: Project) -> AsyncIterator[str]:
-        """Use a project, which is opened by its first user and closed by its last; gives its path.
+    async def _opened(self, project: Project) -> AsyncIterator[tuple[str, list[str]]]:
+        """Use a project, which is opened by its first user and closed by its last.
+
+        It gives its path, and the settings of this user that do not hold there.
 
         Raises:
             HTTPException: 409; it is open with other settings.
@@ -169,15 +175,16 @@ class Projects:
             raise HTTPException(
                 409, "This server serves the directory with other settings; give it the same."
             )
+        unheld = [] if taken is project else taken.unheld(project)
         if taken is self._own:
-            yield ""
+            yield "", unheld
             return
         if found is None:
             found = self._open[project.key] = _Open(project, self._forget)
         found.users += 1
         try:
             await asyncio.shield(found.ready)
-            yield found.path
+            yield found.path, unheld
         finally:
             found.users -= 1
             if not found.users:

@@ -321,6 +321,20 @@ def test_other_settings_have_a_server_of_their_own(
     assert "--port is another" in (tmp_path / "other").read_text("utf-8")
 
 
+def test_a_second_server_of_a_directory_says_which_of_its_settings_do_not_hold(
+    own: Cli, project: Path, host: Serve
+) -> None:
+    """It joins the first, whose settings stay."""
+    with Joiner(own, project, "--allow-calls", "--limit", "1") as joiner:
+        assert joiner.said == f"Joined the server at {host.url} (process {host.process.pid}).\n"
+        assert joiner.process.stderr
+        assert "do not hold: --allow-calls, --limit." in joiner.process.stderr.readline()
+    with Joiner(own, project) as joiner:
+        joiner.process.terminate()
+        assert joiner.process.stderr
+        assert "do not hold" not in joiner.process.stderr.read()
+
+
 def test_only_the_users_own_processes_add_projects(own: Cli, second: Path, host: Serve) -> None:
     """The secret is in a file of the user; a web page may not ask even with it."""
     file = note_of(own, second).with_name("host.json")

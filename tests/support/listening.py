@@ -27,6 +27,10 @@ class Own:
         """Whether it is the other one."""
         return other is self
 
+    def unheld(self, _: Project) -> list[str]:
+        """None."""
+        return []
+
     def open(self, path: str) -> AbstractContextManager[Starlette]:
         """Nothing opens it: it is open."""
         raise NotImplementedError(path)

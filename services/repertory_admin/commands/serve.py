@@ -72,6 +72,12 @@ class _Caller:
     def joined(self, joined: "Joined") -> None:
         self.has_joined = True
         _say(f"Joined the server at {joined.url} (process {joined.pid}).")
+        if joined.unheld:
+            names = ", ".join(f"--{name.replace('_', '-')}" for name in joined.unheld)
+            terminal.warn(
+                f"It has other settings for this directory, so these do not hold: {names}. End the "
+                "other process of this directory to have them."
+            )
         _invite(joined.url, joined.key)
         while not self._stopping and joined.lasts(INTERVAL_S):
             pass
