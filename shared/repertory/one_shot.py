@@ -84,6 +84,7 @@ class Repertory(Local):
         )
         self._reader = ThreadPoolExecutor(1, thread_name_prefix="keywords")
         super().__init__(parts, parts.live_search(self._reader))
+        self.live.is_gone = self._is_gone
         self._lock = threading.RLock()
         self._refreshed_at = float("-inf")
         self._checked_at = float("-inf")
@@ -122,14 +123,9 @@ class Repertory(Local):
     def search(self, query: Query) -> Answer:
         """Search the index as it is, without items whose file is gone; see ``SearchEngine``."""
         self.parts.queries.begin()  # the model loads while the index is opened
-        gone = 0
-        while True:
-            answer = super().search(replace(query, limit=query.limit + gone))
-            hits = [hit for hit in answer.hits if not self._is_gone(hit)]
-            if len(answer.hits) - len(hits) <= gone:
-                break
-            gone = len(answer.hits) - len(hits)
-        return replace(answer, hits=hits[: query.limit], notices=self._noted(answer.notices))
+        answer = super().search(query)
+        hits = [hit for hit in answer.hits if not self._is_gone(hit)]  # those for a task, too
+        return replace(answer, hits=hits, notices=self._noted(answer.notices))
 
     @override
     def explain(self, query: Query, item: str) -> Explanation:

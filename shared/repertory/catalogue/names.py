@@ -19,6 +19,7 @@ _JOINED = re.compile(r"[^\W_][-_./:]+[^\W_]")
 # Accents and vowel points that are often left out: Latin, Greek and Cyrillic; Hebrew; Arabic.
 _ACCENTS = re.compile("[\u0300-\u036f\u0591-\u05c7\u0640\u064b-\u065f\u0670]+")
 _PLAIN = str.maketrans({"\u0131": "i", "ł": "l", "ø": "o", "đ": "d", "æ": "ae", "œ": "oe"})
+_SIGNS = re.compile(r"(?<=[^\W\d_])(#|\+\+)(?![\w#+])")
 _NOT_IN_ASCII_NAMES = {code: None for code in range(128) if not chr(code).isalnum()}
 
 
@@ -39,11 +40,22 @@ def has_separators(word: str) -> bool:
 def compact_name(name: str) -> str:
     """A name without case, accents and separators: ``Read_File`` and ``readFile`` are equal.
 
-    A name that consists only of separators stays as it is: ``++``.
+    The signs at the ends of ``C++`` and ``F#`` are parts of these. A name that consists only of
+    separators stays as it is: ``++``.
     """
+    if "#" in name or "++" in name:
+        parts = _SIGNS.split(name)  # each second one is a sign
+        if len(parts) > 1:
+            return "".join(
+                one if place % 2 else _without_separators(one) for place, one in enumerate(parts)
+            )
+    return _without_separators(name) or name.strip()
+
+
+def _without_separators(name: str) -> str:
     if name.isascii():
-        return name.lower().translate(_NOT_IN_ASCII_NAMES) or name.strip()
-    return _SEPARATORS.sub("", folded(name)) or name.strip()
+        return name.lower().translate(_NOT_IN_ASCII_NAMES)
+    return _SEPARATORS.sub("", folded(name))
 
 
 def folded(text: str) -> str:

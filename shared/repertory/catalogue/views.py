@@ -18,6 +18,7 @@ LEAD = MAX_SECTIONS  # the section number of a description's first sentence
 MAX_VIEWS = MAX_SECTIONS + 2  # the item itself, its lead, its sections
 MIN_LEAD_LENGTH = 20  # characters; an earlier full stop belongs to an abbreviation
 
+_CLOSING = re.compile(r"(?:^|\s)#+$")  # what may follow a heading; C# ends with a sign of its own
 _HEADING = re.compile(r"(#{1,6})\s+(\S.*)")
 _FENCE = re.compile(r"\s{0,3}(`{3,}|~{3,})")
 _SPACE = re.compile(r"\s+")
@@ -69,7 +70,7 @@ def split_at_headings(body: str, deepest: int = 6) -> list[Section]:
                 fence = ""
         elif not fence and (found := _HEADING.match(line)) and len(found[1]) <= deepest:
             sections.append(Section(heading, "\n".join(lines).strip()))
-            title = found[2].rstrip().rstrip("#").rstrip() or found[2][0]
+            title = _CLOSING.sub("", found[2].rstrip()).rstrip() or found[2][0]
             heading, lines = f"{found[1]} {title}", []
             continue
         lines.append(line)

@@ -1,6 +1,6 @@
 """One search: both arms run in parallel, their candidates are scored together, hits explained."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from concurrent.futures import Executor, Future
 from contextlib import suppress
 from functools import partial
@@ -14,6 +14,7 @@ from repertory.catalogue.records import items_of
 from repertory.embedding.engine import EmbeddingEngine
 from repertory.embedding.models import Calibration
 from repertory.errors import ModelError, StoreError
+from repertory.index.keywords.document import Entry
 from repertory.index.keywords.index import KeywordIndex
 from repertory.index.keywords.places import places_of
 from repertory.index.layout import own_and_leads
@@ -50,6 +51,8 @@ class SearchEngine:
         version: The revision of the index.
         shown: The items that were shown lately, also by the engines before this one.
         hides: Whether there may be items that its callers may not see; see ``subsets``.
+        is_gone: Whether an item is not there any more, where the index may not say so; None if
+            the index is followed.
     """
 
     def __init__(  # noqa: PLR0913 - one for each part
@@ -66,6 +69,7 @@ class SearchEngine:
         version: int = 0,
         shown: ShownItems | None = None,
         hides: bool = False,
+        is_gone: Callable[[Entry], bool] | None = None,
     ) -> None:
         self.keywords = keywords
         self.collection = collection
@@ -78,6 +82,7 @@ class SearchEngine:
         self._reader = reader
         self._shown = shown or ShownItems()
         self.hides = hides
+        self._is_gone = is_gone
 
     def over(
         self,
@@ -102,6 +107,7 @@ class SearchEngine:
             version=self.version,
             shown=self._shown,
             hides=hides,
+            is_gone=self._is_gone,
         )
 
     @traced("search")
@@ -235,6 +241,7 @@ class SearchEngine:
         query: Query,
         reached: Sequence[int] | None = None,
         problems: list[str] | None = None,
+        max_copies: int = MAX_DUPLICATES,
     ) -> list[Hit]:
         """The best candidates, up to a query's limit and down to its threshold.
 
@@ -243,14 +250,17 @@ class SearchEngine:
             query: The limit and the threshold.
             reached: The rows that reach the threshold, if the caller has them.
             problems: Gets why whole items could not be read, if they could not.
+            max_copies: How many copies each hit names at most.
         """
         whole = task.texts[0].candidates
         rows = task.reaching(query.threshold) if reached is None else reached
+        if self._is_gone is not None:  # the first of some copies may be gone, and others not
+            rows = [row for row in rows if not self._is_gone(whole.index.entry(row))]
         things = whole.index.things(np.array(rows, np.int64)).tolist()
         groups = grouped(things, lambda place: whole.index.entry(rows[place]))[: query.limit]
         first = [rows[places[0]] for places in groups]
         copies = [
-            tuple(whole.index.entry(rows[place]).id for place in places[1:][:MAX_DUPLICATES])
+            tuple(whole.index.entry(rows[place]).id for place in places[1:][:max_copies])
             for places in groups
         ]
         cut = replace(query, text=whole.query.text)
@@ -285,7 +295,7 @@ class SearchEngine:
                     float(ranked.confidence[place]),
                     items.get(entry.id),
                     ranked.notes.get(place, ()),
-                    shadowing(index, entry, self._precedence),
+                    shadowing(index, entry, self._precedence, self._is_gone),
                 )
             )
         return hits
@@ -331,6 +341,15 @@ class SearchEngine:
                 found |= read
         return found
 
+    def _things(self, keys: Sequence[int]) -> Sequence[Hashable]:
+        """What the items of some keys are; see ``Columns``. An unknown one is its own thing."""
+        rows = self.keywords.rows_of(keys) if self.keywords else {}
+        things: Mapping[int, Hashable] = {}
+        if self.keywords and rows:
+            of = self.keywords.things(np.fromiter(rows.values(), np.int64, len(rows)))
+            things = dict(zip(rows, of.tolist(), strict=True))
+        return [things.get(key, (key,)) for key in keys]
+
     def _nearest(
         self,
         queries: Sequence[Query],
@@ -351,6 +370,7 @@ class SearchEngine:
                 self.collection,
                 [one(vector=vector) for one, vector in zip(asked, vectors, strict=True)],
                 embedding.model.calibration or Calibration(),
+                self._things,
             )
         except (ModelError, StoreError) as error:
             problems.append(str(error))

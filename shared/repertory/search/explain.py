@@ -39,10 +39,11 @@ def explain(engine: SearchEngine, query: Query, item: str) -> Explanation:
     row = row_of(index, item)
     item_id = index.entry(row).id
     is_allowed = bool(index.allowed(np.array([row]), query.where)[0])
-    shown = engine.hits(task, query)
+    shown = engine.hits(task, query, max_copies=NO_LIMIT)
     place = _place(shown, item_id)
     is_shown = place is not None
-    ranking = engine.hits(task, replace(query, threshold=0.0, limit=NO_LIMIT))
+    every = replace(query, threshold=0.0, limit=NO_LIMIT)
+    ranking = engine.hits(task, every, max_copies=NO_LIMIT)
     order = shown if is_shown else ranking
     if place is None:
         place = _place(ranking, item_id)

@@ -2,7 +2,7 @@
 
 import math
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import compress
 
 import numpy as np
@@ -102,7 +102,12 @@ def hit(
     )
 
 
-def shadowing(index: KeywordIndex, entry: Entry, precedence: Mapping[str, int]) -> str:
+def shadowing(
+    index: KeywordIndex,
+    entry: Entry,
+    precedence: Mapping[str, int],
+    is_gone: Callable[[Entry], bool] | None = None,
+) -> str:
     """The id of the skill of the same name that takes precedence; empty if it is this one.
 
     The source that comes first in the catalogue takes precedence; within a source, the first id.
@@ -111,7 +116,11 @@ def shadowing(index: KeywordIndex, entry: Entry, precedence: Mapping[str, int]) 
         return ""
     rows = np.array([*index.names.exact(entry.name)], np.int64)
     skills = rows[index.allowed(rows, _SKILLS)].tolist()  # reading all others takes a while
-    same = [other for other in index.entries(skills) if other.name == entry.name]
+    same = [
+        other
+        for other in index.entries(skills)
+        if other.name == entry.name and not (is_gone and is_gone(other))
+    ]
     first = min(
         [entry, *same], key=lambda other: (precedence.get(other.source, len(precedence)), other.id)
     )

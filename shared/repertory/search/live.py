@@ -14,6 +14,7 @@ from repertory.coordination.team import Coordination
 from repertory.embedding.engine import EmbeddingEngine
 from repertory.embedding.words import WORDS
 from repertory.errors import ModelError, NothingIndexedError, StoreError
+from repertory.index.keywords.document import Entry
 from repertory.index.keywords.index import KeywordIndex
 from repertory.index.vectors import Collection, VectorStore
 from repertory.indexing import keywords
@@ -82,6 +83,7 @@ class LiveSearch:
         self._is_shared = is_shared
         self._folder = folder
         self._clock = clock
+        self.is_gone: Callable[[Entry], bool] | None = None
         self._shown = ShownItems()
         self._missing: dict[str, str] = {"index": OPENING}
         self._subsets: Subsets | None = None
@@ -411,6 +413,7 @@ class LiveSearch:
             notices=self._sources.every_notice(len(index)),
             version=version,
             shown=self._shown,
+            is_gone=self.is_gone,
         )
 
     def _fitting_engine(self, collection: Collection | None) -> EmbeddingEngine:

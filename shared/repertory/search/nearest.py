@@ -1,6 +1,6 @@
 """The semantic arm: what the collection answers to the vectors of a query's texts."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from itertools import islice
 
 from msgspec.structs import replace
@@ -8,11 +8,14 @@ from msgspec.structs import replace
 from repertory.embedding.engine import EmbeddingEngine, Vectors
 from repertory.embedding.models import Calibration
 from repertory.errors import StoreError
+from repertory.index.keywords.matches import MAX_WITH_COPIES
 from repertory.index.keywords.query_words import plain
 from repertory.index.vectors import Match, Searched, VectorAnswer, VectorQuery, nearest
 from repertory.search.query import Query
 from repertory.search.steps import MAX_EMBEDDED
 from repertory.telemetry.spans import traced
+
+Things = Callable[[Sequence[int]], Sequence[Hashable]]
 
 # An item has a point for each of its sections, so that a few long documents may be all that the
 # nearest points are of. More points are then asked for, until they are of so many items.
@@ -25,7 +28,8 @@ class Nearest:
 
     Attributes:
         calibration: What the cosines of the model mean.
-        matches: The nearest points, best first, of as many items as the query's limit at most.
+        matches: The nearest points, best first, of as many different things as the query's limit
+            at most: copies take no places of others.
         records: Records of likely items, by id, as JSON.
     """
 
@@ -35,9 +39,10 @@ class Nearest:
         query: VectorQuery,
         answer: VectorAnswer,
         calibration: Calibration,
+        things: Things,
     ) -> None:
         self.calibration = calibration
-        self.matches = _of_enough_items(collection, query, answer.matches)
+        self.matches = _of_enough_items(collection, query, answer.matches, things)
         self.records = answer.records
         self._collection = collection
         self._query = query
@@ -64,30 +69,48 @@ class Nearest:
 
 @traced("search vectors")
 def ask(
-    collection: Searched, queries: Sequence[VectorQuery], calibration: Calibration
+    collection: Searched,
+    queries: Sequence[VectorQuery],
+    calibration: Calibration,
+    things: Things,
 ) -> list[Nearest]:
     """Ask a collection all of a search's queries at once.
+
+    Args:
+        collection: The points.
+        queries: The vectors of the texts.
+        calibration: What the cosines of the model mean.
+        things: What the items of some keys are; equal for copies.
 
     Raises:
         StoreError: The collection is unavailable.
     """
     answers = zip(queries, collection.query(queries), strict=True)
-    return [Nearest(collection, query, answer, calibration) for query, answer in answers]
+    return [Nearest(collection, query, answer, calibration, things) for query, answer in answers]
 
 
 def _of_enough_items(
-    collection: Searched, query: VectorQuery, matches: Sequence[Match]
+    collection: Searched, query: VectorQuery, matches: Sequence[Match], things: Things
 ) -> Sequence[Match]:
     """The matches of a query, or more of them if they are of few items."""
 
     def is_enough(found: Sequence[Match]) -> bool:
-        return len(found) >= MAX_POINTS or len({match.key for match in found}) >= MIN_ITEMS
+        if len(found) >= MAX_POINTS:
+            return True
+        keys = {match.key for match in found}
+        if len(keys) < MIN_ITEMS:
+            return False
+        # Copies have equal scores.
+        is_varied = len({match.score for match in found}) >= MIN_ITEMS
+        return is_varied or len({*things([*keys])}) >= MIN_ITEMS
 
     if len(matches) < query.limit or is_enough(matches):
         return matches
     more = nearest(collection, query.vector, 4 * query.limit, is_enough, query.where)
-    items = {*islice(dict.fromkeys(match.key for match in more), query.limit)}
-    return [match for match in more if match.key in items]
+    keys = [*dict.fromkeys(match.key for match in more)][: max(query.limit, MAX_WITH_COPIES)]
+    of = dict(zip(keys, things(keys), strict=True))
+    first = {*islice(dict.fromkeys(of.values()), query.limit)}
+    return [match for match in more if of.get(match.key) in first]
 
 
 @traced("embed the query")

@@ -46,7 +46,7 @@ def reason(
     ``section`` is the heading of the section that matched; empty for the item itself. ``close``
     tells whether the name was typed; see ``NameIndex.close``.
     """
-    name = _closest_name(query, entry)
+    name = _typed_name(query, entry) if close >= EXACT else _closest_name(query, entry)
     what = "name" if name == entry.name else "alias"
     if close >= EXACT:
         return "Exact name match" if what == "name" else f"Exact alias match ({name})"
@@ -74,6 +74,15 @@ def reason(
         text += f", in “{section.lstrip('# ')}”"
     weak = "Weak match" if evidence.semantic is None else "Weak semantic similarity"
     return text[:1].upper() + text[1:] or weak
+
+
+def _typed_name(query: str, entry: Entry) -> str:
+    """The name or alias of an entry that the query is, or has among its words."""
+    for typed in (query, *query.split()):
+        key = compact_name(typed)
+        if found := next((name for name in entry.names if compact_name(name) == key), ""):
+            return found
+    return _closest_name(query, entry)
 
 
 def _closest_name(query: str, entry: Entry) -> str:

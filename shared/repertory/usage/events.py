@@ -27,6 +27,7 @@ class Search(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag=
         terms: Digests of the query's terms.
         query: The query; empty if queries are hashed.
         hits: The ids of the found items, the best first.
+        copies: The ids of copies that the hits name.
         confidence: Of the best hit; without hits, of the best item below the threshold.
         ms: How long it took, in milliseconds.
         is_degraded: Whether an arm did not answer.
@@ -39,10 +40,16 @@ class Search(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag=
     terms: tuple[str, ...] = ()
     query: str = ""
     hits: tuple[str, ...] = ()
+    copies: tuple[str, ...] = ()
     confidence: float = 0.0
     ms: float = 0.0
     is_degraded: bool = False
     continues: bool = False
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """The ids of all items that the answer names."""
+        return self.hits + self.copies
 
 
 class Use(msgspec.Struct, frozen=True, kw_only=True, tag="use"):
@@ -93,6 +100,7 @@ def search_of(
         terms=tuple(_digest(one, secret)[: DIGEST_LENGTH // 2] for one in [*found][:MAX_TERMS]),
         query=cut(query, MAX_QUERY_LENGTH) if has_query else "",
         hits=tuple(hit.id for hit in answer.hits[:MAX_HITS]),
+        copies=tuple(one for hit in answer.hits[:MAX_HITS] for one in hit.duplicates)[:MAX_HITS],
         confidence=answer.hits[0].confidence if answer.hits else answer.best_below,
         ms=round(seconds * 1_000, 1),
         is_degraded=bool(answer.degraded),

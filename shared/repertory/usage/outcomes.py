@@ -55,7 +55,7 @@ def lost(events: Iterable[Event]) -> int:
 def _add_use(searches: Iterable[Outcome], use: Use) -> None:
     for outcome in searches:
         elapsed = use.at - outcome.search.at
-        is_hit = use.item in outcome.search.hits
+        is_hit = use.item in outcome.search.named
         known = outcome.used if is_hit else outcome.followed
         if elapsed <= (USED_WITHIN_S if is_hit else FOLLOWED_WITHIN_S) and use.item not in known:
             known.append(use.item)

@@ -148,6 +148,8 @@ class UsageRecorder:
     def _search(
         self, answer: Answer, at: float, caller: str, seconds: float, secret: bytes, is_typed: bool
     ) -> Search:
+        if not is_typed:  # it is the caller's previous one for a page that is typed in
+            self._typed.pop(caller, None)
         return search_of(
             answer,
             at,

@@ -54,7 +54,7 @@ def report(
         if one.search.hits and not one.used and now - one.search.at > USED_WITHIN_S
     ]
     slow = [one for one in searches if one.search.ms >= SLOW_MS]
-    found = Counter(item for one in searches for item in one.search.hits)
+    found = Counter(item for one in searches for item in one.search.named)
     lists: dict[str, list[SearchFinding] | list[ItemFinding] | list[StaleSource]] = {
         "unanswered": [_unanswered(one, known) for one in clusters(empty)],
         "unused": [_unused(one, known) for one in clusters(unused)],

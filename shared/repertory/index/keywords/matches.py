@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 MAX_NAMES = 20  # names read for a word, of the items in which it weighs most
 # Postings read to find candidates. Rarer terms are read first; the common terms left over only
 # score what the rare ones found. This bounds the time of a query in a catalogue of any size.
+MAX_WITH_COPIES = 200  # rows, of which many may be copies
 BUDGET = 50_000
 
 
@@ -54,11 +55,36 @@ class Matches:
         return Matches(self._query, terms, self._index)
 
     def best(self, limit: int, where: Filter | None = None) -> Rows:
-        """The rows that match best, best first, of those that a filter allows."""
-        found, _ = _highest(self._partial_scores(where), 4 * limit)
-        # Of equals, those of lower keys: the order of rows differs between equal indexes.
-        by = (self._index.keys_of(found), -self.scores(found))
-        return found[np.lexsort(by)[:limit]].astype(np.int32)
+        """The rows that match best, best first, of those that a filter allows.
+
+        They are of as many different things as the limit, up to ``MAX_WITH_COPIES`` rows: copies
+        take no places of others.
+        """
+        partial, count = self._partial_scores(where), 4 * limit
+        while True:
+            found, _ = _highest(partial, count)
+            # Of equals, those of lower keys: the order of rows differs between equal indexes.
+            scores = self.scores(found)
+            order = np.lexsort((self._index.keys_of(found), -scores))
+            found, scores = found[order], scores[order]
+            number = self._reaching(found, scores, limit)
+            if number <= len(found) or len(found) < count or count >= MAX_WITH_COPIES:
+                return found[: min(number, max(limit, MAX_WITH_COPIES))].astype(np.int32)
+            count *= 4
+
+    def _reaching(self, rows: NDArray[np.integer], scores: Scores, limit: int) -> int:
+        """How many of some rows are of as many things as a limit; more than there are if too few.
+
+        Copies have equal scores, so rows with different ones are not looked at.
+        """
+        if len(rows) <= limit or 2 * len({*scores[:limit].tolist()}) >= limit:
+            return limit
+        things: set[int] = set()
+        for number, thing in enumerate(self._index.things(rows).tolist()):
+            if len(things) == limit and thing not in things:
+                return number
+            things.add(thing)
+        return len(rows) if len(things) >= limit else len(rows) + 1
 
     def _partial_scores(self, where: Filter | None) -> Scores:
         """The score of every row by the postings of the rarest terms, as far as ``BUDGET`` goes.

@@ -69,7 +69,8 @@ class NameIndex:
             near.discard(key[:-1])
         for name in near:
             like = ONE_MORE if name.startswith(key) else ONE_EDIT
-            found |= dict.fromkeys(self._known_as(name), like)
+            for row in self._known_as(name):
+                found[row] = max(like, found.get(row, 0.0))
         found |= dict.fromkeys(self._under("unprefixed", key), UNPREFIXED)
         exact = self.exact(typed)
         # If an alias equals another item's name, that item ranks first.

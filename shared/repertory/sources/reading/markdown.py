@@ -10,6 +10,7 @@ _HEAD_SIZE = 16_000  # characters that are searched
 
 _FENCE = re.compile(r"\s{0,3}(`{3,}|~{3,}|<!--)")
 _HEADING = re.compile(r"\s{0,3}(?:#{1,6}|={1,6})[ \t]+(\S.*)")
+_CLOSING = re.compile(r"(?:^|\s)[#=]+$")  # what may follow a heading
 _UNDERLINE = re.compile(r"([=\-~^\"'*+.:_])\1{2,}")  # Markdown's and reStructuredText's
 # Badges, images, tags, tables, link targets, directives, attributes, rules: not prose.
 _NOT_PROSE = re.compile(r"\[?!\[|<|\||\[[^\]]+\]:|\.\. |:[\w-]+:|([-*_])(?:[ \t]*\1){2,}$")
@@ -46,7 +47,7 @@ def _blocks(text: str) -> Iterator[tuple[bool, str]]:
             yield False, one_line(" ".join(paragraph))
         paragraph.clear()
         if heading:
-            yield True, one_line(heading[1].rstrip().rstrip("#="))
+            yield True, one_line(_CLOSING.sub("", heading[1].rstrip()))
         elif mark and not (mark[1] == "<!--" and _closes(line, "<!--")):
             fence = mark[1]
 
