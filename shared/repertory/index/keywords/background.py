@@ -30,6 +30,12 @@ def _english() -> frozenset[str]:
     return frozenset(text.split())
 
 
+@cache
+def longest() -> int:
+    """The characters of the longest known term."""
+    return max(map(len, _table()[1]))
+
+
 def is_word(word: str, term: str) -> bool:
     """Whether a word in lower case, with its term, is a usual one or a common word of English."""
     return is_known(term) or is_english(word)

@@ -7,7 +7,7 @@ from string import ascii_lowercase
 from typing import NamedTuple
 
 from repertory.catalogue.names import compact_name, split_name
-from repertory.index.keywords.background import frequency, is_common, is_known
+from repertory.index.keywords.background import frequency, is_common, is_known, longest
 from repertory.index.keywords.tokens import (
     ENGLISH,
     MAX_TERM_LENGTH,
@@ -123,6 +123,8 @@ def _is_misspelt(word: str) -> bool:
 
     A stem that is much shorter is of another word: that of ``errorate`` is ``error``.
     """
+    if len(word) > longest() + 2:  # two letters more than a stem, and one that is doubled
+        return False
     places = range(1, len(word))
     single = (word[:at] + word[at + 1 :] for at in places if word[at - 1] == word[at])
     longer = (word[:at] + letter + word[at:] for at in places for letter in ascii_lowercase)
