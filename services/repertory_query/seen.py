@@ -3,6 +3,7 @@
 What counts all items, such as the queue, is left out for a caller from whom something is hidden.
 """
 
+import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,8 @@ from weakref import ref
 from msgspec.structs import replace
 from typing_extensions import override
 
+from repertory.bounded import is_inside
+from repertory.catalogue.item import Item
 from repertory.errors import CallsOffError, NothingIndexedError, UnknownItemError
 from repertory.groups import may_see
 from repertory.indexing.between import problems_between
@@ -82,7 +85,9 @@ class Seen(Service):
         items, hidden = self.items(ids), self._hidden_places
         if hidden is None:
             return dict.fromkeys(items, SkillFiles(withheld=UNSURE))
-        return {item_id: files_of(item, hidden) for item_id, item in items.items()}
+        return {
+            item_id: files_of(item, self._within(hidden, item)) for item_id, item in items.items()
+        }
 
     @override
     def skill_file(self, item_id: str, place: str) -> bytes:
@@ -91,7 +96,7 @@ class Seen(Service):
         item, hidden = self.item(item_id), self._hidden_places
         if hidden is None:
             raise UnknownItemError(f"{item_id[:200]!r} has no file {place[:200]!r} here: {UNSURE}")
-        return content_of(item, place, hidden)
+        return content_of(item, place, self._within(hidden, item))
 
     @property
     def _hidden_places(self) -> list[str] | None:
@@ -99,8 +104,26 @@ class Seen(Service):
         if not self._hides:
             return []
         visible = self.visible
-        places = [one.location for one in self._whole.source_states() if one.name not in visible]
-        return places if all(places) else None
+        hidden = [
+            one
+            for one in self._whole.source_states()
+            if one.name not in visible and one.type != "mcp"  # whose location is a command or a URL
+        ]
+        if not all(one.location for one in hidden):
+            return None
+        return [one.location for one in hidden if os.path.isabs(one.location)]  # noqa: PTH117 - of strings
+
+    def _within(self, hidden: Sequence[str], item: Item) -> list[str]:
+        """The hidden places within the folder of an item's source, which reads the inner ones."""
+        own = next(
+            (one.location for one in self._whole.source_states() if one.name == item.source), ""
+        )
+        root = os.path.realpath(own) if own else os.sep
+        return [
+            one
+            for one in hidden
+            if is_inside(os.path.realpath(one), root) and os.path.realpath(one) != root
+        ]
 
     @override
     def similar_skills(self, query: str) -> "list[SkillMatch]":

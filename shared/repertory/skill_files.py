@@ -10,6 +10,7 @@ import hashlib
 import os
 from collections.abc import Collection
 from itertools import islice
+from pathlib import Path
 from typing import Annotated
 
 import msgspec
@@ -64,7 +65,8 @@ def files_of(item: Item, hidden: Collection[str] = ()) -> SkillFiles:
 
     Args:
         item: The skill.
-        hidden: The absolute paths of files and folders of which nothing is served.
+        hidden: The absolute paths of files and folders of which nothing is served; the folder of
+            the skill, and those above it, hide all of its files.
     """
     folder = _Folder(item, hidden)
     if folder.withheld:
@@ -112,8 +114,12 @@ class _Folder:
         self.withheld = _defect(item)
         if not self.withheld:
             self.root = os.path.realpath(above)
-            self._hidden = {os.path.relpath(os.path.realpath(one), self.root) for one in hidden}
-            if not self._list():
+            self._hidden = {_identity(os.path.realpath(one)) for one in hidden} - {None}
+            # A hidden source may have the folder itself, or one above it.
+            above_it = (self.root, *map(str, Path(self.root).parents))
+            if self._hidden and not self._hidden.isdisjoint(map(_identity, above_it)):
+                self.withheld = UNREADABLE
+            elif not self._list():
                 self.withheld = TOO_MANY
 
     def _list(self) -> bool:
@@ -133,7 +139,9 @@ class _Folder:
                 continue
             for entry, length in zip(entries, sizes, strict=True):
                 place = f"{folder}/{entry.name}" if folder else entry.name
-                if place in self._hidden or not _is_ours(place):
+                if not _is_ours(place):
+                    continue
+                if self._hidden and _identity(os.path.join(self.root, place)) in self._hidden:  # noqa: PTH118 - speed
                     continue
                 if entry.is_dir(follow_symlinks=False):
                     folders.append(place)
@@ -144,6 +152,15 @@ class _Folder:
                 self.places.clear()
                 return False
         return True
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    """The device and the number of a file or folder, whatever its spelling; None if it is gone."""
+    try:
+        found = os.stat(path)  # noqa: PTH116 - speed
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _defect(item: Item) -> str:

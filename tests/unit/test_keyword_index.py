@@ -405,6 +405,20 @@ def test_a_page_is_a_part_of_all_in_order(
     assert digest == index_of(*held.values()).contents()[1]
 
 
+def test_copies_among_the_best_take_no_places() -> None:
+    """Wherever they come: after better items, and before weaker ones."""
+    better = [tool(f"srv__a{n}", "zebra " * (n + 2), source="a") for n in range(12)]
+    copies = [
+        tool("srv__copied", "zebra stripes", id=f"c{n}__copied", source="c") for n in range(60)
+    ]
+    weaker = [tool(f"srv__w{n}", f"zebra {'word ' * (n + 9)}", source="w") for n in range(12)]
+    index = index_of(*better, *copies, *weaker)
+    found = index.match("zebra").best(20).tolist()
+    names = {entry.name for entry in index.entries(found)}
+    assert len(names) == 20
+    assert {item.name for item in better} < names
+
+
 def test_the_digest_of_skills_follows_their_texts() -> None:
     """That of other items does not matter."""
     skill = tool("a", "Does a.", kind=Kind.SKILL)

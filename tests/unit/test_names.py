@@ -374,3 +374,28 @@ def test_vowel_signs_are_letters() -> None:
     assert compact_name("दिल") != compact_name("दल")
     assert split_name("हिन्दी_खोज") == "हिन्दी खोज"
     assert folded("ค้นหา") == "ค้นหา"
+
+
+WORDS = st.lists(st.sampled_from(["C++", "c#", "F#", "My", "style", "17", "g++"]), min_size=1)
+
+
+@given(WORDS, st.sampled_from(["_", "-", " ", "/", "."]), st.sampled_from(["_", "-", " ", ": "]))
+def test_separators_and_repetition_change_no_compact_name(
+    words: list[str], one: str, other: str
+) -> None:
+    """Also where a language has a sign in its name."""
+    key = compact_name(one.join(words))
+    assert key == compact_name(other.join(words).upper()) == compact_name(key)
+
+
+def test_a_language_with_a_sign_is_no_misspelling_of_another() -> None:
+    """C# is neither C nor F# nor C++."""
+    names = ["C", "F#", "C++", "C++ style"]
+    engine = keyword_engine(skill(name, number) for number, name in enumerate(names))
+
+    def sure(text: str) -> list[str]:
+        return [hit.name for hit in hits(engine, text) if hit.confidence > 0.9]
+
+    assert sure("C#") == []
+    assert sure("C++") == ["C++"]
+    assert sure("C++_style") == ["C++ style"]

@@ -19,7 +19,7 @@ _JOINED = re.compile(r"[^\W_][-_./:]+[^\W_]")
 # Accents and vowel points that are often left out: Latin, Greek and Cyrillic; Hebrew; Arabic.
 _ACCENTS = re.compile("[\u0300-\u036f\u0591-\u05c7\u0640\u064b-\u065f\u0670]+")
 _PLAIN = str.maketrans({"\u0131": "i", "ł": "l", "ø": "o", "đ": "d", "æ": "ae", "œ": "oe"})
-_SIGNS = re.compile(r"(?<=[^\W\d_])(#|\+\+)(?![\w#+])")
+_SIGNS = re.compile(r"(?<=[^\W\d_])(#|\+\+)(?![#+])")
 _NOT_IN_ASCII_NAMES = {code: None for code in range(128) if not chr(code).isalnum()}
 
 
@@ -40,8 +40,8 @@ def has_separators(word: str) -> bool:
 def compact_name(name: str) -> str:
     """A name without case, accents and separators: ``Read_File`` and ``readFile`` are equal.
 
-    The signs at the ends of ``C++`` and ``F#`` are parts of these. A name that consists only of
-    separators stays as it is: ``++``.
+    The signs of ``C++`` and ``F#``, after a letter, are parts of these. A name that consists only
+    of separators stays as it is: ``++``.
     """
     if "#" in name or "++" in name:
         parts = _SIGNS.split(name)  # each second one is a sign
@@ -64,6 +64,11 @@ def folded(text: str) -> str:
         return text.lower()
     decomposed = unicodedata.normalize("NFKD", text.casefold())
     return unicodedata.normalize("NFKC", _ACCENTS.sub("", decomposed)).translate(_PLAIN)
+
+
+def signs(text: str) -> str:
+    """The signs of languages in a text; other ones are never a misspelling: C#, F#, C++."""
+    return "".join(_SIGNS.findall(text)) if "#" in text or "++" in text else ""
 
 
 def digits(text: str) -> str:

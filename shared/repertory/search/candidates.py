@@ -11,7 +11,7 @@ from rapidfuzz import fuzz
 
 from repertory.catalogue import actions
 from repertory.catalogue.item import KEY_BYTES
-from repertory.catalogue.names import compact_name, digits, has_separators, split_name
+from repertory.catalogue.names import compact_name, digits, has_separators, signs, split_name
 from repertory.catalogue.views import LEAD
 from repertory.embedding.models import Calibration
 from repertory.index.keywords.background import is_known, is_word
@@ -270,8 +270,16 @@ def _similarities(text: str, index: KeywordIndex, rows: Sequence[int]) -> Values
     typed = split_name(plain(text))
     if not 0 < len(typed.split()) <= MAX_NAME_WORDS:
         return np.zeros(len(rows), np.float32)
-    names = (map(split_name, entry.names) for entry in index.entries(rows))
-    ratios = [max(_ratio(typed, name) for name in all_of_it) for all_of_it in names]
+    asked = signs(text)
+
+    def similar(name: str) -> float:
+        split = split_name(name)
+        # C# is neither C nor F#; of a longer name, not all of it need be typed.
+        if asked != signs(name) and (asked or split == typed):
+            return 0.0
+        return _ratio(typed, split)
+
+    ratios = [max(map(similar, entry.names)) for entry in index.entries(rows)]
     return np.array(ratios, np.float32) / np.float32(100)
 
 

@@ -78,9 +78,11 @@ def reason(
 
 def _typed_name(query: str, entry: Entry) -> str:
     """The name or alias of an entry that the query is, or has among its words."""
+    if not entry.aliases:
+        return entry.name
+    names = {compact_name(name): name for name in reversed(entry.names)}
     for typed in (query, *query.split()):
-        key = compact_name(typed)
-        if found := next((name for name in entry.names if compact_name(name) == key), ""):
+        if found := names.get(compact_name(typed)):
             return found
     return _closest_name(query, entry)
 

@@ -332,6 +332,28 @@ visible_to = ["board"]
             assert client.get("/skills/file?item=team/handbook&place=notes/open.md").is_success
 
 
+@pytest.mark.parametrize("place", ["team/skills/handbook", "team/skills", "team"])
+def test_a_hidden_source_may_have_the_folder_of_a_skill(
+    home: Path, tmp_path: Path, place: str
+) -> None:
+    """Then none of its files is shown; one of the folder around all skills hides none of theirs."""
+    assert home
+    project = tmp_path / "project"
+    write_skill(project / "team", "handbook", "How the team works")
+    write(project / "team" / "skills" / "handbook" / "notes.md", "# Notes\n\nThey are secret.\n")
+    sources = (
+        '[[sources]]\ntype = "skills"\nname = "team"\npath = "team/skills"\n'
+        f'[[sources]]\ntype = "tools"\nname = "board"\npath = "{place}"\nvisible_to = ["board"]\n'
+    )
+    config = write(project / "repertory.toml", sources)
+    with RunningService(project, config=config) as running:
+        running.scan()
+        with caller(running) as client:
+            found = client.post("/skills/files", json={"ids": ["team/handbook"]}).json()
+            shown = [one["place"] for one in found["team/handbook"].get("files", ())]
+            assert shown == ([] if place.endswith("handbook") else ["notes.md"])
+
+
 def test_a_member_and_an_administrator_see_the_sources(whole: RunningService) -> None:
     """A group of two sees one source; all of it is seen with the scope admin."""
     with (

@@ -68,7 +68,8 @@ class Matches:
             order = np.lexsort((self._index.keys_of(found), -scores))
             found, scores = found[order], scores[order]
             number = self._reaching(found, scores, limit)
-            if number <= len(found) or len(found) < count or count >= MAX_WITH_COPIES:
+            is_all = len(found) < count or len(found) >= MAX_WITH_COPIES
+            if number <= len(found) or is_all:
                 return found[: min(number, max(limit, MAX_WITH_COPIES))].astype(np.int32)
             count *= 4
 
@@ -77,14 +78,14 @@ class Matches:
 
         Copies have equal scores, so rows with different ones are not looked at.
         """
-        if len(rows) <= limit or 2 * len({*scores[:limit].tolist()}) >= limit:
+        if len(rows) <= limit or len({*scores[:limit].tolist()}) == limit:
             return limit
         things: set[int] = set()
-        for number, thing in enumerate(self._index.things(rows).tolist()):
-            if len(things) == limit and thing not in things:
-                return number
+        for number, thing in enumerate(self._index.things(rows[:MAX_WITH_COPIES]).tolist()):
             things.add(thing)
-        return len(rows) if len(things) >= limit else len(rows) + 1
+            if len(things) == limit:
+                return number + 1
+        return len(rows) + 1
 
     def _partial_scores(self, where: Filter | None) -> Scores:
         """The score of every row by the postings of the rarest terms, as far as ``BUDGET`` goes.

@@ -7,7 +7,7 @@ from itertools import islice
 
 import numpy as np
 
-from repertory.catalogue.names import compact_name, digits
+from repertory.catalogue.names import compact_name, digits, signs
 from repertory.index.keywords.parts import Parts
 from repertory.index.keywords.segment import Part
 
@@ -63,7 +63,7 @@ class NameIndex:
             name
             for part in self._parts.all
             for name in part.segment.names.one_edit.near(key)
-            if digits(name) == digits(key)
+            if (digits(name), signs(name)) == (digits(key), signs(key))
         }
         if _begins_a_word(typed):
             near.discard(key[:-1])
