@@ -271,16 +271,22 @@ def _similarities(text: str, index: KeywordIndex, rows: Sequence[int]) -> Values
     if not 0 < len(typed.split()) <= MAX_NAME_WORDS:
         return np.zeros(len(rows), np.float32)
     asked = signs(text)
-
-    def similar(name: str) -> float:
-        split = split_name(name)
-        # C# is neither C nor F#; of a longer name, not all of it need be typed.
-        if asked != signs(name) and (asked or split == typed):
-            return 0.0
-        return _ratio(typed, split)
-
-    ratios = [max(map(similar, entry.names)) for entry in index.entries(rows)]
+    ratios = [
+        max(_ratio(typed, split_name(name)) for name in _alike(asked, typed, entry.names))
+        for entry in index.entries(rows)
+    ]
     return np.array(ratios, np.float32) / np.float32(100)
+
+
+def _alike(asked: str, typed: str, names: Sequence[str]) -> Sequence[str]:
+    """The names with the signs of the typed one; an empty one if there is none: C# is no C or F#.
+
+    Of a longer name, not all of it need be typed.
+    """
+    if not asked and not any("#" in name or "++" in name for name in names):
+        return names
+    found = (signs(name) == asked or not (asked or split_name(name) == typed) for name in names)
+    return [name for name, is_alike in zip(names, found, strict=True) if is_alike] or [""]
 
 
 def _ratio(typed: str, name: str) -> float:
