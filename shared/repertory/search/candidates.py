@@ -279,7 +279,7 @@ def _similarities(text: str, index: KeywordIndex, rows: Sequence[int]) -> Values
 
 
 def _alike(asked: str, typed: str, names: Sequence[str]) -> Sequence[str]:
-    """The names with the signs of the typed one; an empty one if there is none: C# is no C or F#.
+    """The names with the signs of the typed one, or an empty one: C# is neither C nor F#.
 
     Of a longer name, not all of it need be typed.
     """
