@@ -67,7 +67,7 @@ class SearchedFolders:
         self.folders: dict[str, WatchedFolder] = {}
 
     def follow(self, workspace: Workspace) -> set[str]:
-        """Take the folders of a workspace; returns the names of those that are no more searched."""
+        """Take the folders of a workspace; returns the names of those no longer searched."""
         paths = {str(path): path for path in workspace.searched()}
         gone = self.folders.keys() - paths.keys()
         self.folders = {

@@ -139,7 +139,7 @@ class Gate:
         return self._known[source]
 
     def _forget(self, source: str, gone: Iterable[str], restored: Mapping[str, Known]) -> None:
-        """Let items wait no more that are gone.
+        """Let items that are gone wait no longer.
 
         What was approved of them stays known: they may come back with another text.
         """
