@@ -167,7 +167,7 @@ class Conversation:
                 return
 
     def _check_refused(self, call: bytes) -> None:
-        """Raise that a call is lost if its own request was refused, and not that of another call."""
+        """Raise that a call is lost if its own request was refused, not that of another call."""
         if self._traffic.refused[call]:
             self._traffic.refused[call] -= 1
             # By the protocol, the server has not processed it.
