@@ -5,7 +5,7 @@ What counts all items, such as the queue, is left out for a caller from whom som
 
 import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
@@ -13,7 +13,6 @@ from msgspec.structs import replace
 from typing_extensions import override
 
 from repertory.bounded import is_inside
-from repertory.catalogue.item import Item
 from repertory.errors import CallsOffError, NothingIndexedError, UnknownItemError
 from repertory.groups import may_see
 from repertory.indexing.between import problems_between
@@ -82,48 +81,37 @@ class Seen(Service):
     def skill_files(self, ids: Sequence[str]) -> "dict[str, SkillFiles]":
         from repertory.skill_files import SkillFiles, files_of  # noqa: PLC0415 - rarely needed
 
-        items, hidden = self.items(ids), self._hidden_places
+        items = self.items(ids)
+        hidden = self._hidden_within({item.source for item in items.values()})
         if hidden is None:
             return dict.fromkeys(items, SkillFiles(withheld=UNSURE))
-        return {
-            item_id: files_of(item, self._within(hidden, item)) for item_id, item in items.items()
-        }
+        return {item_id: files_of(item, hidden[item.source]) for item_id, item in items.items()}
 
     @override
     def skill_file(self, item_id: str, place: str) -> bytes:
         from repertory.skill_files import content_of  # noqa: PLC0415 - rarely needed
 
-        item, hidden = self.item(item_id), self._hidden_places
+        item = self.item(item_id)
+        hidden = self._hidden_within({item.source})
         if hidden is None:
             raise UnknownItemError(f"{item_id[:200]!r} has no file {place[:200]!r} here: {UNSURE}")
-        return content_of(item, place, self._within(hidden, item))
+        return content_of(item, place, hidden[item.source])
 
-    @property
-    def _hidden_places(self) -> list[str] | None:
-        """The paths of the hidden sources, which may lie in a skill's folder; None if unknown."""
+    def _hidden_within(self, sources: Collection[str]) -> dict[str, list[str]] | None:
+        """The real paths of hidden sources in the folder of each of some sources, by its name.
+
+        The source of a folder leaves what lies in it to the inner one. None if a path is unknown.
+        """
         if not self._hides:
-            return []
-        visible = self.visible
-        hidden = [
-            one
-            for one in self._whole.source_states()
-            if one.name not in visible and one.type != "mcp"  # whose location is a command or a URL
-        ]
-        if not all(one.location for one in hidden):
+            return {source: [] for source in sources}
+        visible, states = self.visible, self._whole.source_states()
+        # The location of a server is a command or a URL.
+        hidden = [one.location for one in states if one.name not in visible and one.type != "mcp"]
+        if not all(hidden):
             return None
-        return [one.location for one in hidden if os.path.isabs(one.location)]  # noqa: PTH117 - of strings
-
-    def _within(self, hidden: Sequence[str], item: Item) -> list[str]:
-        """The hidden places within the folder of an item's source, which reads the inner ones."""
-        own = next(
-            (one.location for one in self._whole.source_states() if one.name == item.source), ""
-        )
-        root = os.path.realpath(own) if own else os.sep
-        return [
-            one
-            for one in hidden
-            if is_inside(os.path.realpath(one), root) and os.path.realpath(one) != root
-        ]
+        paths = [*filter(None, map(_real, hidden))]
+        folders = {one.name: _real(one.location) for one in states}
+        return {source: _below(folders.get(source) or os.sep, paths) for source in sources}
 
     @override
     def similar_skills(self, query: str) -> "list[SkillMatch]":
@@ -228,6 +216,16 @@ class Seen(Service):
             if index and one.items and all(index.row_of(item) is not None for item in one.items)
         ]
         return Jobs(waiting={}, taken=None, running=[], failed=failed)
+
+
+def _real(location: str) -> str:
+    """The real path of a location; empty for an address elsewhere."""
+    return os.path.realpath(location) if os.path.isabs(location) else ""  # noqa: PTH117 - of strings
+
+
+def _below(folder: str, paths: Sequence[str]) -> list[str]:
+    """The paths that lie below a folder, and are not it."""
+    return [path for path in paths if path != folder and is_inside(path, folder)]
 
 
 def _watch(watch: Watch, visible: frozenset[str]) -> Watch:

@@ -5,6 +5,7 @@ import json
 import os
 import secrets
 import stat
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
@@ -14,6 +15,8 @@ from repertory.errors import StoreError
 
 PRIVATE = 0o600  # only the owner may read or write
 
+LOCK_TIMEOUT_S = 10.0  # while another process changes a file
+
 COPIES = ".backup-"  # begins the names of a backup's own folders in the data directory
 
 private = partial(os.open, mode=PRIVATE)  # an opener of new files
@@ -21,6 +24,29 @@ private = partial(os.open, mode=PRIVATE)  # an opener of new files
 Signature = tuple[int, int, int, int]  # mtime and ctime in nanoseconds, size, inode
 
 FOLDER: Signature = (0, 0, 0, 0)  # of any folder
+
+
+@contextlib.contextmanager
+def changing(path: Path) -> Iterator[None]:
+    """Hold the lock of a private file, which one process can hold at a time, while it is changed.
+
+    Raises:
+        StoreError: Another process holds it, or the file cannot be written.
+    """
+    from filelock import FileLock, Timeout  # noqa: PLC0415 - only for a change
+
+    try:
+        make_private(path.parent)
+        with FileLock(f"{path}.lock", timeout=LOCK_TIMEOUT_S, mode=PRIVATE):
+            yield
+    except Timeout as error:
+        raise StoreError(
+            f"Another process is changing {path}; try again when it has finished."
+        ) from error
+    except OSError as error:
+        raise StoreError(
+            f"{path} cannot be written: {error.strerror}; make it and its folder writable."
+        ) from error
 
 
 def json_bytes(value: object, indent: int | None = None) -> bytes:

@@ -13,23 +13,20 @@ import re
 import secrets
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from pathlib import Path
 
 import msgspec
-from filelock import FileLock, Timeout
 
-from repertory.errors import ConfigurationError, StoreError, UsageError
-from repertory.files import PRIVATE, make_private, write_atomically
+from repertory.errors import ConfigurationError, UsageError
+from repertory.files import changing, write_atomically
 from repertory.groups import checked
 from repertory.settings import Settings
 from repertory.workspace import Workspace
 
 PREFIX = "rpt_"  # makes a leaked token recognisable
 MAX_KEYS = 1_000
-LOCK_TIMEOUT_S = 5.0  # while another process changes the file
 
 _log = logging.getLogger(__name__)
 
@@ -153,7 +150,7 @@ class Keys:
             made=time.time(),
             groups=checked(groups),
         )
-        with self._changing():
+        with changing(self.path):
             keys = self.list()
             if any(other.name == name for other in keys):
                 raise UsageError(f"There is a key {name!r} already; revoke it, or name another.")
@@ -170,7 +167,7 @@ class Keys:
             ConfigurationError: The file cannot be read.
             StoreError: It cannot be written.
         """
-        with self._changing():
+        with changing(self.path):
             keys = self.list()
             kept = [key for key in keys if key.name != name]
             if len(kept) == len(keys):
@@ -183,7 +180,7 @@ class Keys:
         Raises:
             StoreError: The file cannot be written.
         """
-        with self._changing():
+        with changing(self.path):
             self._write(None)
 
     @property
@@ -210,22 +207,6 @@ class Keys:
                     _log.error("keys_unreadable", extra={"reason": str(error)})
                     self._keys = self._keys or ()
             return self._keys
-
-    @contextmanager
-    def _changing(self) -> Iterator[None]:
-        """Hold the lock of the file, which one process can hold at a time."""
-        try:
-            make_private(self.path.parent)
-            with FileLock(f"{self.path}.lock", timeout=LOCK_TIMEOUT_S, mode=PRIVATE):
-                yield
-        except Timeout as error:
-            raise StoreError(
-                f"Another process is changing {self.path}; try again when it has finished."
-            ) from error
-        except OSError as error:
-            raise StoreError(
-                f"{self.path} cannot be written: {error.strerror}; make its folder writable."
-            ) from error
 
     def _write(self, keys: Iterable[Key] | None) -> None:
         """Replace the file atomically; only its owner may read it."""

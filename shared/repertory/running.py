@@ -90,13 +90,8 @@ def client(settings: Settings, directory: Path) -> "Client | None":
 def key_for(url: str, settings: Settings) -> str | None:
     """The configured key, if it is for the server at a URL."""
     named = settings.values.server_url
-    is_other = not _same_server(named, url) if named else _is_own(url, settings)
+    is_other = not _same_server(named, url) if named else _note_of(url, settings)
     return None if is_other else settings.values.server_api_key
-
-
-def _is_own(url: str, settings: Settings) -> bool:
-    """Whether a server of this user left a note of a URL."""
-    return any(_same_server(note.url, url) for note in notes(settings))
 
 
 def client_of(url: str, settings: Settings, api_key: str | None) -> "Client":
@@ -112,11 +107,14 @@ def client_of(url: str, settings: Settings, api_key: str | None) -> "Client":
     """
     from repertory.client import Client  # noqa: PLC0415 - not without a server
 
-    if not api_key:
-        for note in notes(settings):
-            if _same_server(note.url, url):
-                return _own(url, note.token)
+    if not api_key and (note := _note_of(url, settings)):
+        return _own(url, note.token)
     return Client(url, api_key)
+
+
+def _note_of(url: str, settings: Settings) -> Note | None:
+    """The note that a server of this user left at a URL."""
+    return next((note for note in notes(settings) if _same_server(note.url, url)), None)
 
 
 def note_at(settings: Settings, directory: Path) -> Note | None:

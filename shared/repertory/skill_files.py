@@ -114,7 +114,7 @@ class _Folder:
         self.withheld = _defect(item)
         if not self.withheld:
             self.root = os.path.realpath(above)
-            self._hidden = {_identity(os.path.realpath(one)) for one in hidden} - {None}
+            self._hidden = set(map(_identity, hidden)) - {None}
             # A hidden source may have the folder itself, or one above it.
             above_it = (self.root, *map(str, Path(self.root).parents))
             if self._hidden and not self._hidden.isdisjoint(map(_identity, above_it)):

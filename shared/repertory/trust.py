@@ -1,21 +1,19 @@
 """The files that the user has trusted, and whether a path lies in a folder."""
 
-import contextlib
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import msgspec
 
 from repertory.bounded import is_inside, read_bytes
-from repertory.errors import StoreError, UsageError
-from repertory.files import PRIVATE, json_bytes, make_private, write_atomically
+from repertory.errors import UsageError
+from repertory.files import PRIVATE, changing, json_bytes, write_atomically
 
 Digests = Mapping[str, str]  # SHA-256 in hex by the key of a file
 
-LOCK_TIMEOUT_S = 10.0  # while another process trusts a file
 MAX_FILE_SIZE = 32 * 2**20  # bytes of a trusted file
 
 _ENVIRONMENT = "envFile:"  # before the keys of files that are trusted as an environment alone
@@ -68,8 +66,8 @@ class TrustStore:
         if digest and digest not in found.values():
             raise UsageError(f"{config} changed while it was read; run the command again.")
         found |= {environment_key(one): _digest(one) for one in environments if one.is_file()}
-        with self._changing() as trusted:
-            self._write(trusted | found)
+        with changing(self._path):
+            self._write(self._read() | found)
 
     def revoke(self, config: Path) -> bool:
         """Revoke the trust in a configuration; whether it was trusted.
@@ -77,34 +75,12 @@ class TrustStore:
         Raises:
             StoreError: The store cannot be changed.
         """
-        with self._changing() as trusted:
+        with changing(self._path):
+            trusted = self._read()
             was_trusted = trusted.pop(key_of(config), None) is not None
             if was_trusted:
                 self._write(trusted)
         return was_trusted
-
-    @contextlib.contextmanager
-    def _changing(self) -> Iterator[dict[str, str]]:
-        """The digests, while no other process changes them.
-
-        Raises:
-            StoreError: They cannot be read or locked.
-        """
-        from filelock import FileLock, Timeout  # noqa: PLC0415 - only for a change
-
-        try:
-            make_private(self._path.parent)
-            with FileLock(f"{self._path}.lock", timeout=LOCK_TIMEOUT_S, mode=PRIVATE):
-                yield self._read()
-        except Timeout as error:
-            raise StoreError(
-                f"Another process is changing {self._path}; try again when it has finished."
-            ) from error
-        except OSError as error:
-            raise StoreError(
-                f"{self._path} cannot be written: {error.strerror}; make it and its folder "
-                "writable."
-            ) from error
 
     def _read(self) -> dict[str, str]:
         """The digests; none from a damaged store, which the next change replaces."""

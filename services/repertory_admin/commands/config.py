@@ -208,7 +208,7 @@ def untrust(flags: Flags, files: FilesArgument) -> None:
         else:
             others.append(str(file))
     if others:
-        raise UsageError(f"{' and '.join(others)} was not trusted.")
+        raise UsageError(f"Not trusted before: {', '.join(others)}.")
 
 
 def _problems(workspace: Workspace) -> Iterator[str]:
