@@ -1,14 +1,12 @@
 """What connecting has changed, so that it can be undone: one small file for each configuration."""
 
 import hashlib
-import json
 import os
 from pathlib import Path
 
 import msgspec
 
-from repertory.errors import StoreError
-from repertory.files import json_bytes, write_atomically
+from repertory.workspace import read_json, write_json
 
 BACKUP = ".repertory-backup"  # after the name of a configuration
 
@@ -37,10 +35,7 @@ class Records:
 
     def of(self, path: Path) -> Record | None:
         """The record of a configuration; None without a readable one."""
-        try:
-            return msgspec.convert(json.loads(self._file(path).read_bytes()), Record)
-        except (OSError, ValueError):
-            return None
+        return read_json(self._file(path), Record)
 
     def keep(self, record: Record) -> None:
         """Write a record.
@@ -48,10 +43,7 @@ class Records:
         Raises:
             StoreError: The data directory cannot be written.
         """
-        try:
-            write_atomically(self._file(Path(record.path)), json_bytes(record))
-        except OSError as error:
-            raise StoreError(f"{self.folder} cannot be written: {error.strerror}.") from error
+        write_json(self._file(Path(record.path)), record)
 
     def drop(self, path: Path) -> None:
         """Remove a record, if there is one."""
