@@ -7,6 +7,8 @@ import weakref
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Literal
+from unicodedata import normalize
 
 import msgspec
 import pytest
@@ -393,6 +395,29 @@ def test_fuzzy_finds_all_exact_matches_and_shows_them_first(
         fuzzy = search.search(engine, ProjectQuery(search_query=text, fuzzy_search=True))
         assert exact.total_results == fuzzy.total_results == count
         assert "(100% relevance)" in fuzzy.content
+
+
+@pytest.mark.parametrize("query_form", ["NFC", "NFD"])
+@pytest.mark.parametrize("file_form", ["NFC", "NFD"])
+def test_an_accent_is_found_however_it_was_typed(
+    project: Project,
+    tmp_path: Path,
+    query_form: Literal["NFC", "NFD"],
+    file_form: Literal["NFC", "NFD"],
+) -> None:
+    """Some editors and file systems store an accent as a character of its own."""
+    name = normalize(file_form, "Müller.md")
+    write(tmp_path / "folder" / name, normalize(file_form, "Über Café-Preise.\n"))
+    outside = document("b.md", "B", body=normalize(file_form, "Noch ein Café."))
+    search = ProjectSearch(tmp_path / "folder", Folder(tmp_path / "folder"))
+    engine = project.engine(msgspec.structs.replace(outside, path="/home/b.md"))
+    for text, snippets in (
+        ("CAFÉ", ["Über Café-Preise.", "Noch ein Café."]),
+        ("müller", ["Müller.md"]),
+    ):
+        query = ProjectQuery(search_query=normalize(query_form, text))
+        content = search.search(engine, query).content
+        assert all(one in content for one in snippets), content
 
 
 def test_a_file_cannot_fake_results(project: Project, search: ProjectSearch) -> None:

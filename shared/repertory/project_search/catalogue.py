@@ -9,7 +9,7 @@ from pathlib import Path
 from repertory.catalogue.item import Kind
 from repertory.errors import StoreError
 from repertory.index.keywords.document import Entry
-from repertory.project_search.file import File, Texts
+from repertory.project_search.file import File, Texts, folded
 from repertory.search.engine import SearchEngine
 from repertory.sources.reading.top import Top
 
@@ -92,9 +92,9 @@ def _file(entry: Entry, place: str | None, texts: Texts) -> File:
     return File(
         id=entry.id,
         place=place or entry.path or entry.id,
-        title=texts.title.casefold(),
-        name=entry.path.rpartition("/")[2].casefold(),
-        content=texts.content.casefold(),
-        synopsis=texts.synopsis.casefold(),
-        path=(place or "").casefold(),
+        title=folded(texts.title),
+        name=folded(entry.path.rpartition("/")[2]),
+        content=folded(texts.content),
+        synopsis=folded(texts.synopsis),
+        path=folded(place or ""),
     )

@@ -1,12 +1,14 @@
 """One searchable file of a project, and its texts."""
 
+import unicodedata
+
 import msgspec
 
 
 class File(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """One searchable file; the same object as long as neither the file nor its item changes.
 
-    The attributes from ``title`` on are searched and case-folded.
+    The attributes from ``title`` on are searched and ``folded``.
 
     Attributes:
         id: The id of its item; ``files/`` and its place if it is not in the catalogue.
@@ -35,3 +37,13 @@ class Texts(msgspec.Struct, frozen=True):
     title: str
     content: str
     synopsis: str
+
+
+def composed(text: str) -> str:
+    """The text with every accent as part of its letter (NFC), however it was typed."""
+    return unicodedata.normalize("NFC", text)
+
+
+def folded(text: str) -> str:
+    """The text as it is compared: ``composed``, and ignoring case."""
+    return composed(text).casefold()

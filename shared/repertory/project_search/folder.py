@@ -11,7 +11,7 @@ from repertory.catalogue.item import Kind
 from repertory.errors import SourceError, StoreError
 from repertory.files import FOLDER, Signature, signature
 from repertory.index.keywords.document import Entry
-from repertory.project_search.file import File, Texts
+from repertory.project_search.file import File, Texts, folded
 from repertory.project_search.listing import Listing
 from repertory.project_search.private import has_secrets
 from repertory.sources.documents import described, is_prose
@@ -137,11 +137,11 @@ def _file(found: Found, entry: Entry | None, text: str) -> File | None:
         id=entry.id if entry else f"{SOURCE}/{found.place}",
         place=found.place,
         disk=found.path,
-        title=texts.title.casefold(),
-        name=found.place.rpartition("/")[2].casefold(),
-        content=texts.content.casefold(),
-        synopsis=texts.synopsis.casefold(),
-        path=found.place.casefold(),
+        title=folded(texts.title),
+        name=folded(found.place.rpartition("/")[2]),
+        content=folded(texts.content),
+        synopsis=folded(texts.synopsis),
+        path=folded(found.place),
     )
 
 

@@ -48,7 +48,7 @@ def fuzzy_matches(
     query scores its similarity. Words of one character do not count. Ties: a matching title or
     name first, then the order of the files.
 
-    The query is case-folded; of the fields, the title comes first.
+    The query is folded; of the fields, the title comes first.
     """
     typed = _typed(query)
     if not typed or not index.files:

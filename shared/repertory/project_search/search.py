@@ -5,7 +5,7 @@ from itertools import islice
 from pathlib import Path
 
 from repertory.errors import UsageError
-from repertory.project_search.file import File, Texts
+from repertory.project_search.file import File, Texts, composed, folded
 from repertory.project_search.files import ProjectFiles
 from repertory.project_search.folder import Folder
 from repertory.project_search.fuzzy import MIN_MATCH_LENGTH, FuzzyMatch, fuzzy_matches
@@ -66,7 +66,7 @@ class ProjectSearch:
 
     def _found(self, files: Sequence[File], query: ProjectQuery) -> Iterator[FuzzyMatch]:
         """Yield the matches, best first; a file that contains the query scores 1."""
-        text, fields = query.search_query.casefold(), query.search_type.fields
+        text, fields = folded(query.search_query), query.search_type.fields
         if query.fuzzy_search and len(text.strip()) < MIN_MATCH_LENGTH:
             return
         contains = set()
@@ -82,7 +82,7 @@ class ProjectSearch:
 def exact_matches(
     files: Sequence[File], query: str, fields: Sequence[Field]
 ) -> Iterator[tuple[File, Field]]:
-    """Yield the files that contain a case-folded query, each with the first field containing it.
+    """Yield the files that contain a folded query, each with the first field containing it.
 
     Files whose title or name contains it come first, and those whose path does come last;
     otherwise their order stays.
@@ -102,17 +102,18 @@ def exact_matches(
 
 def _result(found: FuzzyMatch, texts: Texts, query: ProjectQuery) -> Result:
     place = found.file.place
-    text = {
+    fields = {
         Field.TITLE: texts.title,
         Field.NAME: place.rpartition("/")[2],
         Field.CONTENT: texts.content,
         Field.SYNOPSIS: texts.synopsis,
         Field.PATH: place,
-    }[found.field]
+    }
+    text = composed(fields[found.field])
     if found.word:
         span = place_of_word(text, found.word)
     else:
-        span = place_of(text, query.search_query.casefold())
+        span = place_of(text, folded(query.search_query))
     return Result(
         id=found.file.id,
         title=texts.title,
