@@ -17,7 +17,7 @@ from repertory.catalogue.item import Item
 from repertory.index.keywords.background import is_known, rarity
 from repertory.index.keywords.tokens import term_of
 from repertory.search.answer import Mode
-from repertory.search.candidates import MIN_SIMILARITY, Candidates
+from repertory.search.candidates import Candidates
 from repertory.search.confidence import (
     ADDED,
     ALL_ANYWHERE,
@@ -49,6 +49,7 @@ from repertory.search.confidence import (
 from repertory.search.engine import SearchEngine
 from repertory.search.query import Query
 from repertory.search.query import Weights as Arms
+from repertory.search.similar_names import MIN_SIMILARITY
 from tests.support.builders import skill, tool
 from tests.support.keyword_search import keyword_engine, row_of
 
@@ -235,8 +236,10 @@ def test_typed_names_are_in_order() -> None:
         ("awl", "awk", False),  # three letters
         ("house", "mouse", False),  # another word of the language
         ("sail", "mail", False),  # one that few texts on software have
-        ("house keeper", "mouse-keeper", True),  # more than one word
-        ("by_house", "bay_house", True),  # also if all but one are stop words
+        ("house keeper", "mouse-keeper", False),  # one of several words
+        ("hose keeper", "horse-keeper", True),  # that begins with the same letter
+        ("huse keeper", "house-keeper", True),  # no word
+        ("notes keeper", "note-keeper", True),  # a word that begins alike
         ("kubi", "kubo", True),  # four letters
     ],
 )

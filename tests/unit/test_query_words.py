@@ -49,11 +49,24 @@ def test_separators_and_camel_case_divide_an_identifier_alike(parts: list[str]) 
         ("the-of", ["the-of"]),
         ("workspacee", ["workspacee"]),  # misspelt; "spacee" has the stem of "space"
         ("errorrate", ["error", "rate"]),
+        ("E501", ["e501"]),  # a code
+        ("c-find", ["find", "c-find"]),  # the letter is no word, but tells it from "find"
+        ("the client's notes, they're", ["client", "notes"]),
+        ("the client\u2019s", ["client"]),
     ],
 )
 def test_words_of_an_identifier(text: str, expected: list[str]) -> None:
     """A usual word stays whole; unknown words with digits are terms in parts and as a whole."""
     assert [word.text for word in query_words(text)] == expected
+
+
+@pytest.mark.parametrize(
+    "typed", ["intake", "labour", "outlet", "beds", "comfortable", "towels", "door", "wegen"]
+)
+def test_a_word_is_not_divided_by_chance(typed: str) -> None:
+    """A word of English consists of words of English alone, and of no stop words."""
+    assert [word.text for word in query_words(typed)] == [typed]
+    assert [word.text for word in query_words("timetable")] == ["time", "table"]
 
 
 def test_the_likeliest_division_wins() -> None:
@@ -77,6 +90,38 @@ def test_words_of_the_stem_of_another_word_are_corrected() -> None:
         "vegtables": "vegetable-stock",
     }.items():
         assert [hit.name for hit in engine.search(Query(text=typed)).hits] == [name], typed
+
+
+def test_codes_are_other_words() -> None:
+    """What has only the digits, or only the word beside a single letter, is not sure."""
+    items = [
+        skill("lint-rule", "Explains E501"),
+        skill("other-rule", "Explains W501"),
+        skill("http-status", "Explains 501"),
+        tool("a__find_strings", "Finds strings"),
+        tool("a__query_studies", "Queries studies (C-FIND)"),
+    ]
+    engine = keyword_engine(items)
+    assert [hit.name for hit in engine.search(Query(text="E501")).hits] == ["lint-rule"]
+    assert not engine.search(Query(text="U501")).hits
+    hits = engine.search(Query(text="C-FIND")).hits
+    assert hits[0].name == "query_studies"
+    assert all(hit.confidence < 0.6 for hit in hits[1:])
+
+
+@pytest.mark.parametrize(("one", "several"), [("GPU", "GPUs"), ("NDA", "NDAs"), ("PDF", "PDFs")])
+def test_an_acronym_and_its_plural_are_one_word(one: str, several: str) -> None:
+    """Its plural has no stem."""
+    for indexed, typed in ((one, several), (several, one)):
+        engine = keyword_engine([skill("thing", f"About {indexed}"), skill("other", "Else")])
+        assert [hit.name for hit in engine.search(Query(text=typed)).hits] == ["thing"], typed
+
+
+@pytest.mark.parametrize("typed", ["DNS", "TLS", "HTTPS", "news"])
+def test_a_word_that_ends_in_s_is_no_plural(typed: str) -> None:
+    """It finds itself before what has one letter less."""
+    engine = keyword_engine([skill("a", f"About {typed[:-1]}"), skill("b", f"About {typed}")])
+    assert [hit.name for hit in engine.search(Query(text=typed)).hits] == ["b"]
 
 
 SYMPY = skill("sympy", "Solves integrals and equations")
@@ -121,3 +166,38 @@ def test_an_identifier_in_a_description_is_found_first_by_its_whole() -> None:
     ]
     for typed in ("generateObject", "generateobject", "generate-object"):
         assert keyword_engine(items).search(Query(text=typed)).hits[0].name == "sdk"
+
+
+@pytest.mark.parametrize(
+    ("typed", "name"),
+    [("color", "colour-grading"), ("neighbours", "neighbor-list"), ("catalogue", "catalog-of-art")],
+)
+def test_a_word_is_found_in_the_other_spelling(typed: str, name: str) -> None:
+    """British or American."""
+    [hit] = keyword_engine([skill(name), skill("other")]).search(Query(text=typed)).hits
+    assert hit.name == name
+
+
+def test_a_word_of_english_is_not_corrected() -> None:
+    """``cream`` is no misspelt ``create``; ``craete`` is."""
+    engine = keyword_engine([tool("a__create_note", "Creates a note")])
+    assert not engine.search(Query(text="cream")).hits
+    assert engine.search(Query(text="craete")).hits
+
+
+def test_a_misspelt_word_beside_a_right_one_finds_what_it_finds_alone() -> None:
+    """The right word must not lower what the misspelt one finds."""
+    items = [
+        skill("home", "Opens the garage door, and sets the thermostat of the hall"),
+        skill("other", "Washes a car"),
+    ]
+    engine = keyword_engine(items)
+    for typed in ("garge", "garge door", "door garge", "thermstat hall", "hall thermostt"):
+        assert [hit.name for hit in engine.search(Query(text=typed)).hits] == ["home"], typed
+
+
+def test_a_verb_with_a_particle_finds_the_noun() -> None:
+    """``back up`` also finds what has ``backup``."""
+    engine = keyword_engine([tool("a__start_backup"), tool("a__step_back", "Goes back")])
+    names = [hit.name for hit in engine.search(Query(text="back up", threshold=0)).hits]
+    assert "start_backup" in names

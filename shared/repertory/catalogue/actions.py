@@ -32,6 +32,7 @@ _ACTIONS: dict[str, frozenset[str]] = {
     for verb in verbs.split()
 }
 _DELETION = frozenset({"delete"})
+_READING = frozenset({"read", "list", "search"})
 # Words that may stand before the verb of a request.
 _BEFORE = frozenset(
     """a an and any can could do does for get help how i id in is it just let like me my need our
@@ -67,3 +68,8 @@ def agreement(asked: frozenset[str], does: frozenset[str]) -> int:
     if not does or (not asked and does != _DELETION):
         return 0
     return 1 if asked & does else -1
+
+
+def only_changes(asked: frozenset[str], does: frozenset[str]) -> bool:
+    """Whether a request is only to read, and an item only changes something: get and set."""
+    return bool(asked and does) and asked <= _READING and not does & _READING

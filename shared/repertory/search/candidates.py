@@ -7,18 +7,17 @@ from itertools import islice
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
-from rapidfuzz import fuzz
 
 from repertory.catalogue import actions
 from repertory.catalogue.item import KEY_BYTES
-from repertory.catalogue.names import compact_name, digits, has_separators, signs, split_name
+from repertory.catalogue.names import compact_name, has_separators, split_name
 from repertory.catalogue.views import LEAD
 from repertory.embedding.models import Calibration
-from repertory.index.keywords.background import is_known, is_word
+from repertory.index.keywords.background import is_known
 from repertory.index.keywords.document import Entry
 from repertory.index.keywords.index import KeywordIndex
 from repertory.index.keywords.matches import Matches
-from repertory.index.keywords.names import EXACT
+from repertory.index.keywords.names import EXACT, ONE_EDIT
 from repertory.index.keywords.query_words import plain
 from repertory.index.keywords.tokens import term_of
 from repertory.index.vectors import Filter, Match
@@ -26,17 +25,15 @@ from repertory.search.answer import Mode
 from repertory.search.capabilities import jobs
 from repertory.search.languages import shared_terms
 from repertory.search.query import Query
+from repertory.search.similar_names import OTHER, closest_name, is_other, opposed, similarities
 from repertory.telemetry.spans import traced
 
 # Candidates at any limit, so that a larger limit only adds hits.
 POOL = 40  # by meaning: the nearest points
 WORDS = 20  # by words, beside them; see benchmarks/NOTES.md
 LIKELY = 10  # of three shown items, these best ones by words have all for three queries in four
-MAX_NAME_WORDS = 4  # a longer query is a sentence, not a name
 MAX_NAMED = 200  # items added for their typed name alone; thousands may be called `README`
 MIN_NAME_LENGTH = 4  # characters of an identifier within a sentence
-MIN_SIMILARITY = 0.65  # names that are less similar to the query do not count
-SAME_END = 4  # letters, or a whole shorter word, that make words similar that mean something else
 
 Values = NDArray[np.float32]
 
@@ -109,6 +106,11 @@ class Candidates(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def sorted_keyword_scores(self) -> list[float]:
         """The same for ``keyword``."""
         return sorted(self.keyword.tolist())
+
+    @cached_property
+    def opposed(self) -> NDArray[np.bool_]:
+        """Which candidates are for the opposite; see ``similar_names.opposed``."""
+        return opposed(self.query.text, self.index.entries(self.rows.tolist()))
 
     def entry(self, place: int) -> Entry:
         """The entry at a place."""
@@ -188,7 +190,7 @@ def gather(
         semantic=calibration.apply(cosine),
         weights=weights,
         keyword=words.matches.shares @ weights,
-        similarity=_similarities(query.text, index, ordered),
+        similarity=similarities(query.text, index.entries(ordered)),
         close=np.array([close.get(row, 0.0) for row in ordered], np.float32),
         sections=sections,
     )
@@ -227,8 +229,14 @@ def _fold(
 
 
 def _close_names(text: str, index: KeywordIndex, where: Filter) -> dict[int, float]:
-    """The rows whose names were typed: as the whole query, or as an identifier within it."""
+    """The rows whose names were typed: as the whole query, or as an identifier within it.
+
+    A name that is one edit away and has another word is ``OTHER``.
+    """
     close = _first(index.names.close(text), index, where)
+    for row, like in close.items():
+        if like == ONE_EDIT and is_other(text, closest_name(text, index.entry(row))):
+            close[row] = OTHER
     words = {*text.split()}
     for word in words if len(words) > 1 else ():
         if len(word) >= MIN_NAME_LENGTH and _is_identifier(word):
@@ -264,55 +272,3 @@ def _allowed(found: Collection[int], index: KeywordIndex, where: Filter) -> set[
         return {*found}
     rows = np.array([*found], np.int64)
     return {*rows[index.allowed(rows, where)].tolist()}
-
-
-def _similarities(text: str, index: KeywordIndex, rows: Sequence[int]) -> Values:
-    typed = split_name(plain(text))
-    if not 0 < len(typed.split()) <= MAX_NAME_WORDS:
-        return np.zeros(len(rows), np.float32)
-    asked = signs(text)
-    ratios = [
-        max(_ratio(typed, split_name(name)) for name in _alike(asked, typed, entry.names))
-        for entry in index.entries(rows)
-    ]
-    return np.array(ratios, np.float32) / np.float32(100)
-
-
-def _alike(asked: str, typed: str, names: Sequence[str]) -> Sequence[str]:
-    """The names with the signs of the typed one, or an empty one: C# is neither C nor F#.
-
-    Of a longer name, not all of it need be typed.
-    """
-    if not asked and not any("#" in name or "++" in name for name in names):
-        return names
-    found = (signs(name) == asked or not (asked or split_name(name) == typed) for name in names)
-    return [name for name, is_alike in zip(names, found, strict=True) if is_alike] or [""]
-
-
-def _ratio(typed: str, name: str) -> float:
-    """How similar a name is to the typed one, 0…100; one with another number or word is not."""
-    number = digits(typed)
-    if number and digits(name) not in ("", number):
-        return 0.0
-    ratio = fuzz.ratio(typed, name)
-    return 0.0 if ratio >= 100 * MIN_SIMILARITY and _has_another_word(typed, name) else ratio
-
-
-def _has_another_word(typed: str, name: str) -> bool:
-    """Whether the typed name has a word that only ends as one of the name: ``remove``, ``move``.
-
-    A word that is none may be a misspelt one.
-    """
-    asked, named = typed.split(), name.split()
-    left = [word for word in named if word not in asked]
-    return any(
-        _ends_alike(word, other)
-        for word in asked
-        if left and word not in named and is_word(word, term_of(word))
-        for other in left
-    )
-
-
-def _ends_alike(word: str, other: str) -> bool:
-    end = min(SAME_END, len(word), len(other))
-    return word[0] != other[0] and word[-end:] == other[-end:]

@@ -18,13 +18,14 @@ from numpy.typing import NDArray
 from repertory.catalogue import actions
 from repertory.catalogue.names import compact_name, has_separators, split_name
 from repertory.index.keywords.background import is_known, is_word, rarity
-from repertory.index.keywords.document import BODY, DESCRIPTION, HEADINGS, NAME
+from repertory.index.keywords.document import BODY, DESCRIPTION, HEADINGS, NAME, Field
 from repertory.index.keywords.lexicon import VARIANT_FACTOR, Term
 from repertory.index.keywords.names import ALSO, EXACT, ONE_EDIT, ONE_MORE
 from repertory.index.keywords.query_words import plain
 from repertory.index.keywords.tokens import STOP_WORDS, term_of, term_set, word_count
 from repertory.search.answer import Mode
-from repertory.search.candidates import MIN_SIMILARITY, Candidates, Values
+from repertory.search.candidates import Candidates, Values
+from repertory.search.similar_names import MIN_SIMILARITY, OTHER
 from repertory.values import Values as Settings
 
 
@@ -102,6 +103,7 @@ RARE = 0.45  # the rarity from which a word in a body alone says something about
 # rarity and without the body; or all words anywhere, if they are rare enough; and what its other
 # evidence adds.
 ALL_IN_NAME, ALL_IN_DESCRIPTION, ALL_ANYWHERE, MEANINGFUL = 0.6, 0.37, 0.36, 0.35
+CORRECTED_IN_DESCRIPTION = 0.36
 MEANINGFUL_SHARE = 0.55
 MIN_ANYWHERE = 1.2  # the rarities of all words together: most long texts have several usual ones
 ADDED = 0.05
@@ -167,16 +169,16 @@ def evidence_of_words(found: Candidates) -> Values:
     return evidence
 
 
-def _in_name_or_corrected(found: Candidates) -> NDArray[np.bool_]:
-    """Which terms each name has: as typed, or corrected if no item has a term as typed."""
-    least = [NAME.least * (1.0 if one.exact else VARIANT_FACTOR) for one in found.matches.terms]
+def _has_or_corrected(found: Candidates, field: Field) -> NDArray[np.bool_]:
+    """Which terms each field has: as typed, or corrected if no item has a term as typed."""
+    least = [field.least * (1.0 if one.exact else VARIANT_FACTOR) for one in found.matches.terms]
     has: NDArray[np.bool_] = found.weights >= np.array(least, np.float32)[:, None] - _ROUNDING
     return has
 
 
 def _has_whole_name(found: Candidates, typed: frozenset[str]) -> NDArray[np.bool_]:
     """Which candidates have a name of two terms or more, all of which were typed."""
-    in_name = _in_name_or_corrected(found)
+    in_name = _has_or_corrected(found, NAME)
     has = np.zeros(len(found.rows), np.bool_)
     for place in np.flatnonzero(in_name.sum(axis=0) > 1).tolist():
         name = term_set(found.entry(place).name)
@@ -217,9 +219,9 @@ def _by_terms(found: Candidates) -> Confidences:
         confidence = _of_one_word(found, found.matches.terms[0], found.weights[0], confidence)
     elif found.matches.terms:
         confidence = _of_words(found, confidence)
-    if not found.close.any():
-        return confidence
-    return np.maximum(confidence, _of_typed_names(found, confidence))
+    if found.close.any():
+        confidence = np.maximum(confidence, _of_typed_names(found, confidence))
+    return np.where(found.opposed, np.minimum(confidence, CORRECTED_IN_NAME[1]), confidence)
 
 
 def reaches(weights: Values, least: float) -> NDArray[np.bool_]:
@@ -261,11 +263,12 @@ def _of_one_word(
         (VARIANT_FACTOR * DESCRIPTION.least, CORRECTED),
         (VARIANT_FACTOR * HEADINGS.least, CORRECTED_IN_REST),
     )
-    # A word of the same stem may be another word: it counts as if it were in lesser fields.
+    # A word of the same stem may be another word: it counts as if it were in lesser fields. So does
+    # the word of an item that does something else: set_volume for "get volume".
     corrected = CORRECTED_IN_NAME, CORRECTED, CORRECTED_IN_REST
     of_stem = (IN_REST, IN_BODY, IN_BODY, in_body, *corrected)
     has = [reaches(weight, least) for least, _ in ranges]
-    as_typed = found.matches.holds_as_typed(term, found.rows)
+    as_typed = found.matches.holds_as_typed(term, found.rows) & ~_only_changes(found)
     bounds = [
         np.where(as_typed, bound, other)
         for (_, bounds), others in zip(ranges, of_stem, strict=True)
@@ -280,17 +283,29 @@ def _of_one_word(
     return within
 
 
+def _only_changes(found: Candidates) -> NDArray[np.bool_]:
+    """Which candidates only change something, where a query is only to read."""
+    asked = actions.of_request(plain(found.query.text))
+    if not asked:
+        return np.zeros(len(found.rows), np.bool_)
+    changing: NDArray[np.bool_] = found.index.numbers(
+        "actions", found.rows, lambda does: actions.only_changes(asked, frozenset(does.split()))
+    ).astype(np.bool_)
+    return changing
+
+
 def _of_all_words(found: Candidates, confidence: Confidences) -> Confidences:
     """The least confidences for a query of several words."""
-    in_name, in_description, in_rest, anywhere = (
-        reaches(found.weights, field.least) for field in (NAME, DESCRIPTION, HEADINGS, BODY)
+    in_name, in_description, anywhere = (
+        reaches(found.weights, field.least) for field in (NAME, DESCRIPTION, BODY)
     )
-    covered = found.matches.shares @ in_rest
+    covered = found.matches.shares @ _has_or_corrected(found, HEADINGS)
     least = np.where(covered >= MEANINGFUL_SHARE, MEANINGFUL, -1.0)
     if sum(term.rarity for term in found.matches.terms) >= MIN_ANYWHERE:
         least[anywhere.all(axis=0)] = ALL_ANYWHERE
+    least[_has_or_corrected(found, DESCRIPTION).all(axis=0)] = CORRECTED_IN_DESCRIPTION
     least[in_description.all(axis=0)] = ALL_IN_DESCRIPTION
-    least[_in_name_or_corrected(found).all(axis=0)] = CORRECTED_IN_NAME[0]
+    least[_has_or_corrected(found, NAME).all(axis=0)] = CORRECTED_IN_NAME[0]
     least[in_name.all(axis=0)] = ALL_IN_NAME
     return least + ADDED * confidence
 
@@ -299,7 +314,7 @@ def _of_typed_names(found: Candidates, confidence: Confidences) -> Confidences:
     """The least confidences of items whose names were typed."""
     close = found.close
     begun, share = _least_begun(found.query.text)
-    is_near = (close >= ONE_EDIT) & (close < ONE_MORE)
+    is_near = (close >= OTHER) & (close < ONE_MORE)
     least: Confidences = np.select(
         [close >= EXACT, close >= ALSO, is_typed(found), is_near, close > 0],
         [TYPED, TYPED_ALSO, MISSPELT, CORRECTED_IN_NAME[0], begun + share * close],

@@ -2,19 +2,17 @@
 
 from collections.abc import Iterable, Sequence
 
-from rapidfuzz import fuzz
-
-from repertory.catalogue.names import compact_name, split_name
+from repertory.catalogue.names import compact_name
 from repertory.catalogue.views import split_at_headings
 from repertory.index.keywords.document import Entry
 from repertory.index.keywords.lexicon import Term as QueryTerm
 from repertory.index.keywords.matches import Matches
 from repertory.index.keywords.names import EXACT, ONE_EDIT
 from repertory.index.keywords.places import Places
-from repertory.index.keywords.query_words import plain
 from repertory.index.keywords.tokens import terms
 from repertory.search.answer import Evidence, Term
 from repertory.search.capabilities import jobs
+from repertory.search.similar_names import OTHER, closest_name
 
 # In the order of a reason.
 FIELDS = ("name", "description", "server", "parameters", "headings", "body")
@@ -46,13 +44,15 @@ def reason(
     ``section`` is the heading of the section that matched; empty for the item itself. ``close``
     tells whether the name was typed; see ``NameIndex.close``.
     """
-    name = _typed_name(query, entry) if close >= EXACT else _closest_name(query, entry)
+    name = _typed_name(query, entry) if close >= EXACT else closest_name(query, entry)
     what = "name" if name == entry.name else "alias"
     if close >= EXACT:
         return "Exact name match" if what == "name" else f"Exact alias match ({name})"
     parts = []
     if close >= ONE_EDIT:
         parts.append(f"Fuzzy {what} match ({query.strip()} → {name})")
+    elif close >= OTHER:
+        parts.append(f"Similar {what} ({name})")
     elif close:
         parts.append(f"{what.title()} begins with “{query.strip()}”")
     elif evidence.name >= 0.75:
@@ -67,7 +67,7 @@ def reason(
         )
         label = next(served, "")
         parts.append(f"Semantic similarity ({label})" if label else "Semantic similarity")
-    if matched and not close:
+    if matched and not (close and close != OTHER):
         parts.append(_keywords(matched[:MAX_TERMS], is_placed=bool(section)))
     text = " + ".join(parts)
     if text and section:
@@ -84,15 +84,7 @@ def _typed_name(query: str, entry: Entry) -> str:
     for typed in (query, *query.split()):
         if found := names.get(compact_name(typed)):
             return found
-    return _closest_name(query, entry)
-
-
-def _closest_name(query: str, entry: Entry) -> str:
-    """The name or alias of an entry that is most similar to a part of the query."""
-    if not entry.aliases:
-        return entry.name
-    typed = split_name(plain(query))
-    return max(entry.names, key=lambda name: fuzz.partial_ratio(typed, split_name(name)))
+    return closest_name(query, entry)
 
 
 def _keywords(terms: Sequence[Term], *, is_placed: bool) -> str:

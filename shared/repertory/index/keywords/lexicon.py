@@ -11,16 +11,18 @@ from itertools import chain, islice, pairwise
 import msgspec
 
 from repertory.catalogue.names import compact_name, digits
-from repertory.index.keywords.background import is_english, is_known, rarity
+from repertory.index.keywords.background import frequency, is_english, is_known, rarity
 from repertory.index.keywords.document import WRITTEN
 from repertory.index.keywords.query_words import query_words
 from repertory.index.keywords.segment import Part
-from repertory.index.keywords.tokens import is_unspaced, term_of
+from repertory.index.keywords.spellings import other_spellings
+from repertory.index.keywords.tokens import ENGLISH, is_unspaced, runs, term_of
 
 VARIANT_FACTOR = 0.5  # the share of its weight that a correction or completion counts
 MIN_VARIED = 5  # characters of a word that is corrected, or completed, beside its exact matches
 MIN_PREFIX_LENGTH = 3  # characters of a word that is completed
 MAX_VARIANTS = 12
+MIN_OF_CODE = 4  # letters of a word with digits that is corrected; fewer are a code
 # The factors of a word's rarity: for a word that no item contains and that has other than ASCII
 # letters (the catalogue may be in another language), and for a pair of characters of a script
 # without spaces (a sentence has almost as many pairs as characters).
@@ -29,6 +31,7 @@ PAIR_FACTOR = 0.5
 
 
 _PLURAL = re.compile(r"(s|x|z|ch|sh)es$")
+_ACRONYM = re.compile(r"[b-df-hj-np-tv-xz]+[a-z]")  # in the singular
 
 
 class Term(msgspec.Struct, frozen=True):
@@ -78,6 +81,9 @@ class Lexicon:
         for one, other in pairwise(word.text for word in typed):
             joined = compact_name(one + other)
             longer[one][joined] = longer[other][joined] = None
+        for one, other in pairwise(runs(query.lower())):
+            if other in ENGLISH and is_known(term_of(one + other)):  # "back up"
+                longer[one][one + other] = None
         found: dict[str, tuple[str, dict[str, None]]] = {}
         for text, term in dict.fromkeys((word.text, word.term) for word in typed):
             found.setdefault(term, (text, {}))[1].update(longer[text])
@@ -88,6 +94,12 @@ class Lexicon:
             return Term(word, term, (), self._with_character(term), PAIR_FACTOR)
         candidates = dict.fromkeys((term, *map(term_of, others)))
         exact = tuple(one for one in candidates if self._has(one))
+        if not exact:
+            spelt = dict.fromkeys(map(term_of, other_spellings(word)))
+            exact = tuple(one for one in spelt if self._has(one))
+        number = _other_number(word, term)
+        if number and (not exact or _is_same(word, number)) and self._has(number):
+            exact += (number,)
         if is_unspaced(term):
             return Term(word, term, exact, (), PAIR_FACTOR)
         variants: tuple[str, ...] = ()
@@ -112,15 +124,18 @@ class Lexicon:
         return tuple(term for _, term in found[:MAX_VARIANTS])
 
     def _variants(self, word: str, exact: Collection[str]) -> tuple[str, ...]:
-        """The corrections and completions of an unknown word."""
-        near = self._near(word) or self._near(word.removesuffix("s"))
+        """The corrections and completions of an unknown word; a word of English is right."""
+        is_right = is_english(word)
+        near = set() if is_right else self._near(word) or self._near(word.removesuffix("s"))
         corrections = (key for other in sorted(near) for key in (WRITTEN + other, other))
         found = dict.fromkeys(chain(corrections, self._completions(word)))
         left = (one for one in found if one not in exact and self._has(one))
         return tuple(islice(left, MAX_VARIANTS))
 
     def _near(self, word: str) -> set[str]:
-        """The words one edit away, with the same digits."""
+        """The words one edit away, with the same digits; none of a code: ``e501``, ``w501``."""
+        if digits(word) and sum(map(str.isalpha, word)) < MIN_OF_CODE:
+            return set()
         return {
             one
             for part in self._parts
@@ -141,6 +156,22 @@ class Lexicon:
 def _beginning(part: Part, key: str) -> Iterator[str]:
     vocabulary = part.segment.postings.vocabulary
     return map(vocabulary.__getitem__, vocabulary.beginning_with(key))
+
+
+def _other_number(word: str, term: str) -> str:
+    """The plural or singular of an acronym, which has no stem: ``gpus``, ``pdfs``; else empty."""
+    one = word.removesuffix("s")
+    several = one + "s"
+    is_acronym = term == word and not word.endswith("ss") and _ACRONYM.fullmatch(one)
+    if not is_acronym or term_of(several) != several:
+        return ""
+    return several if word == one else one
+
+
+def _is_same(word: str, other: str) -> bool:
+    """Whether a plural is of a much more usual acronym, or the other way: ``dns`` is of none."""
+    one, several = sorted((word, other), key=len)
+    return frequency(one) >= 2 * frequency(several) > 0
 
 
 def _as_typed(word: str, term: str) -> tuple[str, ...]:

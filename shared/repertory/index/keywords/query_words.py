@@ -1,13 +1,21 @@
 """The words of a query: its identifiers divided, whatever their case and separators."""
 
 import math
+import re
+from collections.abc import Sequence
 from functools import lru_cache
 from itertools import chain
 from string import ascii_lowercase
 from typing import NamedTuple
 
 from repertory.catalogue.names import compact_name, split_name
-from repertory.index.keywords.background import frequency, is_common, is_known, longest
+from repertory.index.keywords.background import (
+    frequency,
+    is_common,
+    is_english,
+    is_known,
+    longest,
+)
 from repertory.index.keywords.tokens import (
     ENGLISH,
     MAX_TERM_LENGTH,
@@ -21,6 +29,8 @@ from repertory.text import remembered
 
 MIN_PART = 2  # characters of each common word into which a rare word is divided
 LEAST = 1e-3  # the frequency of a stop word, which is not counted, when words are divided
+MIN_BESIDE_SHORT = 4  # characters of the longest part of a word with a stop word of two characters
+_CLITIC = re.compile(r"(?<=[a-z])['\u2019](?:s|t|d|m|ll|re|ve)\b")  # of "client's" and "they're"
 
 
 class Word(NamedTuple):
@@ -41,9 +51,9 @@ def query_words(text: str) -> list[Word]:
     """The words of a query that are not stop words, in order.
 
     Case is not read, for ``anndata`` must find what ``AnnData`` finds: identifiers are divided at
-    separators, then at digits, then into common words.
+    separators, then at digits, then into common words. Of ``client's`` only ``client`` is a word.
     """
-    return [word for run in runs(text.lower()) for word in _words(run)]
+    return [word for run in runs(_CLITIC.sub("", text.lower())) for word in _words(run)]
 
 
 @lru_cache(maxsize=256)  # each part of a search needs it
@@ -65,11 +75,12 @@ def _words(text: str) -> tuple[Word, ...]:
     if _is_one_word(whole, parts):
         return itself
     inner = [word for part in parts for word in _words(part)]
-    if not whole.isdigit():  # what is left of r-base and utf-8 is no word
-        inner = [word for word in inner if len(word.text) > 1]
-    found = tuple(word._replace(whole=word.whole or whole) for word in inner)
+    # The single letter of c-find and the digit of utf-8 are no words, but tell it from others.
+    kept = inner if whole.isdigit() else [word for word in inner if len(word.text) > 1]
+    found = tuple(word._replace(whole=word.whole or whole) for word in kept)
     has_digits = any(map(str.isdigit, text))
-    if has_digits and not all(is_known(word.term) or word.term.isdigit() for word in found):
+    is_usual = all(is_known(word.term) or word.term.isdigit() for word in found)
+    if len(kept) < len(inner) or (has_digits and not is_usual):
         found += itself
     return found or itself
 
@@ -105,17 +116,25 @@ def _common_words(word: str) -> tuple[str, ...]:
         return ()
     if is_common(word, term_of(word)):
         return ()
+    is_part = _is_english_part if is_english(word) else _is_part
     best: dict[int, tuple[float, tuple[str, ...]]] = {0: (0.0, ())}  # by where it ends
     for end in range(MIN_PART, len(word) + 1):
         divisions = [
             (likelihood + math.log(max(frequency(term_of(part)), LEAST)), (*before, part))
             for start, (likelihood, before) in best.items()
-            if end - start >= MIN_PART and _is_part(part := word[start:end])
+            if end - start >= MIN_PART and is_part(part := word[start:end])
         ]
         if divisions:
             best[end] = max(divisions)
     found = best.get(len(word), (0.0, ()))[1]
-    return () if found and _is_misspelt(word) else found
+    is_divided = bool(found) and _is_likely(found) and not _is_misspelt(word)
+    return found if is_divided else ()
+
+
+def _is_likely(parts: Sequence[str]) -> bool:
+    """Whether a word consists of some parts, rather than by chance: "wegen" is no "we gen"."""
+    has_short = any(part in ENGLISH and len(part) == MIN_PART for part in parts)
+    return not has_short or max(map(len, parts)) >= MIN_BESIDE_SHORT
 
 
 def _is_misspelt(word: str) -> bool:
@@ -129,7 +148,9 @@ def _is_misspelt(word: str) -> bool:
     single = (word[:at] + word[at + 1 :] for at in places if word[at - 1] == word[at])
     longer = (word[:at] + letter + word[at:] for at in places for letter in ascii_lowercase)
     terms = ((one, term_of(one)) for one in chain(single, longer))
-    return any(is_common(one, term) for one, term in terms if len(term) >= len(one) - 1)
+    return any(
+        is_common(one, term) for one, term in terms if len(term) >= len(one) - 1 or is_english(one)
+    )
 
 
 def _is_one_word(whole: str, parts: tuple[str, ...]) -> bool:
@@ -139,8 +160,15 @@ def _is_one_word(whole: str, parts: tuple[str, ...]) -> bool:
     """
     if any(map(str.isdigit, whole)) and all(len(part) < 3 for part in parts):
         return not whole.isdigit()  # k8s, s3
+    if len(parts) == 2 and len(parts[0]) == 1 and parts[0].isalpha() and parts[1].isdigit():
+        return True  # a code: e501
     term = term_of(whole)
     return is_known(term) and (is_common(whole, term) or not all(map(_is_part, parts)))
+
+
+def _is_english_part(word: str) -> bool:
+    """Whether a word of English may consist of another: "intake" is no "in take"."""
+    return is_english(word) and word not in ENGLISH and is_common(word, term_of(word))
 
 
 def _is_part(word: str) -> bool:

@@ -1,0 +1,156 @@
+"""How similar a query is to a name, and which similar names are of something else."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from rapidfuzz import fuzz
+from rapidfuzz.distance import OSA, Prefix
+
+from repertory.catalogue.names import digits, signs, split_name
+from repertory.index.keywords.background import is_english, is_known, is_word
+from repertory.index.keywords.document import Entry
+from repertory.index.keywords.query_words import plain
+from repertory.index.keywords.tokens import STOP_WORDS, term_of
+
+MAX_NAME_WORDS = 4  # a longer query is a sentence, not a name
+MIN_SIMILARITY = 0.65  # names that are less similar to the query do not count
+SAME_END = 4  # letters, or a whole shorter word, that make words similar that mean something else
+SAME_BEGINNING = 3  # letters with which forms of a word begin alike, and
+SAME_SHARE = 0.6  # how much of the shorter one they are at least
+MIN_OPPOSITE = 3  # characters of a word that a prefix makes an opposite
+
+# How close a name is that is one edit away and has another word; beside those of ``NameIndex``.
+OTHER = 0.8125
+
+# Words after a verb that make two verbs of it, and prefixes that reverse one.
+_PARTICLES = {"on": "off", "off": "on", "in": "out", "out": "in", "up": "down", "down": "up"}
+_REVERSING = ("un", "dis", "de")
+
+
+def similarities(text: str, entries: Sequence[Entry]) -> NDArray[np.float32]:
+    """How similar a query is to the name of each entry, 0…1; 0 for a long query."""
+    typed = split_name(plain(text))
+    if not 0 < len(typed.split()) <= MAX_NAME_WORDS:
+        return np.zeros(len(entries), np.float32)
+    asked = signs(text)
+    ratios = [
+        max(_ratio(typed, split_name(name)) for name in _alike(asked, typed, entry.names))
+        for entry in entries
+    ]
+    return np.array(ratios, np.float32) / np.float32(100)
+
+
+def closest_name(text: str, entry: Entry) -> str:
+    """The name or alias of an entry that is most similar to a part of a query."""
+    if not entry.aliases:
+        return entry.name
+    typed = split_name(plain(text))
+    return max(entry.names, key=lambda name: fuzz.partial_ratio(typed, split_name(name)))
+
+
+def is_other(text: str, name: str) -> bool:
+    """Whether a name has another word in the place of one of a query: ``fire`` and ``hire``."""
+    return _has_another_word(split_name(plain(text)), split_name(name))
+
+
+def opposed(text: str, entries: Sequence[Entry]) -> NDArray[np.bool_]:
+    """Which entries have a name that is the opposite of what a query asks for.
+
+    ``turn_on_light`` is for "turn the light off", and ``ban_player`` for "unban a player".
+    """
+    asked = frozenset(split_name(plain(text)).split())
+    reversed_words = {prefix + word: word for word in asked for prefix in _REVERSING}
+    for word in asked:
+        reversed_words |= {word.removeprefix(prefix): word for prefix in _REVERSING}
+    found = [
+        all(_is_opposed(split_name(name).split(), asked, reversed_words) for name in entry.names)
+        for entry in entries
+    ]
+    return np.array(found, np.bool_)
+
+
+def _is_opposed(
+    name: Sequence[str], asked: frozenset[str], reversed_words: Mapping[str, str]
+) -> bool:
+    """Whether a name has the opposite of a word, or of a verb's particle, that was asked for."""
+    for before, word in zip(("", *name), name, strict=False):
+        if word in asked:
+            continue
+        other = _PARTICLES.get(word)
+        if before in asked and other in asked and other not in name:
+            return True
+        other = reversed_words.get(word, word)
+        if min(len(word), len(other)) >= MIN_OPPOSITE and other not in (word, *name):
+            return True
+    return False
+
+
+def _reverses(word: str, other: str) -> bool:
+    """Whether a word is another one with a prefix that reverses it: ``unban``, ``ban``."""
+    return len(other) >= MIN_OPPOSITE and word.removesuffix(other) in _REVERSING
+
+
+def _alike(asked: str, typed: str, names: Sequence[str]) -> Sequence[str]:
+    """The names with the signs of the typed one, or an empty one: C# is neither C nor F#.
+
+    Of a longer name, not all of it need be typed.
+    """
+    if not asked and not any("#" in name or "++" in name for name in names):
+        return names
+    found = (signs(name) == asked or not (asked or split_name(name) == typed) for name in names)
+    return [name for name, is_alike in zip(names, found, strict=True) if is_alike] or [""]
+
+
+def _ratio(typed: str, name: str) -> float:
+    """How similar a name is to the typed one, 0…100; one with another number or word is not."""
+    number = digits(typed)
+    if number and digits(name) not in ("", number):
+        return 0.0
+    ratio = fuzz.ratio(typed, name)
+    return 0.0 if ratio >= 100 * MIN_SIMILARITY and _has_another_word(typed, name) else ratio
+
+
+def _has_another_word(typed: str, name: str) -> bool:
+    """Whether the typed name has a word that only looks like one of the name: ``fire``, ``hire``.
+
+    A word that is none may be a misspelt one. Of a name with more or fewer words, only one that
+    ends alike counts: ``remove``, ``move``.
+    """
+    asked, named = typed.split(), name.split()
+    left = [word for word in named if word not in asked]
+    typed_alone = [word for word in asked if word not in named]
+    if not left:
+        return False
+    if len(asked) == len(named) and any(
+        not any(_may_be_one(word, other) for other in left)
+        for word in typed_alone
+        if _is_right(word) or any(_reverses(word, other) for other in left)
+    ):
+        return True
+    return any(
+        _end_alike(word, other)
+        for word in typed_alone
+        if is_word(word, term_of(word))
+        for other in left
+    )
+
+
+def _is_right(word: str) -> bool:
+    """Whether a word is spelt right: a stem is known also of words that are not."""
+    if len(word) > SAME_BEGINNING:
+        return is_english(word)
+    return len(word) == 1 or word in STOP_WORDS or is_known(word)
+
+
+def _may_be_one(word: str, other: str) -> bool:
+    """Whether a word may be a form of another, or misspelt; few misspell the first letter."""
+    if word[0] == other[0] and OSA.distance(word, other, score_cutoff=1) <= 1:
+        return True
+    same = Prefix.similarity(word, other)
+    return same >= max(SAME_BEGINNING, SAME_SHARE * min(len(word), len(other)))
+
+
+def _end_alike(word: str, other: str) -> bool:
+    end = min(SAME_END, len(word), len(other))
+    return word[0] != other[0] and word[-end:] == other[-end:]

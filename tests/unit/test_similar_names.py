@@ -1,0 +1,90 @@
+"""Names that look like a query and are of something else."""
+
+import pytest
+
+from repertory.search.confidence import CORRECTED_IN_NAME, MISSPELT
+from repertory.search.query import Query
+from repertory.search.similar_names import is_other, opposed
+from tests.support.builders import skill, tool
+from tests.support.keyword_search import keyword_engine
+
+
+@pytest.mark.parametrize(
+    ("typed", "name"),
+    [
+        ("fire employee", "hire_employee"),
+        ("get volume", "set_volume"),
+        ("close valve", "open_valve"),
+        ("reject invitation", "accept_invitation"),
+        ("unban player", "ban_player"),
+        ("E501", "w501"),
+        ("remove folder", "move_folder"),
+    ],
+)
+def test_a_name_with_another_word_is_no_misspelt_name(typed: str, name: str) -> None:
+    """What the other words and the meaning say still counts."""
+    assert is_other(typed, name)
+    hits = keyword_engine([tool(f"a__{name}")]).search(Query(text=typed, threshold=0)).hits
+    for hit in hits:
+        assert hit.confidence < MISSPELT - 0.1
+        assert not hit.reason.startswith("Fuzzy")
+
+
+@pytest.mark.parametrize(
+    ("typed", "name"),
+    [
+        ("publsh page", "publish_page"),  # no word
+        ("publish pages", "publish_page"),  # a form of the word
+        ("big_search", "bing_search"),  # a word by chance: few misspell the first letter
+        ("create new issue", "create_issue"),  # the name has no other word
+        ("serach notes", "search_notes"),
+    ],
+)
+def test_a_misspelt_name_is_that_name(typed: str, name: str) -> None:
+    """Also if the misspelt word happens to be another one."""
+    assert not is_other(typed, name)
+
+
+@pytest.mark.parametrize(
+    ("typed", "name", "is_opposed"),
+    [
+        ("turn off light", "turn_on_light", True),
+        ("turn the kitchen light off", "turn_on_light", True),
+        ("turn on the light", "turn_on_light", False),
+        ("turn the light on or off", "turn_on_light", False),
+        ("turn off light", "turn_light_on_or_off", False),
+        ("check out guest", "check_in_guest", True),
+        ("check the guest list in march", "check_guest", False),
+        ("unban player", "ban_player", True),
+        ("ban player", "unban_player", True),
+        ("disconnect from the network", "connect_network", True),
+        ("do it", "undo_edit", False),  # too short to tell
+    ],
+)
+def test_opposites_are_told_by_particles_and_prefixes(
+    typed: str, name: str, is_opposed: bool
+) -> None:
+    """``on`` and ``off`` are stop words, so that nothing else tells them apart."""
+    item = tool(f"a__{name}")
+    index = keyword_engine([item]).keywords
+    assert index
+    assert opposed(typed, list(index.all())).tolist() == [is_opposed]
+
+
+def test_an_opposite_is_never_sure() -> None:
+    """It is below the name that was asked for, which has any confidence."""
+    engine = keyword_engine([tool("a__turn_on_light"), tool("a__turn_off_light")])
+    first, second = engine.search(Query(text="turn off the light", threshold=0)).hits
+    assert (first.name, second.name) == ("turn_off_light", "turn_on_light")
+    assert second.confidence <= CORRECTED_IN_NAME[1] < first.confidence
+
+
+def test_what_only_changes_something_is_not_sure_for_a_request_to_read() -> None:
+    """``get`` is a stop word: the rest is one word."""
+    items = [tool("a__set_volume"), tool("a__list_volumes"), skill("volume")]
+    hits = keyword_engine(items).search(Query(text="get the volume", threshold=0)).hits
+    assert {hit.name: hit.confidence > 0.6 for hit in hits} == {
+        "volume": True,
+        "list_volumes": True,
+        "set_volume": False,
+    }
