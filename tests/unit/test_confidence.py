@@ -478,3 +478,16 @@ def test_every_confidence_is_between_0_and_1(text: str, names: list[str]) -> Non
     task = engine.rank(Query(text=text), also=rows(engine))
     assert len(task.merged.confidence) == len(items)
     assert all(0.0 <= value < 1.0 for value in task.merged.confidence.values())
+
+
+def test_one_word_in_a_sentence_of_stop_words_is_not_all_that_was_typed() -> None:
+    """It says less of what is asked for than the word alone."""
+    item = tool("crm__unsubscribe_contact", "Unsubscribe")
+    alone, short, long = (
+        confidence(text, item)
+        for text in ("contact", "get the contact", "how do I get in contact with you")
+    )
+    assert alone >= IN_NAME[0]
+    assert long < IN_NAME[0]
+    assert long < alone
+    assert short > CORRECTED_IN_NAME[0]

@@ -22,6 +22,8 @@ from repertory.search.inference import (
     MAX_READ,
     MAX_TOOLS,
     STEP,
+    USUAL,
+    beside,
     infer,
     items_for,
 )
@@ -74,9 +76,11 @@ def inferred(
     """The inferred hits of a query; with ``known`` false no whole item can be read."""
     query = msgspec.convert({"text": text, "limit": 10} | options, Query)
     index = KeywordIndex.empty().updated((), items)
-    read = {*items_for(query, index, [one.confidence for one in direct], ids(direct))}
+    usual = [one for one in direct if one.confidence >= USUAL]
+    sure, shown = [one.confidence for one in usual], ids(usual)
+    read = {*items_for(query, index, sure, shown)}
     whole = {item.id: item for item in items if item.id in read} if known else {}
-    return infer(query, index, direct, whole)
+    return infer(query, index, sure, whole, shown)
 
 
 def found(item: Item, confidence: float) -> Hit:
@@ -179,11 +183,13 @@ def test_a_shell_is_known_by_its_name_or_its_parameters(item: Item) -> None:
 
 
 def test_parameters_count_only_where_the_item_can_be_read() -> None:
-    """Names still do."""
+    """Names still do. A tool that takes a command comes before one that is only called so."""
     by_parameter = taking("desktop__start_process", "command")
+    by_both = taking("zz__run_command", "command")
     items = (by_parameter, SHELL)
-    assert ids(inferred("commit my changes", *items)) == [SHELL.id, by_parameter.id]
+    assert ids(inferred("commit my changes", *items)) == [by_parameter.id, SHELL.id]
     assert ids(inferred("commit my changes", *items, known=False)) == [SHELL.id]
+    assert ids(inferred("commit my changes", *items, by_both)) == [by_both.id, by_parameter.id]
 
 
 def test_parameters_are_read_of_few_tools() -> None:
@@ -251,7 +257,8 @@ def test_filters_and_the_threshold_hold() -> None:
     assert ids(inferred("run the tests", SHELL, other, where=where)) == [other.id]
     assert ids(inferred("run the tests", SHELL, threshold=FIRST)) == [SHELL.id]
     assert inferred("run the tests", SHELL, threshold=FIRST + 0.01) == []
-    assert inferred("run the tests", SHELL, direct=[found(QUERY, 0.3)], threshold=0.35) == []
+    [weak] = inferred("run the tests", SHELL, direct=[found(QUERY, 0.3)], threshold=0.0)
+    assert weak.confidence == FIRST  # a hit that is usually hidden does not lower it
 
 
 def test_policies_hold() -> None:
@@ -294,26 +301,27 @@ CATALOGUE = (SHELL, tool("box__bash"), QUERY, BROWSER, *NO_SHELLS)
     threshold=st.floats(0.0, 1.0),
     which=st.permutations(CATALOGUE),
 )
-def test_inferred_hits_come_after_all_direct_ones(
+def test_inferred_hits_come_after_usual_ones(
     text: str, confidences: list[float], threshold: float, which: list[Item]
 ) -> None:
-    """For each limit the answer is the beginning of that for a larger one."""
-    sure = [value for value in sorted(confidences, reverse=True) if value >= threshold]
+    """A limit and a threshold only cut the answer."""
+    sure = sorted(confidences, reverse=True)
     direct = [found(item, value) for item, value in zip(which, sure, strict=False)]
 
-    def answer(limit: int) -> list[Hit]:
-        first = direct[:limit]
-        more = inferred(text, *CATALOGUE, direct=first, limit=limit, threshold=threshold)
-        return [*first, *more]
+    def answer(limit: int, threshold: float = 0.0) -> list[Hit]:
+        hits = [one for one in direct if one.confidence >= threshold][:limit]
+        more = inferred(text, *CATALOGUE, direct=direct, limit=limit, threshold=threshold)
+        return beside(hits, more)[:limit]
 
     whole = answer(20)
-    assert whole[: len(direct)] == direct
     values = [one.confidence for one in whole]
     assert values == sorted(values, reverse=True)
     assert len({*ids(whole)}) == len(whole)
-    for one in whole[len(direct) :]:
-        assert one.evidence.capability
-        assert threshold <= one.confidence < GOOD_ENOUGH
+    usual = [one for one in direct if one.confidence >= USUAL]
+    assert whole[: len(usual)] == usual
+    for one in whole[len(usual) :]:
+        assert one.confidence < (GOOD_ENOUGH if one.evidence.capability else USUAL)
+    assert answer(20, threshold) == [one for one in whole if one.confidence >= threshold]
     for limit in range(1, len(whole) + 1):
         assert answer(limit) == whole[:limit]
 

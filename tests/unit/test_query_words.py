@@ -36,6 +36,8 @@ def test_separators_and_camel_case_divide_an_identifier_alike(parts: list[str]) 
     ("text", "expected"),
     [
         ("getUrl", ["url"]),
+        ("useEffect", ["effect", "useeffect"]),  # the stop word tells it from "effect"
+        ("is it WHO", ["is", "it", "who"]),  # stop words alone may be acronyms
         ("objecttypeid", ["object", "type", "id"]),
         ("filename", ["filename"]),  # one usual word
         ("java-script", ["java-script"]),
@@ -61,7 +63,8 @@ def test_words_of_an_identifier(text: str, expected: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    "typed", ["intake", "labour", "outlet", "beds", "comfortable", "towels", "door", "wegen"]
+    "typed",
+    ["intake", "labour", "beds", "comfortable", "towels", "door", "wegen", "uptime", "filebeat"],
 )
 def test_a_word_is_not_divided_by_chance(typed: str) -> None:
     """A word of English consists of words of English alone, and of no stop words."""
@@ -201,3 +204,15 @@ def test_a_verb_with_a_particle_finds_the_noun() -> None:
     engine = keyword_engine([tool("a__start_backup"), tool("a__step_back", "Goes back")])
     names = [hit.name for hit in engine.search(Query(text="back up", threshold=0)).hits]
     assert "start_backup" in names
+
+
+@pytest.mark.parametrize("typed", ["WHO", "who", "IT"])
+def test_an_acronym_that_is_a_stop_word_is_found(typed: str) -> None:
+    """In any case, where a text has it in capitals."""
+    items = [
+        skill("reports", "Reads WHO situation reports"),
+        skill("helpdesk", "Handles IT tickets"),
+        skill("other", "Tells who did it"),
+    ]
+    [hit] = keyword_engine(items).search(Query(text=typed)).hits
+    assert hit.name == {"who": "reports", "it": "helpdesk"}[typed.lower()]

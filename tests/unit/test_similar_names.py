@@ -18,6 +18,7 @@ from tests.support.keyword_search import keyword_engine
         ("reject invitation", "accept_invitation"),
         ("unban player", "ban_player"),
         ("E501", "w501"),
+        ("write a diary entry", "wipe_diary_entry"),
         ("remove folder", "move_folder"),
     ],
 )
@@ -58,6 +59,9 @@ def test_a_misspelt_name_is_that_name(typed: str, name: str) -> None:
         ("unban player", "ban_player", True),
         ("ban player", "unban_player", True),
         ("disconnect from the network", "connect_network", True),
+        ("csv from json", "csv_to_json", True),
+        ("turn a csv into json", "csv_to_json", False),
+        ("turn a pdf into markdown", "markdown_to_pdf", True),
         ("do it", "undo_edit", False),  # too short to tell
     ],
 )

@@ -19,7 +19,7 @@ _VERBS = {
     "update": "update edit modify change set rename patch replace adjust configure move assign "
     "write upsert mark enable resize",
     "delete": "delete remove drop erase clear purge forget destroy unset uninstall discard trash "
-    "unassign detach cancel revoke disable",
+    "unassign detach cancel revoke disable wipe truncate",
     "send": "send email message notify reply forward post share publish submit invite dm",
     "run": "run execute invoke trigger start launch call perform apply exec deploy restart retry",
     "stop": "stop kill terminate cancel abort close pause end shutdown quit disconnect",

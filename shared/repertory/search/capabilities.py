@@ -10,7 +10,8 @@ from repertory.index.keywords.document import Entry
 from repertory.index.keywords.query_words import query_words
 from repertory.index.keywords.tokens import term_of, terms
 
-BY_NAME, BY_PARAMETER, FOR_THIS_JOB, NOT = 3, 2, 1, 0  # how clearly a tool has a capability
+# How clearly a tool has a capability: by its name and its parameters, by one of them, …
+BY_BOTH, BY_PARAMETER, BY_NAME, FOR_THIS_JOB, NOT = 4, 3, 2, 1, 0
 MIN_SHARE = 0.7  # of a query's words that must belong to a job
 
 # Words of any request, which do not count for that share.
@@ -21,13 +22,13 @@ today tool unused view whether work"""
 # parameters of such tools / words of tools that do something else, or do it elsewhere.
 _CAPABILITIES = {
     "shell": """run exec execute invoke start / shell bash zsh powershell terminal command commands
-        cmd / command commands cmd script / adb android azure browser container database discord
-        docker kubectl kubernetes mobile mongodb playwright pod puppeteer redis selenium slash
-        sql""",
+        cmd / command commands cmd script / adb android azure backup browser container database
+        discord docker editor kubectl kubernetes mobile mongodb palette payment playwright pod
+        puppeteer redis selenium slash sql stripe test voice""",
     "browser": """browse goto navigate open visit / browser chrome playwright puppeteer / url /
         back forward mobile""",
     "database": """exec execute query run / database db duckdb mariadb mysql postgres postgresql sql
-        sqlite / sql / azure container explain firewall format migration schema validate""",
+        sqlite / sql / azure backup container explain firewall format migration schema validate""",
 }
 # For each kind of job: the capabilities that can do it, the likeliest first / words that ask for it
 # / words that ask for it beside another word of it / other words of it.
@@ -89,9 +90,10 @@ def certainty(capability: str, job: Job, tool: Entry, parameters: Collection[str
     named, around = {*split_name(tool.name).split()}, {*split_name(tool.server).split()}
     if not named or unless & (named | around):
         return NOT
+    takes = not taken.isdisjoint(parameters)
     if (verbs & named and things & (named | around)) or named <= things:
-        return BY_NAME
-    if (verbs | things) & named and taken.intersection(parameters):
+        return BY_BOTH if takes else BY_NAME
+    if takes and (verbs | things) & named:
         return BY_PARAMETER
     own = {*terms(tool.name)}
     return FOR_THIS_JOB if around & things and own and own <= job.words else NOT

@@ -97,6 +97,7 @@ MAX_UNNAMED = 0.97  # the confidence that no evidence but a typed name exceeds
 IN_NAME, IN_DESCRIPTION, IN_REST, IN_BODY = (0.8, 0.97), (0.6, 0.79), (0.42, 0.59), (0.36, 0.41)
 CORRECTED_IN_NAME, CORRECTED, CORRECTED_IN_REST = (0.45, 0.59), (0.37, 0.41), (0.36, 0.4)
 WITHOUT_THE_WORD = (0.0, 0.41)
+MAX_ONE_WORD = 3  # words of such a query, with stop words: "get the invoice", not "who is on call"
 RARE = 0.45  # the rarity from which a word in a body alone says something about the item
 
 # The least confidence of an item that has all words of a query, or a meaningful share of them, by
@@ -215,7 +216,7 @@ def _by_terms(found: Candidates) -> Confidences:
         odds = alpha / usual * found.semantic
         odds = odds + (1 - alpha) / (1 - usual) * log_odds_of_words(found)
     confidence = MAX_UNNAMED * np.sqrt(1 / (1 + np.exp(-odds.astype(np.float64))))
-    if len(found.matches.terms) == 1:
+    if len(found.matches.terms) == 1 and word_count(found.query.text) <= MAX_ONE_WORD:
         confidence = _of_one_word(found, found.matches.terms[0], found.weights[0], confidence)
     elif found.matches.terms:
         confidence = _of_words(found, confidence)
@@ -307,6 +308,7 @@ def _of_all_words(found: Candidates, confidence: Confidences) -> Confidences:
     least[in_description.all(axis=0)] = ALL_IN_DESCRIPTION
     least[_has_or_corrected(found, NAME).all(axis=0)] = CORRECTED_IN_NAME[0]
     least[in_name.all(axis=0)] = ALL_IN_NAME
+    least[_only_changes(found)] = -1.0
     return least + ADDED * confidence
 
 

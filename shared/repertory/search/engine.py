@@ -26,7 +26,7 @@ from repertory.search.confidence import confidences
 from repertory.search.duplicates import MAX_DUPLICATES, grouped
 from repertory.search.editorial import edited
 from repertory.search.hits import explained, shadowing
-from repertory.search.inference import infer, items_for
+from repertory.search.inference import USUAL, beside, infer, items_for
 from repertory.search.nearest import Nearest, ask, embedded
 from repertory.search.query import Query, check
 from repertory.search.ranking import Ranked, Task, ordered, task_of
@@ -264,17 +264,23 @@ class SearchEngine:
             for places in groups
         ]
         cut = replace(query, text=whole.query.text)
-        sure = [task.merged.confidence[row] for row in first]
-        shown = {whole.index.entry(row).id for row in first}.union(*copies)
+        sure = task.merged.confidence
+        direct = [sure[row] for row in task.reaching(USUAL)]
+        shown = {
+            one
+            for row, same in zip(first, copies, strict=True)
+            if sure[row] >= USUAL
+            for one in (whole.index.entry(row).id, *same)
+        }
         # One read of all that is needed: on a server it is a request.
-        needed = items_for(cut, whole.index, sure, shown)
+        needed = items_for(cut, whole.index, direct, shown)
         wanted = [*_with_body(whole.index, first), *needed]
         items = self.available_items(wanted, problems, task.records)
         hits = [
             replace(hit, duplicates=same)
             for hit, same in zip(self._explained(task, first, items), copies, strict=True)
         ]
-        return hits + infer(cut, whole.index, hits, items, shown)
+        return beside(hits, infer(cut, whole.index, direct, items, shown))[: query.limit]
 
     def hits_at(self, task: Task, rows: Sequence[int]) -> list[Hit]:
         """The hits for the candidates of some rows, each by the text that it fits best."""

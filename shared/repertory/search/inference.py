@@ -15,13 +15,15 @@ from repertory.index.keywords.query_words import plain
 from repertory.index.keywords.segment import Segment
 from repertory.index.keywords.tokens import term_of, terms
 from repertory.search.answer import Evidence, Hit
-from repertory.search.capabilities import BY_PARAMETER, CAPABILITIES, Job, certainty, jobs
+from repertory.search.capabilities import BY_NAME, CAPABILITIES, Job, certainty, jobs
 from repertory.search.confidence import probability, reaches
 from repertory.search.editorial import boosted
 from repertory.search.hits import hit
 from repertory.search.query import Query
+from repertory.values import Values
 
 GOOD_ENOUGH = 0.5  # the confidence of a direct hit from which nothing is inferred
+USUAL = Values().threshold  # the confidence from which a direct hit comes before what is inferred
 FIRST = 0.45  # the confidence of the likeliest tool
 STEP = 0.03  # how much less each further tool has
 MAX_TOOLS = 2  # offered for one capability
@@ -67,32 +69,44 @@ _known: WeakKeyDictionary[Segment, _Tools] = WeakKeyDictionary()
 def infer(
     query: Query,
     index: KeywordIndex,
-    direct: Sequence[Hit],
+    direct: Sequence[float],
     items: Mapping[str, Item],
     exclude: Collection[str] = (),
 ) -> list[Hit]:
-    """The tools to append to the direct hits, best first, as many as the limit leaves room for.
+    """The tools to offer beside the direct hits, best first, down to the query's threshold.
 
-    None has more confidence than the last direct hit, or less than the threshold.
-
-    ``items`` are the whole items of ``items_for`` by id, as far as they are available. Those in
-    ``exclude`` are not offered.
+    Args:
+        query: The search.
+        index: The keyword index.
+        direct: The confidences of all hits from ``USUAL`` on, at any threshold. No tool has more
+            than the lowest one.
+        items: The whole items of ``items_for`` by id, as far as they are available.
+        exclude: The ids of the items that are not offered.
     """
     ways = _ways(query)
-    if not ways or not _is_wanted(query, [one.confidence for one in direct]):
+    if not ways or not _is_wanted(query, direct):
         return []
-    out = {*exclude, *(one.id for one in direct)}
     found: list[Hit] = []
     for capability, job in ways.items():
-        for entry in _able(capability, job, query, index, out, items):
-            sure = min([FIRST - STEP * len(found), *(one.confidence for one in direct)])
+        for entry in _able(capability, job, query, index, exclude, items):
+            sure = min([FIRST - STEP * len(found), *direct])
             if entry.policy:
                 sure = min(sure, boosted(sure, entry.policy.boost))
             if sure >= query.threshold:
                 why = f"{capability} → {job.label}"
                 evidence = Evidence(probability=round(probability(sure), 4), capability=why)
                 found.append(hit(entry, sure, f"Capability inference ({why})", evidence))
-    return sorted(found, key=lambda one: -one.confidence)[: query.limit - len(direct)]
+    return sorted(found, key=lambda one: -one.confidence)
+
+
+def beside(hits: list[Hit], inferred: Sequence[Hit]) -> list[Hit]:
+    """Hits with those that were inferred: after the usual ones, and instead of weak ones."""
+    if not inferred:
+        return hits
+    known = {one.id for one in inferred}
+    usual = [one for one in hits if one.confidence >= USUAL]
+    weak = [one for one in hits if one.confidence < USUAL and one.id not in known]
+    return [*usual, *inferred, *weak]
 
 
 def items_for(
@@ -100,8 +114,7 @@ def items_for(
 ) -> list[str]:
     """The ids of the items that ``infer`` needs: tools whose names leave open what they can do.
 
-    ``direct`` are the confidences of the direct hits; these and what else is not offered are in
-    ``exclude``.
+    The arguments are those of ``infer``.
     """
     ways = _ways(query)
     if not ways or not _is_wanted(query, direct):
@@ -110,9 +123,9 @@ def items_for(
     for capability, job in ways.items():
         wanted = CAPABILITIES[capability][2]
         rows, certain = _offered(query, index, exclude, capability, job, wanted)
-        rows = rows[certain == BY_PARAMETER]
-        rows = rows[_has_all_of_one(index, rows, [terms(word) for word in wanted])]
-        best = _most_certain(query, index, rows, np.full(len(rows), BY_PARAMETER, np.int8))
+        rows, certain = rows[certain >= BY_NAME], certain[certain >= BY_NAME]
+        takes = _has_all_of_one(index, rows, [terms(word) for word in wanted])
+        best = _most_certain(query, index, rows[takes], certain[takes])
         unsure += [entry.id for entry in index.entries(best)]
     return unsure
 

@@ -8,7 +8,7 @@ from rapidfuzz import fuzz
 from rapidfuzz.distance import OSA, Prefix
 
 from repertory.catalogue.names import digits, signs, split_name
-from repertory.index.keywords.background import is_english, is_known, is_word
+from repertory.index.keywords.background import is_common, is_english, is_known, is_word
 from repertory.index.keywords.document import Entry
 from repertory.index.keywords.query_words import plain
 from repertory.index.keywords.tokens import STOP_WORDS, term_of
@@ -26,6 +26,8 @@ OTHER = 0.8125
 # Words after a verb that make two verbs of it, and prefixes that reverse one.
 _PARTICLES = {"on": "off", "off": "on", "in": "out", "out": "in", "up": "down", "down": "up"}
 _REVERSING = ("un", "dis", "de")
+_TO, _FROM = ("to", "into", "2"), "from"  # of conversions: pdf to text, text from pdf
+_ARTICLES = frozenset({"a", "an", "the", "my", "our", "your", "this", "that", "all", "some"})
 
 
 def similarities(text: str, entries: Sequence[Entry]) -> NDArray[np.float32]:
@@ -57,14 +59,19 @@ def is_other(text: str, name: str) -> bool:
 def opposed(text: str, entries: Sequence[Entry]) -> NDArray[np.bool_]:
     """Which entries have a name that is the opposite of what a query asks for.
 
-    ``turn_on_light`` is for "turn the light off", and ``ban_player`` for "unban a player".
+    ``turn_on_light`` is for "turn the light off", ``ban_player`` for "unban a player", and
+    ``csv_to_json`` for "csv from json".
     """
-    asked = frozenset(split_name(plain(text)).split())
+    typed = split_name(plain(text)).split()
+    asked, conversions = frozenset(typed), _conversions(typed)
     reversed_words = {prefix + word: word for word in asked for prefix in _REVERSING}
     for word in asked:
         reversed_words |= {word.removeprefix(prefix): word for prefix in _REVERSING}
     found = [
-        all(_is_opposed(split_name(name).split(), asked, reversed_words) for name in entry.names)
+        all(
+            _is_opposed(name, asked, reversed_words) or _is_backwards(name, conversions)
+            for name in (split_name(name).split() for name in entry.names)
+        )
         for entry in entries
     ]
     return np.array(found, np.bool_)
@@ -84,6 +91,24 @@ def _is_opposed(
         if min(len(word), len(other)) >= MIN_OPPOSITE and other not in (word, *name):
             return True
     return False
+
+
+def _conversions(words: Sequence[str]) -> set[tuple[str, str]]:
+    """What some words convert, and into what."""
+    found = set()
+    words = [word for word in words if word not in _ARTICLES]
+    for one, link, other in zip(words, words[1:], words[2:], strict=False):
+        if link in _TO:
+            found.add((one, other))
+        elif link == _FROM:
+            found.add((other, one))
+    return found
+
+
+def _is_backwards(name: Sequence[str], asked: set[tuple[str, str]]) -> bool:
+    """Whether a name is of the reverse of a conversion that was asked for."""
+    found = _conversions(name) if asked else set()
+    return any((other, one) in asked for one, other in found - asked)
 
 
 def _reverses(word: str, other: str) -> bool:
@@ -117,7 +142,8 @@ def _has_another_word(typed: str, name: str) -> bool:
     A word that is none may be a misspelt one. Of a name with more or fewer words, only one that
     ends alike counts: ``remove``, ``move``.
     """
-    asked, named = typed.split(), name.split()
+    asked = [word for word in typed.split() if word not in _ARTICLES]
+    named = [word for word in name.split() if word not in _ARTICLES]
     left = [word for word in named if word not in asked]
     typed_alone = [word for word in asked if word not in named]
     if not left:
@@ -139,7 +165,7 @@ def _has_another_word(typed: str, name: str) -> bool:
 def _is_right(word: str) -> bool:
     """Whether a word is spelt right: a stem is known also of words that are not."""
     if len(word) > SAME_BEGINNING:
-        return is_english(word)
+        return is_english(word) or is_common(word, term_of(word))
     return len(word) == 1 or word in STOP_WORDS or is_known(word)
 
 

@@ -20,6 +20,7 @@ from repertory.index.keywords.tokens import (
     ENGLISH,
     MAX_TERM_LENGTH,
     RUN,
+    STOP_WORDS,
     pieces,
     runs,
     term_of,
@@ -29,7 +30,6 @@ from repertory.text import remembered
 
 MIN_PART = 2  # characters of each common word into which a rare word is divided
 LEAST = 1e-3  # the frequency of a stop word, which is not counted, when words are divided
-MIN_BESIDE_SHORT = 4  # characters of the longest part of a word with a stop word of two characters
 _CLITIC = re.compile(r"(?<=[a-z])['\u2019](?:s|t|d|m|ll|re|ve)\b")  # of "client's" and "they're"
 
 
@@ -52,8 +52,12 @@ def query_words(text: str) -> list[Word]:
 
     Case is not read, for ``anndata`` must find what ``AnnData`` finds: identifiers are divided at
     separators, then at digits, then into common words. Of ``client's`` only ``client`` is a word.
+    Of stop words alone, each is one.
     """
-    return [word for run in runs(_CLITIC.sub("", text.lower())) for word in _words(run)]
+    typed = runs(_CLITIC.sub("", text.lower()))
+    found = [word for run in typed for word in _words(run)]
+    # Stop words alone may be acronyms: WHO, IT.
+    return found or [Word(run, run) for run in typed if run in STOP_WORDS]
 
 
 @lru_cache(maxsize=256)  # each part of a search needs it
@@ -75,12 +79,14 @@ def _words(text: str) -> tuple[Word, ...]:
     if _is_one_word(whole, parts):
         return itself
     inner = [word for part in parts for word in _words(part)]
-    # The single letter of c-find and the digit of utf-8 are no words, but tell it from others.
+    # The letter of c-find, the digit of utf-8 and the stop word of useEffect are no words, but tell
+    # it from others; only "get" says nothing.
     kept = inner if whole.isdigit() else [word for word in inner if len(word.text) > 1]
     found = tuple(word._replace(whole=word.whole or whole) for word in kept)
     has_digits = any(map(str.isdigit, text))
     is_usual = all(is_known(word.term) or word.term.isdigit() for word in found)
-    if len(kept) < len(inner) or (has_digits and not is_usual):
+    is_rest = len(kept) == 1 and any(part in ENGLISH and part != "get" for part in parts)
+    if is_rest or len(kept) < len(inner) or (has_digits and not is_usual):
         found += itself
     return found or itself
 
@@ -132,9 +138,9 @@ def _common_words(word: str) -> tuple[str, ...]:
 
 
 def _is_likely(parts: Sequence[str]) -> bool:
-    """Whether a word consists of some parts, rather than by chance: "wegen" is no "we gen"."""
+    """Whether a word consists of some parts, rather than by chance: "uptime" is no "up time"."""
     has_short = any(part in ENGLISH and len(part) == MIN_PART for part in parts)
-    return not has_short or max(map(len, parts)) >= MIN_BESIDE_SHORT
+    return not has_short or sum(part not in ENGLISH for part in parts) > 1
 
 
 def _is_misspelt(word: str) -> bool:

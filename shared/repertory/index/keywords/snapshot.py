@@ -19,7 +19,7 @@ from repertory.index.keywords.packed import Offsets, Rows, Strings, Table
 from repertory.index.keywords.segment import KEY, Part, Segment
 
 # Raise it when the index is built or packed differently.
-VERSION = 13
+VERSION = 14
 
 
 class _Head(msgspec.Struct, frozen=True, array_like=True):

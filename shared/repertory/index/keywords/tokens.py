@@ -27,6 +27,7 @@ OTHER_LANGUAGES = frozenset(
     bir icin ile nasil""".split()  # noqa: SIM905 -- as above
 )
 STOP_WORDS = ENGLISH | OTHER_LANGUAGES
+MAX_ACRONYM = 4  # characters of a stop word in capitals that is a term: WHO, IT
 MAX_TERM_LENGTH = 40  # characters; longer runs are hashes and encoded data, not words
 
 RUN = re.compile(rf"[\w{MARKS}]+(?:[-.][\w{MARKS}]+)*")
@@ -117,6 +118,8 @@ def _words(run: str) -> tuple[Pair, ...]:
 
 
 def _words_of(run: str) -> tuple[Pair, ...]:
+    if run.isupper() and run.lower() in STOP_WORDS and 1 < len(run) <= MAX_ACRONYM:
+        return ((run.lower(), run.lower()),)
     found: list[Pair] = []
     split = split_name if len(run) <= MAX_REMEMBERED else split_name.__wrapped__
     for part in split(run).split():
