@@ -10,9 +10,9 @@ from starlette.requests import HTTPConnection
 from starlette.types import Scope as ASGIScope
 
 from repertory import proof
+from repertory.addresses import address_of, is_loopback
 from repertory.keys import Key, Keys, Scope
 from repertory_query import cookies
-from repertory_query.addresses import address_of, is_loopback
 from repertory_query.origins import check_origin, is_json
 from repertory_query.sign_in.failures import ProviderError, TokenError
 from repertory_query.sign_in.hosts import METADATA, pointer

@@ -28,7 +28,7 @@ from repertory_query.sign_in.provider import (
     Provider,
     away,
     fetch,
-    is_confidential,
+    is_safe,
 )
 from repertory_query.sign_in.sessions import (
     MAX_LENGTH,
@@ -224,7 +224,7 @@ class OpenId:
 def _public_url(values: Values) -> str:
     url = (values.public_url or url_of(values.host, values.port)).rstrip("/")
     parts = urlsplit(url)
-    if not is_confidential(url) or parts.path or parts.query:
+    if not is_safe(url) or parts.path or parts.query:
         raise ConfigurationError(
             f"server.public_url is {url!r}; with a sign-in it must be https and a host alone, "
             "such as https://repertory.example.org."
