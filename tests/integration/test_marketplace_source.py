@@ -158,9 +158,9 @@ def test_a_marketplace_over_http_has_the_plugins_of_repositories(
         found = refreshed(sources)
         names = ("pdf", "docx", "xlsx", "unlisted")
         assert found == {f"acme/all/{name}" for name in names}
-        fetched_at = sources[0].content.state().fetched_at  # type: ignore[attr-defined]
+        version = sources[0].content.version  # type: ignore[attr-defined]
         assert refreshed(sources) == found
-        assert sources[0].content.state().fetched_at == fetched_at  # type: ignore[attr-defined]
+        assert sources[0].content.version == version  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,6 @@ SECTION_TEXT = 400  # characters of a section that are embedded, about 100 token
 MIN_SECTION_LENGTH = 80  # characters; shorter ones say too little
 MAX_SECTIONS = 16
 LEAD = MAX_SECTIONS  # the section number of a description's first sentence
-MAX_VIEWS = MAX_SECTIONS + 2  # the item itself, its lead, its sections
 MIN_LEAD_LENGTH = 20  # characters; an earlier full stop belongs to an abbreviation
 
 _CLOSING = re.compile(r"(?:^|\s)#+$")  # what may follow a heading; C# ends with a sign of its own

@@ -196,7 +196,6 @@ def _state_of(fetched: Fetched, now: float) -> State:
         revision=fetched.revision,
         validators=fetched.validators,
         notes=fetched.notes,
-        fetched_at=now,
         checked_at=now,
         tried_at=now,
     )
