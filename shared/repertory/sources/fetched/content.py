@@ -115,6 +115,11 @@ class Content:
             if fetched is None:
                 self._write(msgspec.structs.replace(last, checked_at=now, tried_at=now, error=""))
                 return False
+            if len(fetched.declared) > servers.MAX_CONFIGURATIONS:
+                raise SourceError(
+                    f"{self.fetcher.location} declares more than {servers.MAX_CONFIGURATIONS} "
+                    "configurations of servers."
+                )
             servers.settle(self.folder, fetched.declared)
             self._switch(into)
             is_kept = True
