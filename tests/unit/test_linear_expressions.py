@@ -230,7 +230,6 @@ EXAMPLES = {
         "a_1_m-r1_g2"
     ],
     r"repertory.indexing.collections _g(\d+)$": ["a_g12"],
-    r"repertory.keys [\w.@-]{1,64}": ["a.b@c"],
     "repertory.search.lookup __|/": ["a__b/c"],
     r"repertory.skill_vectors.parts #{1,2}\s": ["## a"],
     r"repertory.skill_vectors.parts \s*DEFINE\s+PROCEDURE\b": ["  DEFINE  PROCEDURE a"],
