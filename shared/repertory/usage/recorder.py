@@ -1,9 +1,10 @@
 """Records usage beside the requests."""
 
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from pathlib import Path
+
+from cachetools import LRUCache
 
 from repertory.background import BackgroundWriter
 from repertory.errors import StoreError
@@ -47,7 +48,7 @@ class UsageRecorder:
         self._writer = BackgroundWriter("usage", file, self._write, MAX_WAITING, PAUSE_S)
         self.flush = self._writer.flush
         self._secret = b""
-        self._typed: OrderedDict[str, tuple[float, str]] = OrderedDict()  # of the writing thread
+        self._typed: LRUCache[str, tuple[float, str]] = LRUCache(MAX_CALLERS)  # of its thread
 
     def searched(
         self, caller: str, answer: Answer, seconds: float, *, is_typed: bool = False
@@ -104,7 +105,5 @@ class UsageRecorder:
         """Whether a search continues the last one of its caller, which then was being typed."""
         last_at, last = self._typed.pop(caller, (0.0, ""))
         self._typed[caller] = at, query
-        if len(self._typed) > MAX_CALLERS:
-            self._typed.popitem(last=False)
         is_typed = query.startswith(last) or last.startswith(query)
         return bool(last) and is_typed and abs(at - last_at) < TYPING_S
