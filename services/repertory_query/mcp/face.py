@@ -196,7 +196,8 @@ class Face:
         return listing
 
     async def _call_tool(self, context: Context, params: CallToolRequestParams) -> CallToolResult:
-        with self._record.tool(context, params, is_known=params.name in self._tools) as record:
+        tool = self._tools.get(params.name)
+        with self._record.tool(context, params, tool.function if tool else None) as record:
             result = await self._answer(context, params, record)
             record.note(is_error=bool(result.is_error))
             return result
