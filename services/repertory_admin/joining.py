@@ -169,7 +169,7 @@ def join(settings: Settings, directory: Path) -> Joined:
     wanted = WantedProject(
         directory=str(directory),
         flags=_plain(settings),
-        environment=dict(settings.environment or os.environ),
+        environment=dict(settings.variables),
     )
     body = json.dumps(msgspec.to_builtins(wanted))  # escaped: names need not be valid Unicode
     address = urlsplit(host.url)

@@ -4,11 +4,11 @@ import asyncio
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from repertory.addresses import is_loopback
 from repertory.errors import ConfigurationError
 from repertory.values import Values
 from repertory_admin import terminal
 from repertory_admin.checks import Finding, State
-from repertory_query.addresses import is_loopback
 from repertory_query.sign_in.failures import ProviderError
 from repertory_query.sign_in.people import people_of
 

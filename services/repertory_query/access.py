@@ -1,6 +1,5 @@
 """Access control: by key, token or sign-in if there are any, else by the address of the caller."""
 
-import hmac
 import socket
 from urllib.parse import urlsplit
 
@@ -10,9 +9,9 @@ from starlette.requests import HTTPConnection
 from starlette.types import Scope as ASGIScope
 
 from repertory import proof
+from repertory.addresses import address_of, is_loopback
 from repertory.keys import Key, Keys, Scope
 from repertory_query import cookies
-from repertory_query.addresses import address_of, is_loopback
 from repertory_query.origins import check_origin, is_json
 from repertory_query.sign_in.failures import ProviderError, TokenError
 from repertory_query.sign_in.hosts import METADATA, pointer
@@ -110,7 +109,7 @@ class Access:
 
     def cookie_for(self, token: str, scope: ASGIScope) -> tuple[str, str] | None:
         """The name and value of the cookie for a key or the token; None if it is invalid."""
-        if self._owner and _same(token, self._owner.token):
+        if self._owner and proof.is_same(token, self._owner.token):
             name = cookies.owner_cookie(self._owner.browser_secret)
             return name, cookies.made(self._owner.browser_secret, name)
         key, name = self._keys.find(token), cookie_of(scope)
@@ -165,7 +164,7 @@ class Access:
         """The caller whom a key, a token, a proxy or a cookie names; a key comes first."""
         scheme, _, token = request.headers.get("authorization", "").partition(" ")
         token = token.strip() if scheme.lower() == "bearer" else ""
-        if self._owner and token and _same(token, self._owner.token):
+        if self._owner and token and proof.is_same(token, self._owner.token):
             return OWNER
         if token and (key := self._keys.find(token)):
             return caller_with(key)
@@ -314,8 +313,6 @@ def _forbidden(detail: str, scope: Scope) -> HTTPException:
 
 def is_bearer(request: HTTPConnection, secret: str) -> bool:
     """Whether a request has a secret as its bearer token; an empty secret is no token."""
-    return bool(secret) and _same(request.headers.get("authorization", ""), f"Bearer {secret}")
-
-
-def _same(one: str, other: str) -> bool:
-    return hmac.compare_digest(one.encode(), other.encode())
+    return bool(secret) and proof.is_same(
+        request.headers.get("authorization", ""), f"Bearer {secret}"
+    )

@@ -15,6 +15,7 @@ from starlette.routing import BaseRoute, Route
 
 from repertory.errors import UsageError
 from repertory.keys import Scope
+from repertory.text import media_type_of
 from repertory.wire import V1, Refusal
 from repertory_query.access import OPEN, require
 from repertory_query.schemas import REF, Schema, components_of, with_names
@@ -200,7 +201,7 @@ def _require_json(request: Request) -> None:
     Raises:
         UsageError: It has another one.
     """
-    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    media_type = media_type_of(request.headers.get("content-type", ""))
     if media_type != JSON and not re.fullmatch(r"application/\S+\+json", media_type):
         raise UsageError(_refused("send a JSON object as application/json"))
 

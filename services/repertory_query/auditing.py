@@ -11,6 +11,7 @@ from starlette.routing import Match, Route
 from starlette.types import Message, Receive, Scope
 
 from repertory.audit import Audit, outcome_of
+from repertory.functions.table import FUNCTIONS, PORTABLE
 from repertory.usage.recorder import UsageRecorder
 from repertory.wire import RECORDED, V1
 from repertory_query.access import Caller
@@ -79,7 +80,6 @@ ACTIONS = {
 }
 _REFUSED = "refused"  # counts them all; no caller has this name
 _FUNCTIONS = "/functions/"
-_WRITING = ("Vector.VectorUpdate", "Vector_VectorUpdate")
 # The MCP server records what it does itself; only what it never sees is recorded here.
 _MCP = Action("mcp", face="mcp")
 
@@ -163,8 +163,8 @@ def _action(scope: Scope) -> tuple[Action, Mapping[str, Any]] | None:
         return None
     path = route.path.removeprefix(V1)
     if path.startswith(_FUNCTIONS):
-        name = path.removeprefix(_FUNCTIONS)
-        return Action("update" if name in _WRITING else "search", has_text=True), given
+        function = (FUNCTIONS | PORTABLE).get(path.removeprefix(_FUNCTIONS))
+        return Action(function.action if function else "search", has_text=True), given
     if path == "/mcp" or path.startswith("/mcp/"):
         return _MCP, given
     found = ACTIONS.get((scope["method"], path))

@@ -1,7 +1,8 @@
 """A cache of answers, for as long as they would be the same."""
 
-from collections import OrderedDict
 from typing import NamedTuple
+
+from cachetools import LRUCache
 
 from repertory.search.answer import Answer
 from repertory.search.engine import SearchEngine
@@ -28,26 +29,21 @@ class AnswerCache:
     """
 
     def __init__(self, max_bytes: int = MAX_BYTES) -> None:
-        self._max = max_bytes
         self._engine: SearchEngine | None = None
-        self._answers: OrderedDict[Key, Encoded] = OrderedDict()
-        self._bytes = 0
+        self._answers: LRUCache[Key, Encoded] = LRUCache(max_bytes, _size)
 
     def get(self, engine: SearchEngine, key: Key) -> Encoded | None:
         """The cached answer of an engine, if any."""
-        found = self._answers.get(key) if engine is self._engine else None
-        if found is not None:
-            self._answers.move_to_end(key)
-        return found
+        return self._answers.get(key) if engine is self._engine else None
 
     def put(self, engine: SearchEngine, key: Key, found: Encoded) -> None:
-        """Keep the answer of an engine."""
+        """Keep the answer of an engine; one that is too large for the cache is not kept."""
         if engine is not self._engine:
-            self._engine, self._bytes = engine, 0
+            self._engine = engine
             self._answers.clear()
-        if old := self._answers.pop(key, None):
-            self._bytes -= len(old.content)
-        self._bytes += len(found.content)
-        self._answers[key] = found
-        while self._bytes > self._max:
-            self._bytes -= len(self._answers.popitem(last=False)[1].content)
+        if _size(found) <= self._answers.maxsize:
+            self._answers[key] = found
+
+
+def _size(one: Encoded) -> int:
+    return len(one.content)

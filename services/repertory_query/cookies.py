@@ -8,6 +8,8 @@ import hashlib
 import hmac
 import time
 
+from repertory.proof import is_same
+
 COOKIE = "repertory_key"
 OWNER_COOKIE = "repertory_owner"
 SESSION_COOKIE = "repertory_session"
@@ -32,7 +34,7 @@ def fits(value: str, secret: str, name: str) -> bool:
     if not (until.isascii() and until.isdecimal() and len(until) <= 12):
         return False
     expected = _mac(secret, name, int(until))
-    return hmac.compare_digest(mac.encode(), expected.encode()) and int(until) > time.time()
+    return is_same(mac, expected) and int(until) > time.time()
 
 
 def owner_cookie(secret: str) -> str:

@@ -3,6 +3,8 @@
 from starlette.exceptions import HTTPException
 from starlette.requests import HTTPConnection
 
+from repertory.text import media_type_of
+
 
 def check_origin(request: HTTPConnection, *, needed: bool = False) -> None:
     """Refuse a request that a page of another site sent.
@@ -31,5 +33,4 @@ def _is_link(request: HTTPConnection) -> bool:
 
 def is_json(request: HTTPConnection) -> bool:
     """Whether a request has JSON, which no page of another site can send."""
-    media_type = request.headers.get("content-type", "").partition(";")[0]
-    return media_type.strip().lower() == "application/json"
+    return media_type_of(request.headers.get("content-type", "")) == "application/json"

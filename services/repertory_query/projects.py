@@ -21,10 +21,10 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from repertory.addresses import is_loopback
 from repertory.errors import RepertoryError
 from repertory.wire import PROJECTS, WantedProject
 from repertory_query.access import is_bearer
-from repertory_query.addresses import is_loopback
 from repertory_query.limits import bounded
 from repertory_query.origins import check_origin
 from repertory_query.problems import problem, refusal

@@ -2,10 +2,10 @@
 
 import threading
 import time
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from cachetools import LRUCache
 from msgspec.structs import replace
 from typing_extensions import override
 
@@ -56,18 +56,18 @@ class Service(Local):
         self.recent = Recent()
         self.history = History()
         self._seeing = threading.Lock()
-        self._seen: OrderedDict[frozenset[str], Seen] = OrderedDict()
-        self._of_catalogue: OrderedDict[frozenset[str], ProjectSearch] = OrderedDict()
+        self._seen: LRUCache[frozenset[str], Seen] = LRUCache(MAX_SEEN)
+        self._of_catalogue: LRUCache[frozenset[str], ProjectSearch] = LRUCache(
+            MAX_CATALOGUE_SEARCHES
+        )
 
     def seen_by(self, groups: frozenset[str]) -> "Seen":
         """This server as callers with some groups see it."""
         from repertory_query.seen import Seen  # noqa: PLC0415 - it is a service itself
 
         with self._seeing:  # on the event loop: never while something is imported
-            seen = self._seen.pop(groups, None) or Seen(self, groups)
-            self._seen[groups] = seen
-            if len(self._seen) > MAX_SEEN:
-                self._seen.popitem(last=False)
+            if (seen := self._seen.get(groups)) is None:
+                seen = self._seen[groups] = Seen(self, groups)
         return seen
 
     def catalogue_search(self, visible: frozenset[str]) -> "ProjectSearch":
@@ -76,10 +76,8 @@ class Service(Local):
 
         directory = self.workspace.directory
         with self._seeing:
-            files = self._of_catalogue.pop(visible, None) or ProjectSearch(directory)
-            self._of_catalogue[visible] = files
-            if len(self._of_catalogue) > MAX_CATALOGUE_SEARCHES:
-                self._of_catalogue.popitem(last=False)
+            if (files := self._of_catalogue.get(visible)) is None:
+                files = self._of_catalogue[visible] = ProjectSearch(directory)
         return files
 
     @override

@@ -5,15 +5,11 @@ of calls. Several processes write to one file. A disk that is full or read-only 
 warning says so once, and the next line that is written counts those that are lost.
 """
 
-import atexit
 import functools
 import getpass
 import json
-import logging
 import os
-import threading
 import time
-from collections import deque
 from collections.abc import Iterable
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -23,6 +19,7 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
+from repertory.background import BackgroundWriter
 from repertory.files import PRIVATE, make_private
 from repertory.settings import Settings
 from repertory.text import cut, one_line
@@ -34,10 +31,7 @@ MAX_TEXT_LENGTH = 4_000  # characters of a query or of arguments
 MAX_WAITING = 10_000  # lines that wait for the disk
 GATHER_S = 0.05  # lines that come within it are written together: opening the file costs more
 LOCK_TIMEOUT_S = 5.0  # while another process writes
-FLUSH_TIMEOUT_S = 5.0  # at the end of the process
 MEGABYTE = 10**6
-
-_log = logging.getLogger(__name__)
 
 
 class AuditFile:
@@ -50,45 +44,23 @@ class AuditFile:
 
     Attributes:
         path: The current file.
-        trouble: Why the last lines could not be written; empty if they were.
+        add: Writes a line soon; see ``BackgroundWriter``.
+        flush: Waits until all lines are written.
     """
 
     def __init__(self, folder: Path, max_size: int, files: int) -> None:
         self.path = folder / FILE
-        self.trouble = ""
         self._max_size = max_size
         self._files = files
         self._lock = FileLock(folder / f"{FILE}.lock", LOCK_TIMEOUT_S, PRIVATE)
-        self._waiting: deque[dict[str, Any]] = deque()
-        self._lost = 0  # lines that no written line counts yet
-        self._changed = threading.Condition()
-        self._thread: threading.Thread | None = None
-        self._is_writing = False
-        self._awaited = 0  # how many callers of ``flush`` wait
+        self._writer = BackgroundWriter("audit", self.path, self._write, MAX_WAITING, GATHER_S)
+        self.add = self._writer.add
+        self.flush = self._writer.flush
 
-    def add(self, fields: dict[str, Any]) -> None:
-        """Write a line soon; it never fails, and does not wait for the disk."""
-        with self._changed:
-            if len(self._waiting) >= MAX_WAITING:
-                self._lost += 1
-                return
-            self._waiting.append(fields)
-            if self._thread is None:
-                # A daemon: a disk that hangs must not keep the process.
-                self._thread = threading.Thread(target=self._run, name="audit", daemon=True)
-                self._thread.start()
-                atexit.register(self.flush)
-            if len(self._waiting) == 1:  # else the thread knows already
-                self._changed.notify_all()
-
-    def flush(self, seconds: float = FLUSH_TIMEOUT_S) -> bool:
-        """Wait until all lines are written; whether they were."""
-        with self._changed:
-            self._awaited += 1
-            self._changed.notify_all()
-            self._changed.wait_for(lambda: not (self._waiting or self._is_writing), seconds)
-            self._awaited -= 1
-            return not (self._waiting or self._is_writing or self.trouble)
+    @property
+    def trouble(self) -> str:
+        """Why the last lines could not be written; empty if they were."""
+        return self._writer.trouble
 
     def check(self) -> str:
         """Why the file cannot be written now; empty if it can."""
@@ -102,25 +74,8 @@ class AuditFile:
             return error.strerror or type(error).__name__
         return ""
 
-    def _run(self) -> None:
-        while True:
-            with self._changed:
-                self._is_writing = False
-                self._changed.notify_all()
-                self._changed.wait_for(lambda: self._waiting)
-                self._changed.wait_for(lambda: self._awaited, GATHER_S)
-                lines, self._is_writing = list(self._waiting), True
-                self._waiting.clear()
-            trouble = self._write(lines)
-            with self._changed:
-                if trouble and not self.trouble:
-                    _log.warning(
-                        "audit_not_written", extra={"file": str(self.path), "reason": trouble}
-                    )
-                self.trouble = trouble
-
-    def _write(self, lines: list[dict[str, Any]]) -> str:
-        """Write lines; why that failed, if it did."""
+    def _write(self, lines: list[dict[str, Any]], lost: int) -> tuple[int, str]:
+        """Write lines; how many were written, and why not all of them."""
         written = 0
         try:
             make_private(self.path.parent)
@@ -129,8 +84,8 @@ class AuditFile:
                 try:
                     size = os.fstat(file).st_size
                     for fields in lines:
-                        lost = self._lost
-                        line = _encoded({**fields, "lost": lost} if lost else fields)
+                        counts = lost and not written
+                        line = _encoded({**fields, "lost": lost} if counts else fields)
                         if size and size + len(line) > self._max_size:
                             os.close(file)
                             file = -1
@@ -139,20 +94,14 @@ class AuditFile:
                         _append(file, size, line)
                         size += len(line)
                         written += 1
-                        with self._changed:
-                            self._lost -= lost
                 finally:
                     if file >= 0:
                         os.close(file)
         except Timeout:
-            trouble = "another process holds its lock"
+            return written, "another process holds its lock"
         except OSError as error:
-            trouble = error.strerror or type(error).__name__
-        else:
-            return ""
-        with self._changed:
-            self._lost += len(lines) - written
-        return trouble
+            return written, error.strerror or type(error).__name__
+        return written, ""
 
     def _open(self) -> int:
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0)

@@ -209,7 +209,7 @@ class Parts:
             notify=self.notices.append,
         )
 
-    def check_team(self) -> tuple[str, str]:
+    def team_urls(self) -> tuple[str, str]:
         """The URLs of the Redis and the Qdrant of a team's server.
 
         Raises:
@@ -229,7 +229,7 @@ class Parts:
         Raises:
             ConfigurationError: The settings name no team's server.
         """
-        redis_url, _ = self.check_team()
+        redis_url, _ = self.team_urls()
         from repertory.indexing.celery_queue import CeleryQueue  # noqa: PLC0415 - Celery is slow
 
         return CeleryQueue(redis_url, self.settings.values.namespace)

@@ -1,6 +1,5 @@
 """A configuration file as its text, for programs that change a part of it."""
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -86,8 +85,9 @@ def rewrite(
     needs_trust = file == project_file(settings, directory) and not settings.named
     if needs_trust:
         check_place(file)
-    environment = os.environ if settings.environment is None else settings.environment
-    is_free = not needs_trust or not file.exists() or not wanted(file, flags, environment).wishes
+    is_free = (
+        not needs_trust or not file.exists() or not wanted(file, flags, settings.variables).wishes
+    )
     data = write(file, text)
     if needs_trust and is_free:
         Workspace(settings, directory).trust.trust(file, digest_of(data))

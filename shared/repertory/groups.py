@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 from repertory.errors import UsageError
 
 MAX_GROUPS = 100  # of one key or one source
-EXPECTED = "up to 64 letters, digits, '.', '@', '_' and '-'"
 
 _NAME = re.compile(r"[\w.@-]{1,64}")
 
@@ -19,12 +18,24 @@ def checked(names: Iterable[object]) -> tuple[str, ...]:
     """
     found: dict[str, None] = {}
     for name in names:
-        if not isinstance(name, str) or not _NAME.fullmatch(name):
-            raise UsageError(f"A group cannot be named {str(name)[:80]!r}; use {EXPECTED}.")
-        found[name] = None
+        found[check_name("group", name)] = None
     if len(found) > MAX_GROUPS:
         raise UsageError(f"These are {len(found):,} groups; {MAX_GROUPS} is the limit.")
     return tuple(found)
+
+
+def check_name(what: str, name: object) -> str:
+    """The name of a group or a key.
+
+    Raises:
+        UsageError: It is invalid.
+    """
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise UsageError(
+            f"A {what} cannot be named {str(name)[:80]!r}; use up to 64 letters, digits, '.', '@', "
+            "'_' and '-'."
+        )
+    return name
 
 
 def may_see(groups: frozenset[str], visible_to: Sequence[str]) -> bool:

@@ -7,9 +7,7 @@ guessed. To replace a key, create the new one, distribute it, and revoke the old
 """
 
 import hashlib
-import hmac
 import logging
-import re
 import secrets
 import threading
 import time
@@ -21,7 +19,8 @@ import msgspec
 
 from repertory.errors import ConfigurationError, UsageError
 from repertory.files import changing, write_atomically
-from repertory.groups import checked
+from repertory.groups import check_name, checked
+from repertory.proof import is_same
 from repertory.settings import Settings
 from repertory.workspace import Workspace
 
@@ -37,6 +36,12 @@ class Scope(StrEnum):
     READ = "read"
     CALL = "call"  # call tools, and functions that change data
     ADMIN = "admin"  # manage the server, and see the searches of others
+
+    @property
+    def included(self) -> "frozenset[Scope]":
+        """The scope and all scopes it includes."""
+        order = list(Scope)
+        return frozenset(order[: order.index(self) + 1])
 
 
 class Key(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,8 +64,7 @@ class Key(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def scopes(self) -> frozenset[Scope]:
         """The key's scope and all scopes it includes."""
-        order = list(Scope)
-        return frozenset(order[: order.index(self.scope) + 1])
+        return self.scope.included
 
 
 class Keys:
@@ -94,7 +98,7 @@ class Keys:
         """
         digest, found = _digest(token), None
         for key in self._current() or ():
-            if hmac.compare_digest(key.digest.encode(), digest.encode()):
+            if is_same(key.digest, digest):
                 found = key
         return found
 
@@ -137,11 +141,7 @@ class Keys:
             ConfigurationError: The file cannot be read.
             StoreError: It cannot be written.
         """
-        if not re.fullmatch(r"[\w.@-]{1,64}", name):
-            raise UsageError(
-                f"A key cannot be named {name[:80]!r}; use up to 64 letters, digits, '.', '@', "
-                "'_' and '-'."
-            )
+        check_name("key", name)
         token = PREFIX + secrets.token_urlsafe(32)
         key = Key(
             name=name,

@@ -46,11 +46,6 @@ def project_of(start: Path, settings: Settings) -> Project:
     return Project(start, None)
 
 
-def project_directory(start: Path, settings: Settings) -> Path:
-    """The directory that ``project_of`` finds."""
-    return project_of(start, settings).directory
-
-
 def located(flags: Mapping[str, Any], start: Path) -> tuple[Settings, Project]:
     """The settings that hold in a working directory, and its project.
 

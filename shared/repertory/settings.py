@@ -83,6 +83,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     environment: Mapping[str, str] | None = None
 
     @property
+    def variables(self) -> Mapping[str, str]:
+        """The environment of the process that asked for the directory."""
+        return _environment(self.environment)
+
+    @property
     def data_dir(self) -> Path:
         """The data directory."""
         return _data_directory(self.values.data_dir)

@@ -159,11 +159,6 @@ class WatchStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
             return None
 
     @property
-    def stale_sources(self) -> tuple[str, ...]:
-        """The names of the sources that failed or of which old items were kept."""
-        return tuple(one.name for one in self.sources if one.is_failing or one.stale)
-
-    @property
     def first_items(self) -> int:
         """How many items a first index will have, which is searched while it is built; else 0."""
         one = self.building
@@ -310,11 +305,6 @@ class Stats(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     warnings: int
     watch: Annotated[Watch | None, msgspec.Meta(description="Null if it never reported.")]
     counters: dict[str, float]
-
-    @property
-    def stale_sources(self) -> tuple[str, ...]:
-        """The names of the sources that failed or of which old items were kept."""
-        return tuple(one.name for one in self.sources if one.is_failing or one.stale)
 
     @property
     def troubles(self) -> list[str]:

@@ -98,3 +98,8 @@ def remembered(function: Callable[[str], T]) -> Callable[[str], T]:
         return known(text) if len(text) <= MAX_REMEMBERED else function(text)
 
     return remembering
+
+
+def media_type_of(header: str) -> str:
+    """The media type in a ``Content-Type``, in lower case and without parameters."""
+    return header.partition(";")[0].strip().lower()

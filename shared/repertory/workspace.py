@@ -6,7 +6,6 @@ The state can be lost: it only saves a search from scanning the project first.
 import contextlib
 import hashlib
 import json
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -361,8 +360,7 @@ class Workspace:
     @property
     def environment(self) -> Mapping[str, str]:
         """The environment of the process that asked for the directory."""
-        given = self._settings.environment
-        return os.environ if given is None else given
+        return self._settings.variables
 
     @property
     def file(self) -> Path | None:

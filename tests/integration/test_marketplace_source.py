@@ -9,7 +9,7 @@ import pytest
 
 from repertory.errors import SourceError
 from repertory.settings import load
-from repertory.sources.fetched import urls
+from repertory.sources.fetched import servers, urls
 from repertory.sources.registry import contained
 from repertory.sources.source import Source
 from repertory.workspace import Workspace
@@ -158,9 +158,9 @@ def test_a_marketplace_over_http_has_the_plugins_of_repositories(
         found = refreshed(sources)
         names = ("pdf", "docx", "xlsx", "unlisted")
         assert found == {f"acme/all/{name}" for name in names}
-        fetched_at = sources[0].content.state().fetched_at  # type: ignore[attr-defined]
+        version = sources[0].content.version  # type: ignore[attr-defined]
         assert refreshed(sources) == found
-        assert sources[0].content.state().fetched_at == fetched_at  # type: ignore[attr-defined]
+        assert sources[0].content.version == version  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize(
@@ -297,3 +297,21 @@ def test_a_server_without_a_program_needs_no_new_trust(
     repository.commit({LISTING: marketplace({"name": "quality", "source": "./plugins/quality"})})
     refreshed(sources)
     assert servers_of(repository.path, tmp_path) == {}
+
+
+def test_servers_of_too_many_plugins_are_refused(
+    repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each has a configuration of its own; what was fetched before stays."""
+    monkeypatch.setattr(servers, "MAX_CONFIGURATIONS", 2)
+    remote = {"remote": {"type": "http", "url": "https://mcp.acme.example/mcp"}}
+    plugins = [
+        {"name": name, "source": "./plugins/quality", "mcpServers": remote} for name in "abc"
+    ]
+    repository.commit({LISTING: marketplace(*plugins[:2])})
+    sources = marketplace_of(repository, tmp_path)
+    found = refreshed(sources)
+    repository.commit({LISTING: marketplace(*plugins)})
+    with pytest.raises(SourceError, match="declares more than 2 configurations of servers"):
+        refreshed(sources)
+    assert ids(sources) == found

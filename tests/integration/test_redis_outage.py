@@ -20,7 +20,8 @@ from repertory.coordination.tombstones import RedisTombstones
 from repertory.coordination.unused import RedisUnusedSince
 from repertory.errors import StoreCorruptError, StoreError
 from repertory.index.keywords.index import KeywordIndex
-from repertory.index.keywords.snapshot import pack, unpack
+from repertory.index.keywords.snapshot import unpack
+from tests.support.keyword_search import pack
 from tests.support.redis_server import RedisProcess
 
 FAILURE = Failure(id="j", collection="c", items={"a": "1"}, error="No.", at=1.0, attempts=3)

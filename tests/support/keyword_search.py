@@ -1,15 +1,29 @@
 """Search engines without vectors and without a model, for tests of the keyword arm."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
+from typing import NamedTuple
 
 from repertory.catalogue.item import Item, Kind, item_key
 from repertory.index.keywords.index import KeywordIndex
 from repertory.index.keywords.segment import Part, Segment, as_keys
-from repertory.index.keywords.snapshot import Packed, pack
+from repertory.index.keywords.snapshot import packing
 from repertory.search.engine import SearchEngine
 from tests.support.builders import no_model
+
+
+class Packed(NamedTuple):
+    """A snapshot as bytes: its head, and its segments by name."""
+
+    head: bytes
+    segments: Mapping[str, bytes]
+
+
+def pack(index: KeywordIndex, revision: int, position: str = "") -> Packed:
+    """A snapshot as bytes."""
+    head, segments = packing(index, revision, position)
+    return Packed(head, {name: segment() for name, segment in segments.items()})
 
 
 @cache

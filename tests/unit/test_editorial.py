@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from repertory.catalogue.item import Item, Kind
 from repertory.catalogue.policy import Policy
 from repertory.index.keywords.index import KeywordIndex
-from repertory.index.keywords.snapshot import pack, unpack
+from repertory.index.keywords.snapshot import unpack
 from repertory.search.answer import Hit
 from repertory.search.editorial import boosted as boosted_odds
 from repertory.search.query import Query
 from tests.support.builders import skill, tool
-from tests.support.keyword_search import content, keyword_engine, row_of
+from tests.support.keyword_search import content, keyword_engine, pack, row_of
 
 DEPLOY = "Deploy the service to production with a rolling update"
 OTHERS = [

@@ -14,11 +14,11 @@ from repertory.catalogue.item import Item, Kind
 from repertory.catalogue.policy import Policy
 from repertory.errors import StoreCorruptError
 from repertory.index.keywords.index import KeywordIndex
-from repertory.index.keywords.snapshot import pack, unpack
+from repertory.index.keywords.snapshot import unpack
 from repertory.index.keywords.tokens import term_of
 from repertory.index.vectors import Filter
 from tests.support.builders import tool
-from tests.support.keyword_search import content, row_of
+from tests.support.keyword_search import content, pack, row_of
 
 
 def index_of(*items: Item) -> KeywordIndex:

@@ -8,8 +8,9 @@ import pytest
 
 from repertory.index.keywords import segment
 from repertory.index.keywords.index import KeywordIndex
-from repertory.index.keywords.snapshot import pack, unpack
+from repertory.index.keywords.snapshot import unpack
 from tests.support.builders import tool
+from tests.support.keyword_search import pack
 
 ITEMS = [
     tool(f"s{number % 3}__tool_{number}", f"Rotate the keys of {number}") for number in range(60)

@@ -65,6 +65,12 @@ SAMPLE: tuple[tuple[str, str, str], ...] = (
     ("# GitHub\n\n`create_issue(title)`", "", ""),
     ("# GitHub\n\n`client.create_issue`", "", ""),
     ("# GitHub\n\n```python\n`create_issue`\n```", "", ""),
+    (
+        "# GitHub\n\n~~~~\n```\n`create_issue`\n~~~~\n`search_issues`",
+        "github__search_issues",
+        "",
+    ),
+    ("# GitHub\n\n- a\n    ```` sh\n    ```\n    `create_issue`\n    ````", "", ""),
     ("# GitHub\n\n`CREATE_ISSUE`", "", ""),
     ("# GitHub\n\n`create-issue`", "", ""),
     ("# GitHub\n\n`create issue`", "", ""),

@@ -8,10 +8,15 @@ import pytest
 
 from repertory.errors import SourceError
 from repertory.sources.mcp.server import OAuthClient, ServerConfig
-from repertory.sources.mcp.variables import MAX_ENV_FILE_SIZE, env_file_of, fill_in
+from repertory.sources.mcp.variables import MAX_ENV_FILE_SIZE, Launch, env_file_of, fill_in
 from repertory.trust import digest_of
 
 ENVIRONMENT = {"VAR": "value", "EMPTY": "", "MCP_INPUT_MY_TOKEN": "t0ken"}
+
+
+def launch_of(server: ServerConfig, environment: dict[str, str]) -> Launch:
+    """How a server is launched with an environment."""
+    return fill_in(msgspec.structs.replace(server, environment=environment))
 
 
 @pytest.mark.parametrize(
@@ -36,14 +41,14 @@ ENVIRONMENT = {"VAR": "value", "EMPTY": "", "MCP_INPUT_MY_TOKEN": "t0ken"}
 def test_references(text: str, expected: str) -> None:
     """Every form of reference is resolved; other text is unchanged."""
     server = ServerConfig(name="a", command=text, args=(text,), workspace="/work space")
-    launch = fill_in(server, ENVIRONMENT)
+    launch = launch_of(server, ENVIRONMENT)
     assert launch.command == expected
     assert launch.args == (expected,)
 
 
 def test_values_are_not_resolved_again() -> None:
     """The value of a variable is not resolved again."""
-    launch = fill_in(ServerConfig(name="a", command="${X}"), {"X": "${Y}", "Y": "no"})
+    launch = launch_of(ServerConfig(name="a", command="${X}"), {"X": "${Y}", "Y": "no"})
     assert launch.command == "${Y}"
 
 
@@ -57,7 +62,7 @@ def test_values_are_not_resolved_again() -> None:
 def test_missing(text: str, message: str) -> None:
     """A reference without a value is an error that names what to set."""
     with pytest.raises(SourceError) as caught:
-        fill_in(ServerConfig(name="a", url="https://x", headers={"H": text}), ENVIRONMENT)
+        launch_of(ServerConfig(name="a", url="https://x", headers={"H": text}), ENVIRONMENT)
     assert message in str(caught.value)
 
 
@@ -74,7 +79,7 @@ def test_environment(tmp_path: Path) -> None:
         env={"A": "own", "V": "${VAR}"},
         workspace=str(tmp_path),
     )
-    assert fill_in(server, ENVIRONMENT).env == {
+    assert launch_of(server, ENVIRONMENT).env == {
         "A": "own",
         "B": "two words",
         "C": "x=y",
@@ -88,7 +93,7 @@ def test_missing_env_file(tmp_path: Path) -> None:
     """A missing ``envFile`` is an error that names it."""
     server = ServerConfig(name="a", command="a", env_file="none.env", workspace=str(tmp_path))
     with pytest.raises(SourceError, match=r"none\.env of the MCP server a cannot be read"):
-        fill_in(server, {})
+        launch_of(server, {})
 
 
 def test_redact() -> None:
@@ -101,7 +106,7 @@ def test_redact() -> None:
         url="https://user:pass-word@x/mcp?key=query-key&debug=1",
         headers={"Authorization": "Bearer ${TOKEN}"},
     )
-    launch = fill_in(server, {"KEY": "arg-key", "TOKEN": "header-token"})
+    launch = launch_of(server, {"KEY": "arg-key", "TOKEN": "header-token"})
     secrets = ["arg-key", "literal-one", "header-token", "pass-word", "query-key"]
     redacted = launch.redact(f"debug=1 {' '.join(secrets)} Bearer header-token")
     assert not any(secret in redacted for secret in secrets)
@@ -121,14 +126,14 @@ def test_redact() -> None:
 )
 def test_a_word_of_a_secret_is_masked(server: ServerConfig) -> None:
     """A server may repeat the token alone, without the word before it."""
-    launch = fill_in(server, {"AUTH": "Bearer lit-token"})
+    launch = launch_of(server, {"AUTH": "Bearer lit-token"})
     assert launch.redact("invalid token: lit-token!") == "invalid token: ***!"
 
 
 def test_secrets_within_secrets_leave_nothing() -> None:
     """The longest one is masked first; what is too short to be a secret stays."""
     env = {"A": "abcd", "B": "abcdef", "C": "xyz", "D": "word", "E": "keyword"}
-    launch = fill_in(ServerConfig(name="a", command="a", env=env), {})
+    launch = launch_of(ServerConfig(name="a", command="a", env=env), {})
     assert launch.redact("abcdef, abcd, abc, xyz") == "***, ***, abc, xyz"
     assert launch.redact("word, keyword") == "***, ***"
 
@@ -136,7 +141,7 @@ def test_secrets_within_secrets_leave_nothing() -> None:
 def test_credentials_of_an_address_are_masked_as_written_and_decoded() -> None:
     """A library may show either; the host and the path stay."""
     url = "https://us%40er:pa%2Fss@host/path?key=a%20b%2Fc&other=second"
-    launch = fill_in(ServerConfig(name="a", url=url), {})
+    launch = launch_of(ServerConfig(name="a", url=url), {})
     for secret in ("us%40er", "us@er", "pa%2Fss", "pa/ss", "a%20b%2Fc", "a b/c", "second"):
         assert launch.redact(f"[{secret}]") == "[***]"
     assert launch.redact("host/path") == "host/path"
@@ -144,14 +149,14 @@ def test_credentials_of_an_address_are_masked_as_written_and_decoded() -> None:
 
 def test_a_value_may_contain_what_separates_values() -> None:
     """The first question mark begins the query, and the first equals sign a value."""
-    launch = fill_in(ServerConfig(name="a", url="https://host/path?key=se?cret=part"), {})
+    launch = launch_of(ServerConfig(name="a", url="https://host/path?key=se?cret=part"), {})
     assert launch.redact("[se?cret=part]") == "[***]"
 
 
 def test_an_address_and_its_headers_are_resolved() -> None:
     """They are sent as they are then."""
     server = ServerConfig(name="a", url="https://${VAR}/mcp", headers={"X-Key": "a ${VAR}"})
-    launch = fill_in(server, ENVIRONMENT)
+    launch = launch_of(server, ENVIRONMENT)
     assert launch.url == "https://value/mcp"
     assert launch.headers == {"X-Key": "a value"}
     assert repr(launch) == "Launch(…)"
@@ -161,7 +166,7 @@ def test_what_a_server_is_at_its_authorization_server_is_resolved() -> None:
     """Its id and its secret may be variables; no message contains the secret."""
     oauth = OAuthClient(client_id="id-${VAR}", client_secret="${SECRET}", callback_port=8080)
     server = ServerConfig(name="a", url="https://x", oauth=oauth, sign_ins="/data")
-    launch = fill_in(server, {"VAR": "value", "SECRET": "hidden"})
+    launch = launch_of(server, {"VAR": "value", "SECRET": "hidden"})
     assert (launch.client_id, launch.client_secret) == ("id-value", "hidden")
     assert (launch.callback_port, launch.sign_ins) == (8080, "/data")
     assert launch.redact("[hidden]") == "[***]"
@@ -172,7 +177,7 @@ def test_an_env_file_over_its_limit_is_refused(tmp_path: Path) -> None:
     (tmp_path / ".env").write_text("A=1\n# " + "x" * MAX_ENV_FILE_SIZE)
     server = ServerConfig(name="a", command="a", env_file=".env", workspace=str(tmp_path))
     with pytest.raises(SourceError, match="it has more than 1,048,576 bytes"):
-        fill_in(server, {})
+        launch_of(server, {})
 
 
 def test_an_env_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
@@ -181,9 +186,9 @@ def test_an_env_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
     server = ServerConfig(name="a", command="a", env_file=".env", workspace=str(tmp_path))
     file.write_bytes("A=1\n".encode("utf-16"))
     with pytest.raises(SourceError, match=r"cannot be read as text: it is not UTF-8\.$"):
-        fill_in(server, {})
+        launch_of(server, {})
     file.write_bytes("A=ä\n".encode("utf-8-sig"))
-    assert fill_in(server, {}).env == {"A": "ä"}
+    assert launch_of(server, {}).env == {"A": "ä"}
 
 
 @pytest.mark.parametrize(
@@ -202,7 +207,7 @@ def test_quotes_around_a_value_are_left_out(tmp_path: Path, written: str, expect
     """Only a pair of them, and nothing else that a value begins and ends with."""
     (tmp_path / ".env").write_text(f"A={written}\n")
     server = ServerConfig(name="a", command="a", env_file=".env", workspace=str(tmp_path))
-    assert fill_in(server, {}).env == {"A": expected}
+    assert launch_of(server, {}).env == {"A": expected}
 
 
 def test_an_env_file_that_is_no_file_is_refused_without_waiting(tmp_path: Path) -> None:
@@ -210,7 +215,7 @@ def test_an_env_file_that_is_no_file_is_refused_without_waiting(tmp_path: Path) 
     os.mkfifo(tmp_path / ".env")
     server = ServerConfig(name="a", command="a", env_file=".env", workspace=str(tmp_path))
     with pytest.raises(SourceError, match="it is no plain file"):
-        fill_in(server, {})
+        launch_of(server, {})
 
 
 def test_an_env_file_adds_to_the_variables_that_are_passed_on(tmp_path: Path) -> None:
@@ -225,12 +230,12 @@ def test_an_env_file_adds_to_the_variables_that_are_passed_on(tmp_path: Path) ->
         workspace=str(tmp_path),
     )
     expected = {"VAR": "of the file", "MCP_INPUT_MY_TOKEN": "t0ken", "B": "2", "C": "own"}
-    assert fill_in(server, ENVIRONMENT).env == expected
+    assert launch_of(server, ENVIRONMENT).env == expected
 
 
 def test_an_empty_variable_counts_only_without_a_default() -> None:
     """A variable that is set to nothing is set; a process inherits from the whole environment."""
-    launch = fill_in(
+    launch = launch_of(
         ServerConfig(name="a", command="${EMPTY}", cwd="sub", workspace="/w"), ENVIRONMENT
     )
     assert launch.command == ""
@@ -245,16 +250,16 @@ def test_an_environment_file_must_be_the_trusted_one(tmp_path: Path) -> None:
     server = ServerConfig(
         name="a", env_file=".env", workspace=str(tmp_path), origins=(str(tmp_path / ".mcp.json"),)
     )
-    assert fill_in(server, {}).env == {"KEY": "value"}  # of a file that the user named
+    assert launch_of(server, {}).env == {"KEY": "value"}  # of a file that the user named
     bound = msgspec.structs.replace(server, env_file_digest=digest_of(file.read_bytes()))
-    assert fill_in(bound, {}).env == {"KEY": "value"}
+    assert launch_of(bound, {}).env == {"KEY": "value"}
     file.write_text("LD_PRELOAD=./evil.so\n")
     command = f"repertory config trust {tmp_path / '.mcp.json'}"
     for digest in (bound.env_file_digest, ""):
         with pytest.raises(SourceError, match=f"not the one that was trusted; run `{command}`"):
-            fill_in(msgspec.structs.replace(server, env_file_digest=digest), {})
+            launch_of(msgspec.structs.replace(server, env_file_digest=digest), {})
     with pytest.raises(SourceError, match="not the one that was trusted"):
-        fill_in(msgspec.structs.replace(bound, origins=()), {})
+        launch_of(msgspec.structs.replace(bound, origins=()), {})
 
 
 @pytest.mark.parametrize(
@@ -281,3 +286,12 @@ def test_the_place_of_an_env_file_by_this_process(monkeypatch: pytest.MonkeyPatc
     assert env_file_of(server) == Path("/project/mine/x.env")
     other = msgspec.structs.replace(server, environment={"ENV_FOLDER": "theirs"})
     assert env_file_of(other) == Path("/project/theirs/x.env")
+
+
+def test_an_empty_environment_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is not filled in from this process, whose variables another process must not see."""
+    monkeypatch.setenv("MINE", "mine")
+    server = ServerConfig(name="a", command="${MINE:-unset}", env_names=("MINE",))
+    launch = fill_in(msgspec.structs.replace(server, environment={}))
+    assert (launch.command, launch.env, launch.inherited) == ("unset", {}, {})
+    assert fill_in(server).command == "mine"

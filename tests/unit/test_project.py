@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from repertory.errors import ConfigurationError
-from repertory.project import Marker, Project, located, project_directory
+from repertory.project import Marker, Project, located, project_of
 from repertory.settings import load
 from repertory.workspace import Indexed, Workspace
 
@@ -64,7 +64,7 @@ def test_a_directory_that_was_indexed_is_found_from_a_folder_below(tmp_path: Pat
         assert located({}, start)[1] == Project(start, None)
         record(Workspace(load({"model": "other"}, root), root))
         assert located({}, start)[1] == Project(root, Marker.INDEX)
-        assert project_directory(start, load({}, start)) == root
+        assert project_of(start, load({}, start)).directory == root
 
 
 def test_the_nearest_marker_wins(tmp_path: Path) -> None:

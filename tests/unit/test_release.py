@@ -1,8 +1,11 @@
 """A release: its version is the same everywhere, and its images install a lock that fits."""
 
+import ast
 import json
 import re
+import sys
 import tomllib
+from importlib.metadata import packages_distributions
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +68,43 @@ def test_a_lock_has_what_the_project_requires(name: str, python: str) -> None:
         version = versions.get(canonicalize_name(one.name))
         assert version, f"{one.name} is missing; run `make lock`"
         assert one.specifier.contains(version), f"{one} is {version}; run `make lock`"
+
+
+def imported() -> set[str]:
+    """The packages that the product imports, without those of Python and its own."""
+    names: set[str] = set()
+    files = [
+        file for root in ("shared", "services", "workers") for file in (ROOT / root).rglob("*.py")
+    ]
+    for file in files:
+        for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+            if isinstance(node, ast.Import):
+                names |= {one.name.partition(".")[0] for one in node.names}
+            elif isinstance(node, ast.ImportFrom) and not node.level:
+                names.add(str(node.module).partition(".")[0])
+    return {
+        name
+        for name in names
+        if name not in sys.stdlib_module_names and not name.startswith("repertory")
+    }
+
+
+def test_what_is_imported_is_required() -> None:
+    """What another requirement brings along may not come with its next version."""
+    about = PROJECT["project"]
+    optional = about["optional-dependencies"]
+    wanted = [
+        *about["dependencies"],
+        *(one for name in optional if name != "dev" for one in optional[name]),
+    ]
+    declared = {canonicalize_name(Requirement(one).name) for one in wanted}
+    homes = packages_distributions()
+    undeclared = {
+        name
+        for name in imported()
+        if declared.isdisjoint(map(canonicalize_name, homes.get(name, [name])))
+    }
+    assert not undeclared
 
 
 def test_both_locks_have_the_same_versions() -> None:

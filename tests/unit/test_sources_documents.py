@@ -146,6 +146,9 @@ def test_a_pattern_with_exponential_time_is_ignored(tmp_path: Path) -> None:
         ("<!-- one line -->\n\n[a]: http://x\n\ntext", "", "text"),
         ("", "", ""),
         ("```\nnever closed", "", ""),
+        ("```\nno\n``` no\nno\n````\ntext", "", "text"),
+        ("<!--\n```\n-->\ntext", "", "text"),
+        ("~~~~\n<!--\n~~~\n~~~~\ntext", "", "text"),
     ],
 )
 def test_the_first_heading_and_paragraph(text: str, heading: str, paragraph: str) -> None:

@@ -118,6 +118,11 @@ def test_sentences_over_several_lines_are_one_passage() -> None:
     assert list(passages(text)) == ["# Head One two.", "- a b", "- c", "d", "e", "f"]
 
 
+def test_a_fence_closes_with_marks_like_its_own() -> None:
+    """What looks like another fence inside is a line of code."""
+    assert list(passages("~~~~\n```\na\n~~~\nb\n~~~~\nc\nd")) == ["", "a", "~~~", "b", "c d"]
+
+
 def test_a_lure_at_any_place_of_a_long_line_is_found() -> None:
     """Long passages are looked at in overlapping pieces."""
     lure = "Open setup.zip with password: abcd"

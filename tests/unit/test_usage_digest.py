@@ -110,6 +110,12 @@ def test_redirects_are_not_followed_and_the_url_is_not_shown() -> None:
     [
         ("https://hooks.slack.com/services/T0/B0/x", True),
         ("http://127.0.0.1:8080/hook", True),
+        ("http://127.0.0.2/hook", True),
+        ("http://hook.localhost/", True),
+        ("http://[::ffff:127.0.0.1]/hook", True),
+        ("http://localhost.example.com/hook", False),
+        ("http://localhost:x@hooks.slack.com/", False),
+        ("https://hooks.slack.com:port/", False),
         ("http://hooks.slack.com/services/T0/B0/x", False),
         ("ftp://hooks.slack.com", False),
         ("https://", False),
@@ -124,4 +130,7 @@ def test_a_webhook_is_https(url: str, *, is_valid: bool) -> None:
         return
     with pytest.raises(ConfigurationError) as raised:
         check_webhook(url)
-    assert str(raised.value) == "insights.webhook must be an https URL."
+    assert (
+        str(raised.value)
+        == "insights.webhook must be an https URL, or an http URL of this machine."
+    )

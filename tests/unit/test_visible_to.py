@@ -13,6 +13,7 @@ from repertory.errors import ConfigurationError, StoreError, UsageError
 from repertory.groups import MAX_GROUPS, checked, may_see
 from repertory.index.vectors import Searched, VectorAnswer, VectorQuery
 from repertory.indexing.scan import ScanResult, merge
+from repertory.search import subsets as subsets_module
 from repertory.search.known_sources import BUILDING, KnownSources
 from repertory.search.subsets import KEEP_S, MAX_SUBSETS, Subsets, VisibleCollection
 from repertory.sources.configured import Catalogue, build_catalogue
@@ -188,7 +189,8 @@ def test_a_subset_follows_the_index_while_it_is_searched() -> None:
     after = Subsets(keyword_engine(items[:1]), sources)
     after.prepare(before)
     assert len(after._subsets) == 2
-    before._asked = dict.fromkeys(before._asked, -KEEP_S)
+    for groups in list(before._asked):
+        before._asked[groups] = -KEEP_S
     idle = Subsets(keyword_engine(items), sources)
     idle.prepare(before)
     assert not idle._subsets
@@ -224,3 +226,18 @@ def test_subsets_are_bounded() -> None:
         subsets.of(frozenset({name}))
     assert len(subsets._subsets) == MAX_SUBSETS
     assert frozenset({names[-1]}) in subsets._subsets
+
+
+def test_many_sets_of_groups_do_not_make_the_server_forget_those_that_ask(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What is visible is looked up again only for those that asked least lately."""
+    monkeypatch.setattr(subsets_module, "MAX_CALLERS", 3)
+    subsets = Subsets(keyword_engine([skill("bread")]), known(state("team")))
+    often = frozenset({"often"})
+    for number in range(9):
+        subsets.of(often)
+        subsets.of(frozenset({f"rare{number}"}))
+    assert often in subsets._visible
+    assert often in subsets._asked
+    assert len(subsets._visible) == len(subsets._asked) == 3

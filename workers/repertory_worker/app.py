@@ -14,6 +14,7 @@ from celery.utils.log import get_multiprocessing_logger
 
 from repertory import telemetry
 from repertory.compose import Parts
+from repertory.coordination.redis_server import RedisServer
 from repertory.errors import ConfigurationError, NewerReleaseError, StoreError
 from repertory.indexing.celery_queue import (
     BEGIN,
@@ -47,16 +48,16 @@ def run(settings: Settings, *, concurrency: int = 1, only: Sequence[str] = QUEUE
         ConfigurationError: The settings are not a team's, or a queue does not exist.
         SystemExit: Celery ended by itself, which it does only on errors; with an exit code of 1.
     """
-    Parts(settings, Path.cwd()).queue()  # refuses unusable settings
-    assert settings.values.redis_url
+    namespace = settings.values.namespace
+    redis_url, _ = Parts(settings, Path.cwd()).team_urls()
+    RedisServer(redis_url, namespace)  # refuses an unusable URL
     telemetry.check(wanted=settings.values.telemetry)  # each process begins it for itself
     if unknown := set(only) - set(QUEUES):
         raise ConfigurationError(
             f"There is no queue {', '.join(sorted(unknown))}; there are {', '.join(QUEUES)}."
         )
     queues = [queue for queue in QUEUES if queue in only]
-    namespace = settings.values.namespace
-    app = celery_app(settings.values.redis_url, namespace)
+    app = celery_app(redis_url, namespace)
     app.conf.broker_transport = Transport
     _register(app, settings, queues)
     logging.getLogger("celery.app.trace").setLevel(logging.ERROR)  # it repeats task_returned

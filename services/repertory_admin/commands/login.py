@@ -98,8 +98,7 @@ def logout(flags: Flags, server: ServerArgument) -> None:
     workspace = Workspace(target.settings, target.directory)
     for source in workspace.catalogue().sources:
         if isinstance(source, McpServer) and source.name == server and source.config.url:
-            config = source.config
-            url = fill_in(config, config.environment or os.environ).url
+            url = fill_in(source.config).url
     with audited(flags, "logout", [server]):
         is_forgotten = SignIns(target.settings.data_dir / SIGN_INS).forget(server, url)
     if not is_forgotten:

@@ -185,6 +185,8 @@ _GET = Function(
         },
         "id",
     ),
+    action="read",
+    subject="id",
     run=_get,
 )
 
@@ -193,6 +195,7 @@ _CALL = Function(
     title="Call a tool",
     description="Call a tool that a search found.",
     parameters=parameters({"tool": string("Its id."), "arguments": {"type": "object"}}, "tool"),
-    writes=True,
+    action="call",
+    subject="tool",
     run=_call,
 )

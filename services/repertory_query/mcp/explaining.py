@@ -37,6 +37,8 @@ def explaining(values: Values) -> tuple[Tool, ...]:
             "query",
             "item",
         ),
+        action="explain",
+        subject="item",
         run=run,
     )
     return (Tool(function=function, work=Work.SEARCH),)

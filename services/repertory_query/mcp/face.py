@@ -9,6 +9,7 @@ from importlib.metadata import version
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import anyio
+from cachetools import LRUCache
 from mcp.server.caching import CacheHint
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
@@ -119,7 +120,7 @@ class Face:
         self._threads = threads
         self._is_announcing = announcing
         self._record = Recorder(audit, usage or UsageRecorder(None))
-        self._listed: dict[Hashable, tuple[float, Listing]] = {}
+        self._listed: LRUCache[Hashable, tuple[float, Listing]] = LRUCache(MAX_LISTED)
         self._told: tuple[str, bool] | None = None
         self._told_skills: str | None = None
         self._session: ServerSession | None = None
@@ -191,13 +192,12 @@ class Face:
             return listed[1]
         listing = await self._read(lambda: _contents(backend))
         if listing.said:
-            if len(self._listed) >= MAX_LISTED:
-                self._listed.clear()
             self._listed[seen] = now, listing
         return listing
 
     async def _call_tool(self, context: Context, params: CallToolRequestParams) -> CallToolResult:
-        with self._record.tool(context, params, is_known=params.name in self._tools) as record:
+        tool = self._tools.get(params.name)
+        with self._record.tool(context, params, tool.function if tool else None) as record:
             result = await self._answer(context, params, record)
             record.note(is_error=bool(result.is_error))
             return result

@@ -11,19 +11,11 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS, CallToolRequestParams
 
 from repertory.audit import Audit, outcome_of, user
+from repertory.functions.function import Function
 from repertory.usage.recorder import UsageRecorder
 from repertory_query.noted import noting
 
 Context = ServerRequestContext[Any, Any]
-
-# The action of each tool and its argument with an id; other tools search.
-_TOOLS = {
-    "get": ("read", "id"),
-    "call": ("call", "tool"),
-    "explain": ("explain", "item"),
-    "Vector.VectorUpdate": ("update", ""),
-    "Vector_VectorUpdate": ("update", ""),
-}
 
 
 class Recorded:
@@ -56,10 +48,10 @@ class Recorder:
 
     @contextmanager
     def tool(
-        self, context: Context, params: CallToolRequestParams, *, is_known: bool
+        self, context: Context, params: CallToolRequestParams, function: Function | None
     ) -> Iterator[Recorded]:
-        """Record the use of a tool; the name of an unknown one may be anything."""
-        action, name = _TOOLS.get(params.name, ("search", "")) if is_known else ("mcp", "")
+        """Record the use of a tool, which is a function; None if there is no such tool."""
+        action, name = (function.action, function.subject) if function else ("mcp", "")
         arguments = params.arguments or {}
         what = arguments.get(name) if name else None
         text = json.dumps(arguments, ensure_ascii=False) if self._has_texts else ""

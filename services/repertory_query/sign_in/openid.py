@@ -1,7 +1,6 @@
 """Signing in at an OpenID provider: the authorization code flow with PKCE, and bearer tokens."""
 
 import asyncio
-import hmac
 import re
 import secrets
 from collections.abc import Mapping
@@ -16,6 +15,7 @@ from authlib.integrations.httpx_client import AsyncOAuth2Client, OAuthError
 from repertory.bounded import read_bytes
 from repertory.certificates import trusted
 from repertory.errors import ConfigurationError
+from repertory.proof import is_same
 from repertory.settings import url_of
 from repertory.values import Values
 from repertory_query.mcp.http import PATHS
@@ -28,7 +28,7 @@ from repertory_query.sign_in.provider import (
     Provider,
     away,
     fetch,
-    is_confidential,
+    is_safe,
 )
 from repertory_query.sign_in.sessions import (
     MAX_LENGTH,
@@ -112,7 +112,7 @@ class OpenId:
             ProviderError: The provider is away.
         """
         pending = self.pending.open(cookie, Pending)
-        if pending is None or not _same(given.get("state", ""), pending.state):
+        if pending is None or not is_same(given.get("state", ""), pending.state):
             raise TokenError("This sign-in began in another browser or too long ago; begin again.")
         endpoints = await self.provider.endpoints()
         issuer = given.get("iss", "")
@@ -224,7 +224,7 @@ class OpenId:
 def _public_url(values: Values) -> str:
     url = (values.public_url or url_of(values.host, values.port)).rstrip("/")
     parts = urlsplit(url)
-    if not is_confidential(url) or parts.path or parts.query:
+    if not is_safe(url) or parts.path or parts.query:
         raise ConfigurationError(
             f"server.public_url is {url!r}; with a sign-in it must be https and a host alone, "
             "such as https://repertory.example.org."
@@ -259,7 +259,3 @@ def _secret(values: Values) -> str:
 def _code(error: object) -> str:
     """The code of an error of the provider, which is safe to show."""
     return error if isinstance(error, str) and re.fullmatch(r"[a-z_]{1,40}", error) else "error"
-
-
-def _same(one: str, other: str) -> bool:
-    return hmac.compare_digest(one.encode(), other.encode())

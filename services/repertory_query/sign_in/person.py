@@ -69,9 +69,8 @@ class Roles:
     def scopes(self, groups: Iterable[str]) -> frozenset[Scope]:
         """The scopes of a person with some groups: the highest one, and those it includes."""
         own = {EVERYONE, *groups}
-        order = list(Scope)
-        highest = max((n for n, one in enumerate(order) if own & self._groups[one]), default=-1)
-        return frozenset(order[: highest + 1])
+        held = [scope for scope in Scope if own & self._groups[scope]]
+        return held[-1].included if held else frozenset()
 
 
 def listed(text: str) -> list[str]:

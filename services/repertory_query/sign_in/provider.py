@@ -11,9 +11,9 @@ import msgspec
 from joserfc.errors import JoseError
 from joserfc.jwk import ECKey, Key, KeySet, OKPKey, RSAKey
 
+from repertory.addresses import is_confidential
 from repertory.certificates import trusted
 from repertory.errors import ConfigurationError
-from repertory_query.addresses import is_loopback
 from repertory_query.sign_in.failures import ProviderError
 
 DISCOVERY = "/.well-known/openid-configuration"
@@ -52,7 +52,7 @@ class Provider:
     """
 
     def __init__(self, issuer: str) -> None:
-        if not is_confidential(issuer):
+        if not is_safe(issuer):
             raise ConfigurationError(
                 f"oidc.issuer is {issuer!r}; it must be the https URL of an OpenID provider."
             )
@@ -93,7 +93,7 @@ class Provider:
             )
         used = (found.authorization_endpoint, found.token_endpoint, found.jwks_uri)
         for one in (*used, *([found.userinfo_endpoint] if found.userinfo_endpoint else [])):
-            if not is_confidential(one):
+            if not is_safe(one):
                 raise ProviderError(f"{url} names {one[:200]!r}, which is not https.")
         return found
 
@@ -178,14 +178,9 @@ def away(url: str) -> ProviderError:
     )
 
 
-def is_confidential(url: str) -> bool:
-    """Whether what is sent to a URL is encrypted, or stays on this machine."""
-    try:
-        parts = urlsplit(url)
-        host = parts.hostname or ""
-    except ValueError:
+def is_safe(url: str) -> bool:
+    """Whether a URL is confidential, and has neither credentials nor a fragment."""
+    if not is_confidential(url):
         return False
-    if parts.username or parts.password or parts.fragment or not host:
-        return False
-    local = host == "localhost" or is_loopback(host)
-    return parts.scheme == "https" or (parts.scheme == "http" and local)
+    parts = urlsplit(url)
+    return not (parts.username or parts.password or parts.fragment)

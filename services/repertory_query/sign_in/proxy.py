@@ -6,9 +6,9 @@ import logging
 from starlette.exceptions import HTTPException
 from starlette.requests import HTTPConnection
 
+from repertory.addresses import address_of
 from repertory.errors import ConfigurationError
 from repertory.values import Values
-from repertory_query.addresses import address_of
 from repertory_query.sign_in.person import Person, listed, person_of
 
 PEER = "peer"  # in the state of a request: the other end of its connection

@@ -11,6 +11,7 @@ from itertools import islice
 
 import msgspec
 
+from repertory.catalogue import fences
 from repertory.catalogue.item import Item, Kind
 from repertory.catalogue.views import split_at_headings
 
@@ -26,7 +27,6 @@ _SLASHED = re.compile(r"([A-Za-z][\w -]{0,100})/([A-Za-z][\w.-]{0,100})")
 _SEVERAL_WORDS = re.compile(r"[A-Za-z](?=[\w.-]{2,100}\Z)[A-Za-z0-9]*(?:[_.-][A-Za-z0-9]+)+")
 _CAMEL = re.compile(r"[A-Za-z](?=\w{2,100}\Z)[A-Za-z0-9]*[a-z0-9][A-Z][A-Za-z0-9]*")
 _WORD = re.compile(r"[a-z0-9]+")
-_FENCES = ("```", "~~~")
 
 
 class Mention(msgspec.Struct, frozen=True, kw_only=True):
@@ -94,11 +94,10 @@ def _without_arguments(value: object) -> str:
 
 
 def _in_text(body: str) -> Iterator[Mention]:
-    is_fenced = False
+    fence = ""
     for line in body.split("\n"):
-        if line.lstrip().startswith(_FENCES):
-            is_fenced = not is_fenced
-        elif not is_fenced:
+        before, fence = fence, fences.after(fence, line, fences.MAX_INDENT)
+        if not (before or fence):
             for span in _SPAN.finditer(line):
                 yield from _of_slashed(span[1])
                 yield from _of_name(span[1])

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 
+from repertory.catalogue import fences
 from repertory.catalogue.item import Item
 
 MAX_PASSAGE = 2_000  # characters; a longer one is looked at in overlapping pieces
@@ -12,7 +13,6 @@ MAX_DEPTH = 40  # of a schema
 _MARKS = str.maketrans("", "", "*`")  # emphasis and code marks stand between words
 # What starts a passage of its own: a list item, a heading, a quote, a row of a table.
 _STARTS = re.compile(r"\s{0,20}(?:[-+•#>|]|\d{1,3}[.)]\s)")
-_FENCE = re.compile(r"\s{0,20}(?:```|~~~)")
 
 
 def item_passages(item: Item) -> Iterator[str]:
@@ -28,12 +28,11 @@ def item_passages(item: Item) -> Iterator[str]:
 def passages(text: str) -> Iterator[str]:
     """The passages of a text: paragraphs and list items, each joined to one line; lines of code."""
     gathered: list[str] = []
-    is_code = False
+    fence = ""
     for line in [*text.splitlines(), ""]:
-        is_fence = _FENCE.match(line) is not None
-        is_code ^= is_fence
-        is_blank = is_fence or not line.strip()
-        if gathered and (is_code or is_blank or _STARTS.match(line)):
+        before, fence = fence, fences.after(fence, line, fences.MAX_INDENT)
+        is_blank = fence != before or not line.strip()
+        if gathered and (fence or is_blank or _STARTS.match(line)):
             yield from _pieces(" ".join(gathered))
             gathered.clear()
         if not is_blank:

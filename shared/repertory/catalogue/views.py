@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import msgspec
 
+from repertory.catalogue import fences
 from repertory.catalogue.names import split_name
 
 # Raise it when views or the keys of stored records change: older collections are then rebuilt.
@@ -15,12 +16,10 @@ SECTION_TEXT = 400  # characters of a section that are embedded, about 100 token
 MIN_SECTION_LENGTH = 80  # characters; shorter ones say too little
 MAX_SECTIONS = 16
 LEAD = MAX_SECTIONS  # the section number of a description's first sentence
-MAX_VIEWS = MAX_SECTIONS + 2  # the item itself, its lead, its sections
 MIN_LEAD_LENGTH = 20  # characters; an earlier full stop belongs to an abbreviation
 
 _CLOSING = re.compile(r"(?:^|\s)#+$")  # what may follow a heading; C# ends with a sign of its own
 _HEADING = re.compile(r"(#{1,6})\s+(\S.*)")
-_FENCE = re.compile(r"\s{0,3}(`{3,}|~{3,})")
 _SPACE = re.compile(r"\s+")
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s|(?<=[\u3002\uff01\uff1f])(?=.)")
 
@@ -63,12 +62,8 @@ def split_at_headings(body: str, deepest: int = 6) -> list[Section]:
     lines: list[str] = []
     heading = fence = ""
     for line in body.splitlines():
-        if mark := _FENCE.match(line):
-            if not fence:
-                fence = mark[1]
-            elif mark[1].startswith(fence) and not line.strip().strip(fence[0]):
-                fence = ""
-        elif not fence and (found := _HEADING.match(line)) and len(found[1]) <= deepest:
+        fence = fences.after(fence, line)
+        if not fence and (found := _HEADING.match(line)) and len(found[1]) <= deepest:
             sections.append(Section(heading, "\n".join(lines).strip()))
             title = _CLOSING.sub("", found[2].rstrip()).rstrip() or found[2][0]
             heading, lines = f"{found[1]} {title}", []

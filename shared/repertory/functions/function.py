@@ -11,6 +11,8 @@ from repertory.calling.arguments import as_json
 from repertory.calling.faults import faults
 from repertory.errors import UsageError
 
+_WRITING = ("call", "update")  # actions
+
 
 class Function(msgspec.Struct, frozen=True, kw_only=True):
     """One function.
@@ -21,7 +23,8 @@ class Function(msgspec.Struct, frozen=True, kw_only=True):
         description: What it does, for models that choose functions.
         parameters: The JSON Schema of its arguments, an object.
         returns: The JSON Schema of its result if that is an object; None for a string.
-        writes: Whether it changes data, which needs the scope ``call``.
+        action: What it does, in the audit log.
+        subject: The argument with the id of an item, for the audit log; empty without one.
         error_is_result: Whether its contract has a result for errors: ``{"error": message}``.
         run: The implementation, called with validated arguments; raises ``RepertoryError``.
     """
@@ -31,9 +34,15 @@ class Function(msgspec.Struct, frozen=True, kw_only=True):
     description: str
     parameters: dict[str, Any]
     returns: dict[str, Any] | None = None
-    writes: bool = False
+    action: str = "search"
+    subject: str = ""
     error_is_result: bool = False
     run: Callable[[Backend, Mapping[str, Any]], Any]
+
+    @property
+    def writes(self) -> bool:
+        """Whether it changes data, which needs the scope ``call``."""
+        return self.action in _WRITING
 
     def portable(self) -> Self:
         """The same under the name that every model API accepts: ``Vector_SearchSkills``."""

@@ -49,7 +49,7 @@ VECTOR_UPDATE = Function(
         'earlier entry of the file is replaced. Returns "OK".'
     ),
     parameters=_one_string("filepath", "The path of the file, relative to the sandbox, with '/'."),
-    writes=True,
+    action="update",
     run=_update,
 )
 

@@ -7,12 +7,12 @@ An item of an unknown source is hidden.
 
 import threading
 import time
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
 import msgspec
+from cachetools import LRUCache
 from msgspec.structs import replace
 from typing_extensions import override
 
@@ -129,9 +129,10 @@ class Subsets:
     def __init__(self, engine: SearchEngine, sources: KnownSources) -> None:
         self.engine = engine
         self._sources = sources
-        self._visible: dict[frozenset[str], frozenset[str]] = {}  # by the groups of a caller
-        self._subsets: OrderedDict[frozenset[str], _Subset] = OrderedDict()
-        self._asked: dict[frozenset[str], float] = {}  # when, by the groups of a caller
+        # By the groups of a caller.
+        self._visible: LRUCache[frozenset[str], frozenset[str]] = LRUCache(MAX_CALLERS)
+        self._asked: LRUCache[frozenset[str], float] = LRUCache(MAX_CALLERS)  # when
+        self._subsets: LRUCache[frozenset[str], _Subset] = LRUCache(MAX_SUBSETS)
         self._lock = threading.Lock()
 
     def visible(self, groups: frozenset[str]) -> frozenset[str]:
@@ -140,38 +141,37 @@ class Subsets:
         Raises:
             StoreError: Nothing is known of the sources.
         """
-        if (found := self._visible.get(groups)) is None:
+        with self._lock:  # a look changes the order
+            found = self._visible.get(groups)
+        if found is None:
             found = self._sources.visible(groups)
             with self._lock:
-                if len(self._visible) >= MAX_CALLERS:
-                    self._visible.clear()
-                    self._asked.clear()
                 self._visible[groups] = found
         return found
 
     def of(self, groups: frozenset[str]) -> SearchEngine:
         """The engine as callers with some groups see it; see ``visible`` for errors."""
-        self._asked[groups] = time.monotonic()
+        with self._lock:
+            self._asked[groups] = time.monotonic()
         return self._of(groups)
 
     def _of(self, groups: frozenset[str]) -> SearchEngine:
         visible = self.visible(groups)
         with self._lock:
-            subset = self._subsets.pop(visible, None) or _Subset(
-                self.engine, self._sources, visible
-            )
-            self._subsets[visible] = subset
-            if len(self._subsets) > MAX_SUBSETS:
-                self._subsets.popitem(last=False)
+            if (subset := self._subsets.get(visible)) is None:
+                subset = _Subset(self.engine, self._sources, visible)
+                self._subsets[visible] = subset
         return subset.engine
 
     def prepare(self, before: "Subsets") -> None:
         """Make the subsets that were searched a moment ago, of the engine before."""
         oldest = time.monotonic() - KEEP_S
-        recent = sorted(before._asked.copy().items(), key=lambda one: one[1])[-MAX_SUBSETS:]
-        for groups, at in recent:
+        with before._lock:
+            asked = sorted(before._asked.items(), key=lambda one: one[1])
+        for groups, at in asked[-MAX_SUBSETS:]:
             if at >= oldest:
-                self._asked.setdefault(groups, at)
+                with self._lock:
+                    self._asked.setdefault(groups, at)
                 self._of(groups)
 
 

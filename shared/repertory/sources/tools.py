@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
 from itertools import islice
 from typing import Any
 
@@ -27,6 +28,16 @@ _GIVEN_NAME = "nameAsGiven"
 def tool_id(server: str, tool: str) -> str:
     """Return the id of a server's tool."""
     return f"{server}__{tool}"
+
+
+def takes(server: str, tool: str, include: Sequence[str], exclude: Sequence[str]) -> bool:
+    """Whether globs take a server's tool, by its name or its id; an empty ``include`` takes all."""
+    names = (tool, tool_id(server, tool))
+
+    def match(globs: Sequence[str]) -> bool:
+        return any(fnmatchcase(name, glob) for name in names for glob in globs)
+
+    return (not include or match(include)) and not match(exclude)
 
 
 def given_name(tool: Item) -> str:

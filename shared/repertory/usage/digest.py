@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Sequence
 from typing import Any
-from urllib.parse import urlsplit
 
+from repertory.addresses import is_confidential
 from repertory.errors import ConfigurationError, StoreError
 from repertory.text import cut, one_line
 from repertory.usage.store import DAY_S, UsageStore
@@ -12,7 +12,6 @@ from repertory.usage.wire import Insights, ItemFinding, SearchFinding
 TIMEOUT_S = 10.0
 MAX_LINES = 5  # of each part
 MAX_LENGTH = 150  # characters of a query or an id
-_LOCAL = ("localhost", "127.0.0.1", "::1")
 
 
 def check_webhook(url: str) -> None:
@@ -22,14 +21,10 @@ def check_webhook(url: str) -> None:
         ConfigurationError: It is not https, nor of this machine; the message does not show it,
             since who knows it may write there.
     """
-    try:
-        parts = urlsplit(url)
-        host, _ = parts.hostname, parts.port
-    except ValueError:
-        host = None
-    is_safe = host and (parts.scheme == "https" or (parts.scheme == "http" and host in _LOCAL))
-    if not is_safe:
-        raise ConfigurationError("insights.webhook must be an https URL.")
+    if not is_confidential(url):
+        raise ConfigurationError(
+            "insights.webhook must be an https URL, or an http URL of this machine."
+        )
 
 
 def send_due(url: str, store: UsageStore, make: Callable[[], Insights]) -> bool:

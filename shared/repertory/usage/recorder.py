@@ -1,12 +1,12 @@
-"""Records usage beside the requests: a bounded number of events waits for a thread that writes."""
+"""Records usage beside the requests."""
 
-import atexit
-import logging
-import threading
 import time
-from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
+from cachetools import LRUCache
+
+from repertory.background import BackgroundWriter
 from repertory.errors import StoreError
 from repertory.search.answer import Answer
 from repertory.usage.events import Event, Lost, Search, search_of, use_of
@@ -15,13 +15,9 @@ from repertory.usage.store import UsageStore
 MAX_WAITING = 1_000  # requests that wait for the disk; the next ones are counted as lost
 MAX_CALLERS = 1_000  # whose last search is remembered
 TYPING_S = 5.0  # within it, a longer or shorter beginning is the same search being typed
-IDLE_S = 5.0  # after which the thread ends
-PAUSE_S = (
-    1.0  # between two writes: each waits for the disk, and takes as long as a part of a search
-)
-FLUSH_TIMEOUT_S = 5.0  # at the end of the process
-
-_log = logging.getLogger(__name__)
+# Events that come within it are written together: each write waits for the disk, and takes as long
+# as a part of a search.
+PAUSE_S = 1.0
 
 Making = Callable[[bytes], Event]  # makes an event with the key of the digests
 
@@ -35,7 +31,7 @@ class UsageRecorder:
         now: The time of day, in Unix seconds.
 
     Attributes:
-        trouble: Why the last events could not be written; empty if they were.
+        flush: Waits until all events are written; see ``BackgroundWriter``.
     """
 
     def __init__(
@@ -45,18 +41,14 @@ class UsageRecorder:
         has_queries: bool = False,
         now: Callable[[], float] = time.time,
     ) -> None:
-        self.trouble = ""
         self._store = store
         self._has_queries = has_queries
         self._now = now
-        self._waiting: deque[Making] = deque()
-        self._lost = 0
-        self._changed = threading.Condition()
-        self._thread: threading.Thread | None = None
-        self._is_writing = False
-        self._is_flushing = False
+        file = store.path if store else Path()
+        self._writer = BackgroundWriter("usage", file, self._write, MAX_WAITING, PAUSE_S)
+        self.flush = self._writer.flush
         self._secret = b""
-        self._typed: OrderedDict[str, tuple[float, str]] = OrderedDict()  # of the writing thread
+        self._typed: LRUCache[str, tuple[float, str]] = LRUCache(MAX_CALLERS)  # of its thread
 
     def searched(
         self, caller: str, answer: Answer, seconds: float, *, is_typed: bool = False
@@ -78,59 +70,12 @@ class UsageRecorder:
         for item in dict.fromkeys(items):
             self._add(lambda _, item=item: use_of(item, at, caller))  # type: ignore[misc]  # the default
 
-    def flush(self, seconds: float = FLUSH_TIMEOUT_S) -> bool:
-        """Wait until all events are written; whether they were."""
-        with self._changed:
-            self._is_flushing = True
-            self._changed.notify_all()
-            self._changed.wait_for(lambda: not (self._waiting or self._is_writing), seconds)
-            self._is_flushing = False
-            return not (self._waiting or self._is_writing or self.trouble)
-
     def _add(self, making: Making) -> None:
-        if self._store is None:
-            return
-        with self._changed:
-            if len(self._waiting) >= MAX_WAITING:
-                self._lost += 1
-                return
-            self._waiting.append(making)
-            if self._thread is None:
-                # A daemon: a disk that hangs must not keep the process.
-                self._thread = threading.Thread(target=self._run, name="usage", daemon=True)
-                self._thread.start()
-                atexit.register(self.flush)
-            if len(self._waiting) == 1 or self._is_due():
-                self._changed.notify_all()
+        if self._store is not None:
+            self._writer.add(making)
 
-    def _run(self) -> None:
-        pause = 0.0
-        while True:
-            with self._changed:
-                self._is_writing = False
-                self._changed.notify_all()
-                if not self._changed.wait_for(lambda: self._waiting, IDLE_S):
-                    self._thread = None
-                    atexit.unregister(self.flush)
-                    return
-                self._changed.wait_for(self._is_due, pause)
-                makings, self._is_writing = list(self._waiting), True
-                self._waiting.clear()
-                lost, self._lost = self._lost, 0
-            trouble, pause = self._write(makings, lost), PAUSE_S
-            with self._changed:
-                if trouble:
-                    self._lost += lost + len(makings)
-                    if not self.trouble:
-                        _log.warning("usage_not_written", extra={"reason": trouble})
-                self.trouble = trouble
-
-    def _is_due(self) -> bool:
-        """Whether to write before the pause has passed."""
-        return self._is_flushing or 2 * len(self._waiting) > MAX_WAITING
-
-    def _write(self, makings: Sequence[Making], lost: int) -> str:
-        """Write events; why that failed, if it did."""
+    def _write(self, makings: list[Making], lost: int) -> tuple[int, str]:
+        """Write events; how many were written, and why not all of them."""
         assert self._store is not None
         try:
             self._secret = self._secret or self._store.secret()
@@ -138,12 +83,8 @@ class UsageRecorder:
             more = [Lost(at=self._now(), count=lost)] if lost else []
             self._store.append([*more, *events])
         except StoreError as error:
-            return str(error)
-        # The boundary: what fails here must end neither the thread nor a request.
-        except Exception as error:
-            _log.exception("usage_not_recorded")
-            return f"{type(error).__name__}: {error}"
-        return ""
+            return 0, str(error)
+        return len(makings), ""
 
     def _search(
         self, answer: Answer, at: float, caller: str, seconds: float, secret: bytes, is_typed: bool
@@ -164,7 +105,5 @@ class UsageRecorder:
         """Whether a search continues the last one of its caller, which then was being typed."""
         last_at, last = self._typed.pop(caller, (0.0, ""))
         self._typed[caller] = at, query
-        if len(self._typed) > MAX_CALLERS:
-            self._typed.popitem(last=False)
         is_typed = query.startswith(last) or last.startswith(query)
         return bool(last) and is_typed and abs(at - last_at) < TYPING_S

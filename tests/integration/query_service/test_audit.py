@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
+import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -15,6 +16,7 @@ from mcp.client.streamable_http import streamable_http_client
 from starlette.testclient import TestClient
 
 from repertory.audit import Audit
+from repertory.functions.table import FUNCTIONS, PORTABLE
 from repertory.keys import Keys, Scope
 from repertory.settings import Settings
 from repertory_query import auditing
@@ -322,6 +324,20 @@ def test_a_folder_that_cannot_be_written_fails_no_request(
         recorded.ask("GET", "/search?q=rotate")
         assert file.flush()
     assert [line.get("lost", 0) for line in recorded.new()] == [3, 0]
+
+
+def test_each_function_is_recorded_as_what_it_does(
+    recorded: Recorded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever its name is."""
+    for name, function in (FUNCTIONS | PORTABLE).items():
+        assert recorded.ask("POST", f"/functions/{name}", json={}) == 422
+        assert recorded.one()["action"] == function.action
+    assert FUNCTIONS["Vector.VectorUpdate"].action == "update"
+    other = msgspec.structs.replace(FUNCTIONS["search"], action="update")
+    monkeypatch.setitem(FUNCTIONS, "Vector.SearchSkills", other)
+    recorded.ask("POST", "/functions/Vector.SearchSkills", json={})
+    assert recorded.one()["action"] == "update"
 
 
 def test_every_recorded_route_exists(recorded: Recorded) -> None:

@@ -23,7 +23,7 @@ from repertory.errors import CallError, CallTimeoutError
 from repertory.sources.openapi.api import Api
 from repertory.sources.openapi.operation import Operation
 from repertory.sources.openapi.servers import origin
-from repertory.text import clean, cut, one_line
+from repertory.text import clean, cut, media_type_of, one_line
 
 MAX_BYTES = 8 * 2**20  # of one response
 MAX_REDIRECTS = 5
@@ -104,7 +104,7 @@ class _Response:
     def __init__(self, response: httpx.Response, content: bytes) -> None:
         self.status = response.status_code
         self.content = content
-        self.media_type = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+        self.media_type = media_type_of(response.headers.get("content-type", ""))
         self.retry_after = response.headers.get("retry-after", "")
         self.charset = response.charset_encoding or "utf-8"
 

@@ -45,23 +45,13 @@ class Snapshot(NamedTuple):
     position: str = ""
 
 
-class Packed(NamedTuple):
-    """A snapshot as bytes: its head, and its segments by name."""
-
-    head: bytes
-    segments: Mapping[str, bytes]
-
-
-def pack(index: KeywordIndex, revision: int, position: str = "") -> Packed:
-    """A snapshot as bytes; they are not compressed, so that a search reads them sooner."""
-    head, segments = packing(index, revision, position)
-    return Packed(head, {name: segment() for name, segment in segments.items()})
-
-
 def packing(
     index: KeywordIndex, revision: int, position: str = ""
 ) -> tuple[bytes, Mapping[str, Callable[[], bytes]]]:
-    """The head of a snapshot, and what packs each segment: many are stored already."""
+    """The head of a snapshot, and what packs each segment: many are stored already.
+
+    They are not compressed, so that a search reads them sooner.
+    """
     parts = [
         (part.segment.name, b"" if part.alive is None else np.packbits(part.alive).tobytes())
         for part in index.parts
@@ -72,7 +62,7 @@ def packing(
 
 
 def unpack(head: bytes, segments: Mapping[str, bytes]) -> Snapshot:
-    """Read a snapshot that ``pack`` returned.
+    """Read a snapshot that ``packing`` made.
 
     Raises:
         StoreCorruptError: The bytes are truncated, damaged, or of another version.

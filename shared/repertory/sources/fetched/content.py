@@ -115,6 +115,11 @@ class Content:
             if fetched is None:
                 self._write(msgspec.structs.replace(last, checked_at=now, tried_at=now, error=""))
                 return False
+            if len(fetched.declared) > servers.MAX_CONFIGURATIONS:
+                raise SourceError(
+                    f"{self.fetcher.location} declares more than {servers.MAX_CONFIGURATIONS} "
+                    "configurations of servers."
+                )
             servers.settle(self.folder, fetched.declared)
             self._switch(into)
             is_kept = True
@@ -196,7 +201,6 @@ def _state_of(fetched: Fetched, now: float) -> State:
         revision=fetched.revision,
         validators=fetched.validators,
         notes=fetched.notes,
-        fetched_at=now,
         checked_at=now,
         tried_at=now,
     )

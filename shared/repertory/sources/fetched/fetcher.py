@@ -13,7 +13,6 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         revision: What was fetched: a commit, or the digest of a file.
         validators: What a server sent to recognise it again, such as an ``etag``.
-        fetched_at: When it was fetched.
         checked_at: When it was last found to be current.
         tried_at: When the last attempt ended.
         error: Why that failed; empty if it did not.
@@ -22,7 +21,6 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
 
     revision: str = ""
     validators: dict[str, str] = {}
-    fetched_at: float = 0.0
     checked_at: float = 0.0
     tried_at: float = 0.0
     error: str = ""

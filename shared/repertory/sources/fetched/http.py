@@ -30,14 +30,12 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         url: Where it was in the end, after redirects.
         content: The body.
-        content_type: As the server says, in lower case, without parameters.
         validators: What it sent to recognise the content again; for the next ``get``.
         is_unchanged: Whether it is that of the last answer, which is not sent again.
     """
 
     url: str
     content: bytes = b""
-    content_type: str = ""
     validators: dict[str, str] = {}
     is_unchanged: bool = False
 
@@ -81,7 +79,6 @@ def get(
                     return Document(
                         url=url,
                         content=_content(url, response, limit, is_cancelled),
-                        content_type=_type_of(response),
                         validators=_validators_of(response),
                     )
     except (httpx.HTTPError, httpx.InvalidURL) as error:
@@ -127,11 +124,6 @@ def _content(
                 f"{shown(url)} was not complete after {TOTAL_TIMEOUT_S:.0f} s; it was not fetched."
             )
     return bytes(content)
-
-
-def _type_of(response: "httpx.Response") -> str:
-    found: str = response.headers.get("content-type", "")
-    return found.partition(";")[0].strip().lower()
 
 
 def _validators_of(response: "httpx.Response") -> dict[str, str]:

@@ -25,7 +25,7 @@ SERVERS = "servers"  # the configurations
 LIST = "servers.json"  # changes when they do
 ROOTS = "roots"  # the files of the servers, by digest
 PLUGIN_ROOT = "${CLAUDE_PLUGIN_ROOT}"
-MAX_CONFIGURATIONS = 500
+MAX_CONFIGURATIONS = 500  # of one source
 MAX_SERVERS = 100  # of one configuration
 MAX_SIZE = 4 * 2**20  # bytes of a document
 

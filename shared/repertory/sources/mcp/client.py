@@ -5,7 +5,6 @@ Imported only when a server is contacted: the SDK is slow to import.
 
 import contextlib
 import logging
-import os
 from collections.abc import Awaitable, Callable
 from importlib.metadata import version
 
@@ -60,7 +59,7 @@ async def converse(server: ServerConfig, talk: Talk) -> str:
     Raises:
         SourceError: The connection was lost before that; see ``list_tools``.
     """
-    launch = fill_in(server, os.environ if server.environment is None else server.environment)
+    launch = fill_in(server)
     # They log whole URLs, which contain the keys of some servers.
     for name in ("mcp.client", "mcp.shared", "client", "httpx2"):
         logging.getLogger(name).setLevel(logging.CRITICAL)

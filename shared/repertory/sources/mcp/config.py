@@ -92,7 +92,14 @@ class _Rules(msgspec.Struct, frozen=True):
     excluded: Names = []
 
 
-def read_servers(paths: Iterable[Path], project: Path | None = None) -> list[ServerConfig]:
+def read_servers(paths: Iterable[Path]) -> list[ServerConfig]:
+    """The servers of ``read_files`` alone."""
+    return read_files(paths)[0]
+
+
+def read_files(
+    paths: Iterable[Path], project: Path | None = None
+) -> tuple[list[ServerConfig], dict[Path, str]]:
     """Read and merge the servers of several configuration files; later files override earlier.
 
     Disabled servers are left out. A server with an invalid entry has a ``fault``.
@@ -102,16 +109,12 @@ def read_servers(paths: Iterable[Path], project: Path | None = None) -> list[Ser
         project: The folder of a project. Of the files in it that came with it, no link may lead
             out, and each has at most ``MAX_FOUND_SIZE`` bytes.
 
+    Returns:
+        The servers, and the SHA-256 of each file as it was read.
+
     Raises:
         ConfigurationError: A file cannot be read; the message names it and the line.
     """
-    return read_files(paths, project)[0]
-
-
-def read_files(
-    paths: Iterable[Path], project: Path | None = None
-) -> tuple[list[ServerConfig], dict[Path, str]]:
-    """Like ``read_servers``, with the SHA-256 of each file as it was read."""
     merged, origins, digests = _merged(paths, project)
     servers = [
         msgspec.structs.replace(server, origins=origins[name])
@@ -122,10 +125,10 @@ def read_files(
 
 
 def disabled(paths: Iterable[Path], project: Path | None = None) -> list[tuple[str, str]]:
-    """The file and the name of each server that ``read_servers`` leaves out.
+    """The file and the name of each server that ``read_files`` leaves out.
 
     Raises:
-        ConfigurationError: As for ``read_servers``.
+        ConfigurationError: As for ``read_files``.
     """
     merged, origins, _ = _merged(paths, project)
     return [(origins[name][-1], name) for name, server in merged.items() if server is None]

@@ -6,7 +6,6 @@ other server is polled, in a new session each time.
 
 import contextlib
 import logging
-import os
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -122,7 +121,7 @@ class ServerFollower:
         if not (server.sign_ins and server.url):
             return 0.0
         with contextlib.suppress(SourceError):  # of a variable without a value
-            url = fill_in(server, server.environment or os.environ).url
+            url = fill_in(server).url
             found = SignIns(Path(server.sign_ins)).read(url)
             return found.at if found else 0.0
         return 0.0

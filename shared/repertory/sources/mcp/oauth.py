@@ -4,7 +4,6 @@ No browser is opened here: without tokens, or when the issuer has revoked them, 
 for a sign-in; see ``signing_in``. Imported only by ``transports``: the SDK is slow to import.
 """
 
-import ipaddress
 import time
 from collections.abc import AsyncGenerator, Callable
 from urllib.parse import urlsplit
@@ -22,6 +21,7 @@ from mcp.shared.auth import (
 )
 from pydantic import AnyUrl
 
+from repertory.addresses import is_confidential, is_this_machine
 from repertory.errors import SourceError, StoreError
 from repertory.files import PRIVATE
 from repertory.sources.mcp.sign_ins import LOCK_TIMEOUT_S, SignIn, SignIns
@@ -215,18 +215,11 @@ def check_address(url: str, server: str) -> None:
         SourceError: It is not.
     """
     parts = urlsplit(url)
-    is_near = _is_loopback(parts.hostname or "")
-    if is_near and not _is_loopback(urlsplit(server).hostname or ""):
+    is_near = is_this_machine(parts.hostname or "")
+    if is_near and not is_this_machine(urlsplit(server).hostname or ""):
         raise SourceError(f"it names an address of this machine for its sign-in: {parts.netloc}")
-    if parts.scheme != "https" and not is_near:
+    if not is_confidential(url):
         raise SourceError(f"its sign-in is not encrypted: {parts.scheme}://{parts.netloc}")
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost" or host.endswith(".localhost")
 
 
 def _asks(response: httpx2.Response) -> bool:

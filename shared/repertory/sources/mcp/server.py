@@ -1,6 +1,8 @@
 """The configuration of an MCP server, independent of the host's file format."""
 
+import os
 import re
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated, Any
 
@@ -76,6 +78,11 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
     origins: tuple[str, ...] = ()
     environment: dict[str, str] | None = None
     fault: str = ""
+
+    @property
+    def variables(self) -> Mapping[str, str]:
+        """What variables come from: ``environment``, or the environment of this process."""
+        return os.environ if self.environment is None else self.environment
 
     def __repr__(self) -> str:
         """Omit arguments, environment and headers: they may hold secrets."""

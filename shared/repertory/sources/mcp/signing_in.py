@@ -4,7 +4,6 @@ Imported only by ``repertory login``: the SDK is slow to import.
 """
 
 import logging
-import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -62,7 +61,7 @@ def sign_in(server: ServerConfig, show: Show, timeout: float = TIMEOUT_S) -> Non
         UsageError: The server takes no sign-in.
         SourceError: It failed; the message contains no secret.
     """
-    launch = fill_in(server, os.environ if server.environment is None else server.environment)
+    launch = fill_in(server)
     _check(server, launch)
     for name in ("mcp.client", "mcp.shared", "client", "httpx2"):  # they log addresses and states
         logging.getLogger(name).setLevel(logging.CRITICAL)

@@ -4,7 +4,6 @@ import hashlib
 import re
 import shlex
 from collections.abc import Callable, Mapping
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -16,7 +15,7 @@ from repertory.errors import CallError, CallsOffError, SourceError
 from repertory.sources.mcp.server import ServerConfig, Transport, launches_repertory
 from repertory.sources.mcp.variables import env_file_of
 from repertory.sources.source import Scan, Source, Trust, warning
-from repertory.sources.tools import tool_items
+from repertory.sources.tools import takes, tool_items
 from repertory.text import one_line
 
 if TYPE_CHECKING:
@@ -177,17 +176,10 @@ class McpServer(Source):
         name = tool.get("name") if isinstance(tool, dict) else None
         if not isinstance(name, str):
             return True
-        names = (name, f"{self.name}__{name}")
         server = self._server
-        return (
-            (not server.include or _matches(names, server.include))
-            and (not self._include or _matches(names, self._include))
-            and not _matches(names, (*server.exclude, *self._exclude))
+        return takes(self.name, name, server.include, server.exclude) and takes(
+            self.name, name, self._include, self._exclude
         )
-
-
-def _matches(names: tuple[str, ...], globs: tuple[str, ...]) -> bool:
-    return any(fnmatchcase(name, glob) for name in names for glob in globs)
 
 
 def _location(server: ServerConfig) -> str:

@@ -1,6 +1,5 @@
 """The variables of a configuration, resolved only when a server is launched."""
 
-import os
 import re
 import shlex
 from collections.abc import Mapping
@@ -55,10 +54,10 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
         return text
 
 
-def fill_in(server: ServerConfig, environment: Mapping[str, str]) -> Launch:
+def fill_in(server: ServerConfig) -> Launch:
     """Resolve the variables of a server's configuration.
 
-    ``${NAME}`` and ``${env:NAME}`` come from the environment, and ``${NAME:-default}`` has a
+    ``${NAME}`` and ``${env:NAME}`` come from ``server.variables``, and ``${NAME:-default}`` has a
     default. ``${input:id}`` comes from ``MCP_INPUT_<ID>``, because no user can be asked.
     ``${workspaceFolder}``, ``${workspaceFolderBasename}`` and ``${userHome}`` are folders. Other
     references are left unchanged.
@@ -66,6 +65,7 @@ def fill_in(server: ServerConfig, environment: Mapping[str, str]) -> Launch:
     Raises:
         SourceError: A variable has no value, or the ``envFile`` cannot be read.
     """
+    environment = server.variables
     used: set[str] = set()
 
     def fill(text: str) -> str:
@@ -104,9 +104,8 @@ def fill_in(server: ServerConfig, environment: Mapping[str, str]) -> Launch:
 
 def env_file_of(server: ServerConfig) -> Path | None:
     """The path of a server's ``envFile``; None without one, or if a variable in it has no value."""
-    environment = os.environ if server.environment is None else server.environment
     try:
-        path = filled(server.env_file, _whose(server), server.workspace, environment, set())
+        path = filled(server.env_file, _whose(server), server.workspace, server.variables, set())
     except SourceError:
         return None
     return Path(server.workspace, path) if path else None

@@ -7,11 +7,12 @@ from typing import Any
 
 import msgspec
 
+from repertory.addresses import is_confidential
 from repertory.errors import SourceError
 from repertory.sources.archive.unpacking import unpack
 from repertory.sources.fetched.http import get
 from repertory.sources.fetched.servers import PLUGIN_ROOT, read_json
-from repertory.sources.fetched.urls import is_http, shown
+from repertory.sources.fetched.urls import shown
 from repertory.sources.fetched.writing import Writer
 from repertory.sources.mcp_registry.document import Package, safe
 from repertory.sources.mcp_registry.launch import ENVIRONMENT_NAME
@@ -53,7 +54,7 @@ def unpacked(package: Package, into: Path) -> dict[str, Any]:
         SourceError: It cannot be fetched, is another one, or has no valid manifest.
     """
     url = package.identifier
-    if not is_http(url) or not (url.startswith("https://") or _is_local(url)):
+    if not is_confidential(url):
         raise SourceError(f"The bundle {shown(url)} is not at a URL of HTTPS.")
     if not _SHA256.fullmatch(package.file_sha256):
         raise SourceError(f"The bundle {shown(url)} has no SHA-256, so it was not fetched.")
@@ -103,7 +104,3 @@ def _value(name: str, manifest: _Manifest) -> str:
     if not setting.sensitive and isinstance(given, str | int | float) and "${" not in str(given):
         return safe(str(given), "a setting")
     return f"${{input:{_NOT_IN_NAMES.sub('_', key)}}}"
-
-
-def _is_local(url: str) -> bool:
-    return url.startswith(("http://127.0.0.1:", "http://localhost:"))

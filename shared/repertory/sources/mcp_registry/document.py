@@ -68,7 +68,6 @@ class Package(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     registry_base_url: str = ""
     version: str = ""
     file_sha256: str = ""
-    runtime_hint: str = ""
     transport: Transport = Transport()
     runtime_arguments: Annotated[list[Argument], _Listed] = []
     package_arguments: Annotated[list[Argument], _Listed] = []

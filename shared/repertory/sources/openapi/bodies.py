@@ -8,6 +8,7 @@ from repertory.sources.openapi.document import BrokenError, Document
 from repertory.sources.openapi.operation import Body, Part
 from repertory.sources.openapi.parameters import Arguments
 from repertory.sources.openapi.schemas import Schemas
+from repertory.text import media_type_of
 
 MAX_OUTPUT_LENGTH = 8_000  # characters of the schema of a response; a larger one is left out
 
@@ -42,7 +43,7 @@ def body_of(document: Document, raw: Mapping[str, Any], arguments: Arguments) ->
     if not isinstance(content, Mapping) or not content:
         return None
     given, media = min(content.items(), key=lambda one: _preference(str(one[0])))
-    media_type = given.partition(";")[0].strip().lower()
+    media_type = media_type_of(given)
     if is_json(media_type):
         media_type = "application/json" if "*" in media_type else media_type
     if not MEDIA_TYPE.fullmatch(media_type):
@@ -86,7 +87,7 @@ def output_of(
         except BrokenError:
             continue
         for given, media in content.items() if isinstance(content, Mapping) else ():
-            if is_json(str(given).partition(";")[0]) and isinstance(media, Mapping):
+            if is_json(media_type_of(str(given))) and isinstance(media, Mapping):
                 builder = schemas.builder(MAX_OUTPUT_LENGTH)
                 found = builder.convert(media.get("schema", {}))
                 definitions = builder.definitions()
@@ -97,7 +98,7 @@ def output_of(
 
 
 def _preference(media_type: str) -> int:
-    name = media_type.partition(";")[0].strip().lower()
+    name = media_type_of(media_type)
     if name == "application/json":
         return 0
     if is_json(name):

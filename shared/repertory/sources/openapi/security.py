@@ -9,7 +9,6 @@ from repertory.sources.openapi.operation import Scheme
 
 MAX_ALTERNATIVES = 20
 HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,200}")
-COOKIE_NAME = HEADER_NAME
 # Headers that frame a request or choose its server; a document must not set them.
 FRAMING = frozenset(
     (

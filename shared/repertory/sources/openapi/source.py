@@ -2,7 +2,6 @@
 
 import hashlib
 from collections.abc import Iterator, Mapping
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,7 @@ from repertory.sources.openapi.operations import Broken, Tool, tools
 from repertory.sources.openapi.security import Security
 from repertory.sources.openapi.servers import origin, servers_of
 from repertory.sources.source import Problem, Scan, Source, Trust, WatchedFolder, error, warning
-from repertory.sources.tools import tool_id, tool_items
+from repertory.sources.tools import takes, tool_id, tool_items
 from repertory.text import one_line
 
 MAX_PROBLEMS = 100  # of the operations of one document
@@ -157,18 +156,11 @@ class OpenApi(Source):
             )
 
     def _takes(self, name: str) -> bool:
-        names = (name, f"{self.name}__{name}")
-        return (not self._include or _matches(names, self._include)) and not _matches(
-            names, self._exclude
-        )
+        return takes(self.name, name, self._include, self._exclude)
 
 
 class FetchedOpenApi(FetchedSource, OpenApi):
     """The operations of a document that is fetched."""
-
-
-def _matches(names: tuple[str, ...], globs: tuple[str, ...]) -> bool:
-    return any(fnmatchcase(name, glob) for name in names for glob in globs)
 
 
 def _tagged(item: Item, found: Mapping[str, Tool]) -> Item:

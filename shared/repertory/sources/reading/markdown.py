@@ -3,12 +3,13 @@
 import re
 from collections.abc import Iterator
 
+from repertory.catalogue import fences
 from repertory.text import cut, one_line
 
 MAX_PARAGRAPH_LENGTH = 500
 _HEAD_SIZE = 16_000  # characters that are searched
 
-_FENCE = re.compile(r"\s{0,3}(`{3,}|~{3,}|<!--)")
+_COMMENT = re.compile(r"\s{0,3}<!--")
 _HEADING = re.compile(r"\s{0,3}(?:#{1,6}|={1,6})[ \t]+(\S.*)")
 _CLOSING = re.compile(r"(?:^|\s)[#=]+$")  # what may follow a heading
 _UNDERLINE = re.compile(r"([=\-~^\"'*+.:_])\1{2,}")  # Markdown's and reStructuredText's
@@ -33,14 +34,14 @@ def _blocks(text: str) -> Iterator[tuple[bool, str]]:
     fence = ""
     for line in [*text[:_HEAD_SIZE].split("\n"), ""]:
         if fence:
-            fence = "" if _closes(line, fence) else fence
+            fence = _after(fence, line)
             continue
         bare = line.strip()
         if len(paragraph) == 1 and _UNDERLINE.fullmatch(bare):
             yield True, one_line(paragraph.pop())
             continue
-        heading, mark = _HEADING.match(line), _FENCE.match(line)
-        if bare and not (heading or mark or _UNDERLINE.fullmatch(bare)):
+        heading, comment, fence = _HEADING.match(line), _COMMENT.match(line), _after("", line)
+        if bare and not (heading or comment or fence or _UNDERLINE.fullmatch(bare)):
             paragraph.append(line)
             continue
         if paragraph and not _NOT_PROSE.match(paragraph[0].lstrip()):
@@ -48,9 +49,10 @@ def _blocks(text: str) -> Iterator[tuple[bool, str]]:
         paragraph.clear()
         if heading:
             yield True, one_line(_CLOSING.sub("", heading[1].rstrip()))
-        elif mark and not (mark[1] == "<!--" and _closes(line, "<!--")):
-            fence = mark[1]
 
 
-def _closes(line: str, fence: str) -> bool:
-    return "-->" in line if fence == "<!--" else line.strip().startswith(fence)
+def _after(fence: str, line: str) -> str:
+    """The fence, or the comment, that is open after a line."""
+    if fence == "<!--" or (not fence and _COMMENT.match(line)):
+        return "" if "-->" in line else "<!--"
+    return fences.after(fence, line)

@@ -1,0 +1,110 @@
+"""Writes beside the requests: a bounded number of things waits for a thread that writes them."""
+
+import atexit
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+from typing import Generic, TypeVar
+
+IDLE_S = 5.0  # after which the thread ends
+FLUSH_TIMEOUT_S = 5.0  # at the end of the process
+
+_log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+
+class BackgroundWriter(Generic[T]):
+    """Hands things to a function on a thread of its own, in order. Thread-safe.
+
+    Args:
+        name: The name of the thread, and of the warnings.
+        file: What is written, for the warnings.
+        write: Writes things. It is also given how many were lost before them, which the first one
+            that is written counts. It returns how many it has written, and why not all of them.
+        limit: How many things wait at most; the next ones are lost.
+        pause: Things that come within these seconds are written together.
+
+    Attributes:
+        trouble: Why the last things could not be written; empty if they were.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        file: Path,
+        write: Callable[[list[T], int], tuple[int, str]],
+        limit: int,
+        pause: float,
+    ) -> None:
+        self.trouble = ""
+        self._name = name
+        self._file = file
+        self._write = write
+        self._limit = limit
+        self._pause = pause
+        self._waiting: deque[T] = deque()
+        self._lost = 0  # things that nothing written counts yet
+        self._changed = threading.Condition()
+        self._thread: threading.Thread | None = None
+        self._is_writing = False
+        self._awaited = 0  # how many callers of ``flush`` wait
+
+    def add(self, thing: T) -> None:
+        """Write a thing soon; it never fails, and does not wait for the disk."""
+        with self._changed:
+            if len(self._waiting) >= self._limit:
+                self._lost += 1
+                return
+            self._waiting.append(thing)
+            if self._thread is None:
+                # A daemon: a disk that hangs must not keep the process.
+                self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
+                self._thread.start()
+                atexit.register(self.flush)
+            if len(self._waiting) == 1 or self._is_due():  # else the thread knows already
+                self._changed.notify_all()
+
+    def flush(self, seconds: float = FLUSH_TIMEOUT_S) -> bool:
+        """Wait until all things are written; whether they were."""
+        with self._changed:
+            self._awaited += 1
+            self._changed.notify_all()
+            self._changed.wait_for(lambda: not (self._waiting or self._is_writing), seconds)
+            self._awaited -= 1
+            return not (self._waiting or self._is_writing or self.trouble)
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                self._is_writing = False
+                self._changed.notify_all()
+                if not self._changed.wait_for(lambda: self._waiting, IDLE_S):
+                    self._thread = None
+                    atexit.unregister(self.flush)
+                    return
+                self._changed.wait_for(self._is_due, self._pause)
+                things, self._is_writing = list(self._waiting), True
+                self._waiting.clear()
+                lost, self._lost = self._lost, 0
+            written, trouble = self._tried(things, lost)
+            with self._changed:
+                self._lost += len(things) - written + (0 if written else lost)
+                if trouble and not self.trouble:
+                    extra = {"file": str(self._file), "reason": trouble}
+                    _log.warning(f"{self._name}_not_written", extra=extra)
+                self.trouble = trouble
+
+    def _is_due(self) -> bool:
+        """Whether to write before the pause has passed."""
+        return bool(self._awaited) or 2 * len(self._waiting) > self._limit
+
+    def _tried(self, things: list[T], lost: int) -> tuple[int, str]:
+        try:
+            return self._write(things, lost)
+        # The boundary: what fails here must end neither the thread nor a request.
+        except Exception as error:
+            _log.exception(f"{self._name}_not_recorded")
+            return 0, f"{type(error).__name__}: {error}"

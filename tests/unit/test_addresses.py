@@ -1,0 +1,57 @@
+"""Which addresses are of this machine, and where secrets may be sent."""
+
+from pathlib import Path
+
+import pytest
+
+from repertory.addresses import is_confidential, is_this_machine
+from repertory.errors import ConfigurationError, SourceError
+from repertory.sources.mcp.oauth import check_address
+from repertory.sources.mcp_registry.bundle import unpacked
+from repertory.sources.mcp_registry.document import Package
+from repertory.usage.digest import check_webhook
+from repertory_query.sign_in.failures import ProviderError
+from repertory_query.sign_in.provider import Provider
+
+HERE = ["localhost", "a.localhost", "127.0.0.1", "127.9.9.9", "::1", "::ffff:127.0.0.1"]
+ELSEWHERE = ["", "example.com", "localhost.example.com", "xlocalhost", "0.0.0.0", "10.0.0.1", "::2"]
+
+
+@pytest.mark.parametrize("host", [*HERE, *ELSEWHERE])
+def test_a_host_is_this_machine_for_all(host: str, tmp_path: Path) -> None:
+    """Without encryption, secrets are sent to this machine alone."""
+    is_here = host in HERE
+    assert is_this_machine(host) is is_here
+    url = f"http://[{host}]:80/a" if ":" in host else f"http://{host}:80/a"
+    assert is_confidential(url) is is_here
+    for check in (check_webhook, lambda one: check_address(one, one), Provider):
+        if is_here:
+            check(url)
+            continue
+        with pytest.raises((ConfigurationError, ProviderError, SourceError)):
+            check(url)
+
+
+@pytest.mark.parametrize(
+    ("url", "is_safe"),
+    [
+        ("https://example.com/a", True),
+        ("HTTPS://example.com:443", True),
+        ("https://", False),
+        ("https://example.com:a", False),
+        ("https://[::", False),
+        ("ftp://localhost", False),
+        ("http://localhost:x@example.com/", False),
+        ("localhost", False),
+    ],
+)
+def test_what_is_sent_is_encrypted_or_stays_here(url: str, *, is_safe: bool) -> None:
+    """A name before an at sign is no host."""
+    assert is_confidential(url) is is_safe
+
+
+def test_a_bundle_is_not_fetched_from_what_only_looks_like_this_machine(tmp_path: Path) -> None:
+    """What stands before the at sign is a user and a password."""
+    package = Package(registry_type="mcpb", identifier="http://localhost:x@example.com/a.mcpb")
+    with pytest.raises(SourceError, match="not at a URL of HTTPS"):
+        unpacked(package, tmp_path / "into")

@@ -1,0 +1,70 @@
+"""What is written beside the requests: in order, bounded, and by one thread."""
+
+import logging
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from repertory.background import BackgroundWriter
+
+
+class Disk:
+    """Keeps what is written, and may hang or fail."""
+
+    def __init__(self) -> None:
+        self.kept: list[tuple[list[int], int]] = []
+        self.entered = threading.Event()
+        self.works = threading.Event()
+        self.fails = False
+
+    def write(self, things: list[int], lost: int) -> tuple[int, str]:
+        """Keep things, and how many were lost before."""
+        self.entered.set()
+        assert self.works.wait(60)
+        if self.fails:
+            raise ValueError("broken")
+        self.kept.append((things, lost))
+        return len(things), ""
+
+
+@pytest.fixture
+def disk() -> Disk:
+    """A disk that works."""
+    disk = Disk()
+    disk.works.set()
+    return disk
+
+
+def test_a_caller_that_waits_no_longer_leaves_the_others_waiting(disk: Disk) -> None:
+    """What came while both waited is written at once for the one that still does."""
+    disk.works.clear()
+    writer = BackgroundWriter("test", Path("file"), disk.write, 10, 600.0)
+    writer.add(1)
+    with ThreadPoolExecutor() as pool:
+        waiting = pool.submit(writer.flush, 30)
+        assert disk.entered.wait(60)
+        assert not writer.flush(0.01)
+        writer.add(2)
+        disk.works.set()
+        assert waiting.result()
+    assert disk.kept == [([1], 0), ([2], 0)]
+
+
+def test_a_failure_ends_neither_the_thread_nor_the_process(
+    disk: Disk, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What could not be written is counted by what is written next."""
+    writer = BackgroundWriter("test", Path("file"), disk.write, 10, 0.0)
+    disk.fails = True
+    for thing in (1, 2):
+        writer.add(thing)
+        assert not writer.flush()
+    assert writer.trouble == "ValueError: broken"
+    with caplog.at_level(logging.WARNING):
+        assert [one.msg for one in caplog.records].count("test_not_written") == 1
+    disk.fails = False
+    writer.add(3)
+    assert writer.flush()
+    assert disk.kept == [([3], 2)]
