@@ -25,7 +25,7 @@ from repertory.search.answer import Mode
 from repertory.search.capabilities import jobs
 from repertory.search.languages import shared_terms
 from repertory.search.query import Query
-from repertory.search.similar_names import OTHER, closest_name, is_other, opposed, similarities
+from repertory.search.similar_names import OTHER, closest_name, is_other, similarities
 from repertory.telemetry.spans import traced
 
 # Candidates at any limit, so that a larger limit only adds hits.
@@ -106,11 +106,6 @@ class Candidates(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def sorted_keyword_scores(self) -> list[float]:
         """The same for ``keyword``."""
         return sorted(self.keyword.tolist())
-
-    @cached_property
-    def opposed(self) -> NDArray[np.bool_]:
-        """Which candidates are for the opposite; see ``similar_names.opposed``."""
-        return opposed(self.query.text, self.index.entries(self.rows.tolist()))
 
     def entry(self, place: int) -> Entry:
         """The entry at a place."""
