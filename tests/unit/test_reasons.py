@@ -57,6 +57,23 @@ def test_a_reason_names_the_fields_of_matched_words(text: str, reason: str) -> N
     assert first(text).reason == reason
 
 
+def test_a_word_of_another_word_with_the_same_stem_is_shown() -> None:
+    """Unless it is another form of the word that was typed."""
+    engine = keyword_engine([skill("pay", "Pays several bills")])
+    for typed, words in (("severence", "severence → several"), ("bill", "bill")):
+        [hit] = engine.search(Query(text=typed, threshold=0)).hits
+        assert hit.reason == f"Keywords in description ({words})"
+
+
+def test_arguments_of_a_skill_are_its_parameters() -> None:
+    """Its manifest lists them, each by its name or with a description."""
+    arguments = ["width", {"name": "sprite", "description": "The sheet of frames"}, {"x": 1}, 2]
+    engine = keyword_engine([skill("cut", "Cuts it", extra={"arguments": arguments})])
+    for typed in ("width", "sprite", "frames"):
+        [hit] = engine.search(Query(text=typed, threshold=0)).hits
+        assert hit.evidence.terms[0].typed == typed
+
+
 def test_a_reason_does_not_guess_the_field_of_a_word() -> None:
     """The description of the entry may be cut."""
     hit = first("the meridian of our lunch please")
