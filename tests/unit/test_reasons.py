@@ -1,5 +1,6 @@
 """Reasons name the matched words, their fields and their corrections."""
 
+import msgspec
 import pytest
 
 from repertory.search.answer import Hit, Term
@@ -68,7 +69,8 @@ def test_a_word_of_another_word_with_the_same_stem_is_shown() -> None:
 def test_arguments_of_a_skill_are_its_parameters() -> None:
     """Its manifest lists them, each by its name or with a description."""
     arguments = ["width", {"name": "sprite", "description": "The sheet of frames"}, {"x": 1}, 2]
-    engine = keyword_engine([skill("cut", "Cuts it", extra={"arguments": arguments})])
+    item = msgspec.structs.replace(skill("cut", "Cuts it"), extra={"arguments": arguments})
+    engine = keyword_engine([item])
     for typed in ("width", "sprite", "frames"):
         [hit] = engine.search(Query(text=typed, threshold=0)).hits
         assert hit.evidence.terms[0].typed == typed
