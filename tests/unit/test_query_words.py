@@ -216,3 +216,9 @@ def test_an_acronym_that_is_a_stop_word_is_found(typed: str) -> None:
     ]
     [hit] = keyword_engine(items).search(Query(text=typed)).hits
     assert hit.name == {"who": "reports", "it": "helpdesk"}[typed.lower()]
+
+
+@pytest.mark.parametrize("typed", ['"rotate keys"', "'rotate keys'", " \u201crotate keys\u201d "])
+def test_quotation_marks_around_a_query_say_nothing(typed: str) -> None:
+    """The text that is embedded has none."""
+    assert plain(typed) == "rotate keys"
