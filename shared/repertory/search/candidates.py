@@ -130,8 +130,10 @@ def read(
     close = _close_names(query.text, index, query.where)
     found = {*also, *close, *matches.as_typed(POOL, query.where)}
     likely = {**close}
+    # All that have the only word are right answers, as many as are asked for.
+    most = max(limit, query.limit) if len(matches.terms) == 1 else limit
     for one in filter(None, (matches, shared)):
-        best = one.best(limit, query.where).tolist()
+        best = one.best(most, query.where).tolist()
         found.update(best)
         likely |= dict.fromkeys(best[:LIKELY])
     found |= _promoted(query, found, index)
