@@ -32,7 +32,7 @@ from repertory.telemetry.spans import traced
 POOL = 40  # by meaning: the nearest points
 WORDS = 20  # by words, beside them; see benchmarks/NOTES.md
 LIKELY = 10  # of three shown items, these best ones by words have all for three queries in four
-MAX_NAMED = 200  # items added for their typed name alone; thousands may be called `README`
+MAX_NAMED = 200  # items added for a typed name, or for the only word; thousands may have it
 MIN_NAME_LENGTH = 4  # characters of an identifier within a sentence
 
 Values = NDArray[np.float32]
@@ -130,8 +130,8 @@ def read(
     close = _close_names(query.text, index, query.where)
     found = {*also, *close, *matches.as_typed(POOL, query.where)}
     likely = {**close}
-    # All that have the only word are right answers, as many as are asked for.
-    most = max(limit, query.limit) if len(matches.terms) == 1 else limit
+    # What has the only word is right, as often as it is asked for.
+    most = max(limit, min(query.limit, MAX_NAMED)) if len(matches.terms) == 1 else limit
     for one in filter(None, (matches, shared)):
         best = one.best(most, query.where).tolist()
         found.update(best)
