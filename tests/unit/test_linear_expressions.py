@@ -109,6 +109,7 @@ EXAMPLES = {
     "repertory.project_search.snippets._SPACE": ["ab \n"],
     "repertory.project_search.word_index._RUN": ["ab12_c"],
     "repertory.search.languages._WORD": ["ab cd"],
+    "repertory.search.steps._CLAUSE": ["a, and b", "a and b"],
     "repertory.search.steps._FIRST_WORD": ["ab cd"],
     "repertory.search.steps._LINK": ["a, and then, b, and next, c"],
     "repertory.search.steps._MARK": ["(1) a step 2. b - c"],

@@ -182,9 +182,10 @@ def test_a_word_is_found_in_the_other_spelling(typed: str, name: str) -> None:
 
 
 def test_a_word_of_english_is_not_corrected() -> None:
-    """``cream`` is no misspelt ``create``; ``craete`` is."""
+    """``cream`` is no misspelt ``create``, unless other words are typed; ``craete`` is."""
     engine = keyword_engine([tool("a__create_note", "Creates a note")])
     assert not engine.search(Query(text="cream")).hits
+    assert engine.search(Query(text="cream a note")).hits
     assert engine.search(Query(text="craete")).hits
 
 

@@ -38,6 +38,12 @@ FILE, CHART, MAIL = "read the file", "draw a chart", "mail the team"
         ),
         ("1. the sales chart 2. the team email", ["the sales chart", "the team email"]),
         ("the sales chart, then the team email", ["the sales chart", "the team email"]),
+        (
+            "import the FBX, generate LODs and bake the lightmaps",
+            ["import the FBX", "generate LODs", "bake the lightmaps"],
+        ),
+        ("turn off the light, and lock the door", ["turn off the light", "lock the door"]),
+        ("create a branch and push the commits", ["create a branch", "push the commits"]),
         (HAN + "\u3002" + HAN, [HAN + "\u3002", HAN]),
     ],
 )
@@ -61,6 +67,10 @@ def test_a_task_is_split_into_its_steps(text: str, parts: list[str]) -> None:
         "Team lunch is on Friday; find a restaurant nearby.",
         "Summarize videos, e.g. talks or lessons. Requires Python and ffmpeg.",
         "analyzing training data. Supports many file formats.",
+        "find emails from the boss, a client, and my manager",
+        "search files, folders and links",
+        "find and replace the text in a file",
+        "a script that reads a csv and prints the total",
     ],
 )
 def test_one_need_is_one_text(text: str) -> None:

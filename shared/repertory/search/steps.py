@@ -5,6 +5,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
+from repertory.catalogue.actions import of_name
+from repertory.catalogue.names import split_name
 from repertory.index.keywords.tokens import ENGLISH, terms
 
 MAX_STEPS = 12  # of one task; in a longer one, several sentences make one step
@@ -34,9 +36,13 @@ _OPENING = re.compile(
     r"|third(?:ly)?|additionally|furthermore|moreover),? )+",
     re.I,
 )
+_CLAUSE = re.compile(r", and |, | and ", re.I)
 _FIRST_WORD = re.compile(r"\w*")
 _NO_IMPERATIVE = ("ing", "s")
 _VERBS = frozenset({"do", "get", "let", "use"})  # stop words with which a request may begin
+_OBJECT = frozenset(
+    {"a", "all", "an", "each", "every", "my", "our", "that", "the", "these", "this", "your"}
+)
 
 
 class Merged(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,7 +68,7 @@ def searched(text: str) -> list[str]:
 def steps(text: str) -> list[str]:
     """Split a task into at most ``MAX_STEPS`` steps; a text with one need is returned as it is.
 
-    Lines, entries of lists, words like "then", and sentences end a step.
+    Lines, entries of lists, words like "then", sentences, and commas between requests end a step.
     """
     found: list[str] = []
     is_list = False
@@ -116,9 +122,28 @@ def _pieces(text: str) -> Iterator[tuple[str, bool]]:
             for part in _LINK.split(sentence[mark.end() :] if mark else sentence):
                 opening = _OPENING.match(part)
                 if piece := part[opening.end() :] if opening else part:
-                    yield piece, is_entry or opening is not None
+                    for clause in _clauses(piece):
+                        yield clause, is_entry or opening is not None
+                        is_entry = True
                 is_entry = True
             is_entry = False
+
+
+def _clauses(sentence: str) -> list[str]:
+    """The requests that commas and "and" join; the sentence itself if not all parts are requests.
+
+    A part is one if it begins with a usual verb, or with a word before an object with its article:
+    "import the model, generate previews and bake the lights".
+    """
+    parts = _CLAUSE.split(sentence)
+    return parts if all(map(_is_whole_request, parts)) else [sentence]
+
+
+def _is_whole_request(part: str) -> bool:
+    words = split_name(part).split()
+    if len(words) < MIN_TERMS or _is_short(part) or not _is_request(part):
+        return False
+    return bool(of_name(words[0])) or not _OBJECT.isdisjoint(words[1:3])
 
 
 def _lines(text: str) -> Iterator[str]:

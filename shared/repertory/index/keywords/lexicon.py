@@ -87,9 +87,13 @@ class Lexicon:
         found: dict[str, tuple[str, dict[str, None]]] = {}
         for text, term in dict.fromkeys((word.text, word.term) for word in typed):
             found.setdefault(term, (text, {}))[1].update(longer[text])
-        return [self._term(text, term, others) for term, (text, others) in found.items()]
+        is_alone = len(found) == 1
+        return [
+            self._term(text, term, others, is_alone=is_alone)
+            for term, (text, others) in found.items()
+        ]
 
-    def _term(self, word: str, term: str, others: Iterable[str]) -> Term:
+    def _term(self, word: str, term: str, others: Iterable[str], *, is_alone: bool) -> Term:
         if len(term) == 1 and is_unspaced(term):
             return Term(word, term, (), self._with_character(term), PAIR_FACTOR)
         candidates = dict.fromkeys((term, *map(term_of, others)))
@@ -106,7 +110,9 @@ class Lexicon:
         # A misspelt word may have the term of another word: "recipie" that of "recipient".
         is_right = is_known(term) and (bool(exact) or term == word or is_english(word))
         if not is_right and (not exact or len(word) >= MIN_VARIED):
-            variants = self._variants(compact_name(word), exact)
+            # Of a query of one word, a word of English is right: "cream" is no "create".
+            is_corrected = not (is_alone and is_english(word))
+            variants = self._variants(compact_name(word), exact, is_corrected=is_corrected)
         is_foreign = not exact and not variants and not word.isascii()
         share = FOREIGN_FACTOR if is_foreign else 1.0
         return Term(word, term, exact, variants, share * rarity(term), _as_typed(word, term))
@@ -123,10 +129,11 @@ class Lexicon:
         found = sorted((-count, term) for term, count in frequency.items() if count)
         return tuple(term for _, term in found[:MAX_VARIANTS])
 
-    def _variants(self, word: str, exact: Collection[str]) -> tuple[str, ...]:
-        """The corrections and completions of an unknown word; a word of English is right."""
-        is_right = is_english(word)
-        near = set() if is_right else self._near(word) or self._near(word.removesuffix("s"))
+    def _variants(
+        self, word: str, exact: Collection[str], *, is_corrected: bool
+    ) -> tuple[str, ...]:
+        """The corrections and completions of an unknown word."""
+        near = self._near(word) or self._near(word.removesuffix("s")) if is_corrected else set()
         corrections = (key for other in sorted(near) for key in (WRITTEN + other, other))
         found = dict.fromkeys(chain(corrections, self._completions(word)))
         left = (one for one in found if one not in exact and self._has(one))
