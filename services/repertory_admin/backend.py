@@ -9,7 +9,13 @@ import msgspec
 from msgspec.structs import replace
 
 from repertory import running
-from repertory.errors import RepertoryError, StoreError, UnknownItemError, WeightsUnavailableError
+from repertory.errors import (
+    RepertoryError,
+    StoreBusyError,
+    StoreError,
+    UnknownItemError,
+    WeightsUnavailableError,
+)
 from repertory.project import located
 from repertory.settings import Settings
 from repertory_admin import terminal
@@ -57,21 +63,39 @@ class Target(msgspec.Struct, frozen=True):
         if self.server:
             yield self.server
             return
-        if indexing:
-            indexing.wait()  # before slow imports
         with ExitStack() as stack:
-            repertory = stack.enter_context(self.open_here(indexing))
-            if embeds and repertory.is_indexed:
+            if indexing is None:
+                yield stack.enter_context(self.open_here())
+                return
+            indexing.wait()  # before slow imports
+            try:
+                repertory = self._indexed(stack, indexing, embeds=embeds)
+                is_busy = _is_held_elsewhere(repertory)
+            except StoreBusyError:
+                if (server := self._started()) is None:
+                    raise
+            else:
+                server = self._started() if is_busy else None
+            yield server or repertory
+
+    def _indexed(self, stack: ExitStack, indexing: Bars, *, embeds: bool) -> "Repertory":
+        """The index of this directory, with what is new or has changed in files."""
+        repertory = stack.enter_context(self.open_here(indexing))
+        if repertory.is_indexed:
+            if embeds:
                 repertory.parts.queries.begin()
-            if indexing and not repertory.is_indexed:
-                try:
-                    _index(repertory, indexing)
-                except WeightsUnavailableError:
-                    repertory = stack.enter_context(self._open_for_words())
-                    _index(repertory, indexing, words_suffice=True)
-            elif indexing:
-                repertory.ensure_indexed()
-            yield repertory
+            repertory.ensure_indexed()
+            return repertory
+        try:
+            _index(repertory, indexing)
+        except WeightsUnavailableError:
+            repertory = stack.enter_context(self._open_for_words())
+            _index(repertory, indexing, words_suffice=True)
+        return repertory
+
+    def _started(self) -> "Client | None":
+        """The server that has the index since this command looked for one."""
+        return running.client(self.settings, self.directory)
 
     def reviews(self) -> "list[Review]":
         """The items that wait for approval."""
@@ -106,6 +130,13 @@ class Target(msgspec.Struct, frozen=True):
         if bars is None:
             return Repertory(self.settings, self.directory)
         return Repertory(self.settings, self.directory, download=bars.download, progress=bars.step)
+
+
+def _is_held_elsewhere(repertory: "Repertory") -> bool:
+    """Whether the index cannot be opened, or not wholly: a server may just have taken it."""
+    with suppress(StoreError):
+        repertory.engine  # noqa: B018 - opens it
+    return not {"index", "vectors"}.isdisjoint(repertory.live.missing)
 
 
 def here(flags: Flags) -> tuple[Settings, Path]:

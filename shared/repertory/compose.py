@@ -30,7 +30,7 @@ if TYPE_CHECKING:  # a search imports none of them
     from repertory.index.cache import VectorCache
     from repertory.index.qdrant_connection import Replication
     from repertory.indexing.celery_queue import CeleryQueue
-    from repertory.indexing.coordinator import Coordinator
+    from repertory.indexing.coordinator import Affordable, Coordinator
     from repertory.indexing.in_process_queue import InProcessQueue
     from repertory.indexing.job import JobQueue
     from repertory.indexing.writer import Writer
@@ -242,12 +242,11 @@ class Parts:
 
         return InProcessQueue(writer or self.writer(), self.coordination)
 
-    def coordinator(self, queue: "JobQueue", max_pending: int | None = None) -> "Coordinator":
+    def coordinator(
+        self, queue: "JobQueue", affordable: "Affordable" = lambda items: items
+    ) -> "Coordinator":
         """The coordinator; it continues from the last report on the status board."""
-        from repertory.indexing.coordinator import (  # noqa: PLC0415 - not for a search
-            MAX_PENDING,
-            Coordinator,
-        )
+        from repertory.indexing.coordinator import Coordinator  # noqa: PLC0415 - not for a search
         from repertory.review.gate import Gate  # noqa: PLC0415 - as above
 
         watch = WatchStatus.read(self.coordination.status.reports())
@@ -257,7 +256,7 @@ class Parts:
             coordination=self.coordination,
             active=self.active,
             seen={one.name: one.seen for one in watch.sources} if watch else {},
-            max_pending=max_pending or MAX_PENDING,
+            affordable=affordable,
             gate=Gate(self.reviews),
             keep_unused_s=self.settings.values.keep_unused * 86_400,
         )

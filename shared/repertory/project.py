@@ -17,8 +17,8 @@ class Marker(StrEnum):
     """What makes a directory a project."""
 
     FILE = PROJECT_FILE
-    INDEX = "indexed before"
     REPOSITORY = ".git"
+    INDEX = "indexed before"
 
 
 class Project(msgspec.Struct, frozen=True):
@@ -31,19 +31,23 @@ class Project(msgspec.Struct, frozen=True):
 def project_of(start: Path, settings: Settings) -> Project:
     """Find the nearest directory with a marker, at ``start`` or above; else it is ``start``.
 
-    A home directory and the directories above it are never found by walking up.
+    An index counts only where neither a configuration file nor a repository lies around it: a
+    search that was once made below must not hide them. A home directory and the directories above
+    it are never found by walking up.
 
     Args:
         start: The working directory, absolute.
         settings: Any settings with the data directory, which knows what was indexed.
     """
-    home = Path.home()
+    home, indexed = Path.home(), None
     for directory in (start, *start.parents):
         if directory != start and not is_project(directory, home):
             break
-        if marker := _marker(directory, settings):
+        if marker := _marker(directory):
             return Project(directory, marker)
-    return Project(start, None)
+        if indexed is None and Workspace(settings, directory).is_known:
+            indexed = directory
+    return Project(indexed, Marker.INDEX) if indexed else Project(start, None)
 
 
 def located(flags: Mapping[str, Any], start: Path) -> tuple[Settings, Project]:
@@ -68,9 +72,8 @@ def located(flags: Mapping[str, Any], start: Path) -> tuple[Settings, Project]:
     return settings, project
 
 
-def _marker(directory: Path, settings: Settings) -> Marker | None:
-    if os.path.isfile(directory / PROJECT_FILE):  # noqa: PTH113 - False in a closed directory
+def _marker(directory: Path) -> Marker | None:
+    """The marker that lies in a directory; both tests are False for a closed one."""
+    if os.path.isfile(directory / PROJECT_FILE):  # noqa: PTH113 - as above
         return Marker.FILE
-    if Workspace(settings, directory).is_known:
-        return Marker.INDEX
     return Marker.REPOSITORY if os.path.exists(directory / ".git") else None  # noqa: PTH110 - as above

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
+from msgspec.structs import replace
 
 from repertory.errors import ConfigurationError, StoreBusyError, StoreError
 from repertory.files import PRIVATE, make_private, write_atomically
@@ -67,7 +68,8 @@ def client(settings: Settings, directory: Path) -> "Client | None":
     """The configured server, else the one that runs for this directory, else None.
 
     A configured server is always used; a recorded server is used only if it is alive and proves
-    that it is the one that left the note. Only a configured server gets the configured key.
+    that it is the one that left the note. Only a configured server gets the configured key. A
+    server that was given another model answers if its index is of the named one.
 
     Raises:
         ConfigurationError: This is a team's machine, and its server is not named.
@@ -81,10 +83,27 @@ def client(settings: Settings, directory: Path) -> "Client | None":
             "REPERTORY_SERVER_URL, or unset the former to index here."
         )
     note = note_at(settings, directory)
-    if note is None or not note.serves(settings, directory):
+    if note is None:
         return None
     found = _own(note.url, note.token)
-    return found if found.is_alive(ALIVE_TIMEOUT_S) else None
+    if note.serves(settings, directory):
+        return found if found.is_alive(ALIVE_TIMEOUT_S) else None
+    unnamed = replace(settings, values=replace(values, model=None))
+    is_ours = note.serves(unnamed, directory) and found.is_alive(ALIVE_TIMEOUT_S)
+    return found if is_ours and _has_model(found, str(values.model)) else None
+
+
+def _has_model(server: "Client", name: str) -> bool:
+    """Whether the index of a server is of a model that it was not given under this name.
+
+    It may be the one that stands in for the default, which the server was not given at all.
+    """
+    from repertory.embedding.models import known  # noqa: PLC0415 - rarely needed
+
+    model = known(name)
+    with contextlib.suppress(StoreError):
+        return model is not None and server.stats().model == model.slug
+    return False
 
 
 def key_for(url: str, settings: Settings) -> str | None:

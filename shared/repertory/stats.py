@@ -158,6 +158,11 @@ class WatchStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         except (KeyError, msgspec.ValidationError):
             return None
 
+    def inherited(self) -> "WatchStatus":
+        """What another process takes over: it has read no source yet."""
+        sources = [msgspec.structs.replace(one, is_starting=not one.error) for one in self.sources]
+        return msgspec.structs.replace(self, sources=sources)
+
     @property
     def first_items(self) -> int:
         """How many items a first index will have, which is searched while it is built; else 0."""

@@ -2,10 +2,12 @@
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 import msgspec
 
+from repertory.catalogue.item import Item
 from repertory.compose import Parts
 from repertory.embedding.engine import EmbeddingEngine
 from repertory.embedding.words import WORDS, WordsEngine
@@ -18,14 +20,17 @@ from repertory.indexing.known_tools import known_tools
 from repertory.indexing.ledger import Ledger
 from repertory.indexing.run import Progress, run
 from repertory.indexing.scan import ScanResult
+from repertory.indexing.writer import Writer
 from repertory.search.live import LiveSearch
 from repertory.sources.source import Source
-from repertory.stats import WatchStatus
+from repertory.stats import Building, WatchStatus
 from repertory.text import cut
 from repertory.workspace import Indexed
 
 MAX_NOTICE_LENGTH = 160  # characters about the model
-BATCH_SIZE = 8  # items that are written before the budget is looked at again
+# What is written before the budget is looked at again: items with texts to embed, and items in all.
+# Opening and flushing a collection takes as long as writing hundreds that were embedded before.
+BATCH_SIZE, MAX_BATCH = 8, 250
 
 
 class Timer:
@@ -146,22 +151,25 @@ class Update:
         read = [scan.scan for scan in scans if scan.scan]
         behind = {path for scan in read for path in scan.postponed}
         try:
-            with self._lifecycle(self._engine_of_queries(), BATCH_SIZE) as (coordinator, queue):
+            engine = self._engine_of_queries()
+            with self._lifecycle(engine, in_small_batches=True) as (coordinator, queue):
                 for part in ("index", "vectors"):  # another process has the store
                     if why := self._live.missing.get(part):
                         raise StoreError(why)
                 self._begin(coordinator, [*self._known_tools(), *scans])
-                run(
-                    (),
-                    coordinator,
-                    queue,
-                    _no_progress,
-                    is_late=lambda: writing.exceeds(budget_s / 2),
-                )
+
+                def is_late() -> bool:
+                    """A build that only needs to be published has all of the time."""
+                    share = 2 if coordinator.is_busy else 1
+                    return writing.exceeds(budget_s / share)
+
+                run((), coordinator, queue, _no_progress, is_late=is_late)
             self._commit(coordinator)
         except (ModelError, StoreError) as error:
             changed = {item.path for scan in read for item in scan.items}
             return _not_yet(behind | changed, f" ({str(error).rstrip('.')})")
+        if coordinator.is_building and coordinator.ledger:
+            return _still_building(coordinator.ledger.building())
         behind.update(coordinator.unwritten.values())
         return "" if coordinator.is_finished and not behind else _not_yet(behind)
 
@@ -198,13 +206,14 @@ class Update:
 
     @contextlib.contextmanager
     def _lifecycle(
-        self, engine: EmbeddingEngine, max_pending: int | None = None
+        self, engine: EmbeddingEngine, *, in_small_batches: bool = False
     ) -> Iterator[tuple[Coordinator, InProcessQueue]]:
         parts = self._parts
         with contextlib.closing(parts.writer(lambda: engine)) as writer:
             queue = parts.in_process_queue(writer)
             self._live.refresh()  # its keyword index follows the update
-            yield parts.coordinator(queue, max_pending), queue
+            small = partial(_small_batch, writer)
+            yield parts.coordinator(queue, *([small] if in_small_batches else ())), queue
 
     def _begin(self, coordinator: Coordinator, known: list[ScanResult]) -> None:
         coordinator.adopt(self._catalogue)
@@ -235,6 +244,24 @@ class Update:
         if not parts.settings.values.no_cache:
             parts.workspace.remember(Indexed.of(self._request, self._catalogue))
             self._freshness.remember(self._catalogue, coordinator.unwritten)
+
+
+def _small_batch(writer: Writer, items: Sequence[Item]) -> Sequence[Item]:
+    """The first items, of which few need new vectors."""
+    embedded = 0
+    for number, item in enumerate(items[:MAX_BATCH]):
+        embedded += not writer.has_vectors(item.whole())
+        if embedded > BATCH_SIZE:
+            return items[:number]
+    return items[:MAX_BATCH]
+
+
+def _still_building(build: Building) -> str:
+    return (
+        "The sources are others now, so the index is built again, and "
+        f"{build.total - build.done:,} of {build.total:,} items are missing: the latest changes "
+        "are not searchable yet; run `repertory index`."
+    )
 
 
 def _not_yet(files: set[str], why: str = "") -> str:

@@ -153,6 +153,17 @@ def test_what_a_tool_claims_is_shown_and_filtered_by(
     assert re.search(rf"tags +{tag}\n", cli.run(indexed, "items", "show", tool).stdout)
 
 
+def test_people_see_which_tools_are_destructive(cli: Cli, indexed: Path) -> None:
+    """In a pipe and in a terminal, each beside the reason."""
+    arguments = ("search", "file", "--threshold", "0", "--limit", "9", "--kind", "tool")
+    _, drawn = cli.in_terminal(indexed, *arguments)
+
+    for shown in (cli.run(indexed, *arguments).stdout, drawn):
+        assert shown.count("(destructive)") == 1
+    [line] = [line for line in cli.run(indexed, *arguments).stdout.splitlines() if "run_" in line]
+    assert "(destructive)" in line
+
+
 def test_the_first_search_indexes(cli: Cli, project: Path, broken_skill: Path) -> None:
     """Without an index, a search indexes first, says so on stderr, and answers."""
     done = cli.run(project, "search", "bake bread")

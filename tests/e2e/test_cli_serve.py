@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.command_line import COMMAND, Cli, add_skill
+from tests.support.command_line import COMMAND, PROJECT_ITEMS, Cli, add_skill
 from tests.support.http_stub import serving
 from tests.support.server_process import Serve, note_of, token_of
 from tests.support.waiting import TIMEOUT_S, until
@@ -222,6 +222,18 @@ def test_a_command_for_another_index_does_not_use_it(user: Cli, served: Path) ->
 
         assert "indexed in" in done.stderr
         assert "files__read_file" in done.stdout or "../" in arguments[-1]
+
+
+def test_the_model_that_it_runs_may_be_named(user: Cli, served: Path) -> None:
+    """By any of its names: it stands in for the default, which the server was not given either."""
+    for name in ("repertory", "repertory-encoder"):
+        stats = user.json(served, "stats", "--model", name)
+        assert stats["model"] == "repertory-encoder-4"
+        assert stats["items"] == PROJECT_ITEMS
+        done = user.run(served, "search", "read_file", REPERTORY_SEARCH_MODEL=name)
+        assert done.returncode == 0
+        assert "indexed in" not in done.stderr
+        assert "files__read_file" in done.stdout
 
 
 def test_it_shuts_down_cleanly(own: Cli, project: Path, tmp_path: Path) -> None:

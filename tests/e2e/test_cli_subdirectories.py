@@ -87,6 +87,23 @@ def test_a_directory_that_was_indexed_is_found_without_a_repository(
     assert "project/bread-baking" not in done.stdout
 
 
+def test_a_folder_that_was_searched_alone_joins_the_project_made_later(
+    cli: Cli, project: Path
+) -> None:
+    """An index of the folder itself hides neither a repository nor a file above it."""
+    below = write(project / "src" / "README.md", "# Sources\n").parent
+    assert "project/bread-baking" not in cli.run(below, "search", "bake bread").stdout
+
+    (project / ".git").mkdir()
+    done = cli.run(below, "search", "bake bread")
+    assert done.stderr.splitlines()[0] == f"Using the catalogue of {project} (.git)."
+    assert "project/bread-baking" in done.stdout
+
+    assert cli.run(project, "init").returncode == 0
+    done = cli.run(below, "search", "bake bread")
+    assert done.stderr.splitlines()[0] == f"Using the catalogue of {project} (repertory.toml)."
+
+
 def test_the_server_of_the_project_is_found_from_a_subdirectory(
     own: Cli, project: Path, tmp_path: Path
 ) -> None:

@@ -135,6 +135,25 @@ def test_later_searches_index_what_there_was_no_time_to_write(
     assert len(set(left)) > 2
 
 
+def test_another_source_hides_changes_for_a_few_searches_only(project: Path) -> None:
+    """What was embedded before is written together; until then the notice counts all of it."""
+    for number in range(10 * BATCH_SIZE):
+        write_skill(project, f"knots-{number}", f"Tie the knot of {number} loops")
+    search(project, "tie a knot")
+    (Path.home() / ".claude" / "skills").mkdir(parents=True)  # it holds nothing
+    write_skill(project, "sails", "Rig the sails")
+
+    said: list[str] = []
+    for _ in range(5):
+        found, notices = search(project, "rig the sails", budget_s=1e-9)
+        said += notices
+        if found[0] == "project/sails" and not notices:
+            break
+    assert (found[0], notices) == ("project/sails", ())
+    total = 10 * BATCH_SIZE + 5
+    assert f"{total - 1} of {total} items are missing" in said[0]
+
+
 def test_a_source_of_one_file_is_followed(project: Path) -> None:
     """An edit is found, also one that was saved while the file was indexed."""
     corpus = project / "corpus.jsonl"

@@ -18,7 +18,7 @@ from repertory.search.live import LiveSearch
 from tests.support.builders import Folder, no_model
 from tests.support.keyword_search import reader
 from tests.support.steered_team import SteeredTeam
-from tests.support.waiting import TIMEOUT_S
+from tests.support.waiting import TIMEOUT_S, until
 
 
 @pytest.fixture
@@ -109,6 +109,20 @@ def test_who_may_see_what_is_followed_while_the_store_is_away(
     live.refresh()
     assert live.sources.visible(frozenset()) == frozenset()
     live.close()
+
+
+@pytest.mark.parametrize("is_shared", [False, True])
+def test_a_server_that_starts_says_that_its_sources_are_not_compared_yet(
+    team: SteeredTeam, *, is_shared: bool
+) -> None:
+    """It answers from the index of an earlier process until its own watch service reports."""
+    status = msgspec.to_builtins(team.coordinator.status())
+    team.coordination.status.report("watch", status)
+    with live_of(team, is_shared=is_shared) as live:
+        assert live.wait(TIMEOUT_S)
+        assert live.engine.notices == (() if is_shared else ("Starting: team.",))
+        team.coordination.status.report("watch", status)
+        until(lambda: live.engine.notices == ())
 
 
 def test_words_are_searched_alone_until_the_collection_can_be_opened(

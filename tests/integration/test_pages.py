@@ -284,6 +284,7 @@ def test_an_empty_catalogue_says_what_to_do(tmp_path: Path) -> None:
     assert "Nothing to search yet" in start
     assert "repertory add" in start
     assert "Nothing to search yet" in found
+    assert "Nothing fits well enough" not in found
 
 
 @pytest.mark.parametrize(

@@ -78,6 +78,19 @@ def test_the_nearest_marker_wins(tmp_path: Path) -> None:
     assert (settings.values.limit, settings.file) == (3, None)
 
 
+def test_an_index_hides_no_marker_above(tmp_path: Path) -> None:
+    """A search made in a folder below, before there was one, does not detach it for ever."""
+    start = below(tmp_path)
+    outer, inner = Workspace(load({}, tmp_path), tmp_path), Workspace(load({}, start), start)
+    inner.forget()
+    outer.forget()
+    assert located({}, start)[1] == Project(start, Marker.INDEX)
+    (tmp_path / ".git").mkdir()
+    assert located({}, start)[1] == Project(tmp_path, Marker.REPOSITORY)
+    (tmp_path / "a" / "repertory.toml").write_text("[search]\nlimit = 9\n")
+    assert located({}, start)[1] == Project(tmp_path / "a", Marker.FILE)
+
+
 def test_home_is_never_found_from_a_folder_below(home: Path) -> None:
     """Nor is anything above it; in the home directory itself it is meant."""
     (home / ".git").mkdir()

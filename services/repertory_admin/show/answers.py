@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from repertory.catalogue.safety import DESTRUCTIVE
 from repertory.formats.linked import link_facts
 from repertory.notices import NOTHING_TO_SEARCH
 from repertory.search.answer import Answer, Hit, Term, rounded_down
@@ -172,8 +173,12 @@ def _search(query: Query, mode: str, items: int) -> str:
 
 
 def _reason(hit: Hit) -> str:
-    """The reason, with the section and the shadowing item if it does not name them."""
-    reason = hit.reason
+    """The reason, with the section and the shadowing item if it does not name them.
+
+    It warns first: a tool may delete or overwrite something, says its server.
+    """
+    is_destructive = hit.kind == "tool" and DESTRUCTIVE in hit.tags
+    reason = f"({DESTRUCTIVE}) {hit.reason}" if is_destructive else hit.reason
     heading = hit.matched_in.lstrip("# ")
     if heading and heading not in reason:
         reason += f", in “{heading}”"

@@ -37,6 +37,8 @@ MAX_PENDING = 2_000  # items sent and not confirmed, which bounds the queue's me
 KEEP_UNUSED_S = 7 * 86_400.0
 MAX_PROBLEMS = 200  # of each audience, in a status report
 
+Affordable = Callable[[Sequence[Item]], Sequence[Item]]
+
 _log = logging.getLogger(__name__)
 
 
@@ -48,7 +50,7 @@ class Coordinator:
         seen: When each source was last read whole by an earlier process, in Unix seconds.
         clock: A monotonic clock, in seconds.
         now: The time of day, in Unix seconds; jumps do no harm.
-        max_pending: The most items that are sent and not confirmed.
+        affordable: Gives the first of some items, which are sent now; the others wait.
         gate: Withholds the items that a person must see first; without one, all pass.
         keep_unused_s: How long the index of an unused configuration is kept.
     """
@@ -63,7 +65,7 @@ class Coordinator:
         seen: Mapping[str, float] | None = None,
         clock: Callable[[], float] = time.monotonic,
         now: Callable[[], float] = time.time,
-        max_pending: int = MAX_PENDING,
+        affordable: Affordable = lambda items: items,
         gate: Gate | None = None,
         keep_unused_s: float = KEEP_UNUSED_S,
     ) -> None:
@@ -72,7 +74,7 @@ class Coordinator:
         self._lease = coordination.lease
         self._clock = clock
         self._now = now
-        self._max_pending = max_pending
+        self._affordable = affordable
         self._scans = LatestScans(seen or {}, gate)
         self._ledgers = Ledgers(store, coordination, queue.waiting)
         self._generations = Generations(store, queue, coordination, active)
@@ -236,7 +238,8 @@ class Coordinator:
             self._ledgers.clear_up(now - LOST_AFTER_S)
         self._compare_due()
         for ledger in self._ledgers:
-            self._send(ledger, *ledger.next_batch(self._max_pending), now)
+            items, removed = ledger.next_batch(MAX_PENDING)
+            self._send(ledger, self._affordable(items), removed, now)
         if is_due:
             self._ledgers.settle_failures(self._scans)
         self._publish(now)

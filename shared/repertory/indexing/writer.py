@@ -182,6 +182,16 @@ class Writer:
         with opened:
             KeywordFeed(opened, self._coordination).keep(seconds)
 
+    def has_vectors(self, item: Item) -> bool:
+        """Whether all texts of an item were embedded before, so that writing it is cheap.
+
+        Raises:
+            StoreError: The model or the cache is unavailable.
+        """
+        model = self.engine.model
+        keys = {vector_key(model, view.text) for view in item.views()}
+        return len(self._vectors(model).get([*keys])) == len(keys)
+
     def close(self) -> None:
         """Close the vector cache."""
         with self._lock:

@@ -91,6 +91,7 @@ class LiveSearch:
         self._verifier: Verifier | None = None
         self._repaired = 0  # in earlier collections
         self._sources = KnownSources()
+        self._inherited: float | None = None  # when an earlier process reported the sources
         self._old: list[tuple[float, Collection]] = []
         self._polled_at = float("-inf")
         self._trimmed = 0  # the items when freed memory was given back
@@ -101,6 +102,8 @@ class LiveSearch:
         self._threads: list[threading.Thread] = []
 
     def __enter__(self) -> Self:
+        if not self._is_shared and (last := self._report()):
+            self._inherited = last.at
         # A model may take long to load, and its first calibration longer.
         for name, step in (("live-search", self.step), ("model", self._watch_model)):
             thread = threading.Thread(target=self._run, args=(step,), name=name, daemon=True)
@@ -357,16 +360,21 @@ class LiveSearch:
 
     def _read_sources(self, collection: str) -> bool:
         """Read the order and the state of the sources; whether that changed."""
-        try:
-            watch = WatchStatus.read(self._coordination.status.reports())
-        except StoreError:
-            return False
+        watch = self._report()
         if watch is None:
             return False
+        if watch.at == self._inherited:  # the own watch service has not compared them yet
+            watch = watch.inherited()
         sources = self._sources.after(watch, configuration_of(collection))
         changed = sources != self._sources
         self._sources = sources
         return changed
+
+    def _report(self) -> WatchStatus | None:
+        """The last report of the watch service, if it can be read."""
+        with contextlib.suppress(StoreError):
+            return WatchStatus.read(self._coordination.status.reports())
+        return None
 
     def _replace(self) -> None:
         """Make a search engine from the current parts."""
