@@ -31,7 +31,7 @@ from repertory.search.engine import SearchEngine
 from repertory.search.explanation import Explanation
 from repertory.search.query import Query
 from repertory.settings import Settings
-from repertory.stats import Contents, Run, Stats, WatchStatus
+from repertory.stats import Contents, Run, SourceState, Stats, WatchStatus
 
 if TYPE_CHECKING:  # a search needs none of them
     from repertory.indexing.job import JobQueue
@@ -40,6 +40,7 @@ if TYPE_CHECKING:  # a search needs none of them
 LOCK_TIMEOUT_S = 2.5  # that a search waits for another process before it does without the vectors
 INDEX_LOCK_TIMEOUT_S = 30.0  # that a command which indexes waits for searches and others
 BUDGET_S = 1.0  # that a search spends on indexing what has changed
+MANY = 2  # items of a source that are hardly deleted all at once
 REFRESH_INTERVAL_S = 1.0  # after which a search reads again which collection is active
 
 Progress = Callable[[str, int, int], None]  # the stage, how much of it is done, how much in all
@@ -91,7 +92,7 @@ class Repertory(Local):
         self._budget_s = budget_s
         self._behind = ""  # a sentence about changes that are not indexed yet
         self._servers: tuple[str, ...] = ()  # sentences about servers and their tools
-        self._away: set[str] = set()  # the sources whose folders are not there at all
+        self._away: set[str] = set()  # the sources that may not be mounted
         self._status_at = float("-inf")
 
     def __enter__(self) -> Self:
@@ -284,6 +285,7 @@ class Repertory(Local):
 
             update = Update(self.parts, self.live, freshness)
             self._behind = update.changes(self._budget_s)
+            self._status_at = float("-inf")
         self._checked_at = time.monotonic()
 
     def _noted(self, notices: tuple[str, ...]) -> tuple[str, ...]:
@@ -300,18 +302,13 @@ class Repertory(Local):
         watch = WatchStatus.read(self.parts.coordination.status.reports()) or WatchStatus()
         max_age_s = self.settings.values.tools_max_age * 3_600
         self._servers = about_servers(watch.sources, max_age_s, time.time())
-        failing = ((one.name, one.location) for one in watch.sources if one.error)
-        self._away = {
-            name
-            for name, place in failing
-            if Path(place).is_absolute() and not os.path.lexists(place)  # Path.exists may raise
-        }
+        self._away = {one.name for one in watch.sources if one.error and _is_away(one)}
         self._status_at = time.monotonic()
 
     def _is_gone(self, found: Hit | Entry | Item) -> bool:
         """Whether the file of an item has been deleted; a path may be relative on another machine.
 
-        If the folder of its source is not there at all, its disk may not be mounted.
+        A source whose folder is not there, or suddenly empty, may not be mounted.
         """
         if not os.path.isabs(found.path):  # noqa: PTH117 - speed
             return False
@@ -328,6 +325,14 @@ class Repertory(Local):
     def _embedded(self) -> int:
         """How many texts this process has embedded."""
         return int(self.parts.coordination.status.counters().get("texts", 0))
+
+
+def _is_away(source: SourceState) -> bool:
+    """Whether all items of a failing source may come back: one alone may have been deleted."""
+    if source.stale >= max(source.items, MANY):
+        return True
+    place = source.location
+    return Path(place).is_absolute() and not os.path.lexists(place)  # Path.exists may raise
 
 
 def open_corpus(settings: Settings, folder: Path, download: Download | None = None) -> Repertory:
