@@ -1,6 +1,6 @@
 """``visible_to`` of a source: how it is read, what it follows, and who learns what."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ from typing_extensions import override
 
 from repertory.errors import ConfigurationError, StoreError, UsageError
 from repertory.groups import MAX_GROUPS, checked, may_see
-from repertory.index.vectors import Searched, VectorAnswer, VectorQuery
+from repertory.index.vectors import Searched, State, VectorAnswer, VectorQuery
 from repertory.indexing.scan import ScanResult, merge
 from repertory.search import subsets as subsets_module
 from repertory.search.known_sources import BUILDING, KnownSources
@@ -204,6 +204,10 @@ class Moved(Searched):
     @override
     def records(self, keys: Sequence[int]) -> dict[str, dict[str, Any]]:
         return {}
+
+    @override
+    def states(self, items: Sequence[str] | None = None) -> Iterator[State]:
+        return iter(())
 
     @override
     def query(self, queries: Sequence[VectorQuery]) -> list[VectorAnswer]:
