@@ -9,9 +9,11 @@ import msgspec
 from msgspec.structs import replace
 
 from repertory import running
+from repertory.defaults import for_server
 from repertory.errors import RepertoryError, StoreError, UnknownItemError, WeightsUnavailableError
 from repertory.project import located
 from repertory.settings import Settings
+from repertory.values import Values
 from repertory_admin import terminal
 from repertory_admin.options import Flags
 from repertory_admin.progress import Bars
@@ -35,6 +37,11 @@ class Target(msgspec.Struct, frozen=True):
     settings: Settings
     directory: Path
     server: "Client | None"
+
+    @property
+    def defaults(self) -> Values:
+        """The settings for what a search leaves out."""
+        return for_server(self.settings) if self.server else self.settings.values
 
     def required_server(self) -> "Client":
         """The server; StoreError if none is configured or runs."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Self, TypedDict, Type
 from repertory import running
 from repertory.backend import Backend
 from repertory.catalogue.item import Item
+from repertory.defaults import for_server
 from repertory.errors import RepertoryError, UsageError
 from repertory.project import located
 from repertory.search.answer import Answer
@@ -82,8 +83,9 @@ def open_directory(directory: str | Path | None = None, **options: Unpack[Option
         where = project.directory
     else:
         settings = load(options, where)
-    client = running.client(settings, where)
-    return Session(client or Repertory(settings, where), settings.values)
+    if client := running.client(settings, where):
+        return Session(client, for_server(settings))
+    return Session(Repertory(settings, where), settings.values)
 
 
 def connect(url: str, api_key: str | None = None) -> "Session":
@@ -100,7 +102,7 @@ def connect(url: str, api_key: str | None = None) -> "Session":
     """
     settings = located({}, Path.cwd())[0]
     client = running.client_of(url, settings, api_key or running.key_for(url, settings))
-    return Session(client, settings.values)
+    return Session(client, for_server(settings))
 
 
 class Filters(TypedDict, total=False):

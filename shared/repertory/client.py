@@ -23,9 +23,9 @@ from repertory.search.explanation import Explanation
 from repertory.search.links import Links, Seen
 from repertory.search.query import Query
 from repertory.stats import Contents, Jobs, Rebuild, Stats
+from repertory.values import MAX_LIMIT
 from repertory.wire import (
     MAX_IDS,
-    MAX_LIMIT,
     RECORDED,
     V1,
     Alive,
