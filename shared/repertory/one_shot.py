@@ -17,7 +17,7 @@ from typing_extensions import override
 
 from repertory.catalogue.item import Item
 from repertory.compose import Download, Parts
-from repertory.errors import NothingIndexedError, StoreError
+from repertory.errors import DeviceUnavailableError, ModelError, NothingIndexedError, StoreError
 from repertory.files import make_directory
 from repertory.freshness import Freshness
 from repertory.index.keywords.document import Entry
@@ -124,6 +124,7 @@ class Repertory(Local):
     def search(self, query: Query) -> Answer:
         """Search the index as it is, without items whose file is gone; see ``SearchEngine``."""
         self.parts.queries.begin()  # the model loads while the index is opened
+        self._check_device()
         answer = super().search(query)
         hits = [hit for hit in answer.hits if not self._is_gone(hit)]  # those for a task, too
         return replace(answer, hits=hits, notices=self._noted(answer.notices))
@@ -132,6 +133,7 @@ class Repertory(Local):
     def explain(self, query: Query, item: str) -> Explanation:
         """Explain why a search shows an item or not; see ``SearchEngine.explain``."""
         self.parts.queries.begin()
+        self._check_device()
         found = super().explain(query, item)
         if self._is_gone(found.hit):
             raise lookup.unknown(None, item)
@@ -287,6 +289,16 @@ class Repertory(Local):
             self._behind = update.changes(self._budget_s)
             self._status_at = float("-inf")
         self._checked_at = time.monotonic()
+
+    def _check_device(self) -> None:
+        """If a GPU is asked for, check that there is one; DeviceUnavailableError if not."""
+        if self.settings.values.device == "gpu":
+            try:
+                self.parts.queries.get()
+            except DeviceUnavailableError:
+                raise
+            except ModelError:  # words alone answer
+                pass
 
     def _noted(self, notices: tuple[str, ...]) -> tuple[str, ...]:
         """The notices of an answer, with what only this process knows."""

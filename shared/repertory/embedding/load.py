@@ -9,12 +9,16 @@ from repertory.embedding.device import CPU, Placement, accelerators
 from repertory.embedding.engine import EmbeddingEngine
 from repertory.embedding.folder import Format, Progress
 from repertory.embedding.weights import resolve
-from repertory.errors import ConfigurationError, ModelError
+from repertory.errors import ConfigurationError, DeviceUnavailableError, ModelError
 
 if TYPE_CHECKING:
     from repertory.embedding.sentence_transformer import SentenceTransformerEngine
 
 DEVICES = ("auto", "cpu", "gpu")
+NO_GPU = (
+    "There is no GPU that an installed engine can use; install repertory[torch] and the GPU's "
+    "driver, check that `python -c 'import torch'` works, or set the device to auto or cpu."
+)
 
 _log = logging.getLogger(__name__)
 
@@ -41,8 +45,8 @@ def load_engine(
 
     Raises:
         ConfigurationError: The device setting is unknown.
-        ModelError: The model is unavailable or unusable, or ``gpu`` was requested and none is
-            available.
+        ModelError: The model is unavailable or unusable.
+        DeviceUnavailableError: ``gpu`` was requested without one.
     """
     if device not in DEVICES:
         raise ConfigurationError(f"The device {device!r} is none of {', '.join(DEVICES)}.")
@@ -63,10 +67,13 @@ def load_engine(
             extra={"asked": device, "device": engine.device, "engine": placement.form.value},
         )
         return engine
-    raise failure or ModelError(
-        "There is no GPU that an installed engine can use; install repertory[torch] and the GPU's "
-        "driver, check that `python -c 'import torch'` works, or set the device to auto or cpu."
-    )
+    raise failure or DeviceUnavailableError(NO_GPU)
+
+
+def check_device(device: str) -> None:
+    """Check that there is a GPU if one is asked for; DeviceUnavailableError if not."""
+    if device == "gpu" and next(accelerators(thorough=True), None) is None:
+        raise DeviceUnavailableError(NO_GPU)
 
 
 def _placements(device: str, *, queries_only: bool) -> Iterator[Placement]:
