@@ -73,7 +73,8 @@ class Repertory(Local):
         self._stack = contextlib.ExitStack()
         folder = None
         if settings.values.no_cache:
-            temporary = tempfile.TemporaryDirectory(prefix="repertory-")
+            # A file that is still mapped cannot be removed everywhere.
+            temporary = tempfile.TemporaryDirectory(prefix="repertory-", ignore_cleanup_errors=True)
             folder = Path(self._stack.enter_context(temporary))
         parts = Parts(
             settings,
