@@ -234,12 +234,28 @@ def test_items_of_a_folder_that_is_not_there_are_kept(project: Path) -> None:
     found, notices = search(project, "rotate keys")
 
     assert "project/key-rotation" in found
-    assert any("its indexed items are kept" in one for one in notices)
+    assert any(one.endswith("Its items are kept.") for one in notices)
     shutil.rmtree(project.parent / "away" / "postmortem")
     (project.parent / "away").rename(project / "skills")
     found, notices = search(project, "rotate keys")
     assert "project/key-rotation" in found
     assert "project/postmortem" not in found
+
+
+def test_no_items_of_another_index_are_said_to_be_kept(project: Path) -> None:
+    """The index of a model that was set while the folder is away has none of its items."""
+    configuration = "[[sources]]\ntype = 'skills'\npath = 'skills'\nname = 'project'\n"
+    (project / "repertory.toml").write_text(configuration, "utf-8")
+    (project / "skills").rename(project.parent / "away")
+
+    with Repertory(settings_of(project, data_dir=str(project.parent / "other")), project) as other:
+        other.ensure_indexed()
+        answer = other.search(Query(text="rotate keys"))
+    found, notices = answer.hits, answer.notices
+
+    assert found == []
+    assert any(one.endswith("This index has none of its items.") for one in notices)
+    assert not any("are kept" in one for one in notices)
 
 
 def test_an_unchanged_project_is_not_compared_again(project: Path) -> None:

@@ -157,7 +157,7 @@ def test_a_caller_learns_of_visible_sources_alone() -> None:
     assert seen.names == ("open", "stale")
     assert seen.stale == ("open", "stale")
     *others, kept = (one.rpartition(": ")[2] for one in seen.every_notice(1))
-    assert others == [BUILDING, "It is away."]
+    assert others == [BUILDING, "It is away. This index has none of its items."]
     assert kept.startswith("Some items of stale are kept as they were last read")
     assert sources.only(sources.visible(frozenset({"a"}))) == sources
     assert "vault" in str(sources.every_notice(1))
