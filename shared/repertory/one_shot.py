@@ -279,17 +279,26 @@ class Repertory(Local):
         """Index what has changed in files since the last command, within the budget."""
         if time.monotonic() - self._checked_at < REFRESH_INTERVAL_S:
             return
-        freshness = Freshness(self.workspace)
-        name = self.parts.store.alias(self.parts.active) or ""
-        if freshness.is_current(configuration_of(name)):
-            self._behind = ""
-        else:
-            from repertory.update import Update  # noqa: PLC0415 - only after a change
-
-            update = Update(self.parts, self.live, freshness)
-            self._behind = update.changes(self._budget_s)
-            self._status_at = float("-inf")
+        name = self._active
+        self._behind = self._compare(name)
+        if self._behind and self._active != name:  # another command has just switched the index
+            self._behind = self._compare(self._active)
         self._checked_at = time.monotonic()
+
+    def _compare(self, collection: str) -> str:
+        """Index what has changed since a collection was written; a sentence about what is left."""
+        freshness = Freshness(self.workspace)
+        if freshness.is_current(configuration_of(collection)):
+            return ""
+        from repertory.update import Update  # noqa: PLC0415 - only after a change
+
+        self._status_at = float("-inf")
+        return Update(self.parts, self.live, freshness).changes(self._budget_s)
+
+    @property
+    def _active(self) -> str:
+        """The collection that is searched; empty without one."""
+        return self.parts.store.alias(self.parts.active) or ""
 
     def _check_device(self) -> None:
         """If a GPU is asked for, check that there is one; DeviceUnavailableError if not."""

@@ -18,7 +18,7 @@ from repertory.search.query import Query
 from repertory.sources import memory
 from repertory.sources.folder import FolderSource
 from repertory.sources.reading.files import Found
-from repertory.update import BATCH_SIZE, Timer
+from repertory.update import BATCH_SIZE, Timer, Update
 from tests.support.builders import write_shop, write_skill
 from tests.support.query_service import MODEL, settings_of
 
@@ -256,6 +256,33 @@ def test_no_items_of_another_index_are_said_to_be_kept(project: Path) -> None:
     assert found == []
     assert any(one.endswith("This index has none of its items.") for one in notices)
     assert not any("are kept" in one for one in notices)
+
+
+def test_an_index_that_another_command_switched_meanwhile_is_compared_again(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may have what this search could not write into the old one."""
+    write_skill(project, "knots", "Tie a bowline.")
+    with Repertory(settings_of(project), project) as repertory:
+        store, active = repertory.parts.store, repertory.parts.active
+        before, compared = store.alias(active), 0
+
+        def changes(*_: object) -> str:
+            nonlocal compared
+            compared += 1
+            if compared > 1:
+                return ""
+            store.create(f"{before}0", 4).close()
+            store.set_alias(active, f"{before}0")
+            return "1 changed file is not searchable yet (There is no collection)."
+
+        monkeypatch.setattr(Update, "changes", changes)
+        repertory.ensure_indexed()
+        store.set_alias(active, str(before))
+        answer = repertory.search(Query(text="rotate keys"))
+
+    assert compared == 2
+    assert not any("not searchable yet" in one for one in answer.notices)
 
 
 def test_an_unchanged_project_is_not_compared_again(project: Path) -> None:
