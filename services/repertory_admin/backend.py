@@ -9,6 +9,7 @@ import msgspec
 from msgspec.structs import replace
 
 from repertory import running
+from repertory.defaults import for_server
 from repertory.errors import (
     RepertoryError,
     StoreBusyError,
@@ -18,6 +19,7 @@ from repertory.errors import (
 )
 from repertory.project import located
 from repertory.settings import Settings
+from repertory.values import Values
 from repertory_admin import terminal
 from repertory_admin.options import Flags
 from repertory_admin.progress import Bars
@@ -41,6 +43,11 @@ class Target(msgspec.Struct, frozen=True):
     settings: Settings
     directory: Path
     server: "Client | None"
+
+    @property
+    def defaults(self) -> Values:
+        """The settings for what a search leaves out."""
+        return for_server(self.settings) if self.server else self.settings.values
 
     def required_server(self) -> "Client":
         """The server; StoreError if none is configured or runs."""

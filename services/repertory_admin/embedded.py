@@ -63,6 +63,7 @@ def run(
 
     Raises:
         UsageError: The settings contradict this, or the address is unavailable.
+        DeviceUnavailableError: A GPU is asked for and is missing.
         StoreError: The directory has another server, or the data directory is not writable.
     """
     _check(settings)
@@ -126,6 +127,7 @@ def _check(settings: Settings) -> None:
 
     Raises:
         UsageError: The settings contradict this.
+        DeviceUnavailableError: A GPU is asked for and is missing.
     """
     values = settings.values
     if values.redis_url:
@@ -137,3 +139,7 @@ def _check(settings: Settings) -> None:
         raise UsageError(
             "`repertory serve` keeps what it indexes; unset REPERTORY_SEARCH_NO_CACHE."
         )
+    if values.device == "gpu":
+        from repertory.embedding.load import check_device  # noqa: PLC0415 - slow to import
+
+        check_device(values.device)

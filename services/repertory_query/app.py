@@ -10,6 +10,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from repertory.audit import Audit
+from repertory.defaults import Defaults
 from repertory.embedding.device import cores
 from repertory.keys import keys_of
 from repertory.settings import Settings
@@ -91,12 +92,13 @@ def create_app(service: Service, settings: Settings, entrance: Entrance | None =
     audit = Audit(settings, service.workspace.directory)
     usage = service.parts.usage_recorder()
     pools = {Work.SEARCH: searches, Work.READ: others, Work.CALL: calls}
-    mcp = Mcp(service, values, audit, usage, pools)
+    defaults = Defaults(settings, service.workspace.directory)
+    mcp = Mcp(service, defaults, audit, usage, pools)
     answers = AnsweredSearches(service, searches, metrics)
     keys = keys_of(settings, service.workspace.directory)
     access = Access(keys, values.host, entrance.owner, people_of(values), values.public_url)
     routes: list[BaseRoute] = [
-        *searching.routes(answers, values, access),
+        *searching.routes(answers, defaults, access),
         *functions.routes(service, searches),
         *runtime.routes(service, others, access),
         *calling.routes(service, calls),
@@ -121,7 +123,7 @@ def create_app(service: Service, settings: Settings, entrance: Entrance | None =
         routes=[
             *versioned(routes),
             *routes,  # the same without the version, as contracts and older clients have them
-            *pages.routes(service, answers, others, calls, access, values),
+            *pages.routes(service, answers, others, calls, access, defaults),
             *api_reference.routes(described, access),
             *manage.routes(service, others, keys),
             *mcp.routes,

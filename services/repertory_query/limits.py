@@ -77,6 +77,6 @@ def bounded(scope: Scope, receive: Receive) -> Receive:
 def _too_large() -> HTTPException:
     return HTTPException(
         413,
-        f"The body has more than {MAX_BODY_SIZE:,} bytes; send fewer queries at once.",
+        f"The body has more than {MAX_BODY_SIZE:,} bytes; send less at once.",
         {"Connection": "close"},  # the rest is not read
     )

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated
 
 import msgspec
@@ -190,12 +190,14 @@ class AnsweredSearches:
         return await self.pool.run(lambda: backend.explain(query, item))
 
 
-def routes(searches: AnsweredSearches, defaults: Values, access: Access) -> list[BaseRoute]:
+def routes(
+    searches: AnsweredSearches, defaults: Callable[[], Values], access: Access
+) -> list[BaseRoute]:
     """The routes.
 
     Args:
         searches: Answers the queries.
-        defaults: The settings for missing parameters.
+        defaults: Returns the settings for missing parameters.
         access: Knows the address of this server.
     """
     operations = Operations("search")
@@ -203,7 +205,7 @@ def routes(searches: AnsweredSearches, defaults: Values, access: Access) -> list
     @operations.get("/search", FormatParameters, returns=Answer, content=_FORMATS, summary="Search")
     async def search(request: Request, given: FormatParameters) -> Response:
         """Find the items that fit a query best, each with its confidence and a reason."""
-        query, caller = query_from(given, defaults), request.state.caller
+        query, caller = query_from(given, defaults()), request.state.caller
         if given.format is Format.JSON:
             found = await searches.answer(query, caller)
             return Response(found.content, media_type=JSON)
@@ -217,7 +219,7 @@ def routes(searches: AnsweredSearches, defaults: Values, access: Access) -> list
     @operations.post("/search", Searches, returns=Answers, summary="Search for many at once")
     async def search_many(request: Request, given: Searches) -> Response:
         """Answer up to a hundred queries, in their order. One that is invalid refuses them all."""
-        queries = [query_from(one, defaults) for one in given.queries]
+        queries = [query_from(one, defaults()) for one in given.queries]
         found = await searches.answers(queries, request.state.caller)
         content = b",".join(one.content for one in found)
         return Response(b'{"answers":[' + content + b"]}", media_type=JSON)
@@ -225,7 +227,7 @@ def routes(searches: AnsweredSearches, defaults: Values, access: Access) -> list
     @operations.get("/explain", ItemParameters, returns=Explanation, summary="Explain a result")
     async def explain(request: Request, given: ItemParameters) -> Response:
         """Explain why a search shows an item, or why it does not, and what would show it."""
-        query = query_from(given, defaults)
+        query = query_from(given, defaults())
         return answer(await searches.explanation(query, given.item, request.state.caller))
 
     return operations.routes

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Self, TypedDict, Type
 from repertory import running
 from repertory.backend import Backend
 from repertory.catalogue.item import Item
+from repertory.defaults import for_server
 from repertory.errors import RepertoryError, UsageError
 from repertory.project import located
 from repertory.search.answer import Answer
@@ -16,6 +17,7 @@ from repertory.search.explanation import Explanation
 from repertory.search.links import Links
 from repertory.search.query import filter_of, query_of
 from repertory.settings import load
+from repertory.text import cut
 from repertory.values import Values
 
 if TYPE_CHECKING:
@@ -82,8 +84,9 @@ def open_directory(directory: str | Path | None = None, **options: Unpack[Option
         where = project.directory
     else:
         settings = load(options, where)
-    client = running.client(settings, where)
-    return Session(client or Repertory(settings, where), settings.values)
+    if client := running.client(settings, where):
+        return Session(client, for_server(settings))
+    return Session(Repertory(settings, where), settings.values)
 
 
 def connect(url: str, api_key: str | None = None) -> "Session":
@@ -100,7 +103,7 @@ def connect(url: str, api_key: str | None = None) -> "Session":
     """
     settings = located({}, Path.cwd())[0]
     client = running.client_of(url, settings, api_key or running.key_for(url, settings))
-    return Session(client, settings.values)
+    return Session(client, for_server(settings))
 
 
 class Filters(TypedDict, total=False):
@@ -169,6 +172,7 @@ class Session:
             asked: ``limit``, ``threshold``, ``alpha``, and the filters ``kinds``, ``sources``,
                 ``servers`` and ``tags``; see ``Asked``.
         """
+        _check_texts(query=query)
         self._backend.ensure_indexed()
         return self._backend.search(query_of(self._defaults, query, **asked))
 
@@ -180,6 +184,7 @@ class Session:
             item: The item's id, or its name where no other item has it.
             asked: As for ``search``.
         """
+        _check_texts(query=query, item=item)
         self._backend.ensure_indexed()
         return self._backend.explain(query_of(self._defaults, query, **asked), item)
 
@@ -194,6 +199,7 @@ class Session:
         Raises:
             UnknownItemError: No item fits, or several do.
         """
+        _check_texts(item=item)
         self._backend.ensure_indexed()
         return self._backend.item(item)
 
@@ -207,6 +213,7 @@ class Session:
 
     def links(self, item_id: str) -> Links:
         """The tools that a skill needs, or the skills that need a tool; see ``Backend.links``."""
+        _check_texts(item_id=item_id)
         self._backend.ensure_indexed()
         return self._backend.links(item_id)
 
@@ -217,6 +224,7 @@ class Session:
             tool_id: ``server__tool``.
             arguments: The arguments, as its schema describes them.
         """
+        _check_texts(tool_id=tool_id)
         self._backend.ensure_indexed()
         return self._backend.call(tool_id, arguments or {})
 
@@ -319,6 +327,13 @@ class AsyncSession:
         self.search_project = _awaited(session.search_project)
         self.index = _awaited(session.index)
         self.problems = _awaited(session.problems)
+
+
+def _check_texts(**given: object) -> None:
+    """Check that arguments are texts; UsageError if one is not."""
+    for name, value in given.items():
+        if not isinstance(value, str):
+            raise UsageError(f"{name} is {cut(repr(value), 100)}; it must be a text.")
 
 
 def _awaited(method: Callable[P, T]) -> Callable[P, Awaitable[T]]:

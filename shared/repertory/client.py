@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import SplitResult, quote, urlencode, urlsplit
 
 import msgspec
+from msgspec.structs import replace
 from typing_extensions import override
 
 from repertory import errors, proof
@@ -23,9 +24,9 @@ from repertory.search.explanation import Explanation
 from repertory.search.links import Links, Seen
 from repertory.search.query import Query
 from repertory.stats import Contents, Jobs, Rebuild, Stats
+from repertory.values import MAX_LIMIT
 from repertory.wire import (
     MAX_IDS,
-    MAX_LIMIT,
     RECORDED,
     V1,
     Alive,
@@ -72,9 +73,11 @@ class Client(Backend):
 
     Attributes:
         url: The URL of the server.
+        notices: What the user should know beside each answer.
         is_recorded: Whether this process records what it asks; its own user's server then does not.
     """
 
+    notices: tuple[str, ...] = ()
     is_recorded = False
 
     def __init__(self, url: str, api_key: str | None = None, *, is_own: bool = False) -> None:
@@ -107,14 +110,16 @@ class Client(Backend):
             raise UsageError(f"The limit is {query.limit}; a server gives {MAX_LIMIT} at most.")
         parameters = _parameters(query)
         if len(urlencode(parameters, doseq=True, errors="replace")) <= MAX_ADDRESS:
-            return self._ask("GET", "/search", parameters, Answer)
-        # Reverse proxies refuse long addresses.
-        body = Searches(queries=[_searched(query)])
-        return self._ask("POST", "/search", {}, Answers, body=body).answers[0]
+            answer = self._ask("GET", "/search", parameters, Answer)
+        else:  # reverse proxies refuse long addresses
+            body = Searches(queries=[_searched(query)])
+            answer = self._ask("POST", "/search", {}, Answers, body=body).answers[0]
+        return replace(answer, notices=(*self.notices, *answer.notices)) if self.notices else answer
 
     @override
     def explain(self, query: Query, item: str) -> Explanation:
-        return self._ask("GET", "/explain", {**_parameters(query), "item": item}, Explanation)
+        found = self._ask("GET", "/explain", {**_parameters(query), "item": item}, Explanation)
+        return replace(found, notices=(*self.notices, *found.notices)) if self.notices else found
 
     @override
     def entries(self, where: Filter | None = None) -> "list[Entry]":

@@ -162,7 +162,7 @@ class Parts:
         Raises:
             ModelError: The engine failed.
         """
-        calibrate(engine, self.settings.data_dir / "models", self._progress)
+        calibrate(engine, self._folder / "models", self._progress)
 
     def cache(self, model: "Model") -> "VectorCache":
         """The stored vectors of a model; a team's workers share them."""
@@ -300,6 +300,7 @@ class Parts:
             values.model,
             values.device,
             self.settings.data_dir,
+            cache=self._folder / "models",
             queries_only=queries_only,
             progress=self._download,
             warn=None if queries_only else self.notices.append,

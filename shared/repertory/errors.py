@@ -65,6 +65,10 @@ class WeightsUnavailableError(ModelError):
     """Neither path, cache, hub nor package has the weights of a model."""
 
 
+class DeviceUnavailableError(ModelError):
+    """A GPU was asked for, and no installed engine can use one."""
+
+
 class StoreError(RepertoryError):
     """The data directory or the vector store cannot be used."""
 

@@ -17,6 +17,10 @@ NOTHING_OFFERED = (
     "folders exist."
 )
 
+SUDDENLY_EMPTY = (
+    "It is suddenly empty; its items are kept. If it is meant to be empty, run `repertory rebuild`."
+)
+
 MAX_NAMED = 5  # names in one notice
 MAX_REASON_LENGTH = 200  # characters
 MAX_FAILED = 3  # sources with their reason
@@ -28,11 +32,7 @@ def about_sources(sources: Sequence[SourceState]) -> tuple[str, ...]:
     failed = [one for one in sources if one.is_failing]
     starting = [one_line(one.name) for one in sources if one.is_starting]
     found = [f"Starting: {named(starting)}."] if starting else []
-    found += [
-        f"The source {one.name} could not be read: "
-        f"{cut(one_line(one.error), MAX_REASON_LENGTH).rstrip('.')}."
-        for one in failed[:MAX_FAILED]
-    ]
+    found += [_about_failed(one) for one in failed[:MAX_FAILED]]
     if len(failed) > MAX_FAILED:
         found.append(
             f"{len(failed) - MAX_FAILED} more sources could not be read; `repertory stats` lists "
@@ -54,6 +54,15 @@ def about_sources(sources: Sequence[SourceState]) -> tuple[str, ...]:
         number = "1 item is" if withheld == 1 else f"{withheld:,} items are"
         found.append(f"{number} in quarantine ({names}); see `repertory trust review`.")
     return tuple(found)
+
+
+def _about_failed(source: SourceState) -> str:
+    reason = cut(one_line(source.error), MAX_REASON_LENGTH).rstrip(".")
+    said = f"The source {source.name} could not be read: {reason}."
+    if source.error == SUDDENLY_EMPTY:
+        return said
+    kept = "Its items are kept." if source.stale else "This index has none of its items."
+    return f"{said} {kept}"
 
 
 def about_text(item: Item, problems: Iterable[Problem]) -> str:

@@ -17,7 +17,7 @@ from typing_extensions import override
 
 from repertory.catalogue.item import Item
 from repertory.compose import Download, Parts
-from repertory.errors import NothingIndexedError, StoreError
+from repertory.errors import DeviceUnavailableError, ModelError, NothingIndexedError, StoreError
 from repertory.files import make_directory
 from repertory.freshness import Freshness
 from repertory.index.keywords.document import Entry
@@ -31,7 +31,7 @@ from repertory.search.engine import SearchEngine
 from repertory.search.explanation import Explanation
 from repertory.search.query import Query
 from repertory.settings import Settings
-from repertory.stats import Contents, Run, Stats, WatchStatus
+from repertory.stats import Contents, Run, SourceState, Stats, WatchStatus
 
 if TYPE_CHECKING:  # a search needs none of them
     from repertory.indexing.job import JobQueue
@@ -40,6 +40,7 @@ if TYPE_CHECKING:  # a search needs none of them
 LOCK_TIMEOUT_S = 2.5  # that a search waits for another process before it does without the vectors
 INDEX_LOCK_TIMEOUT_S = 30.0  # that a command which indexes waits for searches and others
 BUDGET_S = 1.0  # that a search spends on indexing what has changed
+MANY = 2  # items of a source that are hardly deleted all at once
 REFRESH_INTERVAL_S = 1.0  # after which a search reads again which collection is active
 
 Progress = Callable[[str, int, int], None]  # the stage, how much of it is done, how much in all
@@ -72,7 +73,8 @@ class Repertory(Local):
         self._stack = contextlib.ExitStack()
         folder = None
         if settings.values.no_cache:
-            temporary = tempfile.TemporaryDirectory(prefix="repertory-")
+            # A file that is still mapped cannot be removed everywhere.
+            temporary = tempfile.TemporaryDirectory(prefix="repertory-", ignore_cleanup_errors=True)
             folder = Path(self._stack.enter_context(temporary))
         parts = Parts(
             settings,
@@ -91,7 +93,7 @@ class Repertory(Local):
         self._budget_s = budget_s
         self._behind = ""  # a sentence about changes that are not indexed yet
         self._servers: tuple[str, ...] = ()  # sentences about servers and their tools
-        self._away: set[str] = set()  # the sources whose folders are not there at all
+        self._away: set[str] = set()  # the sources that may not be mounted
         self._status_at = float("-inf")
 
     def __enter__(self) -> Self:
@@ -123,6 +125,7 @@ class Repertory(Local):
     def search(self, query: Query) -> Answer:
         """Search the index as it is, without items whose file is gone; see ``SearchEngine``."""
         self.parts.queries.begin()  # the model loads while the index is opened
+        self._check_device()
         answer = super().search(query)
         hits = [hit for hit in answer.hits if not self._is_gone(hit)]  # those for a task, too
         return replace(answer, hits=hits, notices=self._noted(answer.notices))
@@ -131,6 +134,7 @@ class Repertory(Local):
     def explain(self, query: Query, item: str) -> Explanation:
         """Explain why a search shows an item or not; see ``SearchEngine.explain``."""
         self.parts.queries.begin()
+        self._check_device()
         found = super().explain(query, item)
         if self._is_gone(found.hit):
             raise lookup.unknown(None, item)
@@ -275,16 +279,36 @@ class Repertory(Local):
         """Index what has changed in files since the last command, within the budget."""
         if time.monotonic() - self._checked_at < REFRESH_INTERVAL_S:
             return
-        freshness = Freshness(self.workspace)
-        name = self.parts.store.alias(self.parts.active) or ""
-        if freshness.is_current(configuration_of(name)):
-            self._behind = ""
-        else:
-            from repertory.update import Update  # noqa: PLC0415 - only after a change
-
-            update = Update(self.parts, self.live, freshness)
-            self._behind = update.changes(self._budget_s)
+        name = self._active
+        self._behind = self._compare(name)
+        if self._behind and self._active != name:  # another command has just switched the index
+            self._behind = self._compare(self._active)
         self._checked_at = time.monotonic()
+
+    def _compare(self, collection: str) -> str:
+        """Index what has changed since a collection was written; a sentence about what is left."""
+        freshness = Freshness(self.workspace)
+        if freshness.is_current(configuration_of(collection)):
+            return ""
+        from repertory.update import Update  # noqa: PLC0415 - only after a change
+
+        self._status_at = float("-inf")
+        return Update(self.parts, self.live, freshness).changes(self._budget_s)
+
+    @property
+    def _active(self) -> str:
+        """The collection that is searched; empty without one."""
+        return self.parts.store.alias(self.parts.active) or ""
+
+    def _check_device(self) -> None:
+        """If a GPU is asked for, check that there is one; DeviceUnavailableError if not."""
+        if self.settings.values.device == "gpu":
+            try:
+                self.parts.queries.get()
+            except DeviceUnavailableError:
+                raise
+            except ModelError:  # words alone answer
+                pass
 
     def _noted(self, notices: tuple[str, ...]) -> tuple[str, ...]:
         """The notices of an answer, with what only this process knows."""
@@ -300,18 +324,13 @@ class Repertory(Local):
         watch = WatchStatus.read(self.parts.coordination.status.reports()) or WatchStatus()
         max_age_s = self.settings.values.tools_max_age * 3_600
         self._servers = about_servers(watch.sources, max_age_s, time.time())
-        failing = ((one.name, one.location) for one in watch.sources if one.error)
-        self._away = {
-            name
-            for name, place in failing
-            if Path(place).is_absolute() and not os.path.lexists(place)  # Path.exists may raise
-        }
+        self._away = {one.name for one in watch.sources if one.error and _is_away(one)}
         self._status_at = time.monotonic()
 
     def _is_gone(self, found: Hit | Entry | Item) -> bool:
         """Whether the file of an item has been deleted; a path may be relative on another machine.
 
-        If the folder of its source is not there at all, its disk may not be mounted.
+        A source whose folder is not there, or suddenly empty, may not be mounted.
         """
         if not os.path.isabs(found.path):  # noqa: PTH117 - speed
             return False
@@ -328,6 +347,14 @@ class Repertory(Local):
     def _embedded(self) -> int:
         """How many texts this process has embedded."""
         return int(self.parts.coordination.status.counters().get("texts", 0))
+
+
+def _is_away(source: SourceState) -> bool:
+    """Whether all items of a failing source may come back: one alone may have been deleted."""
+    if source.stale >= max(source.items, MANY):
+        return True
+    place = source.location
+    return Path(place).is_absolute() and not os.path.lexists(place)  # Path.exists may raise
 
 
 def open_corpus(settings: Settings, folder: Path, download: Download | None = None) -> Repertory:

@@ -38,8 +38,8 @@ class Note(msgspec.Struct, frozen=True, kw_only=True):
         token: It accepts this as a key with all scopes. Each start of a server makes another.
         directory: The directory whose catalogue it serves.
         namespace: The namespace of its index.
-        file, model, mcp_configs: The configuration file, the model and the MCP configurations that
-            it was given, if any.
+        file, model, device, mcp_configs: The configuration file, the model, the device and the MCP
+            configurations that it was given, if any.
     """
 
     url: str
@@ -49,6 +49,7 @@ class Note(msgspec.Struct, frozen=True, kw_only=True):
     namespace: str = NAMESPACE
     file: str | None = None
     model: str | None = None
+    device: str | None = None
     mcp_configs: list[str] = []
 
     def serves(self, settings: Settings, directory: Path) -> bool:
@@ -86,6 +87,12 @@ def client(settings: Settings, directory: Path) -> "Client | None":
     if note is None:
         return None
     found = _own(note.url, note.token)
+    if values.device == "gpu" and note.device not in (None, "gpu"):
+        asked = settings.origins.get("device", "this one")
+        found.notices = (
+            f"The server that answers has the device {note.device}, so {asked} does not hold; "
+            "start the server with it.",
+        )
     if note.serves(settings, directory):
         return found if found.is_alive(ALIVE_TIMEOUT_S) else None
     unnamed = replace(settings, values=replace(values, model=None))
@@ -235,6 +242,7 @@ def note_of(settings: Settings, directory: Path, url: str, token: str) -> Note:
         namespace=settings.values.namespace,
         file=str(settings.named) if settings.named else None,
         model=settings.values.model,
+        device=settings.values.device,
         mcp_configs=[str(path) for path in settings.mcp_configs],
     )
 

@@ -51,6 +51,7 @@ NAMESPACE_PATTERN = "[a-z][a-z0-9-]{0,31}"
 NAMESPACE = "repertory"  # the default
 
 # The settings that a single query can override; its schemas and descriptions use these types.
+MAX_LIMIT = 100  # results that a server gives
 Limit = Annotated[int, _at("search.limit", "The maximum number of results.", ge=1)]
 Threshold = Annotated[
     float, _at("search.threshold", "The minimum confidence of a result, 0 to 1.", ge=0, le=1)

@@ -10,10 +10,9 @@ from repertory.index.keywords.document import Entry
 from repertory.search.answer import Answer
 from repertory.search.links import Links
 from repertory.search.query import MAX_QUERY_LENGTH
-from repertory.values import Alpha, Limit, NameWeight, SectionWeight, Threshold
+from repertory.values import MAX_LIMIT, Alpha, Limit, NameWeight, SectionWeight, Threshold
 
 MAX_QUERIES = 100  # of one request
-MAX_LIMIT = 100  # results of one query
 MAX_VALUES = 100  # of one filter
 MAX_IDS = 100  # items of one request
 MAX_RETRIES = 1_000  # jobs of one request

@@ -90,6 +90,28 @@ def test_the_last_skill_of_a_folder_is_not_found_when_its_file_is_gone(
     assert own.run(folder, "explain", "pod", "crash", "project/kube-debug").returncode == 2
 
 
+def test_the_skills_of_a_suddenly_empty_folder_are_found(own: Cli, tmp_path: Path) -> None:
+    """A folder that lost all its skills at once may not be mounted: they are kept and found."""
+    folder = tmp_path / "one"
+    add_skill(folder, "kube-debug", skill("kube-debug", "Why a pod crashes."))
+    add_skill(folder, "knots", skill("knots", "Tie a bowline."))
+    (folder / "repertory.toml").write_text(
+        '[[sources]]\ntype = "skills"\npath = "skills"\nname = "team"\n', "utf-8"
+    )
+    assert ids(own, folder, "pod crash") == ["team/kube-debug"]
+
+    (folder / "skills").rename(tmp_path / "away")
+    (folder / "skills").mkdir()
+
+    found = search(own, folder, "pod crash")
+    assert [hit["toolId"] for hit in found["results"]] == ["team/kube-debug"]
+    assert "suddenly empty; its items are kept" in " ".join(found["notices"])
+    assert len(own.json(folder, "items", "list")) == 2
+    assert own.run(folder, "items", "show", "team/knots").returncode == 0
+    (tmp_path / "away" / "knots").rename(folder / "skills" / "knots")
+    assert ids(own, folder, "pod crash") == []
+
+
 def test_a_search_follows_the_configuration(cli: Cli, project: Path) -> None:
     """A new policy and new sources in repertory.toml hold at the next search."""
     cli.run(project, "index")

@@ -21,6 +21,16 @@ sys.stdin.read()
 """
 
 
+@pytest.mark.skipif(sys.platform == "darwin", reason="Metal cannot be hidden")
+def test_a_gpu_that_is_not_there_is_an_error(own: Cli, project: Path) -> None:
+    """With an index, too, which words alone could search, and for a server."""
+    assert own.run(project, "search", "read a file").returncode == 0
+    for command in (["search", "file"], ["explain", "file", "files__read_file"], ["serve"]):
+        refused = own.run(project, *command, "--device", "gpu", CUDA_VISIBLE_DEVICES="")
+        assert refused.returncode == 4, command
+        assert "There is no GPU that an installed engine can use" in refused.stderr
+
+
 def test_a_pipe_gets_plain_aligned_text(cli: Cli, indexed: Path) -> None:
     """Without a terminal there are no colours or boxes, and the columns are aligned."""
     done = cli.run(indexed, "search", "read", "file", "contents")

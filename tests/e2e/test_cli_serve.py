@@ -111,6 +111,27 @@ def test_filters_and_bad_values_reach_the_server(user: Cli, served: Path) -> Non
     assert "limit" in refused.stderr
 
 
+def test_a_configured_limit_is_cut_to_the_most_of_a_server(user: Cli, served: Path) -> None:
+    """Only a limit that was asked for is refused."""
+    configured = {"REPERTORY_SEARCH_LIMIT": "200"}
+    done = user.run(served, "search", "file", **configured)
+    explained = user.run(served, "explain", "file", "files__read_file", **configured)
+    refused = user.run(served, "search", "file", "--limit", "200", **configured)
+
+    assert (done.returncode, explained.returncode, refused.returncode) == (0, 0, 2)
+    assert "a server gives 100 at most" in refused.stderr
+
+
+def test_a_gpu_that_the_server_was_not_started_with_is_mentioned(user: Cli, served: Path) -> None:
+    """It answers as well as it can, and says that the flag does not hold."""
+    done = user.run(served, "search", "file", "--device", "gpu")
+    usual = user.run(served, "search", "file", "--device", "cpu")
+
+    assert (done.returncode, usual.returncode) == (0, 0)
+    assert "has the device auto, so --device does not hold" in " ".join(done.stderr.split())
+    assert "does not hold" not in usual.stderr
+
+
 def test_items_are_listed_and_shown(user: Cli, served: Path) -> None:
     """As without a server; an unknown id is exit code 2, with a similar id."""
     tools = user.json(served, "items", "list", "--kind", "tool")

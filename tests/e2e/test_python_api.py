@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -197,6 +198,13 @@ def test_an_invalid_query_is_refused(opening: Opening) -> None:
             session.search(" ")
         with pytest.raises(UsageError, match="threshold"):
             session.search("x", threshold=2)
+        wrong: Any
+        for wrong in (None, 5):
+            for ask in (session.search, session.item, session.links, session.call):
+                with pytest.raises(UsageError, match=f"is {wrong}; it must be a text"):
+                    ask(wrong)
+            with pytest.raises(UsageError, match="query is"):
+                session.explain(wrong, "x")
 
 
 def test_filters_that_would_match_nothing_are_refused(opening: Opening) -> None:

@@ -460,6 +460,14 @@ def test_reading_creates_nothing(tmp_path: Path) -> None:
     assert not (tmp_path / "data").exists()
 
 
+def test_a_data_directory_that_is_a_file_is_named(tmp_path: Path) -> None:
+    """It is no corrupt alias."""
+    file = tmp_path / "data"
+    file.write_text("x", "utf-8")
+    with pytest.raises(StoreError, match=f"{file} is a file; choose another"):
+        EdgeStore(file).alias(NAME)
+
+
 def test_an_alias_that_is_no_text_points_nowhere(store: EdgeStore, tmp_path: Path) -> None:
     """Like one that is empty, it is replaced by the next index."""
     store.create(NAME, DIMENSION).close()

@@ -18,7 +18,7 @@ from repertory.search.query import Query
 from repertory.sources import memory
 from repertory.sources.folder import FolderSource
 from repertory.sources.reading.files import Found
-from repertory.update import BATCH_SIZE, Timer
+from repertory.update import BATCH_SIZE, Timer, Update
 from tests.support.builders import write_shop, write_skill
 from tests.support.query_service import MODEL, settings_of
 
@@ -253,12 +253,55 @@ def test_items_of_a_folder_that_is_not_there_are_kept(project: Path) -> None:
     found, notices = search(project, "rotate keys")
 
     assert "project/key-rotation" in found
-    assert any("its indexed items are kept" in one for one in notices)
+    assert any(one.endswith("Its items are kept.") for one in notices)
     shutil.rmtree(project.parent / "away" / "postmortem")
     (project.parent / "away").rename(project / "skills")
     found, notices = search(project, "rotate keys")
     assert "project/key-rotation" in found
     assert "project/postmortem" not in found
+
+
+def test_no_items_of_another_index_are_said_to_be_kept(project: Path) -> None:
+    """The index of a model that was set while the folder is away has none of its items."""
+    configuration = "[[sources]]\ntype = 'skills'\npath = 'skills'\nname = 'project'\n"
+    (project / "repertory.toml").write_text(configuration, "utf-8")
+    (project / "skills").rename(project.parent / "away")
+
+    with Repertory(settings_of(project, data_dir=str(project.parent / "other")), project) as other:
+        other.ensure_indexed()
+        answer = other.search(Query(text="rotate keys"))
+    found, notices = answer.hits, answer.notices
+
+    assert found == []
+    assert any(one.endswith("This index has none of its items.") for one in notices)
+    assert not any("are kept" in one for one in notices)
+
+
+def test_an_index_that_another_command_switched_meanwhile_is_compared_again(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may have what this search could not write into the old one."""
+    write_skill(project, "knots", "Tie a bowline.")
+    with Repertory(settings_of(project), project) as repertory:
+        store, active = repertory.parts.store, repertory.parts.active
+        before, compared = store.alias(active), 0
+
+        def changes(*_: object) -> str:
+            nonlocal compared
+            compared += 1
+            if compared > 1:
+                return ""
+            store.create(f"{before}0", 4).close()
+            store.set_alias(active, f"{before}0")
+            return "1 changed file is not searchable yet (There is no collection)."
+
+        monkeypatch.setattr(Update, "changes", changes)
+        repertory.ensure_indexed()
+        store.set_alias(active, str(before))
+        answer = repertory.search(Query(text="rotate keys"))
+
+    assert compared == 2
+    assert not any("not searchable yet" in one for one in answer.notices)
 
 
 def test_an_unchanged_project_is_not_compared_again(project: Path) -> None:

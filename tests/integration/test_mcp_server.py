@@ -504,7 +504,7 @@ def test_clients_are_notified_of_a_changed_catalogue(
     write_skill(tmp_path / "project", "knots", "Tie a bowline")
 
     def faced(running: RunningService) -> Face:
-        tools = tools_of([Toolset.CATALOGUE], Values())
+        tools = tools_of([Toolset.CATALOGUE], Values)
         return Face(running.service, tools, threads, announcing=True)
 
     async def run(running: RunningService) -> None:

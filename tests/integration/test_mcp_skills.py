@@ -274,7 +274,7 @@ def test_clients_learn_of_changed_skills_and_go_on(
             if isinstance(message, ResourceListChangedNotification):
                 notified.set()
 
-        tools = tools_of([Toolset.CATALOGUE], Values())
+        tools = tools_of([Toolset.CATALOGUE], Values)
         old, new = (Face(running.service, tools, threads, announcing=True) for _ in range(2))
         async with (
             asyncio.timeout(TIMEOUT_S),

@@ -26,7 +26,7 @@ def test_definitions_leave_room_for_twelve_tags() -> None:
     """And for twelve names of sources and servers."""
     names = ", ".join(f"{first}-{second}" for first in ("web", "team", "data") for second in "abcd")
     said = f"The catalogue holds 2,184 skills (user, team), 870 tools ({names}). Tags: {names}."
-    tools = tools_of([Toolset.CATALOGUE], Values())
+    tools = tools_of([Toolset.CATALOGUE], Values)
     listed = [
         tool.definition(said).model_dump(by_alias=True, exclude_none=True, mode="json")
         for tool in tools

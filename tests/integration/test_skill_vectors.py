@@ -229,6 +229,32 @@ def test_rebuilds_keep_the_collection(tmp_path: Path) -> None:
     assert configuration_of(name) == model_slug(name) == ""
 
 
+def test_the_newer_of_written_and_catalogued_vectors_count(tmp_path: Path) -> None:
+    """An edit is found once the catalogue has it; a later update counts again, also of the same."""
+    project = make_library(tmp_path / "project")
+    settings = settings_of(project)
+    with Repertory(settings, project) as repertory:
+
+        def found(query: str) -> bool:
+            return AREA_FILE in [match.path for match in repertory.similar_skills(query)]
+
+        repertory.index(no_progress)
+        write(project, AREA_FILE, ADD)
+        assert vector_update(repertory, AREA_FILE) == "OK"
+        assert found("add two numbers")
+        assert not found("area of a rectangle")
+
+        write(project, AREA_FILE, VOLUME)
+        repertory.index(no_progress)
+        assert found("volume of a box")
+        assert not found("add two numbers")
+
+        write(project, AREA_FILE, ADD)
+        assert vector_update(repertory, AREA_FILE) == "OK"
+        assert found("add two numbers")
+        assert not found("volume of a box")
+
+
 def test_two_repertories_of_one_server_share_it(qdrant_url: str, tmp_path: Path) -> None:
     """On a Qdrant server, one process finds at once what another wrote."""
     project = make_library(tmp_path / "project")

@@ -18,6 +18,7 @@ from repertory.index.vectors import (
     Match,
     Point,
     Searched,
+    State,
     VectorAnswer,
     VectorQuery,
 )
@@ -61,6 +62,10 @@ class Points(Searched):
     @override
     def name(self) -> str:
         return "points"
+
+    @override
+    def states(self, items: Sequence[str] | None = None) -> Iterator[State]:
+        return iter(())
 
     @override
     def query(self, queries: Sequence[VectorQuery]) -> list[VectorAnswer]:

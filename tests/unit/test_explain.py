@@ -10,6 +10,7 @@ from repertory.catalogue.policy import Policy
 from repertory.errors import StoreError, UnknownItemError, UsageError
 from repertory.search.candidates import POOL
 from repertory.search.engine import SearchEngine
+from repertory.search.explain import _left_out
 from repertory.search.explain import explain as explained
 from repertory.search.explanation import Explanation
 from repertory.search.query import Query
@@ -83,6 +84,15 @@ def test_an_item_below_the_threshold_is_shown_with_a_lower_one() -> None:
     needed = float(found.verdict.split()[-4])
     assert explain("write a note", "files__write_file", threshold=needed).shown
     assert not explain("write a note", "files__write_file", threshold=needed + 0.02).shown
+
+
+def test_a_hidden_confidence_is_rounded_as_it_is_shown() -> None:
+    """But never to the threshold that it does not reach."""
+    hit = explain("write a note", "files__write_file", threshold=0.9).hit
+    query = Query(text="x", threshold=0.5)
+    for confidence, shown in ((0.1387, "0.14"), (0.1312, "0.13"), (0.4987, "0.49")):
+        said = _left_out(msgspec.structs.replace(hit, confidence=confidence), [], query)
+        assert said.startswith(f"Hidden: its confidence {shown} is below the threshold 0.5;")
 
 
 def test_an_item_beyond_the_limit_is_shown_with_a_larger_one() -> None:

@@ -22,7 +22,7 @@ from repertory_query.mcp.tool import Tool
 from repertory_query.mcp.toolset import Toolset
 from repertory_query.mcp.toolsets import tools_of
 
-ALL = [tool for toolset in Toolset for tool in tools_of([toolset], Values())]
+ALL = [tool for toolset in Toolset for tool in tools_of([toolset], Values)]
 
 
 def entry(number: int, kind: Kind, **more: Any) -> Entry:  # noqa: ANN401 - of any type
@@ -49,16 +49,16 @@ def entry(number: int, kind: Kind, **more: Any) -> Entry:  # noqa: ANN401 - of a
 )
 def test_each_toolset_has_its_tools_in_order(toolset: Toolset, names: list[str]) -> None:
     """The order is always the same."""
-    assert [tool.function.name for tool in tools_of([toolset], Values())] == names
+    assert [tool.function.name for tool in tools_of([toolset], Values)] == names
 
 
 def test_toolsets_can_be_joined_unless_two_tools_share_a_name() -> None:
     """The error names both toolsets and the tool; naming one twice is allowed."""
-    joined = tools_of([Toolset.SKILLS, Toolset.CATALOGUE, Toolset.SKILLS], Values())
+    joined = tools_of([Toolset.SKILLS, Toolset.CATALOGUE, Toolset.SKILLS], Values)
 
     assert len(joined) == len({tool.function.name for tool in joined}) == 6
     with pytest.raises(UsageError, match="catalogue and project both have a tool 'search'"):
-        tools_of([Toolset.CATALOGUE, Toolset.PROJECT], Values())
+        tools_of([Toolset.CATALOGUE, Toolset.PROJECT], Values)
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_toolsets_can_be_joined_unless_two_tools_share_a_name() -> None:
 )
 def test_every_vendor_accepts_the_names(toolset: Toolset) -> None:
     """All but those that contracts fix."""
-    for tool in tools_of([toolset], Values()):
+    for tool in tools_of([toolset], Values):
         assert re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", tool.function.name)
 
 
@@ -119,7 +119,7 @@ def test_annotations_describe_effects(name: str, hints: tuple[bool, ...], scope:
 
 def test_the_settings_are_the_defaults_of_a_search() -> None:
     """The schema contains them."""
-    search = tools_of([Toolset.CATALOGUE], Values(limit=7, threshold=0.5))[0]
+    search = tools_of([Toolset.CATALOGUE], lambda: Values(limit=7, threshold=0.5))[0]
     properties = search.function.parameters["properties"]
 
     assert (properties["limit"]["default"], properties["threshold"]["default"]) == (7, 0.5)
@@ -143,7 +143,7 @@ def test_the_description_of_the_search_summarises_the_catalogue() -> None:
     assert words(entries[::-1]) == words(entries)
     assert words([entries[3]]) == "The catalogue holds 1 tool (github)."
     assert words([]) == ""
-    search, get, _ = tools_of([Toolset.CATALOGUE], Values())
+    search, get, _ = tools_of([Toolset.CATALOGUE], Values)
     assert (search.definition(summary).description or "").endswith(f"\n\n{summary}")
     assert summary not in (get.definition(summary).description or "")
 

@@ -9,6 +9,7 @@ from repertory.index.keywords.index import KeywordIndex
 from repertory.index.vectors import Filter
 from repertory.notices import (
     NOTHING_OFFERED,
+    SUDDENLY_EMPTY,
     about_servers,
     about_sources,
     about_text,
@@ -42,7 +43,8 @@ def test_failed_sources_are_named_with_their_reason() -> None:
     """Three of them, each in one line, and how many more there are."""
     failed = [source(f"s{number}", error="It hangs.\nReally.") for number in range(5)]
     first, _, _, more = about_sources(failed)
-    assert first == "The source s0 could not be read: It hangs. Really."
+    nothing = "This index has none of its items."
+    assert first == f"The source s0 could not be read: It hangs. Really. {nothing}"
     assert more.startswith("2 more sources could not be read")
 
 
@@ -67,7 +69,9 @@ def test_kept_items_of_unreadable_files_are_named() -> None:
         "now; `repertory doctor` names them.",
     )
     (only,) = about_sources([msgspec.structs.replace(files, error="It hangs.")])
-    assert only.startswith("The source notes could not be read")
+    assert only == "The source notes could not be read: It hangs. Its items are kept."
+    (emptied,) = about_sources([msgspec.structs.replace(files, error=SUDDENLY_EMPTY)])
+    assert emptied.count("are kept") == 1
 
 
 def test_a_configuration_without_items_is_named_beside_each_answer() -> None:

@@ -420,6 +420,22 @@ def test_an_accent_is_found_however_it_was_typed(
         assert all(one in content for one in snippets), content
 
 
+@pytest.mark.parametrize("query_end", ["\n", "\r\n"])
+@pytest.mark.parametrize("file_end", ["\n", "\r\n"])
+def test_lines_are_found_however_they_end(
+    project: Project, tmp_path: Path, query_end: str, file_end: str
+) -> None:
+    """A query may have been copied from an editor of another system."""
+    file = tmp_path / "folder" / "a.txt"
+    file.parent.mkdir()
+    file.write_bytes(f"one{file_end}two lines{file_end}three".encode())
+    search = ProjectSearch(tmp_path / "folder", Folder(tmp_path / "folder"))
+    query = ProjectQuery(search_query=f"TWO lines{query_end}three")
+    answer = search.search(project.engine(), query)
+    assert answer.total_results == 1
+    assert "one two lines three" in answer.content
+
+
 def test_a_file_cannot_fake_results(project: Project, search: ProjectSearch) -> None:
     """A title, an id, a path or a text with line breaks stays on its line."""
     fake = "x\n\n2. Fake\n   ID: docs/fake.md"

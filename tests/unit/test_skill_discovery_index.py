@@ -117,8 +117,8 @@ def test_the_dimension_is_fixed_until_the_index_is_empty(index: SkillDiscoveryIn
     assert found(index, [2.0]) == ["b"]
 
 
-@pytest.mark.parametrize("limit", [0, -1, -(10**30)])
-def test_a_limit_below_one_is_rejected(index: SkillDiscoveryIndex, limit: int) -> None:
+@pytest.mark.parametrize("limit", [0, -1, -(10**30), "3", 2.5, None])
+def test_a_limit_below_one_is_rejected(index: SkillDiscoveryIndex, limit: Any) -> None:  # noqa: ANN401 - wrong ones too
     """Also by an empty index; a huge limit finds everything."""
     with pytest.raises(UsageError, match="at least 1"):
         index.search(X, limit)

@@ -1,6 +1,6 @@
 """``visible_to`` of a source: how it is read, what it follows, and who learns what."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ from typing_extensions import override
 
 from repertory.errors import ConfigurationError, StoreError, UsageError
 from repertory.groups import MAX_GROUPS, checked, may_see
-from repertory.index.vectors import Searched, VectorAnswer, VectorQuery
+from repertory.index.vectors import Searched, State, VectorAnswer, VectorQuery
 from repertory.indexing.scan import ScanResult, merge
 from repertory.search import subsets as subsets_module
 from repertory.search.known_sources import BUILDING, KnownSources
@@ -157,7 +157,7 @@ def test_a_caller_learns_of_visible_sources_alone() -> None:
     assert seen.names == ("open", "stale")
     assert seen.stale == ("open", "stale")
     *others, kept = (one.rpartition(": ")[2] for one in seen.every_notice(1))
-    assert others == [BUILDING, "It is away."]
+    assert others == [BUILDING, "It is away. This index has none of its items."]
     assert kept.startswith("Some items of stale are kept as they were last read")
     assert sources.only(sources.visible(frozenset({"a"}))) == sources
     assert "vault" in str(sources.every_notice(1))
@@ -204,6 +204,10 @@ class Moved(Searched):
     @override
     def records(self, keys: Sequence[int]) -> dict[str, dict[str, Any]]:
         return {}
+
+    @override
+    def states(self, items: Sequence[str] | None = None) -> Iterator[State]:
+        return iter(())
 
     @override
     def query(self, queries: Sequence[VectorQuery]) -> list[VectorAnswer]:

@@ -70,6 +70,7 @@ def mcp(
     begin_service(logging.WARNING)
     from repertory.audit import Audit  # noqa: PLC0415 - only for this
     from repertory.compose import Parts  # noqa: PLC0415 - slow to import
+    from repertory.defaults import Defaults  # noqa: PLC0415 - only for this
     from repertory_admin.following import Following  # noqa: PLC0415 - slow to import, and optional
     from repertory_query.mcp import stdio  # noqa: PLC0415 - slow to import
     from repertory_query.mcp.toolsets import tools_of  # noqa: PLC0415 - slow to import
@@ -79,7 +80,7 @@ def mcp(
     is_remote = bool(settings.values.server_url or settings.values.redis_url)
     audit = None if is_remote else Audit(settings, directory)
     usage = Parts(settings, directory).usage_recorder()
-    tools = tools_of(toolset or [Toolset.CATALOGUE], settings.values)
+    tools = tools_of(toolset or [Toolset.CATALOGUE], Defaults(settings, directory))
     following = Following(settings, directory)
     with termination_signals() as stopping:
 

@@ -92,7 +92,7 @@ def search(
     """
     target = target_of(flags)
     asked = query_of(
-        target.settings.values,
+        target.defaults,
         " ".join(query),
         kinds=kind or (),
         sources=source or (),
@@ -156,7 +156,7 @@ def explain(
     """
     target = target_of(flags)
     asked = query_of(
-        target.settings.values,
+        target.defaults,
         " ".join(query),
         kinds=kind or (),
         sources=source or (),

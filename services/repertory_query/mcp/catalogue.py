@@ -1,6 +1,6 @@
 """The toolset of the catalogue: ``search``, ``get`` and ``call``."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -30,12 +30,23 @@ MAX_LINKED = 10  # skills of one search whose tools are looked up
 MAX_HEADINGS = 60  # in a message
 
 
-def catalogue(values: Values) -> tuple[Tool, ...]:
+def catalogue(defaults: Callable[[], Values]) -> tuple[Tool, ...]:
     """The tools; every conversation pays for their definitions.
 
     Args:
-        values: The settings for missing arguments of a search.
+        defaults: Returns the settings for missing arguments of a search.
     """
+
+    def asked() -> dict[str, Any]:
+        return parameters(
+            {
+                "query": string("A task in plain words, or a name."),
+                "queries": strings("Several at once."),
+                **of_search(defaults()),
+                "detail": {"type": "boolean", "description": "With evidence, as JSON."},
+            },
+        )
+
     search = Function(
         name="search",
         title="Search",
@@ -44,18 +55,11 @@ def catalogue(values: Values) -> tuple[Tool, ...]:
             "start on a task. The best come first, with a confidence from 0 to 1, tools with their "
             "parameters."
         ),
-        parameters=parameters(
-            {
-                "query": string("A task in plain words, or a name."),
-                "queries": strings("Several at once."),
-                **of_search(values),
-                "detail": {"type": "boolean", "description": "With evidence, as JSON."},
-            },
-        ),
-        run=lambda backend, arguments: _search(backend, arguments, values),
+        parameters=asked(),
+        run=lambda backend, arguments: _search(backend, arguments, defaults()),
     )
     return (
-        Tool(function=search, work=Work.SEARCH, tells_contents=True),
+        Tool(function=search, work=Work.SEARCH, tells_contents=True, parameters_now=asked),
         Tool(function=_GET),
         Tool(function=_CALL, work=Work.CALL, open_world=True),
     )

@@ -1,6 +1,6 @@
 """The toolset that explains: ``explain``. It is apart, since few conversations need it."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -13,32 +13,35 @@ from repertory_query.mcp.tool import Tool
 from repertory_query.mcp.work import Work
 
 
-def explaining(values: Values) -> tuple[Tool, ...]:
+def explaining(defaults: Callable[[], Values]) -> tuple[Tool, ...]:
     """The tools.
 
     Args:
-        values: The settings for missing arguments of a search.
+        defaults: Returns the settings for missing arguments of a search.
     """
 
+    def asked() -> dict[str, Any]:
+        return parameters(
+            {
+                "query": string("The text of the search."),
+                "item": string("The id of the item, or its name where no other item has it."),
+                **of_search(defaults()),
+            },
+            "query",
+            "item",
+        )
+
     def run(backend: Backend, arguments: Mapping[str, Any]) -> str:
-        (query,) = queries_of(values, arguments)
+        (query,) = queries_of(defaults(), arguments)
         return msgspec.json.encode(backend.explain(query, arguments["item"])).decode()
 
     function = Function(
         name="explain",
         title="Explain a result",
         description="Explain why a search shows an item or not, and what would show it, as JSON.",
-        parameters=parameters(
-            {
-                "query": string("The text of the search."),
-                "item": string("The id of the item, or its name where no other item has it."),
-                **of_search(values),
-            },
-            "query",
-            "item",
-        ),
+        parameters=asked(),
         action="explain",
         subject="item",
         run=run,
     )
-    return (Tool(function=function, work=Work.SEARCH),)
+    return (Tool(function=function, work=Work.SEARCH, parameters_now=asked),)

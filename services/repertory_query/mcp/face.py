@@ -121,7 +121,7 @@ class Face:
         self._is_announcing = announcing
         self._record = Recorder(audit, usage or UsageRecorder(None))
         self._listed: LRUCache[Hashable, tuple[float, Listing]] = LRUCache(MAX_LISTED)
-        self._told: tuple[str, bool] | None = None
+        self._told: tuple[object, ...] | None = None
         self._told_skills: str | None = None
         self._session: ServerSession | None = None
         self._bus = InMemorySubscriptionBus()
@@ -151,7 +151,7 @@ class Face:
             self._listed.clear()
             with contextlib.suppress(MCPError):  # the next list reports it
                 listing = await self._listing(self._backend, None)
-                if self._told not in (None, listing[:2]):
+                if self._told not in (None, self._shown(listing)):
                     self._told = None
                     await self._bus.publish(ToolsListChanged())
                     if self._session:
@@ -168,7 +168,9 @@ class Face:
         self._session = context.session
 
     async def _list_tools(self, context: Context, _: object) -> ListToolsResult:
-        said, calls_allowed = self._told = (await self._listing(*self._seen(context)))[:2]
+        listing = await self._listing(*self._seen(context))
+        self._told = self._shown(listing)
+        said, calls_allowed, _ = listing
         scopes = _scopes(context)
         return ListToolsResult(
             tools=[
@@ -179,6 +181,11 @@ class Face:
             ttl_ms=int((FRESH_S if said else RETRY_INTERVAL_S) * 1_000),
             cache_scope="private",
         )
+
+    def _shown(self, listing: Listing) -> tuple[object, ...]:
+        """What the list of tools follows from."""
+        parameters = [tool.parameters for tool in self._tools.values()]
+        return listing.said, listing.calls_allowed, parameters
 
     async def _listing(self, backend: Backend, seen: Hashable) -> Listing:
         """What the lists show, at most ``FRESH_S`` old.

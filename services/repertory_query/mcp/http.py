@@ -45,7 +45,7 @@ class Mcp:
 
     Args:
         service: The server.
-        values: The settings for missing arguments of a search.
+        defaults: Returns the settings for missing arguments of a search.
         audit: Records what is done.
         usage: Records what is searched for and used.
         pools: The threads, by what a tool occupies.
@@ -57,13 +57,13 @@ class Mcp:
     def __init__(
         self,
         service: Service,
-        values: Values,
+        defaults: Callable[[], Values],
         audit: Audit,
         usage: UsageRecorder,
         pools: Mapping[Work, Pool],
     ) -> None:
         self._service = service
-        self._values = values
+        self._defaults = defaults
         self._audit = audit
         self._usage = usage
         self._pools = pools
@@ -108,7 +108,7 @@ class Mcp:
             path: StreamableHTTPSessionManager(
                 Face(
                     self._service,
-                    tools_of([toolset], self._values),
+                    tools_of([toolset], self._defaults),
                     self._threads,
                     audit=self._audit,
                     usage=self._usage,

@@ -10,8 +10,8 @@ from typing import Any
 from repertory.catalogue.item import Kind
 from repertory.errors import UsageError
 from repertory.search.query import Query, query_of
-from repertory.values import Values
-from repertory.wire import MAX_LIMIT, MAX_VALUES
+from repertory.values import MAX_LIMIT, Values
+from repertory.wire import MAX_VALUES
 
 MAX_QUERIES = 10  # of one search
 

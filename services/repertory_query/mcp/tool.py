@@ -1,6 +1,6 @@
 """A tool of the MCP server: a function for agents, its definition and its results."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -21,17 +21,24 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
         work: The resource that it occupies.
         open_world: Whether it reaches beyond the catalogue, with unknown effects.
         tells_contents: Whether its description ends with what the catalogue holds.
+        parameters_now: Makes its parameters as they are now, where their defaults may change.
     """
 
     function: Function
     work: Work = Work.READ
     open_world: bool = False
     tells_contents: bool = False
+    parameters_now: Callable[[], dict[str, Any]] | None = None
 
     @property
     def scope(self) -> Scope:
         """The scope that a caller needs."""
         return Scope.CALL if self.function.writes else Scope.READ
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The JSON Schema of its arguments."""
+        return self.parameters_now() if self.parameters_now else self.function.parameters
 
     def definition(self, contents: str) -> Definition:
         """The definition that ``tools/list`` returns.
@@ -45,7 +52,7 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
             name=function.name,
             title=function.title,
             description="\n\n".join(filter(None, parts)),
-            input_schema=_without_refusals(function.parameters),
+            input_schema=_without_refusals(self.parameters),
             output_schema=function.returns,
             annotations=self._hints(),
         )

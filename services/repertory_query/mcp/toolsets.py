@@ -1,6 +1,6 @@
 """The toolsets: the tools that an agent sees. No two active ones share the name of a tool."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from repertory.errors import UsageError
 from repertory.functions.table import FUNCTIONS
@@ -22,12 +22,12 @@ _FUNCTIONS = {
 }
 
 
-def tools_of(toolsets: Sequence[Toolset], values: Values) -> list[Tool]:
+def tools_of(toolsets: Sequence[Toolset], defaults: Callable[[], Values]) -> list[Tool]:
     """The tools of some toolsets, in their order; a toolset that is named twice counts once.
 
     Args:
         toolsets: Which.
-        values: The settings for missing arguments of a search.
+        defaults: Returns the settings for missing arguments of a search.
 
     Raises:
         UsageError: Two of them have a tool of the same name.
@@ -35,7 +35,7 @@ def tools_of(toolsets: Sequence[Toolset], values: Values) -> list[Tool]:
     whose: dict[str, Toolset] = {}
     tools: list[Tool] = []
     for toolset in dict.fromkeys(toolsets):
-        for tool in _tools(toolset, values):
+        for tool in _tools(toolset, defaults):
             name = tool.function.name
             if name in whose:
                 raise UsageError(
@@ -47,9 +47,9 @@ def tools_of(toolsets: Sequence[Toolset], values: Values) -> list[Tool]:
     return tools
 
 
-def _tools(toolset: Toolset, values: Values) -> Sequence[Tool]:
+def _tools(toolset: Toolset, defaults: Callable[[], Values]) -> Sequence[Tool]:
     if toolset is Toolset.CATALOGUE:
-        return catalogue(values)
+        return catalogue(defaults)
     if toolset is Toolset.EXPLAIN:
-        return explaining(values)
+        return explaining(defaults)
     return [Tool(function=function, work=Work.SEARCH) for function in _FUNCTIONS[toolset]]

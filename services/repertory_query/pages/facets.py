@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from repertory.search.answer import Answer, Hit
 from repertory.search.engine import SearchEngine
 from repertory.search.query import Query
-from repertory.wire import MAX_LIMIT
+from repertory.values import MAX_LIMIT
 from repertory_query.pages.choices import Choice, most
 
 _NAMES = {"kind": "kinds", "source": "sources", "server": "servers", "tag": "tags"}

@@ -1,6 +1,6 @@
 """What the search page shows: the results with their excerpts and labels, or the catalogue."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import msgspec
@@ -59,25 +59,27 @@ class Shown(msgspec.Struct, frozen=True, kw_only=True):
     notices: Sequence[str] = ()
 
 
-def routes(service: Service, searches: AnsweredSearches, defaults: Values) -> list[BaseRoute]:
+def routes(
+    service: Service, searches: AnsweredSearches, defaults: Callable[[], Values]
+) -> list[BaseRoute]:
     """The routes; see ``pages.routes``."""
     pool = searches.pool
     all_choices, catalogue = Choices(), Catalogue()
-    usual = Form(limit=LIMIT, threshold=defaults.threshold, alpha=defaults.alpha)
 
     async def shown(request: Request, base: str) -> Response:
         """The page below an address: results, a page of the catalogue, or the start."""
         form, caller = form_of(request), request.state.caller
+        values = defaults()
         seen = seen_by(caller, service)
         engine = service.engine if seen is service else await pool.run(lambda: seen.engine)
         answer = None
         if form.q.strip():
-            answer = (await searches.answer(form.query(defaults), caller)).answer
+            answer = (await searches.answer(form.query(values), caller)).answer
 
         def found() -> Shown:
             choices = all_choices.known(engine) or all_choices.of(engine)
             if answer:
-                counted = facets(choices, engine, form.query(defaults), answer)
+                counted = facets(choices, engine, form.query(values), answer)
                 states = states_of(service, answer.hits)
                 return Shown(choices=counted, cards=_cards(engine, answer), states=states)
             notices = [text_for(caller, one) for one in engine.notices]
@@ -92,7 +94,7 @@ def routes(service: Service, searches: AnsweredSearches, defaults: Values) -> li
             request,
             "part.html" if form.part else "search.html",
             form=form,
-            usual=usual,
+            usual=Form(limit=LIMIT, threshold=values.threshold, alpha=values.alpha),
             answer=answer,
             shown=await pool.run(found),
             base=base,

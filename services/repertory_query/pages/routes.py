@@ -1,5 +1,7 @@
 """The pages of those who search: search, and one item."""
 
+from collections.abc import Callable
+
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
@@ -21,7 +23,7 @@ def routes(
     pool: Pool,
     calls: Pool,
     access: Access,
-    defaults: Values,
+    defaults: Callable[[], Values],
 ) -> list[BaseRoute]:
     """The routes, which are not part of the API.
 
@@ -31,7 +33,7 @@ def routes(
         pool: The threads of blocking calls that are no searches.
         calls: The threads of calls of tools.
         access: Access control, to sign in.
-        defaults: The settings for fields that a form leaves out.
+        defaults: Returns the settings for fields that a form leaves out.
     """
     items = ItemPage(service, access)
 

@@ -1,5 +1,7 @@
 """Why a search shows an item, or why not: a page, and a part of the results."""
 
+from collections.abc import Callable
+
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
@@ -21,7 +23,9 @@ class Question(Form, frozen=True, kw_only=True, omit_defaults=True):
     item: str
 
 
-def routes(service: Service, searches: AnsweredSearches, defaults: Values) -> list[BaseRoute]:
+def routes(
+    service: Service, searches: AnsweredSearches, defaults: Callable[[], Values]
+) -> list[BaseRoute]:
     """The route."""
 
     async def why(request: Request) -> Response:
@@ -29,7 +33,7 @@ def routes(service: Service, searches: AnsweredSearches, defaults: Values) -> li
         asked = parameters(request, Question, is_form=True)
         found = None
         if asked.q.strip():
-            query = asked.query(defaults)
+            query = asked.query(defaults())
             found = await searches.explanation(query, asked.item, request.state.caller)
         return page(
             request,

@@ -9,12 +9,16 @@ from repertory.embedding.device import CPU, Placement, accelerators
 from repertory.embedding.engine import EmbeddingEngine
 from repertory.embedding.folder import Format, Progress
 from repertory.embedding.weights import resolve
-from repertory.errors import ConfigurationError, ModelError
+from repertory.errors import ConfigurationError, DeviceUnavailableError, ModelError
 
 if TYPE_CHECKING:
     from repertory.embedding.sentence_transformer import SentenceTransformerEngine
 
 DEVICES = ("auto", "cpu", "gpu")
+NO_GPU = (
+    "There is no GPU that an installed engine can use; install repertory[torch] and the GPU's "
+    "driver, check that `python -c 'import torch'` works, or set the device to auto or cpu."
+)
 
 _log = logging.getLogger(__name__)
 
@@ -24,6 +28,7 @@ def load_engine(
     device: str,
     data_dir: Path,
     *,
+    cache: Path | None = None,
     queries_only: bool = False,
     progress: Progress | None = None,
     warn: Callable[[str], None] | None = None,
@@ -34,6 +39,7 @@ def load_engine(
         model_name: A name of the table, a folder, a repository of the hub, or None for the default.
         device: ``cpu``; ``gpu``: CUDA, Metal or ROCm, or an error; ``auto``: a GPU if there is one.
         data_dir: The directory that keeps models.
+        cache: The folder for what is made of their files; None for ``models`` in that directory.
         queries_only: Nothing will be indexed. ``auto`` then means the CPU, which answers a query
             before torch is imported.
         progress: Called during a download with the bytes that have arrived and the total.
@@ -41,15 +47,15 @@ def load_engine(
 
     Raises:
         ConfigurationError: The device setting is unknown.
-        ModelError: The model is unavailable or unusable, or ``gpu`` was requested and none is
-            available.
+        ModelError: The model is unavailable or unusable.
+        DeviceUnavailableError: ``gpu`` was requested without one.
     """
     if device not in DEVICES:
         raise ConfigurationError(f"The device {device!r} is none of {', '.join(DEVICES)}.")
     failure: ModelError | None = None
     for placement in _placements(device, queries_only=queries_only):
         try:
-            engine = _load(model_name, placement, data_dir, progress, warn)
+            engine = _load(model_name, placement, data_dir, cache, progress, warn)
         except ModelError as exc:
             if placement == CPU:
                 raise
@@ -63,10 +69,13 @@ def load_engine(
             extra={"asked": device, "device": engine.device, "engine": placement.form.value},
         )
         return engine
-    raise failure or ModelError(
-        "There is no GPU that an installed engine can use; install repertory[torch] and the GPU's "
-        "driver, check that `python -c 'import torch'` works, or set the device to auto or cpu."
-    )
+    raise failure or DeviceUnavailableError(NO_GPU)
+
+
+def check_device(device: str) -> None:
+    """Check that there is a GPU if one is asked for; DeviceUnavailableError if not."""
+    if device == "gpu" and next(accelerators(thorough=True), None) is None:
+        raise DeviceUnavailableError(NO_GPU)
 
 
 def _placements(device: str, *, queries_only: bool) -> Iterator[Placement]:
@@ -80,12 +89,14 @@ def _load(
     model_name: str | None,
     placement: Placement,
     data_dir: Path,
+    cache: Path | None,
     progress: Progress | None,
     warn: Callable[[str], None] | None,
 ) -> EmbeddingEngine:
     # Imported before anything is downloaded for it.
     from_torch = _torch_engine() if placement.form is Format.TORCH else None
-    weights = resolve(model_name, placement.form, data_dir, progress)
+    cache = cache or data_dir / "models"
+    weights = resolve(model_name, placement.form, data_dir, progress, cache / "digests")
     if weights.notice:
         _log.info("embedding_model_substituted", extra={"model": weights.model.id})
         if warn:
@@ -94,7 +105,7 @@ def _load(
         return from_torch(weights, placement.device)
     from repertory.embedding.onnx import OnnxEngine  # noqa: PLC0415 - imports onnxruntime
 
-    return OnnxEngine(weights, data_dir / "models" / "optimised", placement.device)
+    return OnnxEngine(weights, cache / "optimised", placement.device)
 
 
 def _torch_engine() -> "type[SentenceTransformerEngine]":

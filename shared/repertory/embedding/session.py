@@ -17,7 +17,7 @@ from weakref import WeakValueDictionary
 import onnxruntime as ort  # type: ignore[import-untyped]  # ships no types
 
 from repertory.embedding.digests import identity
-from repertory.errors import ModelError
+from repertory.errors import DeviceUnavailableError, ModelError
 from repertory.files import PRIVATE, make_private, write_atomically
 from repertory.memory import forget_pages, keep_little
 
@@ -99,7 +99,7 @@ def _opened(graph: Path, name: str, cache: Path, device: str) -> Session:
     if device != "cpu":
         session = _load(graph, _options(), _GPUS[device])
         if _GPUS[device] not in session.get_providers():
-            raise ModelError(
+            raise DeviceUnavailableError(
                 f"ONNX Runtime could not start {device}; check its driver, or use the CPU."
             )
         return Session(session)

@@ -61,7 +61,11 @@ class Weights(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def resolve(
-    name: str | None, form: Format, data_dir: Path, progress: Progress | None = None
+    name: str | None,
+    form: Format,
+    data_dir: Path,
+    progress: Progress | None = None,
+    digests: Path | None = None,
 ) -> Weights:
     """Find the weights of a model, downloading them if necessary.
 
@@ -73,15 +77,17 @@ def resolve(
         form: For which engine.
         data_dir: Its folder ``models`` is the cache.
         progress: Called with the bytes that have arrived and the total.
+        digests: The folder for digests of files; None for one in the cache.
 
     Raises:
         WeightsUnavailableError: No place has them; the message lists the places.
         ModelError: The model cannot be used; the message says why.
     """
     models = data_dir / "models"
+    digests = digests or models / "digests"
     model = DEFAULT if name is None else known(name)
     if name is not None and model is None and _is_path(name):
-        return _from_path(Path(name).expanduser(), form, models / "digests")
+        return _from_path(Path(name).expanduser(), form, digests)
     repository = _repository(model, form) if model else str(name)
     folder = models / repository.replace("/", "--")
     if _is_complete(folder, form):
@@ -91,9 +97,9 @@ def resolve(
     stand_in = None
     try:
         if model:
-            stand_in = packages.find(model, form, models / "digests")
+            stand_in = packages.find(model, form, digests)
         if name is None and stand_in is None:
-            stand_in = packages.find(None, form, models / "digests")
+            stand_in = packages.find(None, form, digests)
     except (WeightsUnavailableError, OSError) as exc:
         tried.append(str(exc))
     failure = folder.with_name(f"{folder.name}.unavailable")

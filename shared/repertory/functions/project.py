@@ -28,7 +28,7 @@ class _Search(Function, frozen=True, kw_only=True):
 def _search(backend: Backend, arguments: Mapping[str, Any]) -> dict[str, Any]:
     given = dict(arguments)
     if "maxResults" in given:  # the contract's type is number
-        given["maxResults"] = int(max(0, min(given["maxResults"], MAX_RESULTS)))
+        given["maxResults"] = int(max(-MAX_RESULTS, min(given["maxResults"], MAX_RESULTS)))
     answer = backend.search_project(msgspec.convert(given, ProjectQuery))
     plain: dict[str, Any] = msgspec.to_builtins(answer)
     return plain

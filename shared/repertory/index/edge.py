@@ -128,6 +128,11 @@ class EdgeStore(VectorStore):
             target = path.read_text(encoding="utf-8", errors="replace")
         except FileNotFoundError:
             return None
+        except NotADirectoryError as exc:
+            raise StoreError(
+                f"The data directory {self._aliases.parent} is a file; choose another with "
+                "--data-dir or REPERTORY_DATA_DIR."
+            ) from exc
         except OSError as exc:
             raise StoreCorruptError(f"The alias {path} cannot be read: {exc}.") from exc
         return target if target in self.collections() else None

@@ -127,6 +127,13 @@ class Searched(Protocol):
         """The records, by id, of the items of these keys; missing ones are left out."""
         ...
 
+    def states(self, items: Sequence[str] | None = None) -> Iterator[State]:
+        """The states of these items, or of every item, in no order, one for each item.
+
+        Missing items are skipped; an empty sequence gives nothing.
+        """
+        ...
+
     def query(self, queries: Sequence[VectorQuery]) -> list[VectorAnswer]:
         """Answer each query, all of them with one request to a server.
 
@@ -164,13 +171,6 @@ class Collection(Searched, Protocol):
 
     def delete_sections(self, items: Sequence[str], before: int) -> None:
         """Delete the sections of these items below a revision, but not their own points."""
-        ...
-
-    def states(self, items: Sequence[str] | None = None) -> Iterator[State]:
-        """The states of these items, or of every item, in no order, one for each item.
-
-        Missing items are skipped; an empty sequence gives nothing.
-        """
         ...
 
     def page(self, start: int, limit: int, since: int = 0) -> list[State]:

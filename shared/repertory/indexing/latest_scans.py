@@ -11,14 +11,12 @@ from repertory.errors import StoreError
 from repertory.index.vectors import State
 from repertory.indexing.merged import Merged, from_source
 from repertory.indexing.scan import ChangeResult, ScanResult
+from repertory.notices import SUDDENLY_EMPTY
 from repertory.review.gate import Gate
 from repertory.sources.configured import Catalogue
 from repertory.sources.source import Problem, Scan, Source, Trust
 from repertory.stats import SourceState
 
-SUDDENLY_EMPTY = (
-    "It is suddenly empty; its items are kept. If it is meant to be empty, run `repertory rebuild`."
-)
 # The problems of a large catalogue take a while: they are collected in a part of the time only.
 QUICK_S, SHARE = 0.02, 0.05
 

@@ -40,8 +40,8 @@ class Texts(msgspec.Struct, frozen=True):
 
 
 def composed(text: str) -> str:
-    """The text with every accent as part of its letter (NFC), however it was typed."""
-    return unicodedata.normalize("NFC", text)
+    """The text with every accent as part of its letter (NFC), and each line end as one."""
+    return unicodedata.normalize("NFC", text.replace("\r\n", "\n"))
 
 
 def folded(text: str) -> str:

@@ -134,9 +134,11 @@ def _left_out(hit: Hit, better: Sequence[Hit], query: Query) -> str:
     needed = []
     is_beyond = len(better) >= query.limit
     if hit.confidence < query.threshold or not is_beyond:
+        confidence = round(hit.confidence, 2)  # as it is shown beside the item
+        if confidence >= query.threshold:
+            confidence = rounded_down(hit.confidence)
         fault = (
-            f"Hidden: its confidence {rounded_down(hit.confidence):.2f} is below the threshold "
-            f"{query.threshold:g}"
+            f"Hidden: its confidence {confidence:.2f} is below the threshold {query.threshold:g}"
         )
         needed.append(f"a threshold of {_threshold_for(hit.confidence):g}")
     else:

@@ -7,7 +7,7 @@ An item of an unknown source is hidden.
 
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from typing_extensions import override
 
 from repertory.index.keywords.index import KeywordIndex
-from repertory.index.vectors import Filter, Searched, VectorAnswer, VectorQuery
+from repertory.index.vectors import Filter, Searched, State, VectorAnswer, VectorQuery
 from repertory.search.engine import SearchEngine
 from repertory.search.known_sources import KnownSources
 
@@ -67,6 +67,10 @@ class VisibleCollection(Searched):
             keys = [*self._index.rows_of(keys)]
         found = self._collection.records(keys) if keys else {}
         return {one: record for one, record in found.items() if record["source"] in self._sources}
+
+    @override
+    def states(self, items: Sequence[str] | None = None) -> Iterator[State]:
+        return (one for one in self._collection.states(items) if one.source in self._sources)
 
     @override
     def query(self, queries: Sequence[VectorQuery]) -> list[VectorAnswer]:

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Sequence
+from numbers import Integral
 from pathlib import Path
 from typing import Literal, Self, get_args
 
@@ -143,10 +144,11 @@ class SkillDiscoveryIndex:
         """Return the skills nearest to a query's embedding, best first, ties by id.
 
         Raises:
-            UsageError: The limit is below 1, the embedding is invalid, or its dimension differs.
+            UsageError: The limit is no whole number of at least 1, the embedding is invalid, or its
+                dimension differs.
         """
-        if limit < 1:
-            raise UsageError(f"limit is {limit}; it must be at least 1.")
+        if not isinstance(limit, Integral) or limit < 1:
+            raise UsageError(f"limit is {limit!r}; it must be a whole number of at least 1.")
         vector = _unit(embedding)
         with self._lock:
             collection = self._existing()

@@ -19,10 +19,17 @@ _ABSOLUTE = re.compile(r"/|[A-Za-z]:")
 
 
 class SandboxFile(msgspec.Struct, frozen=True, kw_only=True):
-    """A file of the sandbox: its resolved absolute path and its text."""
+    """A file of the sandbox.
+
+    Attributes:
+        path: Its resolved absolute path.
+        text: Its text.
+        changed: When it was written or moved there, at the latest, in microseconds.
+    """
 
     path: str
     text: str
+    changed: int
 
 
 class Sandbox:
@@ -84,6 +91,7 @@ class Sandbox:
             place = self.place(path)
             if place is None or not is_clean(path):
                 raise UsageError(f"The path {shown} leads to no file inside the sandbox.")
+            status = os.lstat(path)
             data = read_inside(self.root, place, MAX_BYTES)
         except UnfitFileError as error:
             raise UsageError(f"The file {shown} was not read: {error.strerror}.") from error
@@ -93,7 +101,8 @@ class Sandbox:
                     f"There is no folder {self.root} for the sandbox; name another as --sandbox."
                 ) from error
             raise UsageError(f"The file {shown} cannot be read: {error.strerror}.") from error
-        return SandboxFile(path=path, text=_text(data, shown))
+        changed = max(status.st_mtime_ns, status.st_ctime_ns) // 1_000
+        return SandboxFile(path=path, text=_text(data, shown), changed=changed)
 
 
 def _fault(filepath: str) -> str | None:

@@ -5,20 +5,30 @@ import hashlib
 import logging
 import os
 import time
-from collections.abc import Callable, Iterator
+import weakref
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from repertory.catalogue.item import Kind, item_key, point_id
 from repertory.embedding.engine import EmbeddingEngine, Vectors
 from repertory.embedding.models import Model
 from repertory.errors import ModelError, StoreCorruptError, StoreError
-from repertory.index.vectors import Collection, Filter, Point, Searched, VectorStore, nearest
+from repertory.index.keywords.index import KeywordIndex
+from repertory.index.vectors import (
+    Collection,
+    Filter,
+    Point,
+    Searched,
+    State,
+    VectorStore,
+    nearest,
+)
 from repertory.indexing.collections import model_slug
 from repertory.search.engine import SearchEngine
 from repertory.search.query import check_text
 from repertory.skill_vectors.match import SkillMatch
 from repertory.skill_vectors.parts import parts
-from repertory.skill_vectors.sandbox import Sandbox
+from repertory.skill_vectors.sandbox import Sandbox, SandboxFile
 from repertory.values import NAMESPACE
 
 MIN_SCORE = 0.5
@@ -52,6 +62,8 @@ class SkillVectors:
         self._sandbox = Sandbox(sandbox)
         self._store = store
         self._embedding = embedding
+        # Weak: a replaced index must be freed.
+        self._known: tuple[weakref.ref[KeywordIndex] | None, dict[str, list[str]]] = (None, {})
 
     def search(
         self, query: str, engine: SearchEngine | None, *, with_written: bool = True
@@ -59,8 +71,7 @@ class SkillVectors:
         """Return the skill files whose cosine with the query is at least ``MIN_SCORE``, best first.
 
         Both files written by ``update`` and the catalogue's skills in the sandbox are searched; for
-        a file that is both, the written vector counts. A blank query finds nothing. No file is
-        read.
+        a file that is both, the newer vectors count. A blank query finds nothing. No file is read.
 
         Args:
             query: The query.
@@ -78,19 +89,23 @@ class SkillVectors:
         with _embedding_for("SearchSkills"):
             embedding = self._embedding()
             vector = embedding.embed_query(query)
-        scores = self._catalogued(vector, embedding.model, engine) if engine else {}
+        scores = self._catalogued(vector, embedding.model, engine)
         if with_written and (collection := self._existing(embedding.model)):
             with collection:
-                for state in collection.states(list(scores)):
-                    del scores[state.item]
                 near = _near(collection, vector)
-                scores |= {path: near[item_key(path)] for path in collection.records(list(near))}
-        found = [
+                found = {path: near[item_key(path)] for path in collection.records(list(near))}
+                written = list(collection.states([*{*scores, *found}]))
+            newer = self._newer(written, embedding.model, engine)
+            for state in written:
+                if state.item not in newer:
+                    scores.pop(state.item, None)
+            scores |= {path: score for path, score in found.items() if path not in newer}
+        matches = [
             SkillMatch(path=place, score=round(score, 4))
             for path, score in scores.items()
             if (place := self._sandbox.place(path))
         ]
-        return sorted(found, key=lambda match: (-match.score, match.path))
+        return sorted(matches, key=lambda match: (-match.score, match.path))
 
     def update(self, filepath: str) -> None:
         """Read a whole file of the sandbox and store its vector under its absolute path.
@@ -109,18 +124,20 @@ class SkillVectors:
         digest = hashlib.sha256(file.text.encode()).hexdigest()
         with _embedding_for("VectorUpdate"):
             embedding = self._embedding()
-            if self._holds(embedding.model, file.path, digest):
+            if self._holds(embedding.model, file, digest):
                 return
             texts = [file.text, *parts(file.path, file.text, embedding.model.max_tokens)]
             vectors = embedding.embed_texts(texts)
         with self._open_or_create(embedding.model) as collection:
             _write(collection, file.path, digest, vectors, seen)
 
-    def _catalogued(self, vector: Vectors, model: Model, engine: SearchEngine) -> dict[str, float]:
+    def _catalogued(
+        self, vector: Vectors, model: Model, engine: SearchEngine | None
+    ) -> dict[str, float]:
         """The scores of the catalogue's matching skills in the sandbox, by absolute path."""
-        collection, index = engine.collection, engine.keywords
-        if collection is None or index is None or model_slug(collection.name) != model.slug:
+        if (parts := _parts_of(engine, model)) is None:
             return {}
+        collection, index = parts
         scores: dict[str, float] = {}
         near = _near(collection, vector, Filter(kinds=(Kind.SKILL,)))
         rows = index.rows_of([*near])
@@ -131,12 +148,42 @@ class SkillVectors:
                 scores.setdefault(self._sandbox.path(place), score)
         return scores
 
-    def _holds(self, model: Model, path: str, digest: str) -> bool:
-        """Whether the vectors of exactly this text are stored."""
+    def _newer(
+        self, written: Sequence[State], model: Model, engine: SearchEngine | None
+    ) -> set[str]:
+        """The paths whose skills the catalogue has read since their files were written."""
+        if not written or (parts := _parts_of(engine, model)) is None:
+            return set()
+        collection, index = parts
+        skills = self._skills(index)
+        ids = [item for one in written for item in skills.get(one.item, ())]
+        times = {one.item: one.revision * 1_000 for one in collection.states(ids)}
+        return {
+            one.item
+            for one in written
+            if any(times.get(item, 0) > one.revision for item in skills.get(one.item, ()))
+        }
+
+    def _skills(self, index: KeywordIndex) -> dict[str, list[str]]:
+        """The ids of the catalogue's skills in the sandbox, by absolute path."""
+        known, skills = self._known
+        if known is None or known() is not index:
+            skills = {}
+            for entry in index.all():
+                if entry.kind is Kind.SKILL and (place := self._sandbox.place(entry.path)):
+                    skills.setdefault(self._sandbox.path(place), []).append(entry.id)
+            self._known = weakref.ref(index), skills
+        return skills
+
+    def _holds(self, model: Model, file: SandboxFile, digest: str) -> bool:
+        """Whether the vectors of exactly this text are stored, and of nothing later."""
         with contextlib.suppress(StoreCorruptError):
             if collection := self._existing(model):
                 with collection:
-                    return any(one.content_hash == digest for one in collection.states([path]))
+                    return any(
+                        one.content_hash == digest and one.revision > file.changed
+                        for one in collection.states([file.path])
+                    )
         return False
 
     def _forget(self, path: str) -> None:
@@ -174,6 +221,14 @@ class SkillVectors:
             if name not in store.collections():
                 raise
             return store.open(name)  # another process has just created it
+
+
+def _parts_of(engine: SearchEngine | None, model: Model) -> tuple[Searched, KeywordIndex] | None:
+    """The vectors of a catalogue and its items; None without any of this model."""
+    if engine is None or engine.collection is None or engine.keywords is None:
+        return None
+    is_same = model_slug(engine.collection.name) == model.slug
+    return (engine.collection, engine.keywords) if is_same else None
 
 
 @contextlib.contextmanager

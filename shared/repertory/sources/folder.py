@@ -146,10 +146,7 @@ class FolderSource(Source):
             SourceError: The path leads elsewhere now.
         """
         if self._within and not lies_in(self.path, self._within):
-            raise SourceError(
-                f"{self.path} now leads out of {self._within}, so it is not read; its indexed "
-                "items are kept."
-            )
+            raise SourceError(f"{self.path} now leads out of {self._within}, so it is not read.")
 
     @cached_property
     def real_path(self) -> str:

@@ -203,6 +203,7 @@ def test_bodies_are_limited_with_or_without_a_length(client: TestClient) -> None
             yield b" " * 100_000
 
     assert "1,000,000 bytes" in problem(client.post("/search", content=chunks()), 413)
+    assert "send less at once" in problem(client.post("/tools/x__y", content=b" " * 1_000_001), 413)
 
 
 def test_a_longer_address_than_any_query_is_refused() -> None:

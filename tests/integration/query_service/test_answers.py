@@ -10,6 +10,7 @@ import jsonschema
 import pytest
 from starlette.testclient import TestClient
 
+from repertory import defaults
 from repertory.errors import ModelError
 from repertory.formats.table import Format
 from repertory.search.answer import Answer
@@ -41,6 +42,38 @@ def test_a_search_has_the_form_of_the_contract(client: TestClient) -> None:
     assert (answer["mode"], answer["degraded"]) == ("hybrid", "")
     assert answer["totalResults"] == len(answer["results"])
     assert answer["indexVersion"] > 0
+
+
+def test_the_settings_of_searches_follow_the_configuration(
+    server: RunningService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a restart, over HTTP and over MCP; a wrong file leaves the last ones."""
+    monkeypatch.setattr(defaults, "CHECK_INTERVAL_S", 0.0)
+    client = server.client()
+    file = server.project / "repertory.toml"
+    before = file.read_text("utf-8") if file.exists() else None
+
+    def limits() -> tuple[int, int]:
+        call = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+        accept = {"Accept": "application/json, text/event-stream"}
+        tools = client.post("/mcp", json=call, headers=accept).json()["result"]["tools"]
+        found = client.get("/search", params={"q": "write", "threshold": 0}).json()["results"]
+        return len(found), tools[0]["inputSchema"]["properties"]["limit"]["default"]
+
+    with client:
+        try:
+            file.write_text("[search]\nlimit = 1\n", "utf-8")
+            assert limits() == (1, 1)
+            file.write_text("[search]\nlimit = 2\n", "utf-8")
+            assert limits() == (2, 2)
+            file.write_text("[search\n", "utf-8")
+            assert limits() == (2, 2)
+        finally:
+            if before is None:
+                file.unlink()
+            else:
+                file.write_text(before, "utf-8")
+        assert limits() == (3, 3)
 
 
 def test_a_search_takes_filters_and_limits(client: TestClient) -> None:

@@ -178,8 +178,8 @@ class Walk:
         except OSError as exc:
             if not place:
                 raise SourceError(
-                    f"The folder {self._top} cannot be read ({exc.strerror}); its indexed "
-                    "items are kept. Restore it, or take its source out of the configuration."
+                    f"The folder {self._top} cannot be read ({exc.strerror}). Restore it, or "
+                    "take its source out of the configuration."
                 ) from exc
             message = f"The folder cannot be listed ({exc.strerror})."
             self.problems.append(error(path, message))

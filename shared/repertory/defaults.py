@@ -1,0 +1,63 @@
+"""The settings for what a search of a server leaves out."""
+
+import time
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from repertory.errors import ConfigurationError
+from repertory.files import signature
+from repertory.settings import Settings, files, load
+from repertory.values import MAX_LIMIT, SETTINGS, Values
+
+CHECK_INTERVAL_S = 1.0
+
+
+class Defaults:
+    """Called for the values, which follow the configuration files. Thread-safe.
+
+    While a file is wrong, the last values hold. A limit is cut to the most that a server gives.
+
+    Args:
+        settings: The active settings.
+        directory: The directory that they are of.
+    """
+
+    def __init__(self, settings: Settings, directory: Path) -> None:
+        self._settings = settings
+        self._directory = directory
+        self._paths = files(settings.flags, directory, settings.environment)
+        self._values = _cut(settings.values)
+        self._seen = self._signatures()
+        self._checked_at = time.monotonic()
+
+    def __call__(self) -> Values:
+        """The values as the files have them, at most a second ago."""
+        now = time.monotonic()
+        if now - self._checked_at >= CHECK_INTERVAL_S:
+            self._checked_at = now
+            if (seen := self._signatures()) != self._seen:
+                self._seen = seen
+                self._read()
+        return self._values
+
+    def _read(self) -> None:
+        settings = self._settings
+        try:
+            again = load(settings.flags, self._directory, settings.environment)
+        except ConfigurationError:  # the watch reports it
+            return
+        self._values = _cut(again.values)
+
+    def _signatures(self) -> list[object]:
+        return [signature(str(path)) for path in self._paths]
+
+
+def for_server(settings: Settings) -> Values:
+    """The values for one search of a server, which refuses only a limit that was asked for."""
+    is_asked = settings.origins.get("limit") == SETTINGS["limit"].flag
+    return settings.values if is_asked else _cut(settings.values)
+
+
+def _cut(values: Values) -> Values:
+    return replace(values, limit=min(values.limit, MAX_LIMIT))
