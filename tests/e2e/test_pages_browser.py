@@ -166,6 +166,31 @@ def test_an_older_answer_never_replaces_a_newer_one(visitor: Visitor, url: str) 
     expect(page.locator("ol.hits > li").first).to_contain_text("read_file")
 
 
+@pytest.mark.parametrize("status", [0, 429, 503])
+def test_a_failed_search_is_repeated_by_enter(visitor: Visitor, url: str, status: int) -> None:
+    """Whether the server was away (0) or refused; the way back holds no search twice."""
+    page = visitor.page
+    page.goto(f"{url}/?q=write")
+
+    def fail(route: Route) -> None:
+        if status:
+            route.fulfill(status=status, json={"detail": "Try again later."})
+        else:
+            route.abort()
+
+    page.route("**/?q=release&part=true", fail)
+    page.locator("#q").fill("release")
+    failure = "Try again later." if status else "The server cannot be reached."
+    expect(page.locator("#live")).to_have_text(failure)
+    page.unroute("**/?q=release&part=true")
+    page.keyboard.press("Enter")
+    expect(page.locator("ol.hits > li").first).to_contain_text("release-notes")
+    page.go_back()
+    expect(page).to_have_url(f"{url}/?q=write")
+    assert visitor.troubles
+    visitor.troubles = [one for one in visitor.troubles if "Failed to load" not in one]
+
+
 def test_filters_apply_at_once(visitor: Visitor, url: str) -> None:
     """They are in the URL, and removing them restores all results."""
     page = visitor.page

@@ -9,6 +9,7 @@ const announcement = document.getElementById("announcement"); // on the page of 
 const FOCUSABLE = "a, button, input, select, summary, textarea, [tabindex]";
 const MANY = 12; // values of a filter, from which on it can be narrowed
 let underWay, shown, timer;
+let failed = false; // whether the last answer that came is a failure
 let isTyping = false; // whether the newest entry of the history is what is being typed
 
 // Show the part of a page that changes. What was asked for before is given up.
@@ -21,7 +22,9 @@ async function show(address) {
     const response = await fetch(url, { signal, headers: { Accept: "application/json" } });
     if (response.status === 401) return location.reload();
     const text = response.ok ? await response.text() : (await response.json()).detail;
-    if (signal.aborted || text === shown) return;
+    if (signal.aborted) return;
+    failed = !response.ok;
+    if (text === shown) return;
     const focused = document.activeElement;
     const place = [...live.querySelectorAll(FOCUSABLE)].indexOf(focused);
     live[response.ok ? "innerHTML" : "textContent"] = shown = text;
@@ -30,6 +33,7 @@ async function show(address) {
     recount();
   } catch {
     if (signal.aborted) return;
+    failed = true;
     live.textContent = shown = "The server cannot be reached.";
   }
   if (announcement) announcement.textContent = (live.querySelector("h2") ?? live).textContent;
@@ -82,7 +86,7 @@ function search() {
   clearTimeout(timer);
   const given = [...new FormData(form)].map(([name, value]) => [name, value.trim()]);
   const query = String(new URLSearchParams(given.filter(([, value]) => value)));
-  if (query === location.search.slice(1)) return;
+  if (query === location.search.slice(1)) return failed && show(location.href);
   const address = query ? form.action + "?" + query : form.action;
   history[isTyping ? "replaceState" : "pushState"](null, "", address);
   isTyping = true;
