@@ -142,6 +142,28 @@ def test_keys_are_made_and_revoked_by_the_keyboard(browser: Browser, url: str) -
         visitor.troubles = [one for one in visitor.troubles if "401" not in one]
 
 
+@pytest.mark.parametrize("width", [320, 360])
+def test_the_narrowest_phones(browser: Browser, url: str, width: int) -> None:
+    """The bar takes two rows, with whole words, and a key of the longest name breaks no page."""
+    with Visitor(browser, width=width) as visitor:
+        page = visitor.page
+        page.goto(f"{url}/keys")
+        page.get_by_label("Name").fill("a" * 64)
+        page.get_by_label("Scope").select_option("admin")
+        page.get_by_role("button", name="Create the key").click()
+        token = page.locator("code.secret").inner_text()
+        page.goto(f"{url}/keys")
+        page.get_by_label("Key").fill(token)
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("row", name=re.compile("you admin"))).to_be_visible()
+        bar = page.locator("header").bounding_box()
+        assert bar is not None
+        assert bar["height"] <= 110
+        expect(page.get_by_role("link", name="Repertory", exact=True)).to_be_visible()
+        assert width_of(page) <= width
+        visitor.troubles = [one for one in visitor.troubles if "401" not in one]
+
+
 def test_the_chosen_time_stays_while_the_page_renews_itself(browser: Browser, url: str) -> None:
     """The charts of another time, and from there the same as a table."""
     with Visitor(browser) as visitor:
