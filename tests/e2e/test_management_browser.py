@@ -27,6 +27,11 @@ boost = 0.2 # for now
 item = '''</script><script>alert(1)</script>"'><img src=x onerror=alert(2)>'''
 aliases = ["a-name-without-any-place-to-break-it-a-name-without-any-place-to-break-it"]
 """
+WIDE_TABLES = """() => {
+    const style = new CSSStyleSheet();
+    style.replaceSync("#live table { width: 60rem }");
+    document.adoptedStyleSheets.push(style);
+}"""
 PAGES = ["", "/history", "/insights", "/reviews", "/policies", "/policies/edit?at=1", "/keys"]
 
 
@@ -60,6 +65,13 @@ def url(running: RunningService, tmp_path: Path) -> Iterator[str]:
     write(running.project / "repertory.toml", POLICY)
     with served(running, keys=str(tmp_path / "keys.json")) as url:
         yield f"{url}/status"
+
+
+def searched(running: RunningService, query: str) -> None:
+    """Let the recent searches have one more."""
+    service = running.service
+    answer = service.search(query_of(running.settings.values, query))
+    service.recent.note(answer, 0.001)
 
 
 def width_of(page: Page) -> int:
@@ -178,6 +190,37 @@ def test_the_chosen_time_stays_while_the_page_renews_itself(browser: Browser, ur
         expect(page).to_have_url(f"{url}/history?hours=6")
         rows = page.get_by_role("row").count()
         assert 12 <= rows <= 15  # an hour in spans of five minutes, and the head
+
+
+def test_what_is_read_stays_while_the_page_renews_itself(
+    browser: Browser, url: str, running: RunningService
+) -> None:
+    """A selected text stays selected, and a table stays where it was scrolled to."""
+    with Visitor(browser, width=360) as visitor:
+        page = visitor.page
+        page.goto(url)
+        heading = page.get_by_role("heading", name="Recent searches")
+        heading.evaluate("element => getSelection().selectAllChildren(element)")
+        for _ in range(2):
+            with page.expect_response(re.compile("part=true")):
+                searched(running, "rotate")
+        assert page.evaluate("String(getSelection())") == "Recent searches"
+        page.evaluate("getSelection().empty()")
+        page.evaluate(WIDE_TABLES)
+        table = page.get_by_role("region", name="Sources")
+        table.evaluate("table => { table.scrollLeft = 30; table.dataset.old = 'true'; }")
+        expect(page.locator("#live [data-old]")).to_have_count(0)
+        assert table.evaluate("table => table.scrollLeft") == 30
+
+def test_a_long_search_makes_no_table_wide(
+    browser: Browser, url: str, running: RunningService
+) -> None:
+    """Also one without a place to break it."""
+    searched(running, "a" * 120)
+    with Visitor(browser, width=360) as visitor:
+        visitor.page.goto(url)
+        table = visitor.page.get_by_role("region", name="Recent searches")
+        assert table.evaluate("table => table.scrollWidth <= table.clientWidth")
 
 
 def test_a_rebuild_is_a_button(browser: Browser, url: str) -> None:

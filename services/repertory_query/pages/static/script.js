@@ -8,9 +8,17 @@ const live = document.getElementById("live");
 const announcement = document.getElementById("announcement"); // on the page of the search alone
 const FOCUSABLE = "a, button, input, select, summary, textarea, [tabindex]";
 const MANY = 12; // values of a filter, from which on it can be narrowed
+const tables = () => [...live.querySelectorAll(".wide")];
+const nameOf = (element) => element.getAttribute("aria-label");
 let underWay, shown, timer;
 let failed = false; // whether the last answer that came is a failure
 let isTyping = false; // whether the newest entry of the history is what is being typed
+
+// Whether a text is selected in the part of a page that renews itself.
+function isSelected() {
+  const selection = getSelection();
+  return !announcement && !selection.isCollapsed && selection.containsNode(live, true);
+}
 
 // Show the part of a page that changes. What was asked for before is given up.
 async function show(address) {
@@ -24,15 +32,17 @@ async function show(address) {
     const text = response.ok ? await response.text() : (await response.json()).detail;
     if (signal.aborted) return;
     failed = !response.ok;
-    if (text === shown) return;
+    if (text === shown || isSelected()) return;
+    const scrolled = new Map(tables().map((one) => [nameOf(one), one.scrollLeft]));
     const focused = document.activeElement;
     const place = [...live.querySelectorAll(FOCUSABLE)].indexOf(focused);
     live[response.ok ? "innerHTML" : "textContent"] = shown = text;
     const same = focused.id ? document.getElementById(focused.id) : null;
     if (place >= 0) (same ?? live.querySelectorAll(FOCUSABLE)[place])?.focus({ preventScroll: true });
+    for (const one of tables()) one.scrollLeft = scrolled.get(nameOf(one)) ?? 0;
     recount();
   } catch {
-    if (signal.aborted) return;
+    if (signal.aborted || isSelected()) return;
     failed = true;
     live.textContent = shown = "The server cannot be reached.";
   }
