@@ -294,6 +294,20 @@ def test_nothing_is_wider_than_a_phone(
         visitor.troubles = [one for one in visitor.troubles if "404" not in one]
 
 
+@pytest.mark.parametrize("width", [360, 1280])
+def test_the_counts_of_the_start_page_stay_whole(browser: Browser, url: str, width: int) -> None:
+    """Beside the longest names."""
+    with Visitor(browser, width=width) as visitor:
+        visitor.page.goto(url)
+        entry = visitor.page.locator(".overview li").first
+        entry.locator("a").evaluate("link => (link.textContent = 'long-name-'.repeat(9))")
+        count = entry.locator("small")
+        count.evaluate("count => (count.textContent = '1')")
+        height = count.evaluate("count => count.offsetHeight")
+        count.evaluate("count => (count.textContent = '71,000')")
+        assert count.evaluate("count => count.offsetHeight") == height
+
+
 def test_a_phone_shows_the_state_of_each_source(browser: Browser, url: str) -> None:
     """Beside the longest errors, without scrolling."""
     with Visitor(browser, width=390) as visitor:
@@ -478,6 +492,31 @@ def test_every_action_takes_the_keyboard_alone(visitor: Visitor, url: str) -> No
     page.locator("#q").focus()
     page.keyboard.press("Control+V")
     expect(page.locator("#q")).to_have_value("desk__add")
+
+
+def test_a_call_keeps_the_focus_on_its_button(visitor: Visitor, url: str) -> None:
+    """While it is under way and after it; pressed twice, it calls once."""
+    page = visitor.page
+    page.goto(f"{url}/view/desk__add")
+    page.get_by_label("first").fill("20")
+    page.get_by_label("second").fill("22")
+    held: list[Route] = []
+
+    def hold(route: Route) -> None:
+        held.append(route)
+
+    page.route("**/try/**", hold)
+    button = page.get_by_role("button", name="Call")
+    button.focus()
+    page.keyboard.press("Enter")
+    expect(page.locator("#tried")).to_have_text("Calling…")
+    expect(button).to_be_focused()
+    page.keyboard.press("Enter")
+    page.wait_for_timeout(100)
+    assert len(held) == 1
+    held[0].continue_()
+    expect(page.locator("#tried pre").first).to_have_text("42")
+    expect(button).to_be_focused()
 
 
 def test_everything_works_without_scripts(browser: Browser, url: str) -> None:

@@ -145,12 +145,13 @@ const trial = document.querySelector("form[data-results]");
 trial?.addEventListener("submit", async (event) => {
   event.preventDefault();
   const button = trial.querySelector("button:not([type])");
+  if (button.ariaDisabled) return; // a disabled one would lose the focus
   const results = document.getElementById(trial.dataset.results);
   results.textContent = "Calling…";
-  button.disabled = true;
+  button.ariaDisabled = "true";
   const body = new URLSearchParams(new FormData(trial));
   fill(results, await part(trial.action, { method: "POST", body }));
-  button.disabled = false;
+  button.ariaDisabled = null;
 });
 
 // Buttons that copy what is marked with data-copy. Without a secure connection browsers have no
