@@ -212,6 +212,7 @@ def test_what_is_read_stays_while_the_page_renews_itself(
         expect(page.locator("#live [data-old]")).to_have_count(0)
         assert table.evaluate("table => table.scrollLeft") == 30
 
+
 def test_a_long_search_makes_no_table_wide(
     browser: Browser, url: str, running: RunningService
 ) -> None:
