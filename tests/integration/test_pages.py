@@ -183,7 +183,7 @@ def test_the_start_and_the_catalogue_say_what_is_wrong_with_sources(
 def test_a_notice_shows_commands_as_code_and_once(
     server: RunningService, client: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Beside the results; the explanation of one of them does not repeat it, its own page has it."""
+    """Beside the results; the explanation of a result has none, its own page has them."""
     notice = "1 item is in quarantine (team); see `repertory trust review`."
     monkeypatch.setitem(vars(server.service.engine), "notices", (notice,))
     shown = notice.replace("`", "<code>", 1).replace("`", "</code>", 1)
