@@ -273,7 +273,7 @@ def test_items_that_no_search_found() -> None:
         "If it stays so after more searches"
     }
     often = [search("deploy", "a", ago=ago) for ago in range(20)]
-    whole, *single = reported(often, *CATALOGUE, *unused).never_found
+    whole, *single = reported([*often], *CATALOGUE, *unused).never_found
     assert "the 4 items of mail. Remove it, if" in whole.advice
     assert all(one.advice.startswith("Say in its description") for one in single)
 
