@@ -27,6 +27,13 @@ CALLING = ("allow_calls", "call_timeout", "sandbox")
 SERVING = ("host", "port", "keys", "requests_per_minute", *CALLING)
 WATCHING = ("debounce", "poll", "reconcile")
 TEAM = ("redis_url",)
+# All settings with a flag in a command. `config show` shows these, and takes them, too.
+FLAGGED = frozenset(
+    {
+        *("data_dir", "tools_max_age", "registry"),
+        *(*STORE, *CLUSTER, *INDEXING, *RANKING, *ASKING, *SERVING, *WATCHING, *TEAM),
+    }
+)
 SHORT = {"--limit": "-n", "--quiet": "-q"}
 _METAVARS = {int: "N", float: "NUMBER"}
 

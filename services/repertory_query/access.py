@@ -68,6 +68,10 @@ class Access:
         owner: The user who started it; None for a team's server.
         people: Those who may use it without a key; None if keys are needed.
         public_url: The URL that callers reach it at; empty for that of each request.
+
+    Attributes:
+        openid: The sign-in at a provider; None without one.
+        has_people: Whether people may use it without a key, since they sign in.
     """
 
     def __init__(
@@ -82,6 +86,7 @@ class Access:
         self._owner = owner
         self._people = people
         self.openid = people.openid if people else None
+        self.has_people = people is not None
         self._public_url = (self.openid.public_url if self.openid else public_url).rstrip("/")
         self._names = {"localhost", host.lower(), socket.gethostname().lower()}
 

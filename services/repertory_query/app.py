@@ -125,7 +125,7 @@ def create_app(service: Service, settings: Settings, entrance: Entrance | None =
             *routes,  # the same without the version, as contracts and older clients have them
             *pages.routes(service, answers, others, calls, access, defaults),
             *api_reference.routes(described, access),
-            *manage.routes(service, others, keys),
+            *manage.routes(service, others, keys, access),
             *mcp.routes,
             *hosts.routes(access.openid),
             *exporting.routes(service, others),

@@ -198,6 +198,8 @@ def test_config_show_names_every_origin_and_hides_secrets(cli: Cli, project: Pat
     assert rows["search.alpha"].split()[1:3] == ["0.6", "TOOLSCRIPT_SEARCH_ALPHA"]
     assert rows["search.threshold"].split()[1:3] == ["0.2", "--threshold"]
     assert rows["search.device"].split()[1:3] == ["auto", "default"]
+    flags = {row["key"]: row["flag"] for row in cli.json(project, "config", "show")["settings"]}
+    assert (flags["search.limit"], flags["oidc.issuer"]) == ("--limit", None)
 
 
 @pytest.mark.parametrize("url", ["redis://:hu/sh@redis", "redis://redis?password=hush", "hush"])

@@ -27,6 +27,11 @@ boost = 0.2 # for now
 item = '''</script><script>alert(1)</script>"'><img src=x onerror=alert(2)>'''
 aliases = ["a-name-without-any-place-to-break-it-a-name-without-any-place-to-break-it"]
 """
+WIDE_TABLES = """() => {
+    const style = new CSSStyleSheet();
+    style.replaceSync("#live table { width: 60rem }");
+    document.adoptedStyleSheets.push(style);
+}"""
 PAGES = ["", "/history", "/insights", "/reviews", "/policies", "/policies/edit?at=1", "/keys"]
 
 
@@ -60,6 +65,13 @@ def url(running: RunningService, tmp_path: Path) -> Iterator[str]:
     write(running.project / "repertory.toml", POLICY)
     with served(running, keys=str(tmp_path / "keys.json")) as url:
         yield f"{url}/status"
+
+
+def searched(running: RunningService, query: str) -> None:
+    """Let the recent searches have one more."""
+    service = running.service
+    answer = service.search(query_of(running.settings.values, query))
+    service.recent.note(answer, 0.001)
 
 
 def width_of(page: Page) -> int:
@@ -142,6 +154,28 @@ def test_keys_are_made_and_revoked_by_the_keyboard(browser: Browser, url: str) -
         visitor.troubles = [one for one in visitor.troubles if "401" not in one]
 
 
+@pytest.mark.parametrize("width", [320, 360])
+def test_the_narrowest_phones(browser: Browser, url: str, width: int) -> None:
+    """The bar takes two rows, with whole words, and a key of the longest name breaks no page."""
+    with Visitor(browser, width=width) as visitor:
+        page = visitor.page
+        page.goto(f"{url}/keys")
+        page.get_by_label("Name").fill("a" * 64)
+        page.get_by_label("Scope").select_option("admin")
+        page.get_by_role("button", name="Create the key").click()
+        token = page.locator("code.secret").inner_text()
+        page.goto(f"{url}/keys")
+        page.get_by_label("Key").fill(token)
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("row", name=re.compile("you admin"))).to_be_visible()
+        bar = page.locator("header").bounding_box()
+        assert bar is not None
+        assert bar["height"] <= 110
+        expect(page.get_by_role("link", name="Repertory", exact=True)).to_be_visible()
+        assert width_of(page) <= width
+        visitor.troubles = [one for one in visitor.troubles if "401" not in one]
+
+
 def test_the_chosen_time_stays_while_the_page_renews_itself(browser: Browser, url: str) -> None:
     """The charts of another time, and from there the same as a table."""
     with Visitor(browser) as visitor:
@@ -156,6 +190,38 @@ def test_the_chosen_time_stays_while_the_page_renews_itself(browser: Browser, ur
         expect(page).to_have_url(f"{url}/history?hours=6")
         rows = page.get_by_role("row").count()
         assert 12 <= rows <= 15  # an hour in spans of five minutes, and the head
+
+
+def test_what_is_read_stays_while_the_page_renews_itself(
+    browser: Browser, url: str, running: RunningService
+) -> None:
+    """A selected text stays selected, and a table stays where it was scrolled to."""
+    with Visitor(browser, width=360) as visitor:
+        page = visitor.page
+        page.goto(url)
+        heading = page.get_by_role("heading", name="Recent searches")
+        heading.evaluate("element => getSelection().selectAllChildren(element)")
+        for _ in range(2):
+            with page.expect_response(re.compile("part=true")):
+                searched(running, "rotate")
+        assert page.evaluate("String(getSelection())") == "Recent searches"
+        page.evaluate("getSelection().empty()")
+        page.evaluate(WIDE_TABLES)
+        table = page.get_by_role("region", name="Sources")
+        table.evaluate("table => { table.scrollLeft = 30; table.dataset.old = 'true'; }")
+        expect(page.locator("#live [data-old]")).to_have_count(0)
+        assert table.evaluate("table => table.scrollLeft") == 30
+
+
+def test_a_long_search_makes_no_table_wide(
+    browser: Browser, url: str, running: RunningService
+) -> None:
+    """Also one without a place to break it."""
+    searched(running, "a" * 120)
+    with Visitor(browser, width=360) as visitor:
+        visitor.page.goto(url)
+        table = visitor.page.get_by_role("region", name="Recent searches")
+        assert table.evaluate("table => table.scrollWidth <= table.clientWidth")
 
 
 def test_a_rebuild_is_a_button(browser: Browser, url: str) -> None:

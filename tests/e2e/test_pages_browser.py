@@ -166,6 +166,31 @@ def test_an_older_answer_never_replaces_a_newer_one(visitor: Visitor, url: str) 
     expect(page.locator("ol.hits > li").first).to_contain_text("read_file")
 
 
+@pytest.mark.parametrize("status", [0, 429, 503])
+def test_a_failed_search_is_repeated_by_enter(visitor: Visitor, url: str, status: int) -> None:
+    """Whether the server was away (0) or refused; the way back holds no search twice."""
+    page = visitor.page
+    page.goto(f"{url}/?q=write")
+
+    def fail(route: Route) -> None:
+        if status:
+            route.fulfill(status=status, json={"detail": "Try again later."})
+        else:
+            route.abort()
+
+    page.route("**/?q=release&part=true", fail)
+    page.locator("#q").fill("release")
+    failure = "Try again later." if status else "The server cannot be reached."
+    expect(page.locator("#live")).to_have_text(failure)
+    page.unroute("**/?q=release&part=true")
+    page.keyboard.press("Enter")
+    expect(page.locator("ol.hits > li").first).to_contain_text("release-notes")
+    page.go_back()
+    expect(page).to_have_url(f"{url}/?q=write")
+    assert visitor.troubles
+    visitor.troubles = [one for one in visitor.troubles if "Failed to load" not in one]
+
+
 def test_filters_apply_at_once(visitor: Visitor, url: str) -> None:
     """They are in the URL, and removing them restores all results."""
     page = visitor.page
@@ -267,6 +292,20 @@ def test_nothing_is_wider_than_a_phone(
         assert visitor.page.evaluate("document.documentElement.scrollWidth") <= 390
         visitor.page.screenshot(path=tmp_path / "phone.png", full_page=True)
         visitor.troubles = [one for one in visitor.troubles if "404" not in one]
+
+
+@pytest.mark.parametrize("width", [360, 1280])
+def test_the_counts_of_the_start_page_stay_whole(browser: Browser, url: str, width: int) -> None:
+    """Beside the longest names."""
+    with Visitor(browser, width=width) as visitor:
+        visitor.page.goto(url)
+        entry = visitor.page.locator(".overview li").first
+        entry.locator("a").evaluate("link => (link.textContent = 'long-name-'.repeat(9))")
+        count = entry.locator("small")
+        count.evaluate("count => (count.textContent = '1')")
+        height = count.evaluate("count => count.offsetHeight")
+        count.evaluate("count => (count.textContent = '71,000')")
+        assert count.evaluate("count => count.offsetHeight") == height
 
 
 def test_a_phone_shows_the_state_of_each_source(browser: Browser, url: str) -> None:
@@ -453,6 +492,31 @@ def test_every_action_takes_the_keyboard_alone(visitor: Visitor, url: str) -> No
     page.locator("#q").focus()
     page.keyboard.press("Control+V")
     expect(page.locator("#q")).to_have_value("desk__add")
+
+
+def test_a_call_keeps_the_focus_on_its_button(visitor: Visitor, url: str) -> None:
+    """While it is under way and after it; pressed twice, it calls once."""
+    page = visitor.page
+    page.goto(f"{url}/view/desk__add")
+    page.get_by_label("first").fill("20")
+    page.get_by_label("second").fill("22")
+    held: list[Route] = []
+
+    def hold(route: Route) -> None:
+        held.append(route)
+
+    page.route("**/try/**", hold)
+    button = page.get_by_role("button", name="Call")
+    button.focus()
+    page.keyboard.press("Enter")
+    expect(page.locator("#tried")).to_have_text("Calling…")
+    expect(button).to_be_focused()
+    page.keyboard.press("Enter")
+    page.wait_for_timeout(100)
+    assert len(held) == 1
+    held[0].continue_()
+    expect(page.locator("#tried pre").first).to_have_text("42")
+    expect(button).to_be_focused()
 
 
 def test_everything_works_without_scripts(browser: Browser, url: str) -> None:

@@ -41,6 +41,7 @@ EXTERNAL = {
     "qdrant": {"bundled": False, "url": "https://qdrant.example.org"},
     "redis": {"bundled": False, "url": "redis://redis.example.org:6379/0"},
 }
+PUBLIC = {"REPERTORY_SERVER_PUBLIC_URL": "https://repertory.example.org"}
 each_use = pytest.mark.parametrize(
     "values", [{}, FULL, EXTERNAL], ids=["plain", "full", "external"]
 )
@@ -88,11 +89,17 @@ def test_the_values_fit_their_schema(values: dict[str, Any]) -> None:
         {"settings": {"REPERTORY_REDIS_URL": "redis://elsewhere:6379/0"}},
         {"qdrant": {"image": "qdrant/qdrant"}},
         {"query": {"replicas": 0}},
+        FULL | {"settings": PUBLIC},
     ],
 )
 def test_a_mistake_in_the_values_is_refused(values: dict[str, Any]) -> None:
     """A misspelt name, a secret among the settings, a setting that the chart makes itself."""
     assert list(Draft7Validator(SCHEMA).iter_errors(values))
+
+
+def test_without_an_ingress_the_public_url_is_a_setting() -> None:
+    """It may be reached by other means."""
+    assert Draft7Validator(SCHEMA).is_valid(VALUES | {"settings": PUBLIC})
 
 
 def test_every_value_has_a_place_in_the_schema() -> None:

@@ -180,6 +180,19 @@ def test_the_start_and_the_catalogue_say_what_is_wrong_with_sources(
         assert "The source team could not be read: team is missing." in reading
 
 
+def test_a_notice_shows_commands_as_code_and_once(
+    server: RunningService, client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Beside the results; the explanation of a result has none, its own page has them."""
+    notice = "1 item is in quarantine (team); see `repertory trust review`."
+    monkeypatch.setitem(vars(server.service.engine), "notices", (notice,))
+    shown = notice.replace("`", "<code>", 1).replace("`", "</code>", 1)
+    asked = "/why?q=rotate+keys&item=key-rotation"
+    for path in ("/", "/?q=rotate+keys", asked):
+        assert client.get(path).text.count(shown) == 1, path
+    assert "quarantine" not in client.get(f"{asked}&part=true").text
+
+
 def test_a_fetched_item_links_to_where_it_is_from(
     server: RunningService, client: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:

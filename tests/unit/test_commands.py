@@ -7,8 +7,10 @@ import pytest
 import typer
 from typer.core import TyperGroup
 
+from repertory.values import SETTINGS
 from repertory_admin.app import COMMANDS, app
 from repertory_admin.exits import missing_package
+from repertory_admin.options import FLAGGED
 
 # Asks the command line for help, and then lists the imported modules.
 IMPORTED = """
@@ -72,3 +74,18 @@ def test_a_line_of_the_main_help_is_the_first_of_the_commands_own(name: str) -> 
     command = root.resolve_command(typer.Context(root), [name])[1]
     assert command is not None
     assert (command.help or "").partition("\n")[0] == COMMANDS[name][1]
+
+
+def test_the_settings_with_a_flag_are_those_of_the_commands() -> None:
+    """`config show` names the flag of a setting only if another command takes it."""
+    root = typer.main.get_group(app)
+    assert isinstance(root, TyperGroup)
+    taken: set[str] = set()
+    context = typer.Context(root)
+    for name in COMMANDS:
+        command = root.resolve_command(context, [name])[1]
+        parts = command.commands if isinstance(command, TyperGroup) else {"": command}
+        for part, one in parts.items():
+            if one and (name, part) != ("config", "show"):
+                taken |= {str(option) for parameter in one.params for option in parameter.opts}
+    assert {one.field for one in SETTINGS.values() if one.flag in taken} == FLAGGED

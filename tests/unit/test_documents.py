@@ -65,6 +65,18 @@ def test_every_decision_is_numbered_dated_and_listed() -> None:
         assert f"[{number:04}]({page.name}) | {heading[2]} | {heading[1]} |" in index
 
 
+def test_a_changed_decision_names_the_new_one() -> None:
+    """Who reads the old page finds what holds now."""
+    missing = [
+        f"{old} does not name {page.name}"
+        for page in pages()
+        for line in re.findall(r"^(?:Changes|Replaces) .*", page.read_text("utf-8"), re.MULTILINE)
+        for old in re.findall(r"\]\((\d[\w-]+\.md)\)", line)
+        if f"]({page.name})" not in (DECISIONS / old).read_text("utf-8")
+    ]
+    assert missing == []
+
+
 def test_every_sentence_about_failures_names_its_test() -> None:
     """What happens when a part dies."""
     check_tests_of(ROOT / "docs" / "failures.md")

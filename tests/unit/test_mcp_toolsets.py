@@ -143,6 +143,8 @@ def test_the_description_of_the_search_summarises_the_catalogue() -> None:
     assert words(entries[::-1]) == words(entries)
     assert words([entries[3]]) == "The catalogue holds 1 tool (github)."
     assert words([]) == ""
+    none = Contents(kinds={"tool": {"github": 0}}, skills="", calls_allowed=False)
+    assert contents(none) == "The catalogue holds 0 tools (github)."
     search, get, _ = tools_of([Toolset.CATALOGUE], Values)
     assert (search.definition(summary).description or "").endswith(f"\n\n{summary}")
     assert summary not in (get.definition(summary).description or "")

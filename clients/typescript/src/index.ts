@@ -31,6 +31,7 @@ export interface Call {
 export type SearchOptions = Omit<Search, "q"> & Call;
 
 const NO_SERVER = "What answers there is no Repertory server; see that its address is right.";
+const AWAY = "A proxy answers that the server is away; see that it runs, or try again later.";
 
 /** A request that was not answered as asked. */
 export class RepertoryError extends Error {
@@ -77,43 +78,59 @@ export class Repertory {
   async searchMany(queries: Search[], options: Call = {}): Promise<Answer[]> {
     const body = { queries };
     const sent = this.api.POST("/v1/search", { body, ...options });
-    return (await answered(sent, options)).answers;
+    return (await answered(sent, ({ answers }) => Array.isArray(answers), options)).answers;
   }
 
   /** Explain why a search shows an item, or why it does not. */
   explain(query: string, item: string, options: Call = {}): Promise<Explanation> {
     const params = { query: { q: query, item } };
-    return answered(this.api.GET("/v1/explain", { params, ...options }), options);
+    const sent = this.api.GET("/v1/explain", { params, ...options });
+    return answered(sent, (why) => "verdict" in why, options);
   }
 
   /** One item whole: the text of a skill or a document, the schemas of a tool. */
   get(id: string, options: Call = {}): Promise<Item> {
     const params = { path: { item_id: id } };
-    return answered(this.api.GET("/v1/items/{item_id}", { params, ...options }), options);
+    const sent = this.api.GET("/v1/items/{item_id}", { params, ...options });
+    return answered(sent, (item) => "id" in item, options);
   }
 
   /** Call a tool with its arguments, where the server allows calls. */
   call(tool: string, args: Json = {}, options: Call = {}): Promise<CallResult> {
     const params = { path: { tool_id: tool } };
-    const request = { params, body: args, ...options };
-    return answered(this.api.POST("/v1/tools/{tool_id}", request), options);
+    const sent = this.api.POST("/v1/tools/{tool_id}", { params, body: args, ...options });
+    return answered(sent, (result) => "content" in result, options);
   }
 }
 
 /**
  * Use a server; nothing is sent to it yet.
  *
- * @param url Where it is, like `http://127.0.0.1:7700`, with a path behind a proxy.
+ * @param url Where it is, like `http://127.0.0.1:7700`, with a path behind a proxy. On a page it may
+ *   be relative to the address of the page.
+ * @throws {RepertoryError} The URL is none of a server.
  */
 export function connect(url: string, options: Options = {}): Repertory {
+  if (!isAddress(url)) {
+    throw new RepertoryError(`"${url}" is no URL of a server, like http://127.0.0.1:7700.`);
+  }
   const headers = options.token ? { Authorization: `Bearer ${options.token}` } : {};
   const sender = options.fetch ? { fetch: options.fetch } : {};
   return new Repertory(createClient<paths>({ baseUrl: url.replace(/\/+$/, ""), headers, ...sender }));
 }
 
-/** What a server returns; its problem is thrown. */
-async function answered<T>(
+function isAddress(url: string): boolean {
+  try {
+    return /^https?:$/.test(new URL(url, globalThis.location?.href).protocol);
+  } catch {
+    return false;
+  }
+}
+
+/** What a server returns, if it is what Repertory returns; its problem is thrown. */
+async function answered<T extends object>(
   sent: Promise<{ data?: T; error?: unknown; response: Response }>,
+  isOurs: (data: T) => boolean,
   { signal }: Call,
 ): Promise<T> {
   const { data, error, response } = await sent.catch((cause: unknown) => {
@@ -123,10 +140,9 @@ async function answered<T>(
     throw new RepertoryError(what, {}, cause);
   });
   if (isProblem(error)) throw new RepertoryError(error.detail, error);
-  if (!response.ok || data === undefined) {
-    throw new RepertoryError(NO_SERVER, { status: response.status });
-  }
-  return data;
+  if (response.ok && typeof data === "object" && data !== null && isOurs(data)) return data;
+  const { status } = response;
+  throw new RepertoryError([502, 503, 504].includes(status) ? AWAY : NO_SERVER, { status });
 }
 
 function isProblem(value: unknown): value is Refusal {

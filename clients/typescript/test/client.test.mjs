@@ -99,6 +99,40 @@ test("what is no server, or none at all, is an error of its own", async () => {
   assert.match(away.message, /cannot be reached/);
 });
 
+test("what another server answers is no answer", async () => {
+  for (const body of ['{"a": 1}', "null", "[]", '"x"', '{"answers": null}']) {
+    await meanwhile((_, response) => response.end(body), async (other) => {
+      const stranger = connect(other);
+      const requests = [
+        () => stranger.search("note"),
+        () => stranger.searchMany([{ q: "note" }]),
+        () => stranger.explain("note", "x"),
+        () => stranger.get("x"),
+        () => stranger.call("x"),
+      ];
+      for (const request of requests) {
+        const error = await refused(request());
+        assert.deepEqual([error.status, error.side], [200, "us"]);
+        assert.match(error.message, /no Repertory server/);
+      }
+    });
+  }
+});
+
+test("a proxy without its server, and an address that is none, are named", async () => {
+  for (const status of [502, 503, 504]) {
+    await meanwhile((_, response) => response.writeHead(status).end("<html>"), async (other) => {
+      const error = await refused(connect(other).search("note"));
+      assert.equal(error.status, status);
+      assert.match(error.message, /proxy/);
+    });
+  }
+  for (const wrong of ["", "127.0.0.1", "localhost:7700", "/repertory", "ftp://127.0.0.1"]) {
+    const error = await refused(new Promise((done) => done(connect(wrong))));
+    assert.match(error.message, /is no URL of a server/);
+  }
+});
+
 test("a request can be ended early, with the caller's own reason", async () => {
   await meanwhile(() => {}, async (hanging) => {
     const reason = new Error("no time");

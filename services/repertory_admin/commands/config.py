@@ -23,6 +23,7 @@ from repertory_admin.backend import here, target_of
 from repertory_admin.exits import ExitCode
 from repertory_admin.options import (
     ASKING,
+    FLAGGED,
     INDEXING,
     STORE,
     Flags,
@@ -46,11 +47,11 @@ FilesArgument = Annotated[
 @command(
     config,
     "show",
-    settings=SETTINGS,
+    settings=FLAGGED,
     examples=("repertory config show", "REPERTORY_SEARCH_LIMIT=5 repertory config show"),
 )
 def show(flags: Flags, output: OutputOption = Output.TABLE) -> None:
-    """Show every setting: its value, its origin, its flag and its variable.
+    """Show every setting: its value, its origin, its variable and its flag, if it has one.
 
     A flag wins over the environment, which wins over the project's repertory.toml, which wins over
     the user's config.toml, which wins over the default.
@@ -61,7 +62,7 @@ def show(flags: Flags, output: OutputOption = Output.TABLE) -> None:
             "key": setting.key,
             "value": _shown(settings, setting.field, secret=setting.secret),
             "from": settings.origins.get(setting.field, "default"),
-            "flag": setting.flag,
+            "flag": setting.flag if setting.field in FLAGGED else None,
             "variable": setting.variable,
             "meaning": setting.doc,
         }
@@ -83,13 +84,13 @@ def show(flags: Flags, output: OutputOption = Output.TABLE) -> None:
 
 def _show(settings: Settings, rows: list[dict[str, Any]]) -> None:
     terminal.show_table(
-        ("Key", "Value", "From", "Meaning, flag and variable"),
+        ("Key", "Value", "From", "Meaning, variable and flag"),
         [
             (
                 row["key"],
                 terminal.short_path(_text(row["value"])),
                 terminal.short_path(row["from"]),
-                f"{row['meaning']} {row['flag']}, {row['variable']}",
+                f"{row['meaning']} {', '.join(filter(None, (row['variable'], row['flag'])))}",
             )
             for row in rows
         ],

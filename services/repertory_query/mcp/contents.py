@@ -27,7 +27,7 @@ def contents(found: Contents) -> str:
 
 def _kind(kind: Kind, sources: Mapping[str, int]) -> str:
     number = sum(sources.values())
-    count = f"{number:,} {kind}" + ("s" if number > 1 else "")
+    count = f"{number:,} {kind}" + ("" if number == 1 else "s")
     names = _names(sources)
     return f"{count} ({names})" if names else count
 

@@ -10,7 +10,7 @@ from starlette.routing import BaseRoute, Route
 
 from repertory.errors import UsageError
 from repertory.keys import Keys, Scope
-from repertory_query.access import require
+from repertory_query.access import Access, require
 from repertory_query.auditing import about
 from repertory_query.pages import sign_in
 from repertory_query.pages.page import page, root_of
@@ -20,7 +20,7 @@ from repertory_query.service import Service
 PATH = "/status/keys"
 
 
-def routes(service: Service, pool: Pool, keys: Keys) -> list[BaseRoute]:
+def routes(service: Service, pool: Pool, keys: Keys, access: Access) -> list[BaseRoute]:
     """The routes, which need the scope ``admin``."""
 
     def shown(
@@ -41,6 +41,7 @@ def routes(service: Service, pool: Pool, keys: Keys) -> list[BaseRoute]:
             scopes=list(Scope),
             is_team=service.parts.is_team,
             required=keys.required,
+            has_people=access.has_people,
             sent=sent,
             token=token,
             detail=detail,

@@ -169,6 +169,10 @@ def _never_found(
     entries: Sequence[Entry], found: Counter[str], searches: int
 ) -> Iterator[ItemFinding]:
     """Whole servers and sources first, then single items."""
+    # One search finds a few items, so some searches say little about many items.
+    later = "If it stays so after more searches: "
+    is_early = searches < len(entries)
+    remove, say = (f"{later}remove", f"{later}say") if is_early else ("Remove", "Say")
     missed: defaultdict[str, list[str]] = defaultdict(list)
     for entry in sorted(entries, key=lambda one: (_ORDER[one.kind], one.id)):
         if entry.id not in found:
@@ -179,16 +183,14 @@ def _never_found(
         yield ItemFinding(
             items=missed.pop(name)[:MAX_ITEMS],
             found=0,
-            advice=f"No search found any of the {sizes[name]:,} items of {name}: remove it, if it "
-            "is not needed.",
+            advice=f"No search found any of the {sizes[name]:,} items of {name}. {remove} it, "
+            "if it is not needed.",
         )
-    # One search finds a few items, so some searches say little about many items.
-    early = "If it stays so after more searches: say" if searches < len(entries) else "Say"
     for item in (item for ids in missed.values() for item in ids):
         yield ItemFinding(
             items=[item],
             found=0,
-            advice=f"{early} in its description what it is for, add an alias, or remove it.",
+            advice=f"{say} in its description what it is for, add an alias, or remove it.",
         )
 
 

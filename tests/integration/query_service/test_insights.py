@@ -196,14 +196,17 @@ def test_a_long_list_is_opened_by_the_reader(used: Used) -> None:
 def test_queries_are_hashed_by_default(
     server: RunningService, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No page, answer or file has them; they still count."""
+    """No page, answer or file has them; they still count. A page offers no alias it cannot name."""
     used = Used(server, tmp_path, monkeypatch)
     used.ask("GET", "/search?q=swordfish&threshold=0.99")
+    used.ask("GET", f"/items/{SKILL}")
     used.new()
     answered, page = used.ask("GET", "/v1/insights").text, used.ask("GET", "/status/insights").text
     assert json.loads(answered)["withoutResults"]
     assert json.loads(answered)["recording"] == "hashed"
     assert "swordfish" not in answered + page
+    assert "Add an alias: callers used" in page
+    assert "Add the alias</a>" not in page
     assert b"swordfish" not in server.parts.usage.path.read_bytes()
     assert json.loads(used.ask("GET", "/v1/insights/unanswered").text) == {
         "queries": [],

@@ -40,6 +40,24 @@ def test_a_proxy_names_the_person(url: str) -> None:
     assert "Sign out" not in page.text  # that is for the proxy to do
 
 
+def test_the_page_of_the_keys_counts_people(
+    server: RunningService, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without keys they are let in, and a first key takes nothing away from them."""
+    flags = {"proxy_addresses": "127.0.0.1", "keys": str(tmp_path / "keys.json"), **SETTINGS}
+    headers = {**ANNA, "Accept": "text/html"}
+    with served(server, **flags) as url:
+        own = httpx.get(f"{url}/status/keys", headers=headers).text
+        assert "only who started it, and people who sign in." in own
+        monkeypatch.setattr(type(server.parts), "is_team", True)
+        team = httpx.get(f"{url}/status/keys", headers=headers).text
+        assert "There are no keys, so every caller has to sign in." in team
+        headers["Origin"] = url
+        made = httpx.post(f"{url}/status/keys", headers=headers, data={"name": "ci"}).text
+        assert "The key of ci" in made
+        assert "needs a key" not in made
+
+
 def test_the_other_end_of_the_connection_decides(url: str, server: RunningService) -> None:
     """Not what X-Forwarded-For says, in either direction."""
     for address in ("192.0.2.7", "10.1.2.3", "127.0.0.1", "10.1.2.3, 192.0.2.7"):

@@ -8,8 +8,17 @@ const live = document.getElementById("live");
 const announcement = document.getElementById("announcement"); // on the page of the search alone
 const FOCUSABLE = "a, button, input, select, summary, textarea, [tabindex]";
 const MANY = 12; // values of a filter, from which on it can be narrowed
+const tables = () => [...live.querySelectorAll(".wide")];
+const nameOf = (element) => element.getAttribute("aria-label");
 let underWay, shown, timer;
+let failed = false; // whether the last answer that came is a failure
 let isTyping = false; // whether the newest entry of the history is what is being typed
+
+// Whether a text is selected in the part of a page that renews itself.
+function isSelected() {
+  const selection = getSelection();
+  return !announcement && !selection.isCollapsed && selection.containsNode(live, true);
+}
 
 // Show the part of a page that changes. What was asked for before is given up.
 async function show(address) {
@@ -21,15 +30,20 @@ async function show(address) {
     const response = await fetch(url, { signal, headers: { Accept: "application/json" } });
     if (response.status === 401) return location.reload();
     const text = response.ok ? await response.text() : (await response.json()).detail;
-    if (signal.aborted || text === shown) return;
+    if (signal.aborted) return;
+    failed = !response.ok;
+    if (text === shown || isSelected()) return;
+    const scrolled = new Map(tables().map((one) => [nameOf(one), one.scrollLeft]));
     const focused = document.activeElement;
     const place = [...live.querySelectorAll(FOCUSABLE)].indexOf(focused);
     live[response.ok ? "innerHTML" : "textContent"] = shown = text;
     const same = focused.id ? document.getElementById(focused.id) : null;
     if (place >= 0) (same ?? live.querySelectorAll(FOCUSABLE)[place])?.focus({ preventScroll: true });
+    for (const one of tables()) one.scrollLeft = scrolled.get(nameOf(one)) ?? 0;
     recount();
   } catch {
-    if (signal.aborted) return;
+    if (signal.aborted || isSelected()) return;
+    failed = true;
     live.textContent = shown = "The server cannot be reached.";
   }
   if (announcement) announcement.textContent = (live.querySelector("h2") ?? live).textContent;
@@ -82,7 +96,7 @@ function search() {
   clearTimeout(timer);
   const given = [...new FormData(form)].map(([name, value]) => [name, value.trim()]);
   const query = String(new URLSearchParams(given.filter(([, value]) => value)));
-  if (query === location.search.slice(1)) return;
+  if (query === location.search.slice(1)) return failed && show(location.href);
   const address = query ? form.action + "?" + query : form.action;
   history[isTyping ? "replaceState" : "pushState"](null, "", address);
   isTyping = true;
@@ -131,12 +145,13 @@ const trial = document.querySelector("form[data-results]");
 trial?.addEventListener("submit", async (event) => {
   event.preventDefault();
   const button = trial.querySelector("button:not([type])");
+  if (button.ariaDisabled) return; // a disabled one would lose the focus
   const results = document.getElementById(trial.dataset.results);
   results.textContent = "Calling…";
-  button.disabled = true;
+  button.ariaDisabled = "true";
   const body = new URLSearchParams(new FormData(trial));
   fill(results, await part(trial.action, { method: "POST", body }));
-  button.disabled = false;
+  button.ariaDisabled = null;
 });
 
 // Buttons that copy what is marked with data-copy. Without a secure connection browsers have no
