@@ -29,7 +29,6 @@ from repertory_admin.app import app, command
 from repertory_admin.asking import confirm
 from repertory_admin.backend import Target, target_of
 from repertory_admin.options import ASKING, INDEXING, STORE, Flags, YesOption
-from repertory_admin.progress import Bars
 from repertory_admin.registry_search import FindOption, show_servers
 
 MAX_SHOWN = 5  # problems
@@ -274,9 +273,7 @@ def _index(target: Target, names: set[str]) -> None:
     if target.server:
         terminal.tell(f"The server at {target.server.url} indexes it now.")
         return
-    with Bars() as bars, target.open_here(bars) as repertory:
-        bars.wait()
-        run = repertory.index(bars.step, words_suffice=True, asks=lambda _: False)
+    run = target.index_here()
     terminal.tell("It is indexed; `repertory search` finds it.")
     if withheld := sum(one.quarantined for one in run.stats.sources if one.name in names):
         number = terminal.count(withheld, "suspicious item")

@@ -29,7 +29,7 @@ from repertory_admin.options import (
     Output,
     OutputOption,
 )
-from repertory_admin.progress import Bars
+from repertory_admin.show.runs import show_asked
 
 config = group("config")
 
@@ -177,15 +177,7 @@ def trust(flags: Flags, files: FilesArgument) -> None:
     if asked.server:
         terminal.tell(f"The server at {asked.server.url} asks them for their tools now.")
         return
-    with Bars() as bars, asked.open_here(bars) as repertory:
-        bars.wait()
-        run = repertory.index(bars.step, words_suffice=True, asks=lambda one: one.name in names)
-    for source in run.stats.sources:
-        if source.name in names:
-            found = source.error or f"{terminal.count(source.items, 'tool')} indexed."
-            terminal.tell(f"{source.name}: {found}")
-    if any(one.error for one in run.stats.sources if one.name in names):
-        raise typer.Exit(ExitCode.UNREAD)
+    show_asked(asked.index_here(names), names)
 
 
 def _trust_project(file: Path, workspace: Workspace, flags: Flags) -> None:

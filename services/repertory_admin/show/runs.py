@@ -1,8 +1,9 @@
 """Shows a run of indexing, and chooses the exit code."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 
 import msgspec
+import typer
 
 from repertory.sources.source import Problem
 from repertory.stats import Run, SourceState
@@ -53,6 +54,20 @@ def show(run: Run, skipped: Untrusted) -> None:
     if text := advice(skipped):
         terminal.say()
         terminal.say(text)
+
+
+def show_asked(run: Run, names: Collection[str]) -> None:
+    """Tell how many tools of some servers are indexed, or why they are not.
+
+    Raises:
+        typer.Exit: A server could not be read.
+    """
+    asked = [source for source in run.stats.sources if source.name in names]
+    for source in asked:
+        found = source.error or f"{terminal.count(source.items, 'tool')} indexed."
+        terminal.tell(f"{source.name}: {found}")
+    if any(source.error for source in asked):
+        raise typer.Exit(ExitCode.UNREAD)
 
 
 def show_sources(
