@@ -77,6 +77,11 @@ def cut(text: str, length: int) -> str:
     return kept[: at_word if at_word > length // 2 else None].rstrip() + "…"
 
 
+def listed(text: str) -> list[str]:
+    """The parts of a text between commas, without the spaces around them and without empty ones."""
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
 def ago(seconds: float, least: int = 1) -> str:
     """A span of time in words, in its largest unit; ``just now`` below ``least`` seconds."""
     for length, unit in _UNITS:
