@@ -22,7 +22,7 @@ from repertory.index.vectors import VectorStore
 from repertory.search.calibration import Progress, calibrate
 from repertory.search.live import LiveSearch
 from repertory.settings import Settings
-from repertory.stats import WatchStatus
+from repertory.stats import watch_status
 from repertory.workspace import Workspace
 
 if TYPE_CHECKING:  # a search imports none of them
@@ -250,7 +250,7 @@ class Parts:
         )
         from repertory.review.gate import Gate  # noqa: PLC0415 - as above
 
-        watch = WatchStatus.read(self.coordination.status.reports())
+        watch = watch_status(self.coordination.status)
         return Coordinator(
             store=self.store,
             queue=queue,

@@ -31,7 +31,7 @@ from repertory.search.engine import SearchEngine
 from repertory.search.explanation import Explanation
 from repertory.search.query import Query
 from repertory.settings import Settings
-from repertory.stats import Contents, Run, Stats, WatchStatus
+from repertory.stats import Contents, Run, Stats, WatchStatus, watch_status
 
 if TYPE_CHECKING:  # a search needs none of them
     from repertory.indexing.job import JobQueue
@@ -297,7 +297,7 @@ class Repertory(Local):
         """Read what the last command found out about the sources, at most once a second."""
         if time.monotonic() - self._status_at < REFRESH_INTERVAL_S:
             return
-        watch = WatchStatus.read(self.parts.coordination.status.reports()) or WatchStatus()
+        watch = watch_status(self.parts.coordination.status) or WatchStatus()
         max_age_s = self.settings.values.tools_max_age * 3_600
         self._servers = about_servers(watch.sources, max_age_s, time.time())
         failing = ((one.name, one.location) for one in watch.sources if one.error)

@@ -4,8 +4,6 @@ import contextlib
 import time
 from collections.abc import Callable, Iterator
 
-import msgspec
-
 from repertory.compose import Parts
 from repertory.embedding.engine import EmbeddingEngine
 from repertory.embedding.words import WORDS, WordsEngine
@@ -20,7 +18,7 @@ from repertory.indexing.run import Progress, run
 from repertory.indexing.scan import ScanResult
 from repertory.search.live import LiveSearch
 from repertory.sources.source import Source
-from repertory.stats import WatchStatus
+from repertory.stats import WatchStatus, report_watch, watch_status
 from repertory.text import cut
 from repertory.workspace import Indexed
 
@@ -213,7 +211,7 @@ class Update:
 
     def _known_tools(self) -> list[ScanResult]:
         servers = [source for source in self._catalogue.sources if source.asks_server]
-        last = WatchStatus.read(self._parts.coordination.status.reports()) or WatchStatus()
+        last = watch_status(self._parts.coordination.status) or WatchStatus()
         name = self._parts.store.alias(self._parts.active)
         if not servers or name is None:
             return known_tools(servers, None, last)
@@ -224,7 +222,7 @@ class Update:
         """Let the search and the next command find what is indexed now."""
         parts = self._parts
         self._live.refresh()  # no other command has the index now, and reports what it read before
-        parts.coordination.status.report("watch", msgspec.to_builtins(coordinator.status()))
+        report_watch(parts.coordination.status, coordinator.status())
         self._live.refresh()  # it reads the report, and closes what is not searched any more
         self._live.save()
         with parts.store.waiting(0.0):  # what another process has open is dropped another time

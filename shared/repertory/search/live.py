@@ -26,7 +26,7 @@ from repertory.search.engine import SearchEngine
 from repertory.search.known_sources import KnownSources
 from repertory.search.shown import ShownItems
 from repertory.search.subsets import Subsets
-from repertory.stats import Verification, WatchStatus
+from repertory.stats import Verification, watch_status
 
 POLL_INTERVAL_S = 1.0  # between two reads of the alias, and the longest wait for a delta
 GROWTH = 1_000  # items that came or went before freed memory is given back
@@ -358,7 +358,7 @@ class LiveSearch:
     def _read_sources(self, collection: str) -> bool:
         """Read the order and the state of the sources; whether that changed."""
         try:
-            watch = WatchStatus.read(self._coordination.status.reports())
+            watch = watch_status(self._coordination.status)
         except StoreError:
             return False
         if watch is None:
