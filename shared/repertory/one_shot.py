@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from typing_extensions import override
 
 from repertory.catalogue.item import Item
-from repertory.compose import Download, Parts
+from repertory.compose import Parts
 from repertory.errors import NothingIndexedError, StoreError
 from repertory.files import make_directory
 from repertory.freshness import Freshness
@@ -25,6 +25,7 @@ from repertory.index.vectors import Filter
 from repertory.indexing.collections import configuration_of, is_complete
 from repertory.local import Local
 from repertory.notices import about_servers
+from repertory.progress import Download, Progress, no_progress
 from repertory.search import lookup
 from repertory.search.answer import Answer, Hit
 from repertory.search.engine import SearchEngine
@@ -41,12 +42,6 @@ LOCK_TIMEOUT_S = 2.5  # that a search waits for another process before it does w
 INDEX_LOCK_TIMEOUT_S = 30.0  # that a command which indexes waits for searches and others
 BUDGET_S = 1.0  # that a search spends on indexing what has changed
 REFRESH_INTERVAL_S = 1.0  # after which a search reads again which collection is active
-
-Progress = Callable[[str, int, int], None]  # the stage, how much of it is done, how much in all
-
-
-def no_progress(_stage: str, _done: int, _total: int) -> None:
-    """Report nothing."""
 
 
 class Repertory(Local):

@@ -14,8 +14,9 @@ from repertory.indexing.coordinator import Coordinator
 from repertory.indexing.in_process_queue import InProcessQueue
 from repertory.indexing.known_tools import known_tools
 from repertory.indexing.ledger import Ledger
-from repertory.indexing.run import Progress, run
+from repertory.indexing.run import run
 from repertory.indexing.scan import ScanResult
+from repertory.progress import Progress, no_progress
 from repertory.search.live import LiveSearch
 from repertory.sources.source import Source
 from repertory.stats import WatchStatus, report_watch, watch_status
@@ -153,7 +154,7 @@ class Update:
                     (),
                     coordinator,
                     queue,
-                    _no_progress,
+                    no_progress,
                     is_late=lambda: writing.exceeds(budget_s / 2),
                 )
             self._commit(coordinator)
@@ -241,7 +242,3 @@ def _not_yet(files: set[str], why: str = "") -> str:
         return f"The latest changes are not searchable yet{why}; run `repertory index`."
     what = "1 changed file is" if number == 1 else f"{number:,} changed files are"
     return f"{what} not searchable yet{why}; run `repertory index`."
-
-
-def _no_progress(_stage: str, _done: int, _total: int) -> None:
-    """Report nothing."""

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 from repertory.embedding.device import CPU, Placement, accelerators
 from repertory.embedding.engine import EmbeddingEngine
-from repertory.embedding.folder import Format, Progress
+from repertory.embedding.folder import Format
 from repertory.embedding.weights import resolve
 from repertory.errors import ConfigurationError, ModelError
+from repertory.progress import Download
 
 if TYPE_CHECKING:
     from repertory.embedding.sentence_transformer import SentenceTransformerEngine
@@ -25,7 +26,7 @@ def load_engine(
     data_dir: Path,
     *,
     queries_only: bool = False,
-    progress: Progress | None = None,
+    progress: Download | None = None,
     warn: Callable[[str], None] | None = None,
 ) -> EmbeddingEngine:
     """Load a model onto a device.
@@ -80,7 +81,7 @@ def _load(
     model_name: str | None,
     placement: Placement,
     data_dir: Path,
-    progress: Progress | None,
+    progress: Download | None,
     warn: Callable[[str], None] | None,
 ) -> EmbeddingEngine:
     # Imported before anything is downloaded for it.

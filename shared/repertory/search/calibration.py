@@ -13,7 +13,7 @@ import hashlib
 import itertools
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -29,6 +29,7 @@ from repertory.errors import ModelError
 from repertory.files import write_atomically
 from repertory.index.keywords.index import KeywordIndex
 from repertory.index.keywords.query_words import plain
+from repertory.progress import Progress
 from repertory.search.answer import Mode
 from repertory.search.candidates import gather, read
 from repertory.search.confidence import BESIDE_VECTORS, log_odds_of_words
@@ -49,7 +50,6 @@ RIDGE = 1.0  # pulls the slope towards 0; it matters where the cosines say littl
 STEPS = 30
 MAX_STEP = 2.0  # keeps Newton's method from jumping to where the curve is flat
 
-Progress = Callable[[str, int, int], None]  # the stage, how much of it is done, how much in all
 Values = NDArray[np.float64]
 
 _log = logging.getLogger(__name__)
