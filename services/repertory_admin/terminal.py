@@ -96,11 +96,6 @@ def note(text: str) -> None:
         print(safe_lines(text), file=sys.stderr)
 
 
-def count(number: int, noun: str) -> str:
-    """A number of things in words: ``1 item``, ``2,000 items``."""
-    return f"{number:,} {noun}" + ("" if number == 1 else "s")
-
-
 def short_path(path: str) -> str:
     """A path relative to the current directory or to the home, if it is below either."""
     for folder, short in ((Path.cwd(), "."), (Path.home(), "~")):

@@ -20,7 +20,7 @@ from repertory.progress import Progress, no_progress
 from repertory.search.live import LiveSearch
 from repertory.sources.source import Source
 from repertory.stats import WatchStatus, report_watch, watch_status
-from repertory.text import cut
+from repertory.text import counted, cut
 from repertory.workspace import Indexed
 
 MAX_NOTICE_LENGTH = 160  # characters about the model
@@ -240,5 +240,5 @@ def _not_yet(files: set[str], why: str = "") -> str:
     number = len(files)
     if not number:
         return f"The latest changes are not searchable yet{why}; run `repertory index`."
-    what = "1 changed file is" if number == 1 else f"{number:,} changed files are"
+    what = counted(number, "changed file is", "changed files are")
     return f"{what} not searchable yet{why}; run `repertory index`."

@@ -22,6 +22,7 @@ from repertory.sources.fetched.urls import masked
 from repertory.sources.fetched.users import used
 from repertory.sources.registry import build, contained
 from repertory.sources.source import Source
+from repertory.text import counted
 from repertory.trusting import described
 from repertory.workspace import FETCHED, Workspace
 from repertory_admin import source_entries, terminal
@@ -221,14 +222,14 @@ def _show(found: _Found, entry: Mapping[str, Any], file: Path) -> None:
             continue
         kinds.update(item.kind.value for item in scan.items)
         problems += map(str, scan.problems)
-    counts = ", ".join(terminal.count(number, kind) for kind, number in kinds.items())
+    counts = ", ".join(counted(number, kind) for kind, number in kinds.items())
     terminal.tell(
         f"{found.sources[0].location} is {found.recognised.title} with {counts or 'no items'}."
     )
     for note in found.recognised.notes:
         terminal.tell(note)
     if found.servers:
-        number = terminal.count(len(found.servers), "MCP server")
+        number = counted(len(found.servers), "MCP server")
         terminal.tell(f"{number} in it will wait for your trust: {described(found.servers)}.")
     for problem in problems[:MAX_SHOWN]:
         terminal.warn(problem)
@@ -276,5 +277,5 @@ def _index(target: Target, names: set[str]) -> None:
     run = target.index_here()
     terminal.tell("It is indexed; `repertory search` finds it.")
     if withheld := sum(one.quarantined for one in run.stats.sources if one.name in names):
-        number = terminal.count(withheld, "suspicious item")
+        number = counted(withheld, "suspicious item")
         terminal.tell(f"{number} of it will wait for approval: `repertory trust review`.")

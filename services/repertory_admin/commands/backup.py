@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.filesize import decimal
 
 from repertory.settings import load
 from repertory_admin import terminal
@@ -58,7 +59,7 @@ def backup(
         terminal.show_json({"file": str(path), "bytes": size, **_plain(made)})
         return
     _show(made)
-    terminal.tell(f"Wrote {terminal.short_path(str(path))}: {_size(size)}.")
+    terminal.tell(f"Wrote {terminal.short_path(str(path))}: {decimal(size)}.")
 
 
 @command(
@@ -102,13 +103,15 @@ def restore(
     if output is Output.JSON:
         terminal.show_json({"dataDir": str(settings.data_dir), **_plain(archive.manifest)})
     else:
-        terminal.tell(f"Restored {_size(archive.size)}.")
+        terminal.tell(f"Restored {decimal(archive.size)}.")
 
 
 def _show(manifest: "Manifest") -> None:
     from repertory.backup.contents import contents  # noqa: PLC0415 - rarely needed
 
-    rows = [(kind, f"{count:,}", _size(size)) for kind, (count, size) in contents(manifest).items()]
+    rows = [
+        (kind, f"{count:,}", decimal(size)) for kind, (count, size) in contents(manifest).items()
+    ]
     terminal.show_table(("Content", "Number", "Size"), rows, right=("Number", "Size"))
 
 
@@ -123,7 +126,3 @@ def _plain(manifest: "Manifest") -> dict[str, object]:
             for kind, (count, size) in contents(manifest).items()
         ],
     }
-
-
-def _size(size: int) -> str:
-    return f"{size / 1e6:,.1f} MB" if size >= 1e6 else f"{size / 1e3:,.1f} kB"

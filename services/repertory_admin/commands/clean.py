@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.filesize import decimal
 
 from repertory.settings import Settings, load
 from repertory_admin import terminal
@@ -88,7 +89,7 @@ def _show(settings: Settings, unused: "Sequence[Unused]") -> None:
 
 
 def _size(found: "Sequence[Unused]") -> str:
-    return f"{sum(one.size for one in found) / 1e6:,.1f} MB"
+    return decimal(sum(one.size for one in found))
 
 
 def _plain(one: "Unused") -> dict[str, object]:

@@ -12,6 +12,7 @@ from repertory.errors import ConfigurationError, UsageError
 from repertory.settings import PROJECT_FILE, Added, Settings
 from repertory.sources.fetched.urls import masked
 from repertory.sources.registry import build
+from repertory.text import counted
 from repertory.trust import digest_of
 from repertory.trusting import defined_by, described, env_files, wanted
 from repertory.values import SETTINGS
@@ -137,7 +138,7 @@ def check(flags: Flags) -> None:
         terminal.tell(reason)
     file = settings.file
     terminal.say(
-        f"{terminal.short_path(str(file))} is valid: {terminal.count(sources, 'source')}."
+        f"{terminal.short_path(str(file))} is valid: {counted(sources, 'source')}."
         if file
         else "There is no repertory.toml: the sources found here are indexed; they are valid."
     )

@@ -1,5 +1,7 @@
 """``repertory stats``."""
 
+from rich.filesize import decimal
+
 from repertory.files import size_on_disk
 from repertory_admin import terminal
 from repertory_admin.app import app, command
@@ -34,4 +36,4 @@ def _place(target: Target) -> dict[str, str]:
     if target.server:
         return {"server": target.server.url}
     data = target.settings.data_dir
-    return {"data": f"{terminal.short_path(str(data))}, {size_on_disk(data) / 1e6:.1f} MB"}
+    return {"data": f"{terminal.short_path(str(data))}, {decimal(size_on_disk(data))}"}

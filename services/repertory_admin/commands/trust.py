@@ -6,6 +6,7 @@ import typer
 
 from repertory.audit import user
 from repertory.errors import UsageError
+from repertory.text import counted
 from repertory_admin import terminal
 from repertory_admin.app import command, group
 from repertory_admin.auditing import audited
@@ -72,7 +73,7 @@ def approve(
     else:
         with audited(flags, "approve", items or ["--all"]):
             done = _approve_here(target, wanted)
-    terminal.say(f"Approved {terminal.count(len(done), 'item')}.")
+    terminal.say(f"Approved {counted(len(done), 'item')}.")
     left = [one for one in items or () if not {one, one.rpartition("@")[0]}.intersection(done)]
     if left:
         names = ", ".join(left)
