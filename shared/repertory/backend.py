@@ -15,7 +15,7 @@ from repertory.catalogue.item import Item
 from repertory.index.vectors import Filter
 from repertory.search.answer import Answer
 from repertory.search.explanation import Explanation
-from repertory.search.links import Links, Seen
+from repertory.search.links import Links, Lookup
 from repertory.search.query import Query
 from repertory.stats import Contents, Stats
 
@@ -116,7 +116,7 @@ class Backend(Protocol):
         """
         ...
 
-    def links(self, item_id: str, seen: Seen | None = None) -> Links:
+    def links(self, item_id: str, seen: Lookup | None = None) -> Links:
         """The tools that a skill needs, or the skills that need a tool; see ``linking.links``.
 
         Args:
@@ -230,7 +230,7 @@ class Forwarding(Backend):
         return self.forward(lambda backend: backend.items(ids))
 
     @override
-    def links(self, item_id: str, seen: Seen | None = None) -> Links:
+    def links(self, item_id: str, seen: Lookup | None = None) -> Links:
         return self.forward(lambda backend: backend.links(item_id, seen))
 
     @override

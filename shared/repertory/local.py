@@ -37,7 +37,7 @@ from repertory.search.engine import SearchEngine
 from repertory.search.explain import explain
 from repertory.search.explanation import Explanation
 from repertory.search.linking import links
-from repertory.search.links import Links, Seen
+from repertory.search.links import Links, Lookup
 from repertory.search.live import LiveSearch
 from repertory.search.query import Query
 from repertory.settings import url_of
@@ -165,7 +165,7 @@ class Local(Backend, abc.ABC):
         return self.engine.items(ids)
 
     @override
-    def links(self, item_id: str, seen: Seen | None = None) -> Links:
+    def links(self, item_id: str, seen: Lookup | None = None) -> Links:
         return links(lookup.readable_index(self.engine), item_id, seen or self.items)
 
     @override

@@ -88,7 +88,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
     diff: list[str]
 
 
-def content_hash(item: Item) -> str:
+def approval_digest(item: Item) -> str:
     """The digest of what an approval covers: everything but the item's place and its policy."""
     covered = [
         item.name,
@@ -222,7 +222,7 @@ class ReviewStore:
         connection.execute("DELETE FROM items WHERE source = ? AND id = ?", [source, item])
         restored = None
         if approved:
-            digest = content_hash(_unpacked(approved))
+            digest = approval_digest(_unpacked(approved))
             restored = Known(digest, Judgement(State.APPROVED))
             connection.execute(
                 "INSERT INTO items VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
