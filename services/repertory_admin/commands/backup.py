@@ -40,7 +40,7 @@ def backup(
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Write what cannot be made again into one file, but recorded usage.
+    """Write a backup: all indexes, keys and approvals, without recorded usage.
 
     It has all indexes of the data directory, or of a team, with their vectors, and what people
     decided: keys, approvals, trusted configurations. Servers may run meanwhile. Only you can read

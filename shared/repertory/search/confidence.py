@@ -41,8 +41,8 @@ class Weights(msgspec.Struct, frozen=True, kw_only=True):
         named: The share of the query's terms that the name has.
         whole: A name of two words or more all of which the query has.
         like: The similarity of the query to the name, above ``MIN_SIMILARITY``.
-        action: The query asks for the action of the name, or
-        mismatch: for another one.
+        action: The query asks for the action of the name.
+        mismatch: The query asks for an action that is not the name's.
         server: The rarities of the words that the query and the server's name have in common.
         length: The logarithm of the number of words of the query: long ones match less closely.
         rarity: The rarities of all terms of the query: rare words rule more out.
