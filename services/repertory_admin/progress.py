@@ -52,9 +52,7 @@ class Bars:
 
     def download(self, there: int, total: int) -> None:
         """Show how many bytes of the model are downloaded."""
-        from rich.filesize import decimal  # noqa: PLC0415 - only here
-
-        amount = f"{decimal(there)} of {decimal(total)}"
+        amount = f"{terminal.size(there)} of {terminal.size(total)}"
         self._show("Downloading the model", there, total, amount)
 
     def _show(self, stage: str, done: int, total: int, amount: str) -> None:

@@ -96,6 +96,13 @@ def note(text: str) -> None:
         print(safe_lines(text), file=sys.stderr)
 
 
+def size(number: int) -> str:
+    """A number of bytes in the unit that fits: ``213.0 kB``."""
+    from rich.filesize import decimal  # noqa: PLC0415 - no help of a command needs it
+
+    return decimal(number)
+
+
 def short_path(path: str) -> str:
     """A path relative to the current directory or to the home, if it is below either."""
     for folder, short in ((Path.cwd(), "."), (Path.home(), "~")):

@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.filesize import decimal
 
 from repertory.settings import load
 from repertory_admin import terminal
@@ -59,7 +58,7 @@ def backup(
         terminal.show_json({"file": str(path), "bytes": size, **_plain(made)})
         return
     _show(made)
-    terminal.tell(f"Wrote {terminal.short_path(str(path))}: {decimal(size)}.")
+    terminal.tell(f"Wrote {terminal.short_path(str(path))}: {terminal.size(size)}.")
 
 
 @command(
@@ -103,14 +102,15 @@ def restore(
     if output is Output.JSON:
         terminal.show_json({"dataDir": str(settings.data_dir), **_plain(archive.manifest)})
     else:
-        terminal.tell(f"Restored {decimal(archive.size)}.")
+        terminal.tell(f"Restored {terminal.size(archive.size)}.")
 
 
 def _show(manifest: "Manifest") -> None:
     from repertory.backup.contents import contents  # noqa: PLC0415 - rarely needed
 
     rows = [
-        (kind, f"{count:,}", decimal(size)) for kind, (count, size) in contents(manifest).items()
+        (kind, f"{count:,}", terminal.size(size))
+        for kind, (count, size) in contents(manifest).items()
     ]
     terminal.show_table(("Content", "Number", "Size"), rows, right=("Number", "Size"))
 

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.filesize import decimal
 
 from repertory.settings import Settings, load
 from repertory_admin import terminal
@@ -89,7 +88,7 @@ def _show(settings: Settings, unused: "Sequence[Unused]") -> None:
 
 
 def _size(found: "Sequence[Unused]") -> str:
-    return decimal(sum(one.size for one in found))
+    return terminal.size(sum(one.size for one in found))
 
 
 def _plain(one: "Unused") -> dict[str, object]:

@@ -1,7 +1,5 @@
 """``repertory stats``."""
 
-from rich.filesize import decimal
-
 from repertory.files import size_on_disk
 from repertory_admin import terminal
 from repertory_admin.app import app, command
@@ -36,4 +34,4 @@ def _place(target: Target) -> dict[str, str]:
     if target.server:
         return {"server": target.server.url}
     data = target.settings.data_dir
-    return {"data": f"{terminal.short_path(str(data))}, {decimal(size_on_disk(data))}"}
+    return {"data": f"{terminal.short_path(str(data))}, {terminal.size(size_on_disk(data))}"}
