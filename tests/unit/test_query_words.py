@@ -216,3 +216,16 @@ def test_an_acronym_that_is_a_stop_word_is_found(typed: str) -> None:
     ]
     [hit] = keyword_engine(items).search(Query(text=typed)).hits
     assert hit.name == {"who": "reports", "it": "helpdesk"}[typed.lower()]
+
+
+@pytest.mark.parametrize("typed", ['"rotate keys"', "'rotate keys'", " \u201crotate keys\u201d "])
+def test_quotation_marks_around_a_query_say_nothing(typed: str) -> None:
+    """The text that is embedded has none."""
+    assert plain(typed) == "rotate keys"
+
+
+@pytest.mark.parametrize("limit", [5, 50, 200])
+def test_as_many_items_with_the_only_word_are_found_as_are_asked_for(limit: int) -> None:
+    """Each of them has what was typed."""
+    items = [skill(f"s{number}", "About it", f"Text {number} of quixtral") for number in range(300)]
+    assert len(keyword_engine(items).search(Query(text="quixtral", limit=limit)).hits) == limit

@@ -1,5 +1,6 @@
 """Reasons name the matched words, their fields and their corrections."""
 
+import msgspec
 import pytest
 
 from repertory.search.answer import Hit, Term
@@ -55,6 +56,24 @@ def first(text: str) -> Hit:
 def test_a_reason_names_the_fields_of_matched_words(text: str, reason: str) -> None:
     """The most important field of each word is named, and corrections are shown."""
     assert first(text).reason == reason
+
+
+def test_a_word_of_another_word_with_the_same_stem_is_shown() -> None:
+    """Unless it is another form of the word that was typed."""
+    engine = keyword_engine([skill("pay", "Pays several bills")])
+    for typed, words in (("severence", "severence → several"), ("bill", "bill")):
+        [hit] = engine.search(Query(text=typed, threshold=0)).hits
+        assert hit.reason == f"Keywords in description ({words})"
+
+
+def test_arguments_of_a_skill_are_its_parameters() -> None:
+    """Its manifest lists them, each by its name or with a description."""
+    arguments = ["width", {"name": "sprite", "description": "The sheet of frames"}, {"x": 1}, 2]
+    item = msgspec.structs.replace(skill("cut", "Cuts it"), extra={"arguments": arguments})
+    engine = keyword_engine([item])
+    for typed in ("width", "sprite", "frames"):
+        [hit] = engine.search(Query(text=typed, threshold=0)).hits
+        assert hit.evidence.terms[0].typed == typed
 
 
 def test_a_reason_does_not_guess_the_field_of_a_word() -> None:

@@ -25,14 +25,14 @@ from repertory.search.answer import Mode
 from repertory.search.capabilities import jobs
 from repertory.search.languages import shared_terms
 from repertory.search.query import Query
-from repertory.search.similar_names import OTHER, closest_name, is_other, opposed, similarities
+from repertory.search.similar_names import OTHER, closest_name, is_other, similarities
 from repertory.telemetry.spans import traced
 
 # Candidates at any limit, so that a larger limit only adds hits.
 POOL = 40  # by meaning: the nearest points
 WORDS = 20  # by words, beside them; see benchmarks/NOTES.md
 LIKELY = 10  # of three shown items, these best ones by words have all for three queries in four
-MAX_NAMED = 200  # items added for their typed name alone; thousands may be called `README`
+MAX_NAMED = 200  # items added for a typed name, or for the only word; thousands may have it
 MIN_NAME_LENGTH = 4  # characters of an identifier within a sentence
 
 Numbers = NDArray[np.float32]
@@ -107,11 +107,6 @@ class Candidates(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """The same for ``keyword``."""
         return sorted(self.keyword.tolist())
 
-    @cached_property
-    def opposed(self) -> NDArray[np.bool_]:
-        """Which candidates are for the opposite; see ``similar_names.opposed``."""
-        return opposed(self.query.text, self.index.entries(self.rows.tolist()))
-
     def entry(self, place: int) -> Entry:
         """The entry at a place."""
         return self.index.entry(int(self.rows[place]))
@@ -135,8 +130,10 @@ def read(
     close = _close_names(query.text, index, query.where)
     found = {*also, *close, *matches.as_typed(POOL, query.where)}
     likely = {**close}
+    # What has the only word is right, as often as it is asked for.
+    most = max(limit, min(query.limit, MAX_NAMED)) if len(matches.terms) == 1 else limit
     for one in filter(None, (matches, shared)):
-        best = one.best(limit, query.where).tolist()
+        best = one.best(most, query.where).tolist()
         found.update(best)
         likely |= dict.fromkeys(best[:LIKELY])
     found |= _promoted(query, found, index)

@@ -25,7 +25,7 @@ from repertory.index.keywords.query_words import plain
 from repertory.index.keywords.tokens import STOP_WORDS, term_of, term_set, word_count
 from repertory.search.answer import Mode
 from repertory.search.candidates import Candidates, Numbers
-from repertory.search.similar_names import MIN_SIMILARITY, OTHER
+from repertory.search.similar_names import MIN_SIMILARITY, OTHER, opposed
 from repertory.values import Values
 
 
@@ -119,6 +119,7 @@ BEGUN_IDENTIFIER, BEGUN, BEGUN_WORD = 0.955, 0.9, 0.66
 IDENTIFIER_SHARE, BEGUN_SHARE = 0.015, 0.05
 MIN_MISSPELT = 4  # characters; one edit of a shorter name is another word: `aws`, `awk`
 TIE = 0.0004
+OPPOSITE = CORRECTED_IN_NAME[1]  # the confidence that no opposite of what is asked for exceeds
 
 Confidences = NDArray[np.float64]
 
@@ -222,7 +223,15 @@ def _by_terms(found: Candidates) -> Confidences:
         confidence = _of_words(found, confidence)
     if found.close.any():
         confidence = np.maximum(confidence, _of_typed_names(found, confidence))
-    return np.where(found.opposed, np.minimum(confidence, CORRECTED_IN_NAME[1]), confidence)
+    return _without_opposites(found, confidence)
+
+
+def _without_opposites(found: Candidates, confidence: Confidences) -> Confidences:
+    """The confidences, where those of opposites are no higher than ``OPPOSITE``."""
+    high = np.flatnonzero(confidence > OPPOSITE)
+    entries = found.index.entries(found.rows[high].tolist())
+    confidence[high[opposed(found.query.text, entries)]] = OPPOSITE
+    return confidence
 
 
 def reaches(weights: Numbers, least: float) -> NDArray[np.bool_]:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from repertory.catalogue.names import compact_name
 from repertory.catalogue.views import split_at_headings
+from repertory.index.keywords.background import is_english
 from repertory.index.keywords.document import Entry
 from repertory.index.keywords.lexicon import Term as QueryTerm
 from repertory.index.keywords.matches import Matches
@@ -98,5 +99,7 @@ def _keywords(terms: Sequence[Term], *, is_placed: bool) -> str:
 
 def _correction(term: Term) -> str:
     typed, matched = compact_name(term.typed), compact_name(term.matched)
-    same = typed == matched or terms(typed) == terms(matched)
+    # A word that is none may have the stem of another word: "severence" and "several".
+    is_form = typed.startswith(matched) or matched.startswith(typed) or is_english(typed)
+    same = typed == matched or (is_form and terms(typed) == terms(matched))
     return term.typed if same else f"{term.typed} → {term.matched}"

@@ -149,7 +149,7 @@ def term_weights(item: Item) -> dict[str, float]:
 
 def fields(item: Item) -> list[tuple[Field, str]]:
     """The texts of an item that are searched for words, each with its field."""
-    parameters = list(_parameters(item.input_schema or {}, MAX_SCHEMA_DEPTH))
+    parameters = [*_parameters(item.input_schema or {}, MAX_SCHEMA_DEPTH), *_arguments(item)]
     title = item.extra.get("title")
     description = f"{item.description} {' '.join(spoken_tags(item))}"
     if isinstance(title, str):
@@ -169,6 +169,17 @@ def fields(item: Item) -> list[tuple[Field, str]]:
 def spoken_tags(item: Item | Entry) -> list[str]:
     """The tags that count as words: what a tool claims about its effects does not describe it."""
     return [tag for tag in item.tags if item.kind is not Kind.TOOL or tag not in CLAIMS]
+
+
+def _arguments(item: Item) -> Iterator[tuple[str, str]]:
+    """The name and the description of each argument that a skill's manifest lists."""
+    listed = item.extra.get("arguments")
+    for one in listed if isinstance(listed, list) else ():
+        name, text = (
+            (one.get("name"), one.get("description")) if isinstance(one, dict) else (one, "")
+        )
+        if isinstance(name, str):
+            yield name, text if isinstance(text, str) else ""
 
 
 def _parameters(schema: Mapping[str, Any], depth: int) -> Iterator[tuple[str, str]]:

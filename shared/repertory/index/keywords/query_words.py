@@ -30,6 +30,7 @@ from repertory.text import remembered
 
 MIN_PART = 2  # characters of each common word into which a rare word is divided
 LEAST = 1e-3  # the frequency of a stop word, which is not counted, when words are divided
+_AROUND = " \"'\u2018\u2019\u201c\u201d"  # quotation marks
 _CLITIC = re.compile(r"(?<=[a-z])['\u2019](?:s|t|d|m|ll|re|ve)\b")  # of "client's" and "they're"
 
 
@@ -65,9 +66,10 @@ def plain(text: str) -> str:
     """A text with its identifiers as words, in lower case, as queries are embedded.
 
     ``createIssue``, ``create_issue`` and ``CREATE-ISSUE`` are equal, and so are ``LaTeX`` and
-    ``latex``; versions and other words with digits stay as they are.
+    ``latex``; versions and other words with digits stay as they are. Quotation marks around it all
+    say nothing.
     """
-    return RUN.sub(lambda run: _plain(run[0]), text.lower()).strip()
+    return RUN.sub(lambda run: _plain(run[0]), text.lower().strip(_AROUND))
 
 
 @remembered
