@@ -47,7 +47,7 @@ SECTIONS = {
         "clean": ("admin.commands.clean", "Remove stored data that nothing uses any more."),
         "backup": (
             "admin.commands.backup",
-            "Write what cannot be made again into one file, but recorded usage.",
+            "Write a backup: all indexes, keys and approvals, without recorded usage.",
         ),
         "restore": (
             "admin.commands.backup",
@@ -89,7 +89,7 @@ COMMANDS = {
     for commands in SECTIONS.values()
     for name, (module, line) in commands.items()
 }
-ALIASES = {"get-types": "types"}  # the predecessor's names
+ALIASES = {"get-types": "types"}  # names of Toolscript, which Repertory replaces
 _EXIT_CODES = [f"{code:<3} {meaning}" for code, meaning in MEANINGS.items()]
 
 

@@ -1,6 +1,6 @@
 """The backend of a command: a server, or the index of this directory, opened in this process."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from repertory.client import Client
     from repertory.one_shot import Repertory
     from repertory.review.store import Review
+    from repertory.stats import Run
 
 
 class Target(msgspec.Struct, frozen=True):
@@ -94,10 +95,10 @@ class Target(msgspec.Struct, frozen=True):
             repertory.ensure_indexed()
             return repertory
         try:
-            _index(repertory, indexing)
+            _index_files(repertory, indexing)
         except WeightsUnavailableError:
             repertory = stack.enter_context(self._open_for_words())
-            _index(repertory, indexing, words_suffice=True)
+            _index_files(repertory, indexing, words_suffice=True)
         return repertory
 
     def _started(self) -> "Client | None":
@@ -129,6 +130,11 @@ class Target(msgspec.Struct, frozen=True):
 
         values = replace(self.settings.values, no_cache=True)
         return Repertory(replace(self.settings, values=values), self.directory)
+
+    def index_here(self, names: Collection[str] = ()) -> "Run":
+        """Index this directory as ``index`` does, whether a server runs or not."""
+        with Bars() as bars, self.open_here(bars) as repertory:
+            return index(repertory, bars, names)
 
     def open_here(self, bars: Bars | None = None) -> "Repertory":
         """The index of this directory, whether a server runs or not."""
@@ -166,7 +172,13 @@ def target(settings: Settings, directory: Path) -> Target:
     return Target(settings, directory, running.client(settings, directory))
 
 
-def _index(repertory: "Repertory", bars: Bars, *, words_suffice: bool = False) -> None:
+def index(repertory: "Repertory", bars: Bars, names: Collection[str]) -> "Run":
+    """Index a directory; of its servers only those of some names are asked for their tools."""
+    bars.wait()
+    return repertory.index(bars.step, words_suffice=True, asks=lambda one: one.name in names)
+
+
+def _index_files(repertory: "Repertory", bars: Bars, *, words_suffice: bool = False) -> None:
     from repertory_admin.show import runs  # noqa: PLC0415 - imports the sources
 
     words_suffice |= repertory.settings.values.model is None

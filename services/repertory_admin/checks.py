@@ -35,6 +35,7 @@ from repertory.search.query import query_of
 from repertory.settings import Settings
 from repertory.sources.configured import Catalogue
 from repertory.sources.source import PassedOver, Problem, Scan
+from repertory.text import counted
 from repertory_admin import terminal
 from repertory_admin.progress import Bars
 
@@ -163,22 +164,22 @@ def server(client: Client) -> Iterator[Finding]:
     except RepertoryError as error:
         yield Finding(State.BAD, "server", str(error))
         return
-    count = terminal.count(stats.items, "item")
+    count = counted(stats.items, "item")
     place = f" in {stats.collection}" if stats.collection else ""
     items = f"{count}{place}" if stats.items or place else "no items yet"
     yield Finding(State.GOOD, "server", f"answers at {client.url}: {items}")
     for why in dict.fromkeys([*stats.missing.values(), *stats.troubles]):
         yield Finding(State.BAD, "server", why)
     if stats.queue.failed:
-        failed = terminal.count(stats.queue.failed, "job")
+        failed = counted(stats.queue.failed, "job")
         yield Finding(State.BAD, "queue", f"{failed} failed; see `repertory queue list`")
     if stats.watch and stats.watch.pending:
-        items = terminal.count(stats.watch.pending, "item")
+        items = counted(stats.watch.pending, "item")
         yield Finding(State.UNSURE, "queue", f"{items} not indexed yet")
     for name, why in (stats.watch.polling if stats.watch else {}).items():
         yield Finding(State.UNSURE, f"source {name}", f"scanned at intervals, because {why}")
     for one in stats.unused:
-        vectors = terminal.count(one.points, "vector")
+        vectors = counted(one.points, "vector")
         text = (
             f"{one.collection}: {vectors}, unused since {date.fromtimestamp(one.since)}; it is "
             "removed after the days of REPERTORY_WATCH_KEEP_UNUSED"
@@ -218,8 +219,8 @@ def index(repertory: Repertory) -> Iterator[Finding]:
         return
     if answer.mode is Mode.HYBRID:
         items, points = (
-            terminal.count(answer.items, "item"),
-            terminal.count(stats.points or 0, "point"),
+            counted(answer.items, "item"),
+            counted(stats.points or 0, "point"),
         )
         text = f"{items}, {points} in {stats.collection}"
         yield Finding(State.GOOD, "index", text)
@@ -250,7 +251,7 @@ def sources(repertory: Repertory, step: Callable[[str, int, int], None]) -> Sour
     for one in scanned:
         subject = f"source {one.source.name}"
         if one.scan is not None:
-            items = terminal.count(len(one.scan.items), "item")
+            items = counted(len(one.scan.items), "item")
             text = f"{items} in {terminal.short_path(one.source.location)}"
             if groups := ", ".join(one.source.visible_to):
                 text += f", visible to {groups}"

@@ -52,7 +52,7 @@ class Bars:
 
     def download(self, there: int, total: int) -> None:
         """Show how many bytes of the model are downloaded."""
-        amount = f"{there / 1e6:.1f} of {total / 1e6:.1f} MB"
+        amount = f"{terminal.size(there)} of {terminal.size(total)}"
         self._show("Downloading the model", there, total, amount)
 
     def _show(self, stage: str, done: int, total: int, amount: str) -> None:

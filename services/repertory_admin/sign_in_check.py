@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from repertory.addresses import is_loopback
 from repertory.errors import ConfigurationError
+from repertory.text import counted
 from repertory.values import Values
-from repertory_admin import terminal
 from repertory_admin.checks import Finding, State
 from repertory_query.sign_in.failures import ProviderError
 from repertory_query.sign_in.people import people_of
@@ -45,7 +45,7 @@ def _provider(openid: "OpenId", values: Values) -> Iterator[Finding]:
         text = f"{openid.provider.issuer} publishes no key that it could sign with"
         yield Finding(State.BAD, "sign-in", text)
         return
-    known = f"{openid.provider.issuer} answers, with {terminal.count(len(keys), 'key')}"
+    known = f"{openid.provider.issuer} answers, with {counted(len(keys), 'key')}"
     text = f"{known}; it must allow the redirect URL {openid.redirect_url()}"
     yield Finding(State.GOOD, "sign-in", text)
     if not values.public_url and not is_loopback(values.host):

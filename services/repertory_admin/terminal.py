@@ -96,9 +96,11 @@ def note(text: str) -> None:
         print(safe_lines(text), file=sys.stderr)
 
 
-def count(number: int, noun: str) -> str:
-    """A number of things in words: ``1 item``, ``2,000 items``."""
-    return f"{number:,} {noun}" + ("" if number == 1 else "s")
+def size(number: int) -> str:
+    """A number of bytes in the unit that fits: ``213.0 kB``."""
+    from rich.filesize import decimal  # noqa: PLC0415 - no help of a command needs it
+
+    return decimal(number)
 
 
 def short_path(path: str) -> str:

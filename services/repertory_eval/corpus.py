@@ -5,6 +5,7 @@ from contextlib import contextmanager
 
 from repertory.one_shot import Repertory, open_corpus
 from repertory.settings import Settings
+from repertory.text import counted
 from repertory_admin import terminal
 from repertory_admin.progress import Bars
 from repertory_eval.labelled import LabelledSet, missing
@@ -30,7 +31,7 @@ def indexed(
         warnings += map(str, run.stats.problems[:MAX_SHOWN])
         if absent := missing(labelled.queries, (entry.id for entry in repertory.entries())):
             some = ", ".join(absent[:MAX_SHOWN]) + ", …" * (len(absent) > MAX_SHOWN)
-            answers = terminal.count(len(absent), "right answer")
+            answers = counted(len(absent), "right answer")
             warnings.append(f"The corpus lacks {answers}, which no search can find: {some}.")
         for warning in warnings:
             terminal.warn(f"{labelled.name}: {warning}")

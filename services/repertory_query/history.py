@@ -30,7 +30,8 @@ class Span(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         start, end: In Unix seconds.
-        is_known: Whether there is a sample of it; one belongs where it ends.
+        is_known: Whether there is a sample of it: a sample belongs to the span in which its
+            interval ends.
         searches, empty: The answered searches, and those without results.
         durations: The searches by duration; see ``Counts``. Empty without searches.
         saves: The saved items by duration; see ``SaveTimes``. Empty without saves.

@@ -9,10 +9,10 @@ import msgspec
 
 from repertory.logs import CALLER
 from repertory.search.answer import Answer, Mode
+from repertory.search.typing import continues
 from repertory_query.callers import Callers
 
 MAX_SEARCHES = 50
-TYPING_S = 5.0  # within it, a longer or shorter beginning is the same search being typed
 
 # The upper bounds of durations that are counted together, in seconds.
 BOUNDS = (0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
@@ -79,7 +79,8 @@ class Recent:
         )
         self.callers.note(CALLER.get())
         with self._lock:
-            if self._searches and _continues(search, self._searches[-1]):
+            last = self._searches[-1] if self._searches else None
+            if last and continues(search.query, search.at, last.query, last.at):
                 self._searches.pop()
             self._searches.append(search)
             self._empty += not search.hits
@@ -100,8 +101,3 @@ class Recent:
         """The searches."""
         with self._lock:
             return list(reversed(self._searches))
-
-
-def _continues(search: Search, last: Search) -> bool:
-    new, old = search.query, last.query
-    return search.at - last.at < TYPING_S and (new.startswith(old) or old.startswith(new))

@@ -10,6 +10,7 @@ from starlette.routing import BaseRoute
 
 from repertory.catalogue.item import Kind
 from repertory.index.vectors import Filter
+from repertory.text import listed
 from repertory.typescript.module import module
 from repertory.typescript.selection import select_tools
 from repertory.wire import MAX_VALUES
@@ -48,8 +49,7 @@ def routes(service: Service, pool: Pool, access: Access) -> list[BaseRoute]:
     )
     async def get_tools_module(request: Request, given: Selection) -> Response:
         """Make a module of types and methods that call tools through this server."""
-        listed = (one.strip() for name in given.filter for one in name.split(","))
-        wanted = dict.fromkeys(one for one in listed if one)
+        wanted = dict.fromkeys(listed(",".join(given.filter)))
         gateway = access.url(request)
 
         backend = visible_to(request.state.caller, service)

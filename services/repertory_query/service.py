@@ -18,7 +18,16 @@ from repertory.local import Local, available
 from repertory.search.answer import Answer
 from repertory.search.live import LiveSearch
 from repertory.search.query import Query
-from repertory.stats import Failed, Jobs, Process, Rebuild, Stats, WatchStatus, workers_of
+from repertory.stats import (
+    Failed,
+    Jobs,
+    Process,
+    Rebuild,
+    Stats,
+    WatchStatus,
+    watch_status,
+    workers_of,
+)
 from repertory_query import noted
 from repertory_query.history import History
 from repertory_query.recent import Recent
@@ -118,7 +127,7 @@ class Service(Local):
     def sample(self) -> None:
         """Note in the history how it does now."""
         coordination, now = self.parts.coordination, time.time()
-        watch = WatchStatus.read(available(coordination.status.reports, []) or {})
+        watch = available(lambda: watch_status(coordination.status), [])
         is_reporting = watch is not None and watch.at >= now - SILENCE_S
         known = watch if is_reporting else None
         self.history.note(
@@ -135,7 +144,7 @@ class Service(Local):
         Raises:
             StoreError: A store is unavailable, or no configuration is known yet.
         """
-        watch = WatchStatus.read(self.parts.coordination.status.reports())
+        watch = watch_status(self.parts.coordination.status)
         active = self.parts.store.alias(self.parts.active)
         configuration = watch.configuration if watch else configuration_of(active or "")
         if not configuration:

@@ -17,7 +17,7 @@ from repertory.keys import Scope
 from repertory.project_search.query import ProjectAnswer, ProjectQuery
 from repertory.search.answer import Answer, Hit
 from repertory.search.explanation import Explanation
-from repertory.search.links import Links, Seen
+from repertory.search.links import Links, Lookup
 from repertory.search.query import Query
 from repertory.skill_files import SkillFiles
 from repertory.sources.mcp.traffic import SAYS
@@ -145,7 +145,7 @@ class Restricted(Forwarding):
         return {item_id: _placed(item) for item_id, item in super().items(ids).items()}
 
     @override
-    def links(self, item_id: str, seen: Seen | None = None) -> Links:
+    def links(self, item_id: str, seen: Lookup | None = None) -> Links:
         return super().links(item_id, seen or self.items)
 
     @override

@@ -15,7 +15,6 @@ from concurrent.futures import ThreadPoolExecutor
 from queue import Empty, SimpleQueue
 from typing import TypeVar
 
-import msgspec
 from msgspec.structs import replace
 
 from repertory.coordination.status import StatusBoard
@@ -26,7 +25,7 @@ from repertory.indexing.scan import ChangeResult, ScanResult
 from repertory.settings import Settings
 from repertory.sources.configured import Catalogue
 from repertory.sources.source import Source
-from repertory.stats import WatchStatus
+from repertory.stats import report_watch, watch_status
 from repertory.workspace import Workspace
 from repertory_watch.configuration import Configuration, SearchedFolders, WatchedPaths
 from repertory_watch.debounce import Debounce
@@ -287,7 +286,7 @@ class WatchService:
         status = self._coordinator.status()
         try:
             if self._configuration.catalogue is None:  # the last known sources are still searched
-                last = WatchStatus.read(self._status.reports()) or status
+                last = watch_status(self._status) or status
                 status = replace(status, configuration=last.configuration, sources=last.sources)
             status = replace(
                 status,
@@ -300,7 +299,7 @@ class WatchService:
                     if name in self._states
                 },
             )
-            self._status.report("watch", msgspec.to_builtins(status))
+            report_watch(self._status, status)
         except StoreError as error:  # the next report follows in a second
             _log.debug("status_unsaid", extra={"error": str(error)})
 

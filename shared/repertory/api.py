@@ -229,31 +229,31 @@ class Session:
         return self._backend.call(tool_id, arguments or {})
 
     def tools_module(self, *names: str) -> str:
-        """The TypeScript module of contract 3: types of tools, and methods that call them.
+        """The module of ``repertory types``: types of tools, and methods that call them.
 
         Args:
             names: Servers whose tools are wanted, and ids of single tools; none takes all.
         """
-        from repertory.typescript.module import module  # noqa: PLC0415 - one contract's
+        from repertory.typescript.module import module  # noqa: PLC0415 - for this alone
         from repertory.typescript.selection import select_tools  # noqa: PLC0415 - as above
 
         ids = select_tools(self.items(kinds=["tool"]), names)
         return module(list(self._backend.items(ids).values()), self._backend.gateway).text
 
     def search_skills(self, query: str) -> str:
-        """``Vector.SearchSkills`` of contract 1: a JSON string of paths and scores."""
-        from repertory.functions.vector import search_skills  # noqa: PLC0415 - one contract's
+        """The function ``Vector.SearchSkills``: a JSON string of paths and scores."""
+        from repertory.functions.vector import search_skills  # noqa: PLC0415 - for this alone
 
         return search_skills(self._backend, query)
 
     def vector_update(self, filepath: str) -> str:
-        """``Vector.VectorUpdate`` of contract 2: ``OK`` or an error message."""
-        from repertory.functions.vector import vector_update  # noqa: PLC0415 - one contract's
+        """The function ``Vector.VectorUpdate``: ``OK`` or an error message."""
+        from repertory.functions.vector import vector_update  # noqa: PLC0415 - for this alone
 
         return vector_update(self._backend, filepath)
 
     def discover_skills(self, query: str, limit: int = 5) -> dict[str, Any]:
-        """``skill.discovery.search`` of contract 4: ``{"results": [{"skill_id", …}]}``."""
+        """The function ``skill.discovery.search``: ``{"results": [{"skill_id", …}]}``."""
         self._backend.ensure_indexed()
         return self._function("skill.discovery.search", {"query": query, "limit": limit})
 
@@ -266,8 +266,8 @@ class Session:
         max_results: int = 20,
         threshold: float = 0.3,
     ) -> dict[str, Any]:
-        """``search`` of contract 5: ``{"success", "content", "totalResults"}`` or ``{"error"}``."""
-        from repertory.functions.project import search_project  # noqa: PLC0415 - one contract's
+        """The function ``search``: ``{"success", "content", "totalResults"}`` or ``{"error"}``."""
+        from repertory.functions.project import search_project  # noqa: PLC0415 - for this alone
 
         backend = self._backend
         with contextlib.suppress(RepertoryError):  # files are found without an index

@@ -1,8 +1,9 @@
 """The port that every interface asks: an index of this process, or a server over HTTP.
 
-Adapters: ``one_shot.Repertory``, the query service's ``Service``, ``client.Client``, and
-``Following``, which looks for a server or becomes one. Every method may block and may be called
-from several threads. Every failure is a ``RepertoryError`` that says what to do.
+Adapters: ``one_shot.Repertory``; ``client.Client``; the command line's ``Following``, which looks
+for a server or becomes one; the query service's ``Service``, its ``Seen``, which hides sources from
+some callers, and its ``Restricted``, which hides absolute paths. Every method may block and may be
+called from several threads. Every failure is a ``RepertoryError`` that says what to do.
 """
 
 from abc import abstractmethod
@@ -15,7 +16,7 @@ from repertory.catalogue.item import Item
 from repertory.index.vectors import Filter
 from repertory.search.answer import Answer
 from repertory.search.explanation import Explanation
-from repertory.search.links import Links, Seen
+from repertory.search.links import Links, Lookup
 from repertory.search.query import Query
 from repertory.stats import Contents, Stats
 
@@ -116,7 +117,7 @@ class Backend(Protocol):
         """
         ...
 
-    def links(self, item_id: str, seen: Seen | None = None) -> Links:
+    def links(self, item_id: str, seen: Lookup | None = None) -> Links:
         """The tools that a skill needs, or the skills that need a tool; see ``linking.links``.
 
         Args:
@@ -230,7 +231,7 @@ class Forwarding(Backend):
         return self.forward(lambda backend: backend.items(ids))
 
     @override
-    def links(self, item_id: str, seen: Seen | None = None) -> Links:
+    def links(self, item_id: str, seen: Lookup | None = None) -> Links:
         return self.forward(lambda backend: backend.links(item_id, seen))
 
     @override

@@ -6,7 +6,6 @@ uses. The data directory may be a folder with other files: what has no name that
 stays, too.
 """
 
-import hashlib
 import os
 import re
 import shutil
@@ -25,21 +24,21 @@ from repertory.embedding.session import SOURCE, source_of
 from repertory.errors import StoreBusyError, StoreError
 from repertory.files import COPIES, PRIVATE, size_on_disk
 from repertory.index.edge import EdgeStore
-from repertory.indexing.collections import configuration_of
+from repertory.indexing.collections import (
+    alias_parts,
+    configuration_of,
+    is_index,
+    sandbox_key,
+    sandbox_of,
+)
 from repertory.sources.fetched.content import LOCK
 from repertory.sources.fetched.users import USERS, used, users_gone
-from repertory.values import NAMESPACE_PATTERN
 from repertory.workspace import FETCHED, directory_key, owners
 
 GRACE_S = 60.0  # another process may be about to use what is newer and has no name yet
 BACKUP_S = 86_400.0  # that a backup may read its copy of a database
 
 _HASH = "[0-9a-f]{16}"
-_COLLECTION = re.compile(rf"{NAMESPACE_PATTERN}_{_HASH}_.+-r\d+_g\d+")
-_SANDBOX = re.compile(rf"{NAMESPACE_PATTERN}_sandbox_({_HASH})_.+")
-# An alias of a directory, the directory's key, and a configuration.
-_ALIAS = re.compile(rf"({NAMESPACE_PATTERN}_({_HASH}))(?:_({_HASH})_next)?")
-_KEYWORDS = re.compile(rf"{_COLLECTION.pattern}\.keywords")
 _NOTE = re.compile(rf"{_HASH}\.json")
 _UNFINISHED = re.compile(rf"\..+\.{_HASH}\.tmp")
 
@@ -133,9 +132,8 @@ def _indexes(
     aliases = {path.name: path.read_text("utf-8") for path in _files(data / "aliases")}
     used, left = set(), set()  # what existing directories point at, and what others do
     for alias, target in aliases.items():
-        named = _ALIAS.fullmatch(alias)
-        own, key, configuration = named.groups() if named else ("", "", None)
-        if key == configuration_of(target) and configuration is None:
+        own, key, configuration = alias_parts(alias)
+        if key == configuration_of(target) and not configuration:
             continue  # it only tells the newest index of a configuration
         active = aliases.get(own)
         is_old = configuration and active and configuration != configuration_of(active)
@@ -143,11 +141,11 @@ def _indexes(
             left.add(target)
         elif not is_old or key not in known or _is_served(data, known[key]):
             used.add(target)
-    sandboxes = {hashlib.sha256(os.fsencode(one)).hexdigest()[:16] for one in gone.values()}
+    sandboxes = {sandbox_key(one) for one in gone.values()}
     for name in store.collections():
         path = data / "collections" / name
-        sandbox = _SANDBOX.fullmatch(name)
-        is_unused = sandbox[1] in sandboxes if sandbox else bool(_COLLECTION.fullmatch(name))
+        sandbox = sandbox_of(name)
+        is_unused = sandbox in sandboxes if sandbox else is_index(name)
         if name in used or not is_unused or not (sandbox or name in left or _is_old(path, now)):
             continue
         is_busy = _is_locked(path.with_name(f"{name}.lock"))
@@ -224,7 +222,7 @@ def _unfinished(data: Path) -> Iterator[Path]:
 
 def _is_keywords(path: Path) -> bool:
     """Whether a file or folder is a keyword index by its name: the folder may be a shared one."""
-    return _KEYWORDS.fullmatch(path.name) is not None
+    return path.suffix == ".keywords" and is_index(path.stem)
 
 
 def _unused(kind: Kind, *paths: Path, is_busy: bool = False) -> Unused:

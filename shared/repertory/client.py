@@ -21,7 +21,7 @@ from repertory.errors import ConfigurationError, RepertoryError, StoreError, Usa
 from repertory.index.vectors import Filter
 from repertory.search.answer import Answer
 from repertory.search.explanation import Explanation
-from repertory.search.links import Links, Seen
+from repertory.search.links import Links, Lookup
 from repertory.search.query import Query
 from repertory.stats import Contents, Jobs, Rebuild, Stats
 from repertory.values import MAX_LIMIT
@@ -163,7 +163,7 @@ class Client(Backend):
         return {item.id: item for page in found for item in page.items}
 
     @override
-    def links(self, item_id: str, seen: Seen | None = None) -> Links:
+    def links(self, item_id: str, seen: Lookup | None = None) -> Links:
         return self._ask("GET", "/links/" + quote(item_id, errors="replace"), {}, Links)
 
     @override

@@ -19,10 +19,11 @@ from repertory.embedding.lazy import LazyEngine
 from repertory.embedding.load import load_engine
 from repertory.errors import ConfigurationError, WeightsUnavailableError
 from repertory.index.vectors import VectorStore
-from repertory.search.calibration import Progress, calibrate
+from repertory.progress import Download, Progress
+from repertory.search.calibration import calibrate
 from repertory.search.live import LiveSearch
 from repertory.settings import Settings
-from repertory.stats import WatchStatus
+from repertory.stats import watch_status
 from repertory.workspace import Workspace
 
 if TYPE_CHECKING:  # a search imports none of them
@@ -37,8 +38,6 @@ if TYPE_CHECKING:  # a search imports none of them
     from repertory.review.store import ReviewStore
     from repertory.usage.recorder import UsageRecorder
     from repertory.usage.store import UsageStore
-
-Download = Callable[[int, int], None]  # bytes so far, bytes in all
 
 
 class Parts:
@@ -249,7 +248,7 @@ class Parts:
         from repertory.indexing.coordinator import Coordinator  # noqa: PLC0415 - not for a search
         from repertory.review.gate import Gate  # noqa: PLC0415 - as above
 
-        watch = WatchStatus.read(self.coordination.status.reports())
+        watch = watch_status(self.coordination.status)
         return Coordinator(
             store=self.store,
             queue=queue,

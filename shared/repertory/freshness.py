@@ -184,7 +184,7 @@ class Freshness:
 
 
 def _once(seen: Mapping[str, Seen], known: Mapping[str, Collection[str]]) -> dict[str, Seen]:
-    """The same files and folders, each for one source only, which is the one that reads it."""
+    """The same files and folders, each listed once: under the source that reads it."""
     read = {path for files in known.values() for path in files}
     listed: dict[str, int] = {}
     found = {}
@@ -199,5 +199,5 @@ def _once(seen: Mapping[str, Seen], known: Mapping[str, Collection[str]]) -> dic
 
 def _digest(source: "Source") -> str:
     """A digest of a source's identity: its files then have the same ids."""
-    identity = {"type": source.type, "name": source.name, **source.identity()}
+    identity = {"name": source.name, **source.typed_identity}
     return hashlib.sha256(msgspec.json.encode(identity, order="deterministic")).hexdigest()[:16]

@@ -16,6 +16,7 @@ from repertory.backend import Backend
 from repertory.catalogue.item import Item
 from repertory.compose import Parts
 from repertory.coordination.lease import Holders
+from repertory.coordination.status import WATCH
 from repertory.embedding.engine import EmbeddingEngine
 from repertory.embedding.words import WORDS
 from repertory.errors import CallsOffError, StoreError
@@ -36,7 +37,7 @@ from repertory.search.engine import SearchEngine
 from repertory.search.explain import explain
 from repertory.search.explanation import Explanation
 from repertory.search.linking import links
-from repertory.search.links import Links, Seen
+from repertory.search.links import Links, Lookup
 from repertory.search.live import LiveSearch
 from repertory.search.query import Query
 from repertory.settings import url_of
@@ -49,6 +50,7 @@ from repertory.stats import (
     Stats,
     Watch,
     WatchStatus,
+    watch_status,
     workers_of,
 )
 
@@ -144,7 +146,7 @@ class Local(Backend, abc.ABC):
 
     def source_states(self) -> Sequence[SourceState]:
         """The states of the sources, as the watch reported them last."""
-        watch = WatchStatus.read(available(self.parts.coordination.status.reports, []) or {})
+        watch = available(lambda: watch_status(self.parts.coordination.status), [])
         return watch.sources if watch else ()
 
     @override
@@ -163,7 +165,7 @@ class Local(Backend, abc.ABC):
         return self.engine.items(ids)
 
     @override
-    def links(self, item_id: str, seen: Seen | None = None) -> Links:
+    def links(self, item_id: str, seen: Lookup | None = None) -> Links:
         return links(lookup.readable_index(self.engine), item_id, seen or self.items)
 
     @override
@@ -243,7 +245,7 @@ class Local(Backend, abc.ABC):
         troubles: list[str] = []
         reports = available(coordination.status.reports, troubles)
         watch = WatchStatus.read(reports or {}) or WatchStatus()
-        workers = {name: one for name, one in (reports or {}).items() if name != "watch"}
+        workers = {name: one for name, one in (reports or {}).items() if name != WATCH}
         failed = available(coordination.failures.count, troubles)
         waiting, taken = self._waiting(troubles), self._taken()
         lease = available(coordination.lease.holders, []) or Holders()

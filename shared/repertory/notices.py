@@ -7,7 +7,7 @@ from repertory.catalogue.item import Item
 from repertory.settings import Settings
 from repertory.sources.source import Problem, Severity
 from repertory.stats import SourceState
-from repertory.text import ago, cut, one_line
+from repertory.text import ago, counted, cut, one_line
 
 NOTHING_TO_SEARCH = (
     "Nothing to search yet: the sources offer no skill, tool or document; see `repertory init`."
@@ -51,7 +51,7 @@ def about_sources(sources: Sequence[SourceState]) -> tuple[str, ...]:
     found += [one_line(one.error) for one in sources if one.awaits_sign_in][:MAX_FAILED]
     if withheld := sum(one.quarantined for one in sources):
         names = named(one_line(one.name) for one in sources if one.quarantined)
-        number = "1 item is" if withheld == 1 else f"{withheld:,} items are"
+        number = counted(withheld, "item is", "items are")
         found.append(f"{number} in quarantine ({names}); see `repertory trust review`.")
     return tuple(found)
 
@@ -104,7 +104,7 @@ def about_servers(sources: Iterable[SourceState], max_age_s: float, now: float) 
     servers = [one for one in sources if one.type == "mcp" and not one.error]
     found = []
     if unasked := [one.name for one in servers if not one.seen]:
-        number = "1 MCP server was" if len(unasked) == 1 else f"{len(unasked)} MCP servers were"
+        number = counted(len(unasked), "MCP server was", "MCP servers were")
         found.append(f"{number} not asked yet: {named(unasked)}; `repertory index` asks.")
     if old := [one for one in servers if one.seen and now - one.seen > max_age_s]:
         age = ago(now - min(one.seen for one in old))

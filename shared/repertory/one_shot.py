@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from typing_extensions import override
 
 from repertory.catalogue.item import Item
-from repertory.compose import Download, Parts
+from repertory.compose import Parts
 from repertory.errors import DeviceUnavailableError, ModelError, NothingIndexedError, StoreError
 from repertory.files import make_directory
 from repertory.freshness import Freshness
@@ -25,13 +25,14 @@ from repertory.index.vectors import Filter
 from repertory.indexing.collections import configuration_of, is_complete
 from repertory.local import Local
 from repertory.notices import about_servers
+from repertory.progress import Download, Progress, no_progress
 from repertory.search import lookup
 from repertory.search.answer import Answer, Hit
 from repertory.search.engine import SearchEngine
 from repertory.search.explanation import Explanation
 from repertory.search.query import Query
 from repertory.settings import Settings
-from repertory.stats import Contents, Run, SourceState, Stats, WatchStatus
+from repertory.stats import Contents, Run, SourceState, Stats, WatchStatus, watch_status
 
 if TYPE_CHECKING:  # a search needs none of them
     from repertory.indexing.job import JobQueue
@@ -42,12 +43,6 @@ INDEX_LOCK_TIMEOUT_S = 30.0  # that a command which indexes waits for searches a
 BUDGET_S = 1.0  # that a search spends on indexing what has changed
 MANY = 2  # items of a source that are hardly deleted all at once
 REFRESH_INTERVAL_S = 1.0  # after which a search reads again which collection is active
-
-Progress = Callable[[str, int, int], None]  # the stage, how much of it is done, how much in all
-
-
-def no_progress(_stage: str, _done: int, _total: int) -> None:
-    """Report nothing."""
 
 
 class Repertory(Local):
@@ -321,7 +316,7 @@ class Repertory(Local):
         """Read what the last command found out about the sources, at most once a second."""
         if time.monotonic() - self._status_at < REFRESH_INTERVAL_S:
             return
-        watch = WatchStatus.read(self.parts.coordination.status.reports()) or WatchStatus()
+        watch = watch_status(self.parts.coordination.status) or WatchStatus()
         max_age_s = self.settings.values.tools_max_age * 3_600
         self._servers = about_servers(watch.sources, max_age_s, time.time())
         self._away = {one.name for one in watch.sources if one.error and _is_away(one)}

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import msgspec
 
 from repertory.coordination.lease import Holder
+from repertory.coordination.status import WATCH, StatusBoard
 from repertory.sources.source import Problem, Severity
 
 
@@ -154,7 +155,7 @@ class WatchStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     def read(cls, reports: Mapping[str, Mapping[str, Any]]) -> "WatchStatus | None":
         """The watch's report on a status board; None if it is missing or of another release."""
         try:
-            return msgspec.convert(reports["watch"], cls)
+            return msgspec.convert(reports[WATCH], cls)
         except (KeyError, msgspec.ValidationError):
             return None
 
@@ -169,6 +170,24 @@ class WatchStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         one = self.building
         is_first = one and one.done < one.total and self.collection in ("", one.collection)
         return one.total if one and is_first else 0
+
+
+def watch_status(board: StatusBoard) -> WatchStatus | None:
+    """The watch's last report; see ``WatchStatus.read``.
+
+    Raises:
+        StoreError: The board is unavailable.
+    """
+    return WatchStatus.read(board.reports())
+
+
+def report_watch(board: StatusBoard, status: WatchStatus) -> None:
+    """Report as the watch.
+
+    Raises:
+        StoreError: The board is unavailable.
+    """
+    board.report(WATCH, msgspec.to_builtins(status))
 
 
 class Lengths(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):

@@ -77,12 +77,21 @@ def cut(text: str, length: int) -> str:
     return kept[: at_word if at_word > length // 2 else None].rstrip() + "…"
 
 
+def listed(text: str) -> list[str]:
+    """The parts of a text between commas, without the spaces around them and without empty ones."""
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def counted(number: int, one: str, many: str = "") -> str:
+    """A number of things in words: ``1 item``, ``2,000 items``; ``many`` if no ``s`` follows."""
+    return f"{number:,} {one if number == 1 else many or f'{one}s'}"
+
+
 def ago(seconds: float, least: int = 1) -> str:
     """A span of time in words, in its largest unit; ``just now`` below ``least`` seconds."""
     for length, unit in _UNITS:
         if seconds >= max(length, least):
-            number = int(seconds // length)
-            return f"{number:,} {unit}{'' if number == 1 else 's'} ago"
+            return f"{counted(int(seconds // length), unit)} ago"
     return "just now"
 
 

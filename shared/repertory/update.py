@@ -5,8 +5,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
-import msgspec
-
 from repertory.catalogue.item import Item
 from repertory.compose import Parts
 from repertory.embedding.engine import EmbeddingEngine
@@ -18,13 +16,14 @@ from repertory.indexing.coordinator import Coordinator
 from repertory.indexing.in_process_queue import InProcessQueue
 from repertory.indexing.known_tools import known_tools
 from repertory.indexing.ledger import Ledger
-from repertory.indexing.run import Progress, run
+from repertory.indexing.run import run
 from repertory.indexing.scan import ScanResult
 from repertory.indexing.writer import Writer
+from repertory.progress import Progress, no_progress
 from repertory.search.live import LiveSearch
 from repertory.sources.source import Source
-from repertory.stats import Building, WatchStatus
-from repertory.text import cut
+from repertory.stats import Building, WatchStatus, report_watch, watch_status
+from repertory.text import counted, cut
 from repertory.workspace import Indexed
 
 MAX_NOTICE_LENGTH = 160  # characters about the model
@@ -163,7 +162,7 @@ class Update:
                     share = 2 if coordinator.is_busy else 1
                     return writing.exceeds(budget_s / share)
 
-                run((), coordinator, queue, _no_progress, is_late=is_late)
+                run((), coordinator, queue, no_progress, is_late=is_late)
             self._commit(coordinator)
         except (ModelError, StoreError) as error:
             changed = {item.path for scan in read for item in scan.items}
@@ -222,7 +221,7 @@ class Update:
 
     def _known_tools(self) -> list[ScanResult]:
         servers = [source for source in self._catalogue.sources if source.asks_server]
-        last = WatchStatus.read(self._parts.coordination.status.reports()) or WatchStatus()
+        last = watch_status(self._parts.coordination.status) or WatchStatus()
         name = self._parts.store.alias(self._parts.active)
         if not servers or name is None:
             return known_tools(servers, None, last)
@@ -233,7 +232,7 @@ class Update:
         """Let the search and the next command find what is indexed now."""
         parts = self._parts
         self._live.refresh()  # no other command has the index now, and reports what it read before
-        parts.coordination.status.report("watch", msgspec.to_builtins(coordinator.status()))
+        report_watch(parts.coordination.status, coordinator.status())
         self._live.refresh()  # it reads the report, and closes what is not searched any more
         self._live.save()
         with parts.store.waiting(0.0):  # what another process has open is dropped another time
@@ -268,9 +267,5 @@ def _not_yet(files: set[str], why: str = "") -> str:
     number = len(files)
     if not number:
         return f"The latest changes are not searchable yet{why}; run `repertory index`."
-    what = "1 changed file is" if number == 1 else f"{number:,} changed files are"
+    what = counted(number, "changed file is", "changed files are")
     return f"{what} not searchable yet{why}; run `repertory index`."
-
-
-def _no_progress(_stage: str, _done: int, _total: int) -> None:
-    """Report nothing."""

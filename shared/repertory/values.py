@@ -205,13 +205,21 @@ class Values(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         str | None, _personal("oidc.client_secret", "The secret for the provider.", secret=True)
     ] = None
     oidc_client_secret_file: Annotated[
-        str, _personal("oidc.client_secret_file", "A file with that secret, instead of it.")
+        str,
+        _personal(
+            "oidc.client_secret_file",
+            "A file that holds the client secret; use it in place of oidc.client_secret.",
+        ),
     ] = ""
     oidc_scopes: Annotated[
         str, _personal("oidc.scopes", "What the provider is asked for; some need also `groups`.")
     ] = "openid profile email"
     oidc_name_claim: Annotated[
-        str, _personal("oidc.name_claim", "The claim with a person's name; without it `sub` is.")
+        str,
+        _personal(
+            "oidc.name_claim",
+            "The claim that has a person's name; if a token lacks it, `sub` is used.",
+        ),
     ] = "preferred_username"
     oidc_groups_claim: Annotated[
         str, _personal("oidc.groups_claim", "The claim with a person's groups.")
@@ -331,7 +339,7 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def alias(self) -> str:
-        """The variable of the predecessor, which still works."""
+        """The variable of Toolscript, which Repertory replaces; it still works."""
         return "TOOLSCRIPT_" + self.key.replace(".", "_").upper()
 
     @property

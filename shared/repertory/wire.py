@@ -177,11 +177,17 @@ class Refusal(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_de
     detail: Annotated[str, Meta(description="What is wrong, in words.")]
     side: Annotated[
         Literal["caller", "server", "tool", "us"],
-        Meta(description="The side that failed: `server` and `tool` are those of a called tool."),
+        Meta(
+            description="Who caused the failure: `caller`; `us`, this server; for a tool call also "
+            "`server`, its MCP server or web API, or `tool`, the tool itself."
+        ),
     ]
     error: Annotated[
         str,
-        Meta(description="The class of an expected error; of the function `search`, `detail`."),
+        Meta(
+            description="The name of the error's class if it is an expected one; "
+            "`/functions/search` puts the message here."
+        ),
     ] = ""
     content: Annotated[
         list[dict[str, Any]], Meta(description="The answer of a tool that reports a failure.")

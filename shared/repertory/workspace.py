@@ -402,7 +402,10 @@ class Workspace:
         self._know()
 
     def _know(self) -> None:
-        """Store whose data are named after both keys, for ``repertory clean`` and to be found."""
+        """Store the directory's path under both keys.
+
+        So ``repertory clean`` and other commands find it.
+        """
         for file in (self._owner_file, self._root_file):
             if not file.exists():
                 write_json(file, str(self.directory))

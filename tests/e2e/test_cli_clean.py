@@ -19,7 +19,7 @@ def test_unused_data_are_shown_and_removed(own: Cli, project: Path, tmp_path: Pa
     refused = own.run(project, "clean")
     assert shown.returncode == 0
     assert "indexes that no directory uses" in shown.stdout
-    assert " MB" in shown.stdout
+    assert " kB" in shown.stdout
     assert (refused.returncode, "--yes" in refused.stderr) == (2, True)
     assert len([*(data / "collections").glob("*_g1")]) == 2
 

@@ -42,12 +42,12 @@ def test_the_journey_of_a_sign_in(own: Cli, project: Path) -> None:
         assert "which has: vault" in unknown.stderr
         done = own.run(project, "login", "vault")
         assert done.returncode == 0, done.stderr
-        assert done.stdout.splitlines()[-2:] == ["Signed in at vault.", "1 tool indexed."]
+        assert done.stdout.splitlines()[-2:] == ["Signed in at vault.", "vault: 1 tool indexed."]
 
         again = own.run(project, "logout", "vault")
         assert again.stdout == "The sign-in at vault is forgotten.\n"
         assert own.run(project, "logout", "vault").returncode == 1
-        assert "1 tool indexed." in pasted(own, project)
+        assert "vault: 1 tool indexed." in pasted(own, project)
 
 
 def pasted(own: Cli, project: Path) -> str:

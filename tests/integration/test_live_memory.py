@@ -38,7 +38,7 @@ def test_pages_are_given_back_from_time_to_time(
     monkeypatch.setattr(KeywordIndex, "rest", lambda _: rests.append(now[0]))
     parts = in_process(tmp_path / "coordination")
     store = EdgeStore(tmp_path)
-    words_writer(store, SqliteVectorCache(tmp_path / "vectors.sqlite", 1), parts).begin("c")
+    words_writer(store, SqliteVectorCache(tmp_path / "vectors.sqlite", 1), parts).begin("c" * 16)
     store.set_alias(ACTIVE, *store.collections())
     live = live_at(now, store, parts)
     for second in (1.0, 2.0, REST_INTERVAL_S, REST_INTERVAL_S + 1.5, REST_INTERVAL_S + 2.0):
@@ -67,7 +67,7 @@ def test_a_stored_index_is_read_seldom_while_its_collection_is_away(
     snapshots = ReadSnapshots(tmp_path / "keywords")
     parts = coordination(tmp_path, snapshots=snapshots)
     store = EdgeStore(tmp_path)
-    words_writer(store, SqliteVectorCache(tmp_path / "vectors.sqlite", 1), parts).begin("c")
+    words_writer(store, SqliteVectorCache(tmp_path / "vectors.sqlite", 1), parts).begin("c" * 16)
     store.set_alias(ACTIVE, *store.collections())
     index = KeywordIndex.empty().updated((), [skill("a")])
     keywords.save(snapshots, store.collections()[0], index, 1)

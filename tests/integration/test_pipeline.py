@@ -38,7 +38,8 @@ from repertory.index.keywords.index import KeywordIndex
 from repertory.index.keywords.snapshot import unpack
 from repertory.index.lock import StoreLock
 from repertory.index.vectors import Filter
-from repertory.one_shot import Repertory, no_progress
+from repertory.one_shot import Repertory
+from repertory.progress import no_progress
 from repertory.search.answer import Mode
 from repertory.search.query import Query
 from repertory.stats import Run

@@ -20,7 +20,8 @@ from repertory.index.edge import EdgeStore
 from repertory.index.qdrant import QdrantStore
 from repertory.index.vectors import VectorStore
 from repertory.indexing.collections import configuration_of, model_slug
-from repertory.one_shot import Repertory, no_progress
+from repertory.one_shot import Repertory
+from repertory.progress import no_progress
 from repertory.skill_vectors import vectors
 from repertory.skill_vectors.vectors import SkillVectors
 from tests.support.query_service import MODEL, RunningService, settings_of

@@ -47,7 +47,7 @@ class Served:
         self.store = EdgeStore(root)
         self.cache = SqliteVectorCache(root / "vectors.sqlite", 1)
         self.writer = words_writer(self.store, self.cache, parts)
-        self.writer.begin("c")
+        self.writer.begin("c" * 16)
         (self.name,) = self.store.collections()
         self.store.set_alias(ACTIVE, self.name)
         self.live = LiveSearch(

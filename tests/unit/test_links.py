@@ -13,7 +13,7 @@ from repertory.errors import UnknownItemError
 from repertory.formats.linked import link_facts, link_lines
 from repertory.index.keywords.index import KeywordIndex
 from repertory.search.linking import MAX_SKILLS, links
-from repertory.search.links import Links, Seen
+from repertory.search.links import Links, Lookup
 from tests.support.builders import skill, tool
 
 TOOLS = [
@@ -106,7 +106,7 @@ def indexed(items: Sequence[Item]) -> KeywordIndex:
     return KeywordIndex.empty().updated((), items)
 
 
-def seen_of(items: Sequence[Item]) -> Seen:
+def seen_of(items: Sequence[Item]) -> Lookup:
     """What a caller sees who sees some items."""
     known = {item.id: item for item in items}
     return lambda ids: {one: known[one] for one in ids if one in known}

@@ -38,7 +38,7 @@ export class RepertoryError extends Error {
   override readonly name = "RepertoryError";
   /** The HTTP status; 0 if the server did not answer. */
   readonly status: number;
-  /** The side that failed; `server` and `tool` are those of a called tool. */
+  /** Who caused the failure: `us` is this server, `server` the one of the called `tool`. */
   readonly side: Refusal["side"];
   /** The kind of error, like `UnknownItemError`; empty if it has none. */
   readonly kind: string;

@@ -22,6 +22,7 @@ from repertory.sources.fetched.urls import masked
 from repertory.sources.fetched.users import used
 from repertory.sources.registry import build, contained
 from repertory.sources.source import Source
+from repertory.text import counted
 from repertory.trusting import described
 from repertory.workspace import FETCHED, Workspace
 from repertory_admin import source_entries, terminal
@@ -29,7 +30,6 @@ from repertory_admin.app import app, command
 from repertory_admin.asking import confirm
 from repertory_admin.backend import Target, target_of
 from repertory_admin.options import ASKING, INDEXING, STORE, Flags, YesOption
-from repertory_admin.progress import Bars
 from repertory_admin.registry_search import FindOption, show_servers
 
 MAX_SHOWN = 5  # problems
@@ -222,14 +222,14 @@ def _show(found: _Found, entry: Mapping[str, Any], file: Path) -> None:
             continue
         kinds.update(item.kind.value for item in scan.items)
         problems += map(str, scan.problems)
-    counts = ", ".join(terminal.count(number, kind) for kind, number in kinds.items())
+    counts = ", ".join(counted(number, kind) for kind, number in kinds.items())
     terminal.tell(
         f"{found.sources[0].location} is {found.recognised.title} with {counts or 'no items'}."
     )
     for note in found.recognised.notes:
         terminal.tell(note)
     if found.servers:
-        number = terminal.count(len(found.servers), "MCP server")
+        number = counted(len(found.servers), "MCP server")
         terminal.tell(f"{number} in it will wait for your trust: {described(found.servers)}.")
     for problem in problems[:MAX_SHOWN]:
         terminal.warn(problem)
@@ -274,10 +274,8 @@ def _index(target: Target, names: set[str]) -> None:
     if target.server:
         terminal.tell(f"The server at {target.server.url} indexes it now.")
         return
-    with Bars() as bars, target.open_here(bars) as repertory:
-        bars.wait()
-        run = repertory.index(bars.step, words_suffice=True, asks=lambda _: False)
+    run = target.index_here()
     terminal.tell("It is indexed; `repertory search` finds it.")
     if withheld := sum(one.quarantined for one in run.stats.sources if one.name in names):
-        number = terminal.count(withheld, "suspicious item")
+        number = counted(withheld, "suspicious item")
         terminal.tell(f"{number} of it will wait for approval: `repertory trust review`.")

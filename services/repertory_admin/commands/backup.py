@@ -39,7 +39,7 @@ def backup(
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Write what cannot be made again into one file, but recorded usage.
+    """Write a backup: all indexes, keys and approvals, without recorded usage.
 
     It has all indexes of the data directory, or of a team, with their vectors, and what people
     decided: keys, approvals, trusted configurations. Servers may run meanwhile. Only you can read
@@ -58,7 +58,7 @@ def backup(
         terminal.show_json({"file": str(path), "bytes": size, **_plain(made)})
         return
     _show(made)
-    terminal.tell(f"Wrote {terminal.short_path(str(path))}: {_size(size)}.")
+    terminal.tell(f"Wrote {terminal.short_path(str(path))}: {terminal.size(size)}.")
 
 
 @command(
@@ -102,13 +102,16 @@ def restore(
     if output is Output.JSON:
         terminal.show_json({"dataDir": str(settings.data_dir), **_plain(archive.manifest)})
     else:
-        terminal.tell(f"Restored {_size(archive.size)}.")
+        terminal.tell(f"Restored {terminal.size(archive.size)}.")
 
 
 def _show(manifest: "Manifest") -> None:
     from repertory.backup.contents import contents  # noqa: PLC0415 - rarely needed
 
-    rows = [(kind, f"{count:,}", _size(size)) for kind, (count, size) in contents(manifest).items()]
+    rows = [
+        (kind, f"{count:,}", terminal.size(size))
+        for kind, (count, size) in contents(manifest).items()
+    ]
     terminal.show_table(("Content", "Number", "Size"), rows, right=("Number", "Size"))
 
 
@@ -123,7 +126,3 @@ def _plain(manifest: "Manifest") -> dict[str, object]:
             for kind, (count, size) in contents(manifest).items()
         ],
     }
-
-
-def _size(size: int) -> str:
-    return f"{size / 1e6:,.1f} MB" if size >= 1e6 else f"{size / 1e3:,.1f} kB"

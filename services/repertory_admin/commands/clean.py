@@ -88,7 +88,7 @@ def _show(settings: Settings, unused: "Sequence[Unused]") -> None:
 
 
 def _size(found: "Sequence[Unused]") -> str:
-    return f"{sum(one.size for one in found) / 1e6:,.1f} MB"
+    return terminal.size(sum(one.size for one in found))
 
 
 def _plain(one: "Unused") -> dict[str, object]:

@@ -12,6 +12,7 @@ from repertory.errors import ConfigurationError, UsageError
 from repertory.settings import PROJECT_FILE, Added, Settings
 from repertory.sources.fetched.urls import masked
 from repertory.sources.registry import build
+from repertory.text import counted
 from repertory.trust import digest_of
 from repertory.trusting import defined_by, described, env_files, wanted
 from repertory.values import SETTINGS
@@ -30,7 +31,7 @@ from repertory_admin.options import (
     Output,
     OutputOption,
 )
-from repertory_admin.progress import Bars
+from repertory_admin.show.runs import show_asked
 
 config = group("config")
 
@@ -138,7 +139,7 @@ def check(flags: Flags) -> None:
         terminal.tell(reason)
     file = settings.file
     terminal.say(
-        f"{terminal.short_path(str(file))} is valid: {terminal.count(sources, 'source')}."
+        f"{terminal.short_path(str(file))} is valid: {counted(sources, 'source')}."
         if file
         else "There is no repertory.toml: the sources found here are indexed; they are valid."
     )
@@ -178,15 +179,7 @@ def trust(flags: Flags, files: FilesArgument) -> None:
     if asked.server:
         terminal.tell(f"The server at {asked.server.url} asks them for their tools now.")
         return
-    with Bars() as bars, asked.open_here(bars) as repertory:
-        bars.wait()
-        run = repertory.index(bars.step, words_suffice=True, asks=lambda one: one.name in names)
-    for source in run.stats.sources:
-        if source.name in names:
-            found = source.error or f"{terminal.count(source.items, 'tool')} indexed."
-            terminal.tell(f"{source.name}: {found}")
-    if any(one.error for one in run.stats.sources if one.name in names):
-        raise typer.Exit(ExitCode.UNREAD)
+    show_asked(asked.index_here(names), names)
 
 
 def _trust_project(file: Path, workspace: Workspace, flags: Flags) -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from repertory.errors import ConfigurationError
+from repertory.text import counted
 from repertory_admin import terminal
 from repertory_admin.app import app, command
 from repertory_admin.backend import Target, here, target
@@ -99,4 +100,4 @@ def _first(paths: list[str]) -> str:
     """The first paths, and how many others there are."""
     others = len(paths) - MAX_PATHS
     shown = ", ".join(paths[:MAX_PATHS])
-    return f"{shown} and {terminal.count(others, 'other')}" if others > 0 else shown
+    return f"{shown} and {counted(others, 'other')}" if others > 0 else shown

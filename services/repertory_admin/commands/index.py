@@ -10,6 +10,7 @@ from repertory.client import Client
 from repertory.errors import StoreError, UsageError
 from repertory.indexing.collections import configuration_of, generation_of
 from repertory.stats import Rebuild, Stats
+from repertory.text import counted
 from repertory.trusting import untrusted
 from repertory.workspace import Workspace
 from repertory_admin import terminal
@@ -108,7 +109,7 @@ def _rebuild_there(client: Client, output: Output, *, wait: bool) -> None:
     if output is Output.JSON:
         terminal.show_json({"stats": stats})
     else:
-        terminal.say(f"{stats.collection} is searched now: {terminal.count(stats.items, 'item')}.")
+        terminal.say(f"{stats.collection} is searched now: {counted(stats.items, 'item')}.")
 
 
 def _rebuilt(client: Client, begun: Rebuild) -> Stats:

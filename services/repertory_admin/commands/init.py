@@ -13,6 +13,7 @@ from repertory.project import Marker, located
 from repertory.settings import PROJECT_FILE, load
 from repertory.sources.discover import discover
 from repertory.sources.registry import build, files_to_trust
+from repertory.text import counted
 from repertory.trust import digest_of
 from repertory.trusting import described, env_files
 from repertory.workspace import Workspace
@@ -61,7 +62,7 @@ def init(
     entries = discover(folder, Path.home()).entries
     text = configuration(entries, folder, Path.home())
     data = write(file, text)
-    sources = terminal.count(len(entries), "source")
+    sources = counted(len(entries), "source")
     terminal.say(f"Wrote {terminal.short_path(str(file))} with {sources}.")
     settings = load({**flags, "config": str(file)}, folder)
     workspace = Workspace(settings, folder)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from repertory.errors import UsageError
+from repertory.text import counted
 from repertory_admin import terminal
 from repertory_admin.app import app, command
 from repertory_admin.backend import target_of
@@ -109,7 +110,7 @@ def _write(
         terminal.show_json({"folder": str(folder), "written": written, "leftOut": left})
         return
     count = written.used + written.proposed
-    terminal.say(f"Wrote {count:,} {'query' if count == 1 else 'queries'} to {folder}.")
+    terminal.say(f"Wrote {counted(count, 'query', 'queries')} to {folder}.")
     if left:
         terminal.note(f"{left:,} that were asked less often are left out.")
     if written.proposed:

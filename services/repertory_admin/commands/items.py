@@ -7,6 +7,7 @@ import typer
 from repertory.errors import UnknownItemError
 from repertory.notices import about_text
 from repertory.search.query import filter_of
+from repertory.text import counted
 from repertory.wire import linked, summary
 from repertory_admin import completion, terminal
 from repertory_admin.app import command, group
@@ -42,7 +43,7 @@ def list_items(
         return
     items_shown.show_list(entries)
     if terminal.is_terminal():
-        terminal.note(terminal.count(len(entries), "item"))
+        terminal.note(counted(len(entries), "item"))
 
 
 @command(

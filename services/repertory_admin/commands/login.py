@@ -20,7 +20,7 @@ from repertory_admin.auditing import audited
 from repertory_admin.backend import Target, target_of
 from repertory_admin.exits import ExitCode
 from repertory_admin.options import ASKING, INDEXING, STORE, TEAM, Flags
-from repertory_admin.progress import Bars
+from repertory_admin.show.runs import show_asked
 
 if TYPE_CHECKING:
     from repertory.sources.mcp.redirects import Redirects
@@ -84,7 +84,7 @@ def login(
     if target.server or target.settings.values.redis_url:
         terminal.tell("Servers with this data directory ask it for its tools within seconds.")
     else:
-        _index(target, server)
+        show_asked(target.index_here([server]), [server])
 
 
 @command(app, "logout", settings=SETTINGS, examples=("repertory logout github",))
@@ -137,15 +137,3 @@ def _paste(redirects: "Redirects") -> None:
         for line in lines:
             if not redirects.accept(line.decode("utf-8", "replace")) and line.strip():
                 terminal.warn("This is not the address of the last page of this sign-in.")
-
-
-def _index(target: Target, server: str) -> None:
-    """Ask the server for its tools."""
-    with Bars() as bars, target.open_here(bars) as repertory:
-        bars.wait()
-        run = repertory.index(bars.step, words_suffice=True, asks=lambda one: one.name == server)
-    for source in run.stats.sources:
-        if source.name == server:
-            terminal.tell(source.error or f"{terminal.count(source.items, 'tool')} indexed.")
-            if source.error:
-                raise typer.Exit(ExitCode.UNREAD)

@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from repertory.text import counted
 from repertory_admin import terminal
 from repertory_admin.app import command, group
 from repertory_admin.backend import target_of
@@ -51,6 +52,6 @@ def retry(
     if output is Output.JSON:
         terminal.show_json({"retried": count})
     else:
-        terminal.say(f"{terminal.count(count, 'failed job')} will be tried again.")
+        terminal.say(f"{counted(count, 'failed job')} will be tried again.")
     if ids and count < len(set(ids)):
         raise typer.Exit(ExitCode.NOT_FOUND)

@@ -34,4 +34,4 @@ def _place(target: Target) -> dict[str, str]:
     if target.server:
         return {"server": target.server.url}
     data = target.settings.data_dir
-    return {"data": f"{terminal.short_path(str(data))}, {size_on_disk(data) / 1e6:.1f} MB"}
+    return {"data": f"{terminal.short_path(str(data))}, {terminal.size(size_on_disk(data))}"}

@@ -6,10 +6,11 @@ import typer
 
 from repertory.audit import user
 from repertory.errors import UsageError
+from repertory.text import counted
 from repertory_admin import terminal
 from repertory_admin.app import command, group
 from repertory_admin.auditing import audited
-from repertory_admin.backend import Target, target_of
+from repertory_admin.backend import Target, index, target_of
 from repertory_admin.exits import ExitCode
 from repertory_admin.options import ASKING, INDEXING, STORE, Flags, Output, OutputOption
 from repertory_admin.progress import Bars
@@ -72,7 +73,7 @@ def approve(
     else:
         with audited(flags, "approve", items or ["--all"]):
             done = _approve_here(target, wanted)
-    terminal.say(f"Approved {terminal.count(len(done), 'item')}.")
+    terminal.say(f"Approved {counted(len(done), 'item')}.")
     left = [one for one in items or () if not {one, one.rpartition("@")[0]}.intersection(done)]
     if left:
         names = ", ".join(left)
@@ -88,6 +89,5 @@ def _approve_here(target: Target, items: list[str] | None) -> list[str]:
         done = reviews.approve(items, user())
         sources = {one.source for one in waiting if one.item in done and one.state == "quarantined"}
         if sources:
-            bars.wait()
-            repertory.index(bars.step, words_suffice=True, asks=lambda one: one.name in sources)
+            index(repertory, bars, sources)
     return done

@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from repertory.index.vectors import Filter
+from repertory.text import listed
 from repertory_admin import completion, terminal
 from repertory_admin.app import app, command
 from repertory_admin.backend import target_of
@@ -46,8 +47,7 @@ def types(
     from repertory.typescript.module import module  # noqa: PLC0415 - no other command needs it
     from repertory.typescript.selection import select_tools  # noqa: PLC0415 - as above
 
-    given = ",".join([*(names or ()), *(only or ())]).split(",")
-    wanted = [name.strip() for name in given if name.strip()]
+    wanted = listed(",".join([*(names or ()), *(only or ())]))
     with Bars() as bars, target_of(flags).open(bars) as backend:
         ids = select_tools(backend.entries(Filter(kinds=("tool",))), wanted)
         made = module(list(backend.items(ids).values()), backend.gateway)

@@ -9,6 +9,7 @@ from repertory.notices import NOTHING_TO_SEARCH
 from repertory.search.answer import Answer, Hit, Term, rounded_down
 from repertory.search.explanation import Explanation, Word
 from repertory.search.query import Query
+from repertory.text import counted
 from repertory_admin import terminal
 
 if TYPE_CHECKING:
@@ -163,7 +164,7 @@ def _search(query: Query, mode: str, items: int) -> str:
         ("tag", where.tags),
     )
     parts = [
-        f"mode {mode}, {terminal.count(items, 'item')}",
+        f"mode {mode}, {counted(items, 'item')}",
         f"limit {query.limit}, threshold {query.threshold:g}",
         f"alpha {weights.alpha:g}, names {weights.name_weight:g}, "
         f"sections {weights.section_weight:g}",

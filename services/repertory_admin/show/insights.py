@@ -4,7 +4,7 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from repertory.text import ago
+from repertory.text import ago, counted
 from repertory_admin import terminal
 
 if TYPE_CHECKING:
@@ -40,12 +40,12 @@ def show(found: "Insights") -> None:
 def _show_figures(found: "Insights") -> None:
     facts = {
         "since": ago(time.time() - found.since),
-        "searches": f"{found.searches:,} of {terminal.count(found.callers, 'caller')}",
+        "searches": f"{found.searches:,} of {counted(found.callers, 'caller')}",
         "found nothing": f"{found.without_results:,}",
         "results not used": f"{found.without_use:,}",
         "uses": f"{found.uses:,}",
         "duration": f"{found.median_ms:,.0f} ms; 95 % took at most {found.slow_ms:,.0f} ms",
-        "not recorded": terminal.count(found.lost, "event") if found.lost else "",
+        "not recorded": counted(found.lost, "event") if found.lost else "",
         "queries": "recorded as digests; REPERTORY_INSIGHTS_RECORD=plain records their text"
         if found.recording == "hashed"
         else "",
@@ -63,9 +63,7 @@ def _show_searches(
         queries = ", ".join(f"“{query}”" for query in one.queries) or f"query {one.digest}"
         times = "once" if one.searches == 1 else f"{one.searches:,} times"
         more = f", {one.ms:,.0f} ms" if name == "slow" else ""
-        terminal.tell(
-            f"{queries} ({times}, {terminal.count(one.callers, 'caller')}{more})", indent=2
-        )
+        terminal.tell(f"{queries} ({times}, {counted(one.callers, 'caller')}{more})", indent=2)
         terminal.tell(_advice(one.advice, one.items), indent=4)
 
 

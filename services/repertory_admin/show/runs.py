@@ -1,11 +1,13 @@
 """Shows a run of indexing, and chooses the exit code."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 
 import msgspec
+import typer
 
 from repertory.sources.source import Problem
 from repertory.stats import Run, SourceState
+from repertory.text import counted
 from repertory.trusting import Untrusted, advice
 from repertory_admin import terminal
 from repertory_admin.exits import ExitCode
@@ -28,9 +30,9 @@ def errors(problems: Iterable[Problem]) -> list[Problem]:
 def headline(run: Run) -> str:
     """A run in one line."""
     stats = run.stats
-    items = terminal.count(stats.items, "item")
-    sources = terminal.count(len(stats.sources), "source")
-    texts = terminal.count(run.embedded, "text")
+    items = counted(stats.items, "item")
+    sources = counted(len(stats.sources), "source")
+    texts = counted(run.embedded, "text")
     model = f"{texts} embedded with {stats.model}" if stats.model else "keywords only, no model"
     return (
         f"{items} of {sources} indexed in {run.seconds:.1f} s: "
@@ -53,6 +55,20 @@ def show(run: Run, skipped: Untrusted) -> None:
     if text := advice(skipped):
         terminal.say()
         terminal.say(text)
+
+
+def show_asked(run: Run, names: Collection[str]) -> None:
+    """Tell how many tools of some servers are indexed, or why they are not.
+
+    Raises:
+        typer.Exit: A server could not be read.
+    """
+    asked = [source for source in run.stats.sources if source.name in names]
+    for source in asked:
+        found = source.error or f"{counted(source.items, 'tool')} indexed."
+        terminal.tell(f"{source.name}: {found}")
+    if any(source.error for source in asked):
+        raise typer.Exit(ExitCode.UNREAD)
 
 
 def show_sources(
@@ -80,7 +96,7 @@ def _state(source: SourceState) -> str:
     """The state of a source in a few words; problems say why it is failing."""
     if not source.stale:
         return source.state
-    old = f"{terminal.count(source.stale, 'item')} stale"
+    old = f"{counted(source.stale, 'item')} stale"
     return old if source.state == "stale" else f"{source.state}, {old}"
 
 
@@ -103,8 +119,8 @@ def show_problems(
     problems = sorted(problems, key=lambda problem: problem.severity != "error")
     bad = len(errors(problems))
     terminal.tell(
-        f"{terminal.count(bad, 'error')} (left out; what was indexed before stays), "
-        f"{terminal.count(len(problems) - bad, 'warning')} (indexed nevertheless):"
+        f"{counted(bad, 'error')} (left out; what was indexed before stays), "
+        f"{counted(len(problems) - bad, 'warning')} (indexed nevertheless):"
     )
     for problem in problems[:most]:
         text = str(msgspec.structs.replace(problem, path=terminal.short_path(problem.path)))

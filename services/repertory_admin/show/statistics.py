@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from repertory.stats import Stats, Verification, Watch, Worker
-from repertory.text import ago
+from repertory.text import ago, counted
 from repertory_admin import terminal
 from repertory_admin.show.runs import MAX_PROBLEMS, show_problems, show_sources
 
@@ -26,7 +26,7 @@ def show(stats: Stats, place: Mapping[str, str], *, internals: bool) -> None:
         )
         terminal.say()
         _show_polled(stats.watch)
-    kinds = ", ".join(terminal.count(count, kind) for kind, count in stats.kinds.items())
+    kinds = ", ".join(counted(count, kind) for kind, count in stats.kinds.items())
     building = stats.building
     pending = {
         "items": stats.watch.pending if stats.watch else 0,
@@ -36,7 +36,7 @@ def show(stats: Stats, place: Mapping[str, str], *, internals: bool) -> None:
     }
     is_told = not (stats.watch and stats.watch.pending is None)  # else the caller may not see it
     counts = {"error": stats.errors, "warning": stats.warnings}
-    problems = ", ".join(terminal.count(count, noun) for noun, count in counts.items() if count)
+    problems = ", ".join(counted(count, noun) for noun, count in counts.items() if count)
     unused = sum(one.points for one in stats.unused)
     vectors = "unknown" if stats.points is None else f"{stats.points:,}"
     storage = {
@@ -92,7 +92,7 @@ def _verified(verification: Verification | None) -> str:
         return ""
     when = ago(time.time() - verification.at) if verification.at else "not yet"
     repaired = verification.repaired
-    return when + (f"; {terminal.count(repaired, 'item')} repaired" if repaired else "")
+    return when + (f"; {counted(repaired, 'item')} repaired" if repaired else "")
 
 
 def doing(busy: Mapping[str, Any]) -> str:

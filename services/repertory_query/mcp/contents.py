@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from repertory.catalogue.item import Kind
 from repertory.stats import Contents
+from repertory.text import counted
 
 MAX_NAMES = 12  # of sources, for each kind
 
@@ -26,8 +27,7 @@ def contents(found: Contents) -> str:
 
 
 def _kind(kind: Kind, sources: Mapping[str, int]) -> str:
-    number = sum(sources.values())
-    count = f"{number:,} {kind}" + ("" if number == 1 else "s")
+    count = counted(sum(sources.values()), kind)
     names = _names(sources)
     return f"{count} ({names})" if names else count
 

@@ -8,6 +8,7 @@ import msgspec
 
 from repertory.errors import ConfigurationError
 from repertory.keys import Scope
+from repertory.text import listed
 from repertory.values import Values
 
 EVERYONE = "*"  # in a setting: everyone who signs in, with or without groups
@@ -71,11 +72,6 @@ class Roles:
         own = {EVERYONE, *groups}
         held = [scope for scope in Scope if own & self._groups[scope]]
         return held[-1].included if held else frozenset()
-
-
-def listed(text: str) -> list[str]:
-    """The parts of a text between commas."""
-    return [part.strip() for part in text.split(",") if part.strip()]
 
 
 def _cleaned(name: str) -> str:

@@ -8,8 +8,9 @@ from starlette.requests import HTTPConnection
 
 from repertory.addresses import address_of
 from repertory.errors import ConfigurationError
+from repertory.text import listed
 from repertory.values import Values
-from repertory_query.sign_in.person import Person, listed, person_of
+from repertory_query.sign_in.person import Person, person_of
 
 PEER = "peer"  # in the state of a request: the other end of its connection
 

@@ -138,6 +138,7 @@ class Item(
 # A point's id is the key of its item and the number of its section, so that the id alone
 # identifies a match: reading payloads takes longer than searching.
 KEY_BYTES = 12
+END_KEY = 1 << 8 * KEY_BYTES  # above every key
 SECTION_BITS = 32
 SECTION_MASK = (1 << SECTION_BITS) - 1
 

@@ -35,7 +35,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     passage: str
 
 
-class Rule(msgspec.Struct, frozen=True, kw_only=True):
+class SuspicionRule(msgspec.Struct, frozen=True, kw_only=True):
     """One rule.
 
     Attributes:
@@ -158,13 +158,13 @@ INVISIBLE = Finding(
 )
 
 
-RULES: tuple[Rule, ...] = (
-    Rule(
+RULES: tuple[SuspicionRule, ...] = (
+    SuspicionRule(
         name=INVISIBLE.rule,
         message=INVISIBLE.message,
         found_by=lambda passage: not passage.isascii() and bool(_INVISIBLE.search(passage)),
     ),
-    Rule(
+    SuspicionRule(
         name="overrides-instructions",
         words=(
             "ignore",
@@ -187,7 +187,7 @@ RULES: tuple[Rule, ...] = (
             r"\byou are now in (?:\w{1,20} )?mode\b",
         ),
     ),
-    Rule(
+    SuspicionRule(
         name="hides-from-user",
         words=("the user", "your user", "the human", "your human", "the owner", "your owner"),
         message="It tells the model to keep something from its user.",
@@ -199,7 +199,7 @@ RULES: tuple[Rule, ...] = (
             r"(?:this|that|it|these)\b[^.]{0,40}\bto\s(?:the|your)\s(?:user|human|owner)\b",
         ),
     ),
-    Rule(
+    SuspicionRule(
         name="imperative-tool",
         message="It is a tool that gives the model orders about its other tools.",
         kinds=TOOLS,
@@ -214,7 +214,7 @@ RULES: tuple[Rule, ...] = (
             r"\bwhenever (?:any|another) (?:other )?tool is (?:called|used|invoked)\b",
         ),
     ),
-    Rule(
+    SuspicionRule(
         name="key-files",
         words=(
             ".ssh/",
@@ -232,7 +232,7 @@ RULES: tuple[Rule, ...] = (
         message="It names files that hold private keys or passwords.",
         found_by=_any(*_KEY_FILES),
     ),
-    Rule(
+    SuspicionRule(
         name="private-folders",
         message="It is a tool whose description names a folder of private keys.",
         kinds=TOOLS,
@@ -241,7 +241,7 @@ RULES: tuple[Rule, ...] = (
             r"(?!/[\w-]{1,40}\.pub\b)",
         ),
     ),
-    Rule(
+    SuspicionRule(
         name="sends-secrets",
         message="It has the model send keys, passwords or the environment somewhere.",
         found_by=_either(
@@ -256,7 +256,7 @@ RULES: tuple[Rule, ...] = (
             ),
         ),
     ),
-    Rule(
+    SuspicionRule(
         name="locked-archive",
         words=("pass", "pwd", "using", "with :", "with:"),
         message="It has its reader unpack a download with a given password, which hides the "
@@ -269,7 +269,7 @@ RULES: tuple[Rule, ...] = (
             r"(?:the\s|this\s)?(?:password|passphrase|pass|pwd)\s[\"'`“]?\w",
         ),
     ),
-    Rule(
+    SuspicionRule(
         name="required-program",
         words=("download",),
         message="It has its reader download and start a program before anything else.",
@@ -280,7 +280,7 @@ RULES: tuple[Rule, ...] = (
             r"\b(?:before|first|required|must|critical|needs?)\b",
         ),
     ),
-    Rule(
+    SuspicionRule(
         name="pasted-command",
         words=(
             "glot.io",
@@ -303,7 +303,7 @@ RULES: tuple[Rule, ...] = (
             r"\b(?:run|execute|paste|install|terminal|bash|sh)\b",
         ),
     ),
-    Rule(
+    SuspicionRule(
         name="hidden-command",
         message="It hides a command in base64, or runs what it decodes.",
         found_by=_either(
@@ -316,7 +316,7 @@ RULES: tuple[Rule, ...] = (
             ),
         ),
     ),
-    Rule(
+    SuspicionRule(
         name="unnamed-host",
         words=("curl", "wget", "iwr", "irm", "invoke-"),
         message="It downloads from a numbered address, not from a named host.",
@@ -326,7 +326,7 @@ RULES: tuple[Rule, ...] = (
             r"\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}\b",
         ),
     ),
-    Rule(
+    SuspicionRule(
         name="unknown-script",
         words=("curl", "wget", "iwr", "irm", "invoke-", "new-object"),
         message="It runs a script from a host that is not well known, unread.",

@@ -10,8 +10,9 @@ from subprocess import DEVNULL, PIPE
 
 import msgspec
 
-from repertory.embedding.folder import Format, Progress
+from repertory.embedding.folder import Format
 from repertory.errors import ModelError, WeightsUnavailableError
+from repertory.progress import Download
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,7 +30,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     is_refused: bool = False
 
 
-def download(repository: str, form: Format, folder: Path, progress: Progress | None = None) -> None:
+def download(repository: str, form: Format, folder: Path, progress: Download | None = None) -> None:
     """Download a model; see ``hub.fetch``.
 
     Raises:
@@ -42,7 +43,7 @@ def download(repository: str, form: Format, folder: Path, progress: Progress | N
         raise WeightsUnavailableError(f"{repository}: the download failed ({error})") from error
 
 
-def _download(arguments: list[str], progress: Progress | None) -> None:
+def _download(arguments: list[str], progress: Download | None) -> None:
     # Without -P, a module of the current directory could take the place of one of ours.
     command = [sys.executable, "-P", "-m", "repertory.embedding.hub", *arguments]
     with subprocess.Popen(  # noqa: S603 - our own program, without a shell

@@ -2,7 +2,6 @@
 
 import hashlib
 import re
-from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -19,9 +18,6 @@ from repertory.errors import ModelError
 from repertory.text import one_line
 
 MAX_CONFIG_SIZE = 1_000_000  # bytes; real ones have a few hundred
-
-# Called during a download with the bytes that have arrived and the total.
-Progress = Callable[[int, int], None]
 
 
 class Format(StrEnum):

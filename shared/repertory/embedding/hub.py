@@ -25,12 +25,12 @@ from repertory.embedding.folder import (
     WEIGHTS,
     Format,
     Manifest,
-    Progress,
     check_architecture,
     manifest_file,
 )
 from repertory.errors import ModelError, WeightsUnavailableError
 from repertory.files import PRIVATE, make_private, narrow, write_atomically
+from repertory.progress import Download
 
 CONNECT_TIMEOUT_S = 5.0  # short, because a search may wait for it
 
@@ -45,7 +45,7 @@ _OPTIONAL = (
 )
 
 
-def fetch(repository: str, form: Format, folder: Path, progress: Progress) -> None:
+def fetch(repository: str, form: Format, folder: Path, progress: Download) -> None:
     """Download a model into a folder of the cache and write its manifest last.
 
     A complete file is not downloaded again, and an interrupted response is resumed.
@@ -144,7 +144,7 @@ def _translated(repository: str) -> Iterator[None]:
 
 
 @contextmanager
-def _reporting(folder: Path, wanted: list[RepoSibling], progress: Progress) -> Iterator[None]:
+def _reporting(folder: Path, wanted: list[RepoSibling], progress: Download) -> Iterator[None]:
     """Report the bytes on disk ten times a second.
 
     The hub's client has two transfer methods with different progress; both write into the folder.

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 from repertory.embedding.device import CPU, Placement, accelerators
 from repertory.embedding.engine import EmbeddingEngine
-from repertory.embedding.folder import Format, Progress
+from repertory.embedding.folder import Format
 from repertory.embedding.weights import resolve
 from repertory.errors import ConfigurationError, DeviceUnavailableError, ModelError
+from repertory.progress import Download
 
 if TYPE_CHECKING:
     from repertory.embedding.sentence_transformer import SentenceTransformerEngine
@@ -30,7 +31,7 @@ def load_engine(
     *,
     cache: Path | None = None,
     queries_only: bool = False,
-    progress: Progress | None = None,
+    progress: Download | None = None,
     warn: Callable[[str], None] | None = None,
 ) -> EmbeddingEngine:
     """Load a model onto a device.
@@ -90,7 +91,7 @@ def _load(
     placement: Placement,
     data_dir: Path,
     cache: Path | None,
-    progress: Progress | None,
+    progress: Download | None,
     warn: Callable[[str], None] | None,
 ) -> EmbeddingEngine:
     # Imported before anything is downloaded for it.

@@ -17,7 +17,6 @@ from repertory.embedding.folder import (
     Digests,
     Format,
     Manifest,
-    Progress,
     check_modules,
     describe,
     files_of_weights,
@@ -27,6 +26,7 @@ from repertory.embedding.folder import (
 from repertory.embedding.models import DEFAULT, Model, known
 from repertory.errors import ModelError, WeightsUnavailableError
 from repertory.files import write_atomically
+from repertory.progress import Download
 
 # The pause after a failed download while a package is used instead: otherwise each search from a
 # shell would import the hub's client, and wait for a timeout where packets are dropped.
@@ -64,7 +64,7 @@ def resolve(
     name: str | None,
     form: Format,
     data_dir: Path,
-    progress: Progress | None = None,
+    progress: Download | None = None,
     digests: Path | None = None,
 ) -> Weights:
     """Find the weights of a model, downloading them if necessary.
@@ -198,7 +198,7 @@ def _refusal(model: Model | None) -> str:
     return ""
 
 
-def _try_hub(repository: str, form: Format, folder: Path, progress: Progress | None) -> str:
+def _try_hub(repository: str, form: Format, folder: Path, progress: Download | None) -> str:
     """Download a model; the reason if that failed, else empty."""
     try:
         download(repository, form, folder, progress)

@@ -1,4 +1,4 @@
-"""``skill.discovery.search`` (contract 4): a search of the catalogue's skills by purpose."""
+"""``skill.discovery.search``: a search of the catalogue's skills by purpose."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""``search`` (contract 5): exact and fuzzy search in the project's files."""
+"""``search``: exact and fuzzy search in the project's files."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -20,9 +20,10 @@ from filelock import FileLock
 from numpy.typing import NDArray
 from typing_extensions import override
 
+from repertory.database import make_file
 from repertory.embedding.models import Model
 from repertory.errors import StoreBusyError, StoreCorruptError, StoreError
-from repertory.files import PRIVATE, make_private
+from repertory.files import PRIVATE
 
 Vector = NDArray[np.float32]
 
@@ -159,8 +160,7 @@ class SqliteVectorCache(VectorCache):
 
     def _connected(self) -> sqlite3.Connection:
         if self._connection is None:
-            make_private(self._path.parent)
-            self._path.touch(mode=PRIVATE)  # its logs get the same mode
+            make_file(self._path)
             self._file = self._path.stat().st_ino
             with contextlib.ExitStack() as stack:
                 connection = sqlite3.connect(

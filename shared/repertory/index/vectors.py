@@ -12,6 +12,8 @@ from uuid import UUID
 
 import msgspec
 
+from repertory.catalogue.item import END_KEY, item_key
+
 if TYPE_CHECKING:  # requests to a server need no numpy, which takes a twentieth of a second
     import numpy as np
     from numpy.typing import NDArray
@@ -235,6 +237,11 @@ class Collection(Searched, Protocol):
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def next_key(page: Sequence[State], limit: int) -> int:
+    """The lowest key after a page of a collection; ``END_KEY`` after the last one."""
+    return item_key(page[-1].item) + 1 if len(page) == limit else END_KEY
 
 
 def nearest(

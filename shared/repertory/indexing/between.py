@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 from repertory.catalogue.item import Item
 from repertory.catalogue.likeness import likenesses
 from repertory.catalogue.names import compact_name
+from repertory.catalogue.precedence import by_precedence
 from repertory.index.keywords.document import Entry
 from repertory.sources.source import Problem, warning
 
@@ -22,8 +23,7 @@ def problems_between(
         precedence: The names of the sources, highest precedence first.
         are_all: Whether these are all items, so that a missing one does not exist.
     """
-    rank = {name: place for place, name in enumerate(precedence)}
-    ordered = sorted(items, key=lambda one: (rank.get(one.source, len(rank)), one.id))
+    ordered = sorted(items, key=by_precedence(precedence))
     paths = {one.id: one.path for one in ordered}
     found = [warning(paths[one], text, item=one) for one, text in likenesses(ordered).items()]
     return [*found, *(_without_successor(ordered) if are_all else ())]

@@ -3,7 +3,10 @@
 All names of a namespace begin with it, so several catalogues can share a store.
 """
 
+import hashlib
+import os
 import re
+from pathlib import Path
 
 from repertory.catalogue.views import RECIPE
 from repertory.index.vectors import VectorStore
@@ -11,6 +14,13 @@ from repertory.values import NAMESPACE, NAMESPACE_PATTERN
 
 # The alias of the collection that a team of the default namespace searches.
 ACTIVE = NAMESPACE
+
+_HASH = "[0-9a-f]{16}"  # of a configuration, a directory or a sandbox
+_INDEX = re.compile(rf"{NAMESPACE_PATTERN}_{_HASH}_(.+)-r\d+_g\d+")
+_CONFIGURATION = re.compile(rf"{NAMESPACE_PATTERN}_({_HASH})_")
+# An alias of a directory, the directory's key, and a configuration.
+_ALIAS = re.compile(rf"({NAMESPACE_PATTERN}_({_HASH}))(?:_({_HASH})_next)?")
+_SANDBOX = re.compile(rf"{NAMESPACE_PATTERN}_sandbox_({_HASH})_.+")
 
 
 def namespace_of(name: str) -> str:
@@ -34,6 +44,18 @@ def next_alias(active: str, configuration: str) -> str:
         configuration: The configuration hash.
     """
     return f"{active}_{configuration}_next"
+
+
+def alias_parts(alias: str) -> tuple[str, str, str]:
+    """The alias of a directory that an alias belongs to, and its two digests.
+
+    The first digest is the directory's key, or a configuration hash for the alias of a
+    configuration. The second one is the configuration hash of a ``next_alias``. Parts that the
+    alias does not have are empty.
+    """
+    found = _ALIAS.fullmatch(alias)
+    own, key, configuration = found.groups("") if found else ("", "", "")
+    return own, key, configuration
 
 
 def collection_name(namespace: str, configuration: str, slug: str, generation: int) -> str:
@@ -106,13 +128,32 @@ def is_index(name: str) -> bool:
 
 def model_slug(collection: str) -> str:
     """The slug of the model whose vectors a collection holds."""
-    found = re.fullmatch(rf"{NAMESPACE_PATTERN}_[0-9a-f]+_(.+)-r\d+_g\d+", collection)
+    found = _INDEX.fullmatch(collection)
     return found[1] if found else ""
 
 
 def configuration_of(collection: str) -> str:
     """The configuration hash that a collection is named after."""
-    found = re.match(rf"{NAMESPACE_PATTERN}_([0-9a-f]+)_", collection)
+    found = _CONFIGURATION.match(collection)
+    return found[1] if found else ""
+
+
+def sandbox_name(namespace: str, sandbox: str | Path, slug: str, recipe: int) -> str:
+    """The name of the collection of a sandbox's skill files.
+
+    It ends like a generation for compatibility; the number is the recipe of ``skill_vectors``.
+    """
+    return f"{namespace}_sandbox_{sandbox_key(sandbox)}_{slug}_g{recipe}"
+
+
+def sandbox_key(sandbox: str | Path) -> str:
+    """A digest of a sandbox's path, in 16 hex digits."""
+    return hashlib.sha256(os.fsencode(sandbox)).hexdigest()[:16]
+
+
+def sandbox_of(collection: str) -> str:
+    """The key of the sandbox whose files a collection holds; empty if it is of none."""
+    found = _SANDBOX.fullmatch(collection)
     return found[1] if found else ""
 
 

@@ -1,4 +1,4 @@
-"""The second stage: compare hashes to find what changed. Pure: no input or output."""
+"""Compares hashes to find what changed. Pure: no input or output."""
 
 from collections.abc import Callable, Collection, Mapping
 

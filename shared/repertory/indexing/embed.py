@@ -1,4 +1,4 @@
-"""The third stage: texts become vectors, which are stored by content."""
+"""Texts become vectors, which are stored by content."""
 
 from collections.abc import Mapping
 

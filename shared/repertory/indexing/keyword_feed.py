@@ -7,12 +7,12 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 
-from repertory.catalogue.item import item_key
+from repertory.catalogue.item import END_KEY
 from repertory.coordination.deltas import REMOVED
 from repertory.coordination.team import Coordination
 from repertory.errors import StoreError
 from repertory.index.keywords.index import KeywordIndex
-from repertory.index.vectors import Collection
+from repertory.index.vectors import Collection, next_key
 from repertory.indexing import keywords
 
 BUILD_CLAIM_S = 60.0  # that other processes wait for the one that builds the index
@@ -179,12 +179,10 @@ class KeywordFeed:
     def _recent(self) -> Iterator[tuple[str, str]]:
         """The items that were written lately, each with its hash."""
         start, since = 0, max(0, self.revision - OVERLAP)
-        while True:
+        while start < END_KEY:
             states = self.collection.page(start, PAGE, since)
             yield from ((state.item, state.metadata_hash) for state in states)
-            if len(states) < PAGE:
-                return
-            start = item_key(states[-1].item) + 1
+            start = next_key(states, PAGE)
 
     def _load(self) -> bool:
         stored = keywords.load(self._snapshots, self.collection.name)

@@ -3,11 +3,11 @@
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from repertory.catalogue.item import KEY_BYTES, item_key
+from repertory.catalogue.item import END_KEY
 from repertory.coordination.deltas import REMOVED
 from repertory.coordination.failures import Failure
 from repertory.coordination.team import Coordination
-from repertory.index.vectors import VectorStore
+from repertory.index.vectors import VectorStore, next_key
 from repertory.indexing.failed_items import FailedItems
 from repertory.indexing.lag import Lag
 from repertory.indexing.latest_scans import LatestScans
@@ -15,7 +15,6 @@ from repertory.indexing.ledger import Ledger
 from repertory.stats import SaveTimes
 
 SLICE = 2_000  # items that are compared at a time
-_END = 1 << 8 * KEY_BYTES  # above every key
 
 _log = logging.getLogger(__name__)
 
@@ -129,14 +128,14 @@ class Ledgers:
             ledger.start_after(self._tombstones.newest(ledger.collection))
         with self._store.open(ledger.collection) as collection:
             states = collection.page(current.start, SLICE)
-        end = item_key(states[-1].item) + 1 if len(states) == SLICE else _END
+        end = next_key(states, SLICE)
         differing = ledger.compare(states, current.start, end)
         self.compare(differing)
         if current.latest is None:
             current.latest = ledger.latest
         current.differs = current.differs or bool(differing)
         current.start = end
-        return end == _END
+        return end == END_KEY
 
     def follow_deltas(self, now: float) -> None:
         """Take in announced changes; if some were missed, read what is stored.

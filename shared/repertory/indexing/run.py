@@ -8,15 +8,13 @@ from repertory.errors import StoreError
 from repertory.indexing.coordinator import Coordinator
 from repertory.indexing.in_process_queue import InProcessQueue
 from repertory.indexing.scan import CONCURRENCY, ScanResult, scan_source
+from repertory.progress import Progress
 from repertory.sources.source import Source
 
 IDLE = 0.02  # seconds to wait when nothing is due
 
 SCANNING = "Reading sources"
 INDEXING = "Indexing items"
-
-# Called with the stage, how much of it is done, and how much there is in all.
-Progress = Callable[[str, int, int], None]
 
 
 def run(

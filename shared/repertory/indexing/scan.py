@@ -1,4 +1,4 @@
-"""The first stage: scan the sources, and merge what they offer."""
+"""Scans the sources, and merges what they offer."""
 
 import contextlib
 import time

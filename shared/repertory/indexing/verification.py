@@ -8,9 +8,9 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Mapping
 
-from repertory.catalogue.item import KEY_BYTES, item_key
+from repertory.catalogue.item import END_KEY
 from repertory.coordination.deltas import REMOVED
-from repertory.index.vectors import State
+from repertory.index.vectors import State, next_key
 from repertory.indexing.keyword_feed import OVERLAP, KeywordFeed
 from repertory.jitter import jittered
 
@@ -19,8 +19,6 @@ SLICE = 500  # items: a store reads their whole records for it
 MIN_AGE_S = 4.0  # of a difference that no announcement has explained
 MAX_PAUSE = 128  # slices between two passes in a row that do not explain the number of items
 MAX_LOGGED = 20  # ids
-
-_END = 1 << 8 * KEY_BYTES  # above every key
 
 _log = logging.getLogger(__name__)
 
@@ -112,13 +110,13 @@ class Verifier:
         """What differs in the next slice: the stored hashes, by item."""
         start = self._start
         states = self._feed.collection.page(start, SLICE)
-        end = _next(states)
+        end = next_key(states, SLICE)
         stored = {state.item for state in states}
         held = self._feed.index.ids_between(start, end)
         differing = self._differing(states)
         differing |= {item: REMOVED for item in held if item not in stored}
-        self._start = end % _END
-        if end == _END:
+        self._start = end % END_KEY
+        if end == END_KEY:
             self.verified_at = self._now()
             self._end_urgency()
         return differing
@@ -127,7 +125,7 @@ class Verifier:
         """What differs in the next page of what was written lately."""
         newest = self._feed.revision
         states = self._feed.collection.page(self._recent_start, SLICE, max(0, self._since))
-        self._recent_start = _next(states) % _END
+        self._recent_start = next_key(states, SLICE) % END_KEY
         if not self._recent_start:
             self._since = newest - OVERLAP
         return self._differing(states)
@@ -148,8 +146,3 @@ class Verifier:
         if self._is_urgent:
             self._is_urgent, self._differed = False, 0
             self._pause = min(2 * self._pause, MAX_PAUSE)
-
-
-def _next(states: list[State]) -> int:
-    """The lowest key after a page; the end after the last one."""
-    return item_key(states[-1].item) + 1 if len(states) == SLICE else _END

@@ -1,4 +1,4 @@
-"""The fourth stage: items become points of a collection."""
+"""Items become points of a collection."""
 
 from collections.abc import Iterator, Mapping, Sequence
 

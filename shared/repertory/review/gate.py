@@ -9,7 +9,7 @@ from repertory.catalogue.item import Item, Kind
 from repertory.catalogue.suspicions import INVISIBLE
 from repertory.errors import StoreError
 from repertory.review.judgement import Judgement, State, fits, judge
-from repertory.review.store import Known, ReviewStore, content_hash
+from repertory.review.store import Known, ReviewStore, approval_digest
 from repertory.sources.source import Problem, Scan, Source, warning
 from repertory.text import UNFIT
 
@@ -111,12 +111,12 @@ class Gate:
             if item.kind not in REVIEWED:
                 continue
             is_hiding = item.id in hidden or item.path in hidden
-            digest, one = content_hash(item.whole()), known.get(item.id)
+            digest, one = approval_digest(item.whole()), known.get(item.id)
             digest += HIDING if is_hiding else ""
             if one is not None and one.hash == digest and fits(one.judgement, source.trust):
                 continue
             before = self._store.approved(source.name, item.id) if one else None
-            if before is not None and content_hash(before) == digest:
+            if before is not None and approval_digest(before) == digest:
                 judgement = Judgement(State.APPROVED)  # it is again what was approved
             else:
                 judgement = judge(

@@ -16,15 +16,14 @@ import msgspec
 from repertory.catalogue.item import Item
 from repertory.catalogue.suspicions import Finding
 from repertory.catalogue.suspicious_changes import difference
+from repertory.database import connected, transaction
 from repertory.errors import StoreError
-from repertory.files import PRIVATE, make_private
 from repertory.review.judgement import Judgement, State
 
 MAX_EVENTS = 50  # of one item
 MAX_DIFF = 20_000  # characters of one event
 MAX_LISTED = 500
 VERSION_LENGTH = 12
-TIMEOUT_S = 10.0
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS sources (name TEXT PRIMARY KEY, since REAL);
@@ -89,7 +88,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
     diff: list[str]
 
 
-def content_hash(item: Item) -> str:
+def approval_digest(item: Item) -> str:
     """The digest of what an approval covers: everything but the item's place and its policy."""
     covered = [
         item.name,
@@ -223,7 +222,7 @@ class ReviewStore:
         connection.execute("DELETE FROM items WHERE source = ? AND id = ?", [source, item])
         restored = None
         if approved:
-            digest = content_hash(_unpacked(approved))
+            digest = approval_digest(_unpacked(approved))
             restored = Known(digest, Judgement(State.APPROVED))
             connection.execute(
                 "INSERT INTO items VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
@@ -316,36 +315,26 @@ class ReviewStore:
     @contextlib.contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection]:
         path = self._path if self._path.exists() else None
-        with self._connected(str(path or ":memory:")) as connection:
-            connection.executescript(_SCHEMA)
+        with self._translated(), connected(path, _SCHEMA) as connection:
             yield connection
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
-        try:
-            make_private(self._path.parent)
-            self._path.touch(mode=PRIVATE)
-        except OSError as error:
-            raise StoreError(
-                f"Cannot write {self._path}: {error.strerror}; choose another --data-dir."
-            ) from error
-        with self._connected(str(self._path)) as connection:
-            connection.executescript(_SCHEMA)
-            connection.execute("BEGIN IMMEDIATE")
+        with self._translated(), transaction(self._path, _SCHEMA) as connection:
             yield connection
-            connection.execute("COMMIT")
 
     @contextlib.contextmanager
-    def _connected(self, path: str) -> Iterator[sqlite3.Connection]:
-        """A connection for one task. What is not committed is lost."""
+    def _translated(self) -> Iterator[None]:
         try:
-            connection = sqlite3.connect(path, timeout=TIMEOUT_S, isolation_level=None)
-            with contextlib.closing(connection):
-                yield connection
+            yield
         except (sqlite3.Error, zlib.error, ValueError) as error:
             raise StoreError(
                 f"The store of approvals {self._path} cannot be used ({error}). If it is damaged, "
                 "remove it: what the sources offer then counts as approved."
+            ) from error
+        except OSError as error:
+            raise StoreError(
+                f"Cannot write {self._path}: {error.strerror}; choose another --data-dir."
             ) from error
 
 

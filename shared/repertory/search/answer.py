@@ -162,7 +162,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     ] = ""
 
     def __post_init__(self) -> None:
-        """Count the hits: contract 3 wants their number beside them."""
+        """Count the hits: the search of tools over HTTP has their number beside them."""
         msgspec.structs.force_setattr(self, "total_results", len(self.hits))
 
 

@@ -13,7 +13,7 @@ import hashlib
 import itertools
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -29,6 +29,7 @@ from repertory.errors import ModelError
 from repertory.files import write_atomically
 from repertory.index.keywords.index import KeywordIndex
 from repertory.index.keywords.query_words import plain
+from repertory.progress import Progress
 from repertory.search.answer import Mode
 from repertory.search.candidates import gather, read
 from repertory.search.confidence import BESIDE_VECTORS, log_odds_of_words
@@ -49,8 +50,7 @@ RIDGE = 1.0  # pulls the slope towards 0; it matters where the cosines say littl
 STEPS = 30
 MAX_STEP = 2.0  # keeps Newton's method from jumping to where the curve is flat
 
-Progress = Callable[[str, int, int], None]  # the stage, how much of it is done, how much in all
-Values = NDArray[np.float64]
+Numbers = NDArray[np.float64]
 
 _log = logging.getLogger(__name__)
 
@@ -183,7 +183,7 @@ def fit(engine: EmbeddingEngine) -> Fitted:
 
 
 def fit_line(
-    cosine: Values, offset: Values, is_good: NDArray[np.bool_], weight: Values
+    cosine: Numbers, offset: Numbers, is_good: NDArray[np.bool_], weight: Numbers
 ) -> Calibration:
     """Logistic regression of ``is_good`` on the cosine, with an offset, by Newton's method.
 
@@ -205,7 +205,7 @@ def fit_line(
     return Calibration(slope=slope, bias=float(theta[1] - slope * mean))
 
 
-def _cosines(engine: EmbeddingEngine, pairs: Sequence[Pair]) -> Values:
+def _cosines(engine: EmbeddingEngine, pairs: Sequence[Pair]) -> Numbers:
     """The cosine of each query with the nearest view of its item."""
     views = [[view.text for view in pair.item.views()] for pair in pairs]
     queries = [plain(pair.query) for pair in pairs]
@@ -219,7 +219,7 @@ def _cosines(engine: EmbeddingEngine, pairs: Sequence[Pair]) -> Values:
     return np.array(nearest)
 
 
-def _words(pairs: Sequence[Pair]) -> Values:
+def _words(pairs: Sequence[Pair]) -> Numbers:
     """What everything but the meaning says of each pair, in log odds."""
     index = KeywordIndex.empty().updated((), {pair.item.id: pair.item for pair in pairs}.values())
     odds = np.empty(len(pairs))
@@ -240,7 +240,7 @@ def _words(pairs: Sequence[Pair]) -> Values:
     return odds
 
 
-def _error(confidence: Values, is_good: NDArray[np.bool_], weight: Values) -> float:
+def _error(confidence: Numbers, is_good: NDArray[np.bool_], weight: Numbers) -> float:
     """The expected calibration error in ten bins of equal width (Guo et al. 2017)."""
     bins = np.minimum((confidence * 10).astype(int), 9)
     gaps = np.bincount(bins, weight * (confidence - is_good))

@@ -35,7 +35,7 @@ LIKELY = 10  # of three shown items, these best ones by words have all for three
 MAX_NAMED = 200  # items added for a typed name, or for the only word; thousands may have it
 MIN_NAME_LENGTH = 4  # characters of an identifier within a sentence
 
-Values = NDArray[np.float32]
+Numbers = NDArray[np.float32]
 
 
 class Words(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,12 +84,12 @@ class Candidates(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     shared: Matches | None
     mode: Mode
     rows: NDArray[np.int64]
-    cosine: Values
-    semantic: Values
-    weights: Values
-    keyword: Values
-    similarity: Values
-    close: Values
+    cosine: Numbers
+    semantic: Numbers
+    weights: Numbers
+    keyword: Numbers
+    similarity: Numbers
+    close: Numbers
     sections: Mapping[int, int]
 
     @cached_property

@@ -24,9 +24,9 @@ from repertory.index.keywords.names import ALSO, EXACT, ONE_EDIT, ONE_MORE
 from repertory.index.keywords.query_words import plain
 from repertory.index.keywords.tokens import STOP_WORDS, term_of, term_set, word_count
 from repertory.search.answer import Mode
-from repertory.search.candidates import Candidates, Values
+from repertory.search.candidates import Candidates, Numbers
 from repertory.search.similar_names import MIN_SIMILARITY, OTHER, opposed
-from repertory.values import Values as Settings
+from repertory.values import Values
 
 
 class Weights(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,8 +41,8 @@ class Weights(msgspec.Struct, frozen=True, kw_only=True):
         named: The share of the query's terms that the name has.
         whole: A name of two words or more all of which the query has.
         like: The similarity of the query to the name, above ``MIN_SIMILARITY``.
-        action: The query asks for the action of the name, or
-        mismatch: for another one.
+        action: The query asks for the action of the name.
+        mismatch: The query asks for an action that is not the name's.
         server: The rarities of the words that the query and the server's name have in common.
         length: The logarithm of the number of words of the query: long ones match less closely.
         rarity: The rarities of all terms of the query: rare words rule more out.
@@ -124,7 +124,7 @@ OPPOSITE = CORRECTED_IN_NAME[1]  # the confidence that no opposite of what is as
 Confidences = NDArray[np.float64]
 
 _ROUNDING = 1e-3  # of weights, which are stored as 16-bit numbers
-_DEFAULTS = Settings()
+_DEFAULTS = Values()
 
 
 def probability(confidence: float) -> float:
@@ -132,13 +132,13 @@ def probability(confidence: float) -> float:
     return confidence**2
 
 
-def likeness(similarity: Values) -> Values:
+def likeness(similarity: Numbers) -> Numbers:
     """How much a name's similarity to the query counts, 0…1; 0 below ``MIN_SIMILARITY``."""
-    like: Values = np.maximum((similarity - MIN_SIMILARITY) / (1.0 - MIN_SIMILARITY), 0.0)
+    like: Numbers = np.maximum((similarity - MIN_SIMILARITY) / (1.0 - MIN_SIMILARITY), 0.0)
     return like
 
 
-def evidence_of_words(found: Candidates) -> Values:
+def evidence_of_words(found: Candidates) -> Numbers:
     """The evidence that is weighed: shape ``(candidates, fields of Weights)``, in their order."""
     text, asked_terms, weights = found.query.text, found.matches.terms, found.weights
     shares = found.matches.shares
@@ -188,11 +188,11 @@ def _has_whole_name(found: Candidates, typed: frozenset[str]) -> NDArray[np.bool
     return has
 
 
-def log_odds_of_words(found: Candidates, by: Weights = BESIDE_VECTORS) -> Values:
+def log_odds_of_words(found: Candidates, by: Weights = BESIDE_VECTORS) -> Numbers:
     """What everything but the meaning adds to the log odds of each candidate."""
     like = by.like * found.query.weights.name_weight / _DEFAULTS.name_weight
     weights = msgspec.structs.astuple(replace(by, like=like))
-    odds: Values = evidence_of_words(found) @ np.array(weights, np.float32)
+    odds: Numbers = evidence_of_words(found) @ np.array(weights, np.float32)
     return odds
 
 
@@ -234,7 +234,7 @@ def _without_opposites(found: Candidates, confidence: Confidences) -> Confidence
     return confidence
 
 
-def reaches(weights: Values, least: float) -> NDArray[np.bool_]:
+def reaches(weights: Numbers, least: float) -> NDArray[np.bool_]:
     """Where a term is in a field of this weight at least, as it was typed."""
     has: NDArray[np.bool_] = weights >= least - _ROUNDING
     return has
@@ -257,7 +257,7 @@ def _of_words(found: Candidates, confidence: Confidences) -> Confidences:
 
 
 def _of_one_word(
-    found: Candidates, term: Term, weight: Values, confidence: Confidences
+    found: Candidates, term: Term, weight: Numbers, confidence: Confidences
 ) -> Confidences:
     """The confidences for a query of one word: by the field that has it, then by other evidence.
 

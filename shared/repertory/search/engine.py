@@ -10,6 +10,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from repertory.catalogue.item import Item, Kind, item_key
+from repertory.catalogue.precedence import by_precedence
 from repertory.catalogue.records import items_of
 from repertory.embedding.engine import EmbeddingEngine
 from repertory.embedding.models import Calibration
@@ -76,7 +77,7 @@ class SearchEngine:
         self.version = version
         self._embedding = embedding
         self.degraded = tuple(degraded)
-        self._precedence = {name: place for place, name in enumerate(precedence)}
+        self._precedence = by_precedence(precedence)
         self._stale = tuple(stale)
         self.notices = tuple(notices)
         self._reader = reader

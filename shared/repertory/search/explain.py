@@ -16,6 +16,7 @@ from repertory.search.engine import SearchEngine
 from repertory.search.explanation import Better, Explanation, Word
 from repertory.search.lookup import readable_index, row_of
 from repertory.search.query import Query
+from repertory.text import counted
 
 NO_LIMIT = 1_000_000  # more than any search finds
 MAX_BETTER = 5  # items that are listed as better
@@ -142,7 +143,7 @@ def _left_out(hit: Hit, better: Sequence[Hit], query: Query) -> str:
         )
         needed.append(f"a threshold of {_threshold_for(hit.confidence):g}")
     else:
-        count = "1 item fits" if len(better) == 1 else f"{len(better):,} items fit"
+        count = counted(len(better), "item fits", "items fit")
         best = f"the best is {better[0].id} ({better[0].confidence:.2f})"
         fault = f"Not among the first {query.limit:,}: {count} better, {best}"
     if is_beyond:

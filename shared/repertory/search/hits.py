@@ -2,12 +2,13 @@
 
 import math
 from bisect import bisect_right
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from itertools import compress
 
 import numpy as np
 
 from repertory.catalogue.item import Item, Kind
+from repertory.catalogue.precedence import Precedence
 from repertory.index.keywords.document import BODY, Entry, shown_description
 from repertory.index.keywords.index import KeywordIndex
 from repertory.index.keywords.matches import ItemMatch
@@ -105,7 +106,7 @@ def hit(
 def shadowing(
     index: KeywordIndex,
     entry: Entry,
-    precedence: Mapping[str, int],
+    precedence: Precedence,
     is_gone: Callable[[Entry], bool] | None = None,
 ) -> str:
     """The id of the skill of the same name that takes precedence; empty if it is this one.
@@ -121,9 +122,7 @@ def shadowing(
         for other in index.entries(skills)
         if other.name == entry.name and not (is_gone and is_gone(other))
     ]
-    first = min(
-        [entry, *same], key=lambda other: (precedence.get(other.source, len(precedence)), other.id)
-    )
+    first = min([entry, *same], key=precedence)
     return "" if first.id == entry.id else first.id
 
 

@@ -76,7 +76,7 @@ class KnownSources(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(one.name for one in self.states if one.is_failing or one.stale)
 
     def missing(self, searched: int) -> int:
-        """How many items a first index lacks of which some number is searched; 0 of another."""
+        """How many items of a first index are not searchable yet; 0 if it is not the first one."""
         return max(self.first_items - searched, 0)
 
     def every_notice(self, searched: int) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from repertory.catalogue.item import Item, Kind
 from repertory.catalogue.mentions import Mention, is_about, mentions, subject
 from repertory.index.keywords.document import TOOL, TOOL_NAME
 from repertory.index.keywords.index import KeywordIndex
-from repertory.search.links import Links, Seen
+from repertory.search.links import Links, Lookup
 from repertory.search.lookup import unknown
 
 MAX_NAMESAKES = 20  # tools of one name; if there are more, a name alone tells none of them
@@ -18,7 +18,7 @@ MAX_SKILLS = 100  # that are listed for one tool
 MAX_READ = 2_000  # skills that mention it or a tool of its name
 
 
-def links(index: KeywordIndex, item_id: str, seen: Seen) -> Links:
+def links(index: KeywordIndex, item_id: str, seen: Lookup) -> Links:
     """The links of an item, as a caller who sees some items sees them.
 
     Raises:
@@ -35,7 +35,7 @@ def links(index: KeywordIndex, item_id: str, seen: Seen) -> Links:
     return Links()
 
 
-def _of_skill(index: KeywordIndex, skill: Item, seen: Seen) -> Links:
+def _of_skill(index: KeywordIndex, skill: Item, seen: Lookup) -> Links:
     found, words = mentions(skill), subject(skill)
     namesakes = {one.name: _namesakes(index, one.name) for one in found if one.name}
     ids = [one.tool for one in found if index.row_of(one.tool) is not None]
@@ -52,7 +52,7 @@ def _of_skill(index: KeywordIndex, skill: Item, seen: Seen) -> Links:
     return Links(needs=tuple(needs), missing=tuple(missing))
 
 
-def _needing(index: KeywordIndex, tool: Item, seen: Seen) -> list[str]:
+def _needing(index: KeywordIndex, tool: Item, seen: Lookup) -> list[str]:
     named = index.mentioning(TOOL_NAME + tool.name)
     namesakes = _namesakes(index, tool.name) if named else []
     rows = [*dict.fromkeys([*index.mentioning(TOOL + tool.id), *named])][:MAX_READ]

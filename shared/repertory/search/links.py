@@ -6,7 +6,7 @@ import msgspec
 
 from repertory.catalogue.item import Item
 
-Seen = Callable[[Sequence[str]], Mapping[str, Item]]  # what a caller sees of some ids
+Lookup = Callable[[Sequence[str]], Mapping[str, Item]]  # what a caller sees of some ids
 
 
 class Links(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):

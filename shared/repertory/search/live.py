@@ -26,7 +26,7 @@ from repertory.search.engine import SearchEngine
 from repertory.search.known_sources import KnownSources
 from repertory.search.shown import ShownItems
 from repertory.search.subsets import Subsets
-from repertory.stats import Verification, WatchStatus
+from repertory.stats import Verification, WatchStatus, watch_status
 
 POLL_INTERVAL_S = 1.0  # between two reads of the alias, and the longest wait for a delta
 GROWTH = 1_000  # items that came or went before freed memory is given back
@@ -373,7 +373,7 @@ class LiveSearch:
     def _report(self) -> WatchStatus | None:
         """The last report of the watch service, if it can be read."""
         with contextlib.suppress(StoreError):
-            return WatchStatus.read(self._coordination.status.reports())
+            return watch_status(self._coordination.status)
         return None
 
     def _replace(self) -> None:

@@ -6,6 +6,7 @@ from itertools import pairwise
 import msgspec
 import numpy as np
 
+from repertory.catalogue.precedence import Precedence
 from repertory.catalogue.safety import safety
 from repertory.search.candidates import Candidates
 from repertory.search.confidence import Confidences, is_typed
@@ -77,19 +78,16 @@ def task_of(query: Query, texts: Sequence[Ranked]) -> Task:
     return Task(query=query, texts=texts, merged=merge(found))
 
 
-def ordered(
-    candidates: Candidates, confidence: Confidences, precedence: Mapping[str, int]
-) -> list[int]:
+def ordered(candidates: Candidates, confidence: Confidences, precedence: Precedence) -> list[int]:
     """The places of the candidates, best first.
 
     Of equals, the more harmless tool, then the source of higher precedence, then the lower id comes
-    first. ``precedence`` gives the rank of each source, from 0; unknown sources come last.
+    first.
     """
-    last = len(precedence)
 
-    def among_equals(place: int) -> tuple[int, int, str]:
+    def among_equals(place: int) -> tuple[int, tuple[int, str]]:
         entry = candidates.entry(place)
-        return safety(entry.tags), precedence.get(entry.source, last), entry.id
+        return safety(entry.tags), precedence(entry)
 
     rounded = confidence.round(6)
     order = np.argsort(-rounded)

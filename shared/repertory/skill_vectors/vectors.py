@@ -3,7 +3,6 @@
 import contextlib
 import hashlib
 import logging
-import os
 import time
 import weakref
 from collections.abc import Callable, Iterator, Sequence
@@ -23,7 +22,7 @@ from repertory.index.vectors import (
     VectorStore,
     nearest,
 )
-from repertory.indexing.collections import model_slug
+from repertory.indexing.collections import model_slug, sandbox_name
 from repertory.search.engine import SearchEngine
 from repertory.search.query import check_text
 from repertory.skill_vectors.match import SkillMatch
@@ -198,8 +197,7 @@ class SkillVectors:
                 collection.delete_items([path], before=before)
 
     def _name(self, model: Model) -> str:
-        sandbox = hashlib.sha256(os.fsencode(self._sandbox.root)).hexdigest()[:16]
-        return f"{self._namespace}_sandbox_{sandbox}_{model.slug}_g{RECIPE}"
+        return sandbox_name(self._namespace, self._sandbox.root, model.slug, RECIPE)
 
     def _existing(self, model: Model) -> Collection | None:
         """Open the collection; None if nothing was written yet."""

@@ -42,8 +42,7 @@ class Catalogue(msgspec.Struct, frozen=True):
         """The configuration hash: the first 16 hex digits of SHA-256 over the sorted sources."""
         identities = sorted(
             msgspec.json.encode(
-                {"type": source.type, "name": source.name, **source.identity()},
-                order="deterministic",
+                {"name": source.name, **source.typed_identity}, order="deterministic"
             )
             for source in self.sources
         )
@@ -78,11 +77,7 @@ class Catalogue(msgspec.Struct, frozen=True):
     @property
     def known(self) -> dict[str, dict[str, Any]]:
         """The identities of the sources that need trust, by name; for ``build_catalogue``."""
-        return {
-            source.name: {"type": source.type, **source.identity()}
-            for source in self.sources
-            if source.needs_trust
-        }
+        return {source.name: source.typed_identity for source in self.sources if source.needs_trust}
 
 
 class _StandIn(Source):
@@ -259,8 +254,7 @@ def _stand_ins(
     files = files_to_trust(entry, base)
     if files is None:
         for source in build(entry, base):
-            identity = {"type": source.type, **source.identity()}
-            found = Withheld(_free(source.name, taken), identity, reason)
+            found = Withheld(_free(source.name, taken), source.typed_identity, reason)
             found.location = source.location
             yield found
         return

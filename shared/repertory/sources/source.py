@@ -212,6 +212,11 @@ class Source(Protocol):
         """
         ...
 
+    @property
+    def typed_identity(self) -> dict[str, Any]:
+        """The identity with the type, among sources of all types."""
+        return {"type": self.type, **self.identity()}
+
     def scan(self) -> Scan:
         """Read the source once and return every item it offers now.
 

@@ -4,6 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 
 from repertory.catalogue.item import Kind
+from repertory.catalogue.precedence import by_precedence
 from repertory.index.keywords.columns import thing
 from repertory.index.keywords.document import Entry
 from repertory.index.keywords.tokens import terms
@@ -44,14 +45,14 @@ def shadowed(entries: Sequence[Entry], sources: Sequence[str]) -> list[Pair]:
         entries: The items.
         sources: The names of the sources, in the order of their precedence.
     """
-    place = {name: number for number, name in enumerate(sources)}
+    key = by_precedence(sources)
     named: defaultdict[str, list[Entry]] = defaultdict(list)
     for entry in entries:
         if entry.kind is Kind.SKILL:
             named[entry.name].append(entry)
     found = []
     for group in named.values():
-        first, *others = sorted(group, key=lambda one: (place.get(one.source, len(place)), one.id))
+        first, *others = sorted(group, key=key)
         found += [(other.id, first.id) for other in others]
     return sorted(found)
 

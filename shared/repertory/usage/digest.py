@@ -5,7 +5,7 @@ from typing import Any
 
 from repertory.addresses import is_confidential
 from repertory.errors import ConfigurationError, StoreError
-from repertory.text import cut, one_line
+from repertory.text import counted, cut, one_line
 from repertory.usage.store import DAY_S, UsageStore
 from repertory.usage.wire import Insights, ItemFinding, SearchFinding
 
@@ -75,8 +75,8 @@ def send(url: str, message: dict[str, Any]) -> None:
 def payload(found: Insights) -> dict[str, Any]:
     """The message for a report, with its sections as Slack's blocks, and as text for others."""
     head = (
-        f"{_count(found.searches, 'search', 'searches')} of "
-        f"{_count(found.callers, 'caller', 'callers')}; {found.without_results:,} found nothing, "
+        f"{counted(found.searches, 'search', 'searches')} of "
+        f"{counted(found.callers, 'caller')}; {found.without_results:,} found nothing, "
         f"of {found.without_use:,} no result was used."
     )
     parts = [
@@ -106,7 +106,7 @@ def payload(found: Insights) -> dict[str, Any]:
 
 def _lines(found: Sequence[SearchFinding]) -> list[str]:
     return [
-        f"{_query(one)} ({_count(one.searches, 'search', 'searches')}): {_text(one.advice)}"
+        f"{_query(one)} ({counted(one.searches, 'search', 'searches')}): {_text(one.advice)}"
         for one in found[:MAX_LINES]
     ]
 
@@ -127,7 +127,3 @@ def _text(text: str) -> str:
     """A text without Slack's control characters: nothing in it mentions people or makes links."""
     plain = cut(one_line(text), 2 * MAX_LENGTH)
     return plain.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-
-
-def _count(number: int, one: str, many: str) -> str:
-    return f"{number:,} {one if number == 1 else many}"

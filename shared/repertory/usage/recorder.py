@@ -9,12 +9,12 @@ from cachetools import LRUCache
 from repertory.background import BackgroundWriter
 from repertory.errors import StoreError
 from repertory.search.answer import Answer
+from repertory.search.typing import continues
 from repertory.usage.events import Event, Lost, Search, search_of, use_of
 from repertory.usage.store import UsageStore
 
 MAX_WAITING = 1_000  # requests that wait for the disk; the next ones are counted as lost
 MAX_CALLERS = 1_000  # whose last search is remembered
-TYPING_S = 5.0  # within it, a longer or shorter beginning is the same search being typed
 # Events that come within it are written together: each write waits for the disk, and takes as long
 # as a part of a search.
 PAUSE_S = 1.0
@@ -105,5 +105,4 @@ class UsageRecorder:
         """Whether a search continues the last one of its caller, which then was being typed."""
         last_at, last = self._typed.pop(caller, (0.0, ""))
         self._typed[caller] = at, query
-        is_typed = query.startswith(last) or last.startswith(query)
-        return bool(last) and is_typed and abs(at - last_at) < TYPING_S
+        return bool(last) and continues(query, at, last, last_at)

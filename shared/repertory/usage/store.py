@@ -13,15 +13,16 @@ from pathlib import Path
 
 import msgspec
 
+from repertory.database import transaction
 from repertory.errors import StoreError
-from repertory.files import PRIVATE, make_private
 from repertory.usage.events import Event
 
-TIMEOUT_S = 10.0  # while another process writes
 DAY_S = 86_400.0
 SECRET_LENGTH = 32  # bytes
 
+# Queries are private: what is deleted is overwritten.
 _SCHEMA = """
+PRAGMA secure_delete = ON;
 CREATE TABLE IF NOT EXISTS events (number INTEGER PRIMARY KEY, at REAL, content BLOB);
 CREATE INDEX IF NOT EXISTS events_at ON events (at);
 CREATE TABLE IF NOT EXISTS digests (at REAL);
@@ -112,15 +113,8 @@ class UsageStore:
     def _writing(self) -> Iterator[sqlite3.Connection]:
         """A transaction; what is not committed is lost."""
         try:
-            make_private(self.path.parent)
-            self.path.touch(mode=PRIVATE)  # its journal gets the same mode
-            connection = sqlite3.connect(self.path, timeout=TIMEOUT_S, isolation_level=None)
-            with contextlib.closing(connection):
-                connection.execute("PRAGMA secure_delete = ON")  # queries are private
-                connection.executescript(_SCHEMA)
-                connection.execute("BEGIN IMMEDIATE")
+            with transaction(self.path, _SCHEMA) as connection:
                 yield connection
-                connection.execute("COMMIT")
         except sqlite3.Error as error:
             raise self._error(error) from error
         except OSError as error:
