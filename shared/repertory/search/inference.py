@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from weakref import WeakKeyDictionary
 
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from repertory.catalogue.item import Item, Kind, item_key
@@ -100,13 +101,21 @@ def infer(
 
 
 def beside(hits: list[Hit], inferred: Sequence[Hit]) -> list[Hit]:
-    """Hits with those that were inferred: after the usual ones, and instead of weak ones."""
+    """Hits with those that were inferred: after the usual ones, and instead of weak ones.
+
+    The copies that a weak hit names are those of the inferred one.
+    """
     if not inferred:
         return hits
-    known = {one.id for one in inferred}
+    weak = {one: hit for hit in hits for one in (hit.id, *hit.duplicates)}
+    offered: dict[str, Hit] = {}
+    for one in inferred:
+        same = weak.get(one.id, one)
+        copies = tuple(each for each in (same.id, *same.duplicates) if each != one.id)
+        offered.setdefault(same.id, replace(one, duplicates=copies))
     usual = [one for one in hits if one.confidence >= USUAL]
-    weak = [one for one in hits if one.confidence < USUAL and one.id not in known]
-    return [*usual, *inferred, *weak]
+    left = [one for one in hits if one.confidence < USUAL and one.id not in offered]
+    return [*usual, *offered.values(), *left]
 
 
 def items_for(
