@@ -53,7 +53,7 @@ def build(entry: Mapping[str, Any], base: Path) -> list[Source]:
     servers, digests = read_files(paths, None if options.trusted else base.absolute())
     approved, trusted = options.approved, options.trusted
     if approved is not None:
-        trusted &= all(approved.get(key_of(path)) == one for path, one in digests.items())
+        trusted &= all(approved.get(key_of(path)) in some for path, some in digests.items())
     if options.timeout is not None:
         servers = [msgspec.structs.replace(s, timeout=options.timeout) for s in servers]
     if options.environment is not None:

@@ -35,6 +35,7 @@ MAX_NAME_LENGTH = 128
 MAX_SERVERS = 1_000  # of one file
 
 _SERVER_TABLES = ("mcpServers", "servers", "mcp_servers")
+_PART = "servers:"  # before the digest of what is read of a file
 _HOST_FOLDERS = {".claude", ".codex", ".cursor", ".gemini", ".vscode"}
 
 _TRANSPORTS = {
@@ -110,8 +111,8 @@ def read_servers(paths: Iterable[Path], project: Path | None = None) -> list[Ser
 
 def read_files(
     paths: Iterable[Path], project: Path | None = None
-) -> tuple[list[ServerConfig], dict[Path, str]]:
-    """Like ``read_servers``, with the SHA-256 of each file as it was read."""
+) -> tuple[list[ServerConfig], dict[Path, set[str]]]:
+    """Like ``read_servers``, with the digests by which what was read of a file may be trusted."""
     merged, origins, digests = _merged(paths, project)
     servers = [
         msgspec.structs.replace(server, origins=origins[name])
@@ -131,25 +132,42 @@ def disabled(paths: Iterable[Path], project: Path | None = None) -> list[tuple[s
     return [(origins[name][-1], name) for name, server in merged.items() if server is None]
 
 
+def servers_digest(path: Path, data: bytes) -> str:
+    """The digest of what is read of a file; of all of it if it cannot be read.
+
+    Agent hosts keep more in these files, which they write while they run. The digest of a part
+    never equals that of a whole file.
+    """
+    try:
+        return _digest(_parse(path, _decoded(path, data)))
+    except ConfigurationError:
+        return digest_of(data)
+
+
+def _digest(document: dict[str, Any]) -> str:
+    return _PART + digest_of(msgspec.json.encode(document, order="deterministic"))
+
+
 def _merged(
     paths: Iterable[Path], project: Path | None
-) -> tuple[dict[str, ServerConfig | None], dict[str, tuple[str, ...]], dict[Path, str]]:
+) -> tuple[dict[str, ServerConfig | None], dict[str, tuple[str, ...]], dict[Path, set[str]]]:
     """The servers by name, None for a disabled one; their files; the digests of the files."""
     merged: dict[str, ServerConfig | None] = {}
     origins: dict[str, tuple[str, ...]] = {}
-    digests: dict[Path, str] = {}
+    digests: dict[Path, set[str]] = {}
     for path in paths:
         data = _read(path, project)
-        digests[path] = digest_of(data)
-        for name, server in _servers(path, _decoded(path, data)).items():
+        text = _decoded(path, data)
+        document = _parse(path, text)
+        digests[path] = {digest_of(data), _digest(document)}
+        for name, server in _servers(path, text, document).items():
             origins[name] = (*origins.get(name, ()), str(path))
             merged[name] = server
     return merged, origins, digests
 
 
-def _servers(path: Path, text: str) -> dict[str, ServerConfig | None]:
+def _servers(path: Path, text: str, document: dict[str, Any]) -> dict[str, ServerConfig | None]:
     """Return the servers of one file by name; None for a disabled one."""
-    document = _parse(path, text)
     key = next((key for key in _SERVER_TABLES if key in document), "")
     table: object = document.get(key, {})
     if not isinstance(table, dict) or len(table) > MAX_SERVERS:
@@ -188,6 +206,7 @@ def _decoded(path: Path, data: bytes) -> str:
 
 
 def _parse(path: Path, text: str) -> dict[str, Any]:
+    """Return what is read of a file."""
     document: object
     if path.suffix == ".toml":
         document = load(text, "toml")
@@ -199,7 +218,7 @@ def _parse(path: Path, text: str) -> dict[str, Any]:
         raise ConfigurationError(f"{place}: {document.message}.")
     if not isinstance(document, dict):
         raise ConfigurationError(f"{path}: a list was found where an object is expected.")
-    return document
+    return {key: document[key] for key in (*_SERVER_TABLES, "mcp") if key in document}
 
 
 def _read_entry(path: Path, text: str, name: str, raw: object) -> ServerConfig | None:
