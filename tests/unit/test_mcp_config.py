@@ -355,3 +355,32 @@ def test_the_digest_is_of_what_is_read(
 def test_the_digest_of_a_file_that_cannot_be_read_is_of_all_of_it(tmp_path: Path) -> None:
     """Any change of it is one."""
     assert servers_digest(tmp_path / "a.json", b"[") == digest_of(b"[")
+
+
+def test_claude_code_keeps_servers_of_single_folders(tmp_path: Path) -> None:
+    """Those of the folder count, over those of all folders, and start in it."""
+    folder = tmp_path / "project"
+    document = {
+        "mcpServers": {"a": {"command": "x"}, "b": {"command": "x"}},
+        "projects": {
+            str(folder): {"mcpServers": {"b": {"command": "y"}, "c": {"command": "y"}}},
+            str(tmp_path): {"mcpServers": {"d": {"command": "z"}}, "history": []},
+            "broken": 3,
+        },
+    }
+    path = write(tmp_path / ".claude.json", json.dumps(document))
+    servers = read_servers([path], directory=folder)
+    assert [(one.name, one.command, one.workspace) for one in servers] == [
+        ("a", "x", str(tmp_path)),
+        ("b", "y", str(folder)),
+        ("c", "y", str(folder)),
+    ]
+    assert [one.name for one in read_servers([path])] == ["a", "b"]
+    document["projects"][str(tmp_path)]["history"] = ["one"]  # type: ignore[index] # it is a dict
+    assert servers_digest(path, json.dumps(document).encode()) in read_files([path])[1][path]
+
+
+@pytest.mark.parametrize("text", ['{"mcpServers": null}', '{"mcpServers": {}, "mcp": null}'])
+def test_a_null_is_nothing(tmp_path: Path, text: str) -> None:
+    """It is no error."""
+    assert read(tmp_path / "a.json", text) == {}
