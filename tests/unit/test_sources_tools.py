@@ -260,6 +260,36 @@ def test_a_file_that_listed_tools_keeps_them_when_it_breaks(tmp_path: Path, text
     assert not source.scan().keeps("list__b")
 
 
+def test_a_broken_file_keeps_what_it_offered_alone(tmp_path: Path) -> None:
+    """The tools that another file no longer has are deleted; so in a later process."""
+    write_json(tmp_path / "good.json", {"tools": [{"name": "t"}, {"name": "u"}]})
+    file = write_json(tmp_path / "list.json", {"tools": [{"name": "b"}]})
+    source = ToolFiles(name="x", path=tmp_path)
+    assert len(source.scan().items) == 3
+    file.write_text("")
+    write_json(tmp_path / "good.json", {"tools": [{"name": "t"}]})
+    later = ToolFiles(name="x", path=tmp_path)
+    later.resume(source.memory(), lambda: False)
+    for one in (source, source, later, later):
+        scan = one.scan()
+        assert [item.id for item in scan.items] == ["good__t"]
+        assert scan.keeps("list__b")
+        assert not scan.keeps("good__u")
+        assert [problem.path for problem in scan.problems] == [str(file)]
+
+
+@pytest.mark.parametrize("content", [b"", b"\x00\x01"])
+def test_a_file_without_text_that_never_listed_tools_is_other_json(
+    tmp_path: Path, content: bytes
+) -> None:
+    """It stops no deletion, in a folder; a file that is named must have tools."""
+    (tmp_path / "empty.json").write_bytes(content)
+    found = ToolFiles(name="x", path=tmp_path).scan()
+    assert (found.problems, found.unread_under) == ([], ())
+    with pytest.raises(SourceError, match=r"empty\.json"):
+        ToolFiles(name="x", path=tmp_path / "empty.json").scan()
+
+
 def test_a_broken_list_of_tools_is_reported_at_first_sight(tmp_path: Path) -> None:
     """Other JSON is not."""
     write_json(tmp_path / "list.json", '[{"name": "b", "description": "Does b."},')

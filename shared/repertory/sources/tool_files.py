@@ -10,7 +10,7 @@ from typing_extensions import override
 from repertory.errors import SourceError
 from repertory.sources.contents import Contents, Entry
 from repertory.sources.folder import FolderSource
-from repertory.sources.reading.files import Found, read_file
+from repertory.sources.reading.files import NO_TEXT, Found, read_file
 from repertory.sources.reading.structured import Defect, decode_json
 from repertory.sources.reading_cache import Reading
 from repertory.sources.source import Problem, Scan, error, warning
@@ -54,9 +54,13 @@ class ToolFiles(FolderSource):
 
     @override
     def summary(self, contents: Contents, walked: Walked) -> Scan:
-        """The scan; the items of an unread file are unknown, so no item counts as deleted."""
+        """The scan; while the items of an unread file are unknown, no item counts as deleted."""
         scan = super().summary(contents, walked)
-        return msgspec.structs.replace(scan, unread_under=("",)) if scan.unread else scan
+        is_unknown = walked.unlisted or any(
+            (reading.broken or reading.postponed) and not reading.known
+            for _, reading in contents.marked()
+        )
+        return msgspec.structs.replace(scan, unread_under=("",)) if is_unknown else scan
 
     @override
     def same_id(self, item: Entry, first: Entry) -> Problem:
@@ -66,13 +70,19 @@ class ToolFiles(FolderSource):
     @override
     def _read_file(self, file: Found) -> Reading:
         text, problems = read_file(file, self.file_limit)
+        last = self._readings.last_items(file.path)
+        was_listing = bool(last) or self._readings.was_broken(file.path)
         if text is None:
-            return Reading(problems=problems, broken=True)
+            is_other = not was_listing and all(one.message in NO_TEXT for one in problems)
+            if is_other and file.path != str(self.path):
+                return Reading()
+            return Reading(problems=problems, broken=True, known=last or ())
         value = decode_json(text)
-        listed_tools = self._readings.had_items(file.path) or _lists_tools(text)
+        listed_tools = was_listing or _lists_tools(text)
         if isinstance(value, Defect) and listed_tools:
             message = f"The file is broken: {value.message}."
-            return Reading(problems=[error(file.path, message, value.line)], broken=True)
+            problems = [error(file.path, message, value.line)]
+            return Reading(problems=problems, broken=True, known=last or ())
         listed = _tool_list(value, Path(file.place).stem)
         if listed is None:
             if file.path != str(self.path):
