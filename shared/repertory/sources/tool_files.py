@@ -1,6 +1,7 @@
 """Tool-schema files: a server's answer to ``tools/list``, saved as JSON."""
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from repertory.sources.reading.files import NO_TEXT, Found, read_file
 from repertory.sources.reading.structured import Defect, decode_json
 from repertory.sources.reading_cache import Reading
 from repertory.sources.source import Problem, Scan, error, warning
-from repertory.sources.tools import MAX_NAME_LENGTH, tool_items
+from repertory.sources.tools import MAX_NAME_LENGTH, as_mcp, tool_items
 from repertory.sources.walked import Walked
 from repertory.text import one_line
 
@@ -95,9 +96,7 @@ class ToolFiles(FolderSource):
 
 def _lists_tools(text: str) -> bool:
     """Whether a broken file was meant to list tools; otherwise it is other JSON and is ignored."""
-    has = {key: f'"{key}"' in text for key in ("tools", "inputSchema", "name", "description")}
-    is_list = text.lstrip("\ufeff \n\r\t").startswith("[")
-    return has["tools"] or has["inputSchema"] or (is_list and has["name"] and has["description"])
+    return any(f'"{key}"' in text for key in ("tools", "inputSchema", "input_schema"))
 
 
 def _tool_list(value: object, server: str) -> tuple[str, list[Any]] | None:
@@ -114,15 +113,14 @@ def _tool_list(value: object, server: str) -> tuple[str, list[Any]] | None:
 
 
 def _has_name(tool: object) -> bool:
-    return isinstance(tool, dict) and isinstance(tool.get("name"), str)
+    tool = as_mcp(tool)
+    return isinstance(tool, Mapping) and isinstance(tool.get("name"), str)
 
 
 def _is_tool(tool: object) -> bool:
-    return (
-        isinstance(tool, dict)
-        and isinstance(tool.get("name"), str)
-        and ("inputSchema" in tool or "description" in tool)
-    )
+    """Whether an element of a bare list is a tool: any list of data may have names."""
+    tool = as_mcp(tool)
+    return _has_name(tool) and isinstance(tool, Mapping) and "inputSchema" in tool
 
 
 def _server_name(value: dict[str, Any]) -> str:
