@@ -319,6 +319,14 @@ def test_a_broken_list_of_tools_is_reported_at_first_sight(tmp_path: Path) -> No
     assert [Path(problem.path).name for problem in found.problems] == ["list.json"]
 
 
+@pytest.mark.parametrize("bad", ['"\\ud800"', "NaN", "-Infinity", "9" * 5_000])
+def test_a_value_that_is_no_json_costs_at_most_its_tool(tmp_path: Path, bad: str) -> None:
+    """Programs write such values as JSON."""
+    text = '{"tools": [{"name": "a", "inputSchema": {"default": %s}}, {"name": "b"}]}' % bad  # noqa: UP031 - braces
+    write_json(tmp_path / "s.json", text)
+    assert [item.id for item in ToolFiles(name="x", path=tmp_path).scan().items] == ["s__a", "s__b"]
+
+
 def test_two_files_of_one_server_are_merged(tmp_path: Path) -> None:
     """A tool in two files is kept once, and the problem names both files."""
     write_json(tmp_path / "a.json", {"server": "s", "tools": [{"name": "t"}, {"name": "u"}]})

@@ -1,5 +1,6 @@
 """Tool-schema files: a server's answer to ``tools/list``, saved as JSON."""
 
+import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,12 +13,14 @@ from repertory.errors import SourceError
 from repertory.sources.contents import Contents, Entry
 from repertory.sources.folder import FolderSource
 from repertory.sources.reading.files import NO_TEXT, Found, read_file
-from repertory.sources.reading.structured import Defect, decode_json
+from repertory.sources.reading.structured import Defect, Json, decode_json
 from repertory.sources.reading_cache import Reading
 from repertory.sources.source import Problem, Scan, error, warning
 from repertory.sources.tools import MAX_NAME_LENGTH, as_mcp, tool_items
 from repertory.sources.walked import Walked
 from repertory.text import one_line
+
+MAX_DIGITS = 30  # of an integer; a longer one is text
 
 
 class ToolFiles(FolderSource):
@@ -78,7 +81,7 @@ class ToolFiles(FolderSource):
             if is_other and file.path != str(self.path):
                 return Reading()
             return Reading(problems=problems, broken=True, known=last or ())
-        value = decode_json(text)
+        value = _decoded(text)
         listed_tools = was_listing or _lists_tools(text)
         if isinstance(value, Defect) and listed_tools:
             message = f"The file is broken: {value.message}."
@@ -92,6 +95,25 @@ class ToolFiles(FolderSource):
         server, tools = listed
         items, wrong = tool_items(server, self.name, tools, file.path)
         return Reading(items=items, problems=problems + wrong)
+
+
+def _decoded(text: str) -> Json | Defect:
+    """Decode a file; what is no JSON but what programs write as such costs its own tool alone.
+
+    These are lone surrogates, ``NaN`` and ``Infinity``, and integers of any length.
+    """
+    value = decode_json(text)
+    if not isinstance(value, Defect):
+        return value
+    try:
+        lenient: Json = json.loads(text, parse_int=_integer)
+    except (ValueError, RecursionError):
+        return value
+    return lenient
+
+
+def _integer(digits: str) -> int | str:
+    return int(digits) if len(digits) <= MAX_DIGITS else digits
 
 
 def _lists_tools(text: str) -> bool:
