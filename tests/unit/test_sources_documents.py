@@ -51,7 +51,7 @@ def test_a_document_without_heading_is_named_after_its_file(tmp_path: Path) -> N
 
 def test_broken_front_matter_is_text_of_the_document(tmp_path: Path) -> None:
     """The document is kept, with a warning."""
-    write(tmp_path / "a.md", "---\n\nA text that begins with a rule.\n")
+    write(tmp_path / "a.md", "---\nA text that begins with a rule.\n")
     found = scan(tmp_path)
     assert found.items[0].description == "A text that begins with a rule."
     assert [problem.severity for problem in found.problems] == ["warning"]
