@@ -287,7 +287,9 @@ def test_a_document_is_recognised_by_its_content() -> None:
     assert is_openapi(b'{"info": {}, "openapi" : "3.1.0"}')
     assert is_openapi(b"# A comment\ninfo: {}\nopenapi: 3.1.0\n")
     assert is_openapi(b"'openapi': '3.0.3'\n")
-    assert not is_openapi(b'{"swagger": "2.0"}')
+    assert is_openapi(b"\xef\xbb\xbfopenapi: 3.1.0\n")
+    assert is_openapi(b'{"swagger": "2.0"}')  # so that it is named
+    assert not is_openapi(b'{"swagger": "mine"}')
     assert not is_openapi(b"about openapi: 3.1\n")
 
 
