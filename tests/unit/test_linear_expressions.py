@@ -158,6 +158,8 @@ EXAMPLES = {
     "repertory.sources.mcp_registry.registry._VERSIONED": ["https://a/v0.1"],
     "repertory.sources.openapi.bodies.MEDIA_TYPE": ["application/vnd.a+json"],
     "repertory.sources.openapi.bodies._JSON": ["application/vnd.a+json"],
+    "repertory.sources.neuroscript._OPEN": ["  DEFINE  PROCEDURE  a.b (c, d"],
+    "repertory.sources.openapi.document._SWAGGER": ['{ "swagger" : "2.0"', "a\n  swagger: 2."],
     "repertory.sources.openapi.document._OPENAPI": [
         '{ "info": {},  "openapi" : "3.1',
         "a: 1\n openapi: 3.0",
@@ -190,7 +192,13 @@ EXAMPLES = {
     "repertory.sources.reading.jsonc._TRAILING_COMMA": ['"a\\"b", \n ] "c', '"\\'],
     "repertory.sources.reading.markdown._FENCE": ["  ~~~~a", "<!--"],
     "repertory.sources.reading.markdown._HEADING": ["  ##  a b", "== a"],
-    "repertory.sources.reading.markdown._NOT_PROSE": ["[a]: b", "- - -", ":a-b: c", "[![a"],
+    "repertory.sources.reading.markdown._NOT_PROSE": [
+        "[a]: b",
+        "import a from 'b'",
+        "- - -",
+        ":a-b: c",
+        "[![a",
+    ],
     "repertory.sources.reading.markdown._UNDERLINE": ["====="],
     "repertory.sources.reading.structured._BYTE": ["a (byte 12)"],
     "repertory.sources.reading.structured._FLOAT": ["-12.34e-5"],

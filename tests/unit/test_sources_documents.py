@@ -144,6 +144,7 @@ def test_a_pattern_with_exponential_time_is_ignored(tmp_path: Path) -> None:
         ("= One\n:toc:\n\ntext", "One", "text"),
         ("```\n# no\n\nno\n```\n# One\ntext", "One", "text"),
         ("<p>\n<img>\n</p>\n\n| a |\n|---|\n\n* * *\n\n.. image:: x\n\ntext", "", "text"),
+        ("import A from './a'\n\nexport const b = \"c\"\n\nimport it.", "", "import it."),
         ("<!-- one line -->\n\n[a]: http://x\n\ntext", "", "text"),
         ("", "", ""),
         ("```\nnever closed", "", ""),
