@@ -10,6 +10,7 @@ import pytest
 from repertory.errors import SourceError
 from repertory.settings import load
 from repertory.sources.fetched import urls
+from repertory.sources.marketplace.listing import read_listing
 from repertory.sources.registry import contained
 from repertory.sources.source import Source
 from repertory.workspace import Workspace
@@ -297,3 +298,11 @@ def test_a_server_without_a_program_needs_no_new_trust(
     repository.commit({LISTING: marketplace({"name": "quality", "source": "./plugins/quality"})})
     refreshed(sources)
     assert servers_of(repository.path, tmp_path) == {}
+
+
+def test_a_plugin_that_is_listed_twice_is_named() -> None:
+    """The first one is taken."""
+    plugins = [{"name": "pdf", "source": "./a"}, {"name": "pdf", "source": "./b"}]
+    found = read_listing({"name": "acme", "plugins": plugins}, "acme")
+    assert [plugin.where for plugin in found.plugins] == ["a"]
+    assert found.notes == ("The plugin pdf is listed twice; the first was taken.",)
