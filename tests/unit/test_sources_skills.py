@@ -236,6 +236,14 @@ def test_the_front_matter_of_a_markdown_skill_takes_precedence(tmp_path: Path) -
     assert (item.name, item.description, item.body) == ("Roll Out", "Ship it.", "Body.")
 
 
+def test_ends_of_lines_that_are_written_out_are_ends_of_lines(tmp_path: Path) -> None:
+    """Claude Code writes the descriptions of agents so; another backslash stays."""
+    write(tmp_path / "a.md", "---\ndescription: Reviews.\\n\\nUser: go\\nEnd.\n---\nBody.")
+    write(tmp_path / "b.md", "---\ndescription: In C:\\new.\n---\nBody.")
+    found = MarkdownSkills(name="md", path=tmp_path).scan().items
+    assert [item.description for item in found] == ["Reviews. User: go End.", "In C:\\new."]
+
+
 def test_a_markdown_skill_without_a_paragraph_is_loaded_with_a_warning(tmp_path: Path) -> None:
     """Its name can still be found."""
     write(tmp_path / "a.md", "# Only a heading")
