@@ -58,10 +58,13 @@ class _Watched(events.FileSystemEventHandler):
 
     def on_any_event(self, event: events.FileSystemEvent) -> None:
         """Pass on an event that may concern the source. Called on the observer's thread."""
-        for path in (os.fsdecode(event.src_path), os.fsdecode(event.dest_path)):
-            if path == self.place.folder and isinstance(event, events.DirDeletedEvent):
-                self.is_lost = True
-            if path and self._concerns(path, is_folder=event.is_directory):
+        source, target = os.fsdecode(event.src_path), os.fsdecode(event.dest_path)
+        if source == self.place.folder and isinstance(event, events.DirDeletedEvent):
+            self.is_lost = True
+        for path in filter(None, (source, target)):
+            if self._concerns(path, is_folder=event.is_directory):
+                # watchdog goes on to watch a folder that was moved away, under its old name.
+                self.is_lost |= isinstance(event, events.DirMovedEvent) and not target
                 self._on_event(self.name, path)
 
     def _concerns(self, path: str, *, is_folder: bool) -> bool:
@@ -93,18 +96,11 @@ class FolderWatches:
 
     def __enter__(self) -> Self:
         logging.getLogger("watchdog.observers.inotify").addFilter(_is_relevant)
-        try:
-            self._observer = Observer()
-            self._observer.start()
-        except OSError as error:
-            self._error = error
-            _log.warning("watching_unavailable", extra={"error": str(error)})
+        self._begin()
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._observer is not None:
-            self._observer.stop()
-            self._observer.join()
+        self._end()
 
     @property
     def watching(self) -> list[str]:
@@ -129,6 +125,8 @@ class FolderWatches:
             The names of the sources whose folders appeared, disappeared or were replaced.
         """
         before = dict(self.polling)
+        if self._observer is not None and _has_failed(self._observer):
+            self._restart()
         if thoroughly:
             self._reconsider()
         places = {
@@ -165,8 +163,16 @@ class FolderWatches:
         if watched is None:
             return place is not None
         return (
-            watched.is_lost or watched.place != place or watched.folder is not self._folders[name]
+            watched.is_lost
+            or watched.place != place
+            or watched.folder is not self._folders[name]
+            or not self._is_reported(watched)
         )
+
+    def _is_reported(self, watched: _Watched) -> bool:
+        """Whether the thread that reports the events of a source has not ended."""
+        emitters = self._observer.emitters if self._observer is not None else ()
+        return any(one.watch == watched.watch and one.is_alive() for one in emitters)
 
     def _watch(self, name: str, place: _Place, silent: str) -> None:
         if silent:
@@ -193,8 +199,40 @@ class FolderWatches:
             return
         if any(other.watch == watched.watch for other in self._watched.values()):
             self._observer.remove_handler_for_watch(watched, watched.watch)
-        else:
+            return
+        try:
             self._observer.unschedule(watched.watch)
+        except Exception:
+            _log.exception("watching_failed")
+            self._restart()
+
+    def _begin(self) -> None:
+        try:
+            self._observer = _observer()
+            self._observer.start()
+        except OSError as error:
+            self._observer, self._error = None, error
+            _log.warning("watching_unavailable", extra={"error": str(error)})
+
+    def _end(self) -> None:
+        observer, self._observer = self._observer, None
+        if observer is None:
+            return
+        for emitter in list(observer.emitters):
+            try:
+                emitter.stop()
+            except Exception:  # it may never end, so nothing may wait for it
+                _log.exception("watching_failed")
+                observer.emitters.discard(emitter)
+        observer.stop()
+        observer.join()
+
+    def _restart(self) -> None:
+        """Watch nothing, with new threads; the next check watches every folder again."""
+        _log.warning("watching_restarted")
+        self._end()
+        self._watched.clear()
+        self._begin()
 
     def _is_exhausted(self) -> bool:
         """Whether the system grants no further watches."""
@@ -207,6 +245,19 @@ class FolderWatches:
         except OSError:
             return True
         return False
+
+
+def _observer() -> BaseObserver:
+    """An observer that tells a folder that was moved away from one that was deleted."""
+    if sys.platform == "linux":
+        return Observer(generate_full_events=True)  # type: ignore[call-arg] # inotify's takes it
+    return Observer()
+
+
+def _has_failed(observer: BaseObserver) -> bool:
+    """Whether a thread that serves all folders has ended, as after a fault in watchdog."""
+    reader = getattr(observer, "_inotify_fd", observer)  # has no public name
+    return not (observer.is_alive() and reader.is_alive())
 
 
 def _exhausted(number: int | None) -> str:

@@ -134,6 +134,8 @@ class WatchService:
         for name in self._folders.check():
             if name in self._states:
                 self._debounce.add(name, self._states[name].source.location, now)
+            else:  # a folder that is searched: what appeared in it may be unknown
+                self._start(self._loading)
         for path in self._paths.changed():
             self._debounce.add(CONFIGURATION, path, now)
 

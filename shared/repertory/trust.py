@@ -3,7 +3,7 @@
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 import msgspec
@@ -13,6 +13,7 @@ from repertory.errors import UsageError
 from repertory.files import PRIVATE, changing, json_bytes, write_atomically
 
 Digests = Mapping[str, str]  # SHA-256 in hex by the key of a file
+DigestOf = Callable[[Path, bytes], str]  # of the part of a file that is used
 
 MAX_FILE_SIZE = 32 * 2**20  # bytes of a trusted file
 
@@ -23,23 +24,27 @@ class TrustStore:
     """Trusted configuration files and the SHA-256 each had when it was trusted.
 
     Stored as one JSON file. A configuration that has changed is no longer trusted, and an
-    unreadable store trusts nothing.
+    unreadable store trusts nothing. A file that others change for purposes of their own is trusted
+    by the digest of the part that is used (``of``), or by that of all of it.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
-    def covers(self, config: Path, content: bytes) -> bool:
+    def covers(self, config: Path, content: bytes, of: DigestOf | None = None) -> bool:
         """Whether a configuration was trusted with this content, which the caller then uses."""
-        return self.digests().get(key_of(config)) == digest_of(content)
+        trusted = self.digests().get(key_of(config))
+        if trusted is None or trusted == digest_of(content):
+            return trusted is not None
+        return of is not None and trusted == of(config, content)
 
-    def is_trusted(self, config: Path) -> bool:
-        """Whether a configuration was trusted and still has the same bytes.
+    def is_trusted(self, config: Path, of: DigestOf | None = None) -> bool:
+        """Whether a configuration was trusted and still has the same content.
 
         The file may change at once: who uses its content asks ``covers``.
         """
         try:
-            return self.covers(config, read_bytes(str(config.expanduser()), MAX_FILE_SIZE))
+            return self.covers(config, read_bytes(str(config.expanduser()), MAX_FILE_SIZE), of)
         except OSError:
             return False
 
@@ -50,19 +55,26 @@ class TrustStore:
         except OSError:
             return {}
 
-    def trust(self, config: Path, digest: str = "", environments: Iterable[Path] = ()) -> None:
+    def trust(
+        self,
+        config: Path,
+        digest: str = "",
+        environments: Iterable[Path] = (),
+        of: DigestOf | None = None,
+    ) -> None:
         """Trust a configuration, and the environment files that it names.
 
         Args:
             config: The file.
             digest: The digest of what the user was shown; empty for the current content.
             environments: Files of ``NAME=value`` lines; a missing one is not trusted.
+            of: The digest of the part of the file that is trusted; None for all of it.
 
         Raises:
             UsageError: The file cannot be read, or has changed since.
             StoreError: The store cannot be changed.
         """
-        found = {key_of(config): _digest(config)}
+        found = {key_of(config): _digest(config, of)}
         if digest and digest not in found.values():
             raise UsageError(f"{config} changed while it was read; run the command again.")
         found |= {environment_key(one): _digest(one) for one in environments if one.is_file()}
@@ -118,8 +130,9 @@ def lies_in(path: Path | str, folder: Path | str) -> bool:
     return is_inside(os.path.realpath(path), os.path.realpath(folder))
 
 
-def _digest(config: Path) -> str:
+def _digest(config: Path, of: DigestOf | None = None) -> str:
     try:
-        return digest_of(read_bytes(str(config.expanduser()), MAX_FILE_SIZE))
+        content = read_bytes(str(config.expanduser()), MAX_FILE_SIZE)
     except OSError as exc:
         raise UsageError(f"{config} cannot be trusted: {exc.strerror}.") from exc
+    return of(config, content) if of else digest_of(content)

@@ -13,7 +13,7 @@ from repertory.errors import ConfigurationError, UsageError
 from repertory.settings import Added, load
 from repertory.sources.discover import entry_of
 from repertory.sources.fetched.urls import shown
-from repertory.sources.registry import build, files_to_trust
+from repertory.sources.registry import build, digest_to_trust, files_to_trust
 from repertory.sources.source import Source
 from repertory.workspace import Workspace
 
@@ -89,7 +89,8 @@ def untrusted(workspace: Workspace) -> Untrusted:
         if entry["trusted"]:
             trusted |= names
         elif {source.name for source in found} - trusted:
-            files += [path for path in paths if not workspace.trust.is_trusted(path)]
+            is_trusted = workspace.trust.is_trusted
+            files += [path for path in paths if not is_trusted(path, digest_to_trust)]
             sources |= names - trusted
     return Untrusted(files, sources, workspace.withheld())
 

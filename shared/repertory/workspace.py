@@ -418,14 +418,20 @@ class Workspace:
 
     def _prepared(self, entry: dict[str, Any]) -> dict[str, Any]:
         """Add what only the workspace knows to an entry: time limit, trust and environment."""
-        from repertory.sources.registry import fetches, files_to_trust  # noqa: PLC0415 - not to search
+        from repertory.sources.registry import (  # noqa: PLC0415 - not to search
+            digest_to_trust,
+            fetches,
+            files_to_trust,
+        )
 
         if fetches(entry):
             return {**entry, "store": str(self._store)}
         paths = files_to_trust(entry, self.base)
         if paths is None:
             return entry
-        trusted = entry.get("trusted") or all(self.trust.is_trusted(path) for path in paths)
+        trusted = entry.get("trusted") or all(
+            self.trust.is_trusted(path, digest_to_trust) for path in paths
+        )
         timeout = self._settings.values.mcp_timeout
         given = entry["type"] == "mcp" and "mcp_timeout" in self._settings.origins
         more: dict[str, Any] = {"trusted": bool(trusted)}

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from repertory.agent_hosts.table import HOSTS
+from repertory.sources.registry import digest_to_trust
 from repertory.trust import TrustStore
 from tests.support.command_line import Cli
 
@@ -184,10 +185,10 @@ def test_a_trusted_configuration_stays_trusted(own: Cli, project: Path) -> None:
     file.write_text(MINE)
     own.run(project, "config", "trust", file)
     trust = TrustStore(own.data / "trusted.json")
-    assert trust.is_trusted(file)
+    assert trust.is_trusted(file, digest_to_trust)
     own.run(project, "connect", "claude-code", "--project", "--yes")
     assert "repertory" in file.read_text()
-    assert trust.is_trusted(file)
+    assert trust.is_trusted(file, digest_to_trust)
     file.write_text(file.read_text() + " ")
     own.run(project, "connect", "claude-code", "--project", "--undo", "--yes")
     assert not trust.is_trusted(file)

@@ -61,6 +61,19 @@ def test_a_repository_is_fetched_and_fetched_again(
     assert not [one for one in everything if not one.is_symlink() and one.stat().st_mode & 0o077]
 
 
+def test_a_data_directory_in_a_repository(
+    repository: Repository, daemon: str, tmp_path: Path
+) -> None:
+    """The remote of that repository is not asked."""
+    around = Repository(tmp_path / "around")
+    around.git("remote", "add", "origin", "https://example.invalid/other.git")
+    sources = built(around.path, type="git", url=daemon)
+    assert refreshed(sources) == {"acme/skills/pdf"}
+    commit = repository.add_skills("docx")
+    assert refreshed(sources) == {"acme/skills/pdf", "acme/skills/docx"}
+    assert sources[0].content.state().revision == commit  # type: ignore[attr-defined]
+
+
 def test_a_folder_and_a_ref_are_taken(repository: Repository, daemon: str, tmp_path: Path) -> None:
     """A branch, a tag with or without a note, and a whole commit; a tag before a branch."""
     first = repository.git("rev-parse", "HEAD")

@@ -10,6 +10,7 @@ import pytest
 from repertory.errors import SourceError
 from repertory.settings import load
 from repertory.sources.fetched import servers, urls
+from repertory.sources.marketplace.listing import read_listing
 from repertory.sources.registry import contained
 from repertory.sources.source import Source
 from repertory.workspace import Workspace
@@ -315,3 +316,11 @@ def test_servers_of_too_many_plugins_are_refused(
     with pytest.raises(SourceError, match="declares more than 2 configurations of servers"):
         refreshed(sources)
     assert ids(sources) == found
+
+
+def test_a_plugin_that_is_listed_twice_is_named() -> None:
+    """The first one is taken."""
+    plugins = [{"name": "pdf", "source": "./a"}, {"name": "pdf", "source": "./b"}]
+    found = read_listing({"name": "acme", "plugins": plugins}, "acme")
+    assert [plugin.where for plugin in found.plugins] == ["a"]
+    assert found.notes == ("The plugin pdf is listed twice; the first was taken.",)

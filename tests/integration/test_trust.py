@@ -9,6 +9,7 @@ import pytest
 from repertory.errors import ConfigurationError
 from repertory.one_shot import Repertory
 from repertory.settings import load
+from repertory.sources.registry import digest_to_trust
 
 MODEL = "sentence-transformers/all-MiniLM-L6-v2"
 
@@ -66,13 +67,29 @@ def test_naming_a_file_trusts_only_its_servers(clone: Path, tmp_path: Path) -> N
 
 
 def test_a_trusted_configuration_runs_until_it_changes(clone: Path) -> None:
-    """Trust covers exactly the bytes of the file."""
+    """Trust given to a whole file covers exactly its bytes."""
     flags = {"data_dir": str(clone.parent / "data"), "model": MODEL}
     with Repertory(load(flags, clone, {}), clone) as repertory:
         repertory.workspace.trust.trust(clone / ".mcp.json")
     assert ran(clone)
     (clone.parent / "RAN").unlink()
     (clone / ".mcp.json").write_text((clone / ".mcp.json").read_text() + "\n")
+    assert not ran(clone)
+
+
+def test_what_a_host_keeps_beside_its_servers_is_no_change_of_them(clone: Path) -> None:
+    """Claude Code writes the file of its servers while it runs."""
+    file = clone / ".mcp.json"
+    flags = {"data_dir": str(clone.parent / "data"), "model": MODEL}
+    with Repertory(load(flags, clone, {}), clone) as repertory:
+        digest = digest_to_trust(file, file.read_bytes())
+        repertory.workspace.trust.trust(file, digest, of=digest_to_trust)
+    document = json.loads(file.read_text())
+    file.write_text(json.dumps({"numStartups": 2, **document}))
+    assert ran(clone)
+    (clone.parent / "RAN").unlink()
+    next(iter(document["mcpServers"].values()))["env"] = {"A": "b"}
+    file.write_text(json.dumps(document))
     assert not ran(clone)
 
 

@@ -6,6 +6,7 @@ import json
 import shutil
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,6 +16,7 @@ from watchdog.events import FileSystemEventHandler
 from watchdog.observers import inotify, inotify_c
 from watchdog.observers.api import EventQueue, ObservedWatch
 
+from repertory.sources import folder
 from repertory_watch import events, filesystems, tasks
 from tests.support.builders import write
 from tests.support.bulletin_source import registered
@@ -156,6 +158,84 @@ def test_folders_are_moved_in_and_out(skills: Path, tmp_path: Path, watch: Watch
     watching.wait_for("team/first", "team/stays/deep/later", "team/stays/deep/moved")
     (skills / "stays").rename(elsewhere)
     watching.wait_for("team/first")
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_folder_that_is_moved_away_twice(skills: Path, tmp_path: Path, watch: Watch) -> None:
+    """It was made again in between; once both are deleted elsewhere, saves are still followed."""
+    save(skills / "one" / "first.md")
+    trash = tmp_path / "trash"
+    trash.mkdir()
+    watching = watch("team/first", "team/one/first")
+    (skills / "one").rename(trash / "1")
+    save(skills / "one" / "second.md")
+    watching.wait_for("team/first", "team/one/second")
+    (skills / "one").rename(trash / "2")
+    for name in ("2", "1"):
+        shutil.rmtree(trash / name)
+    watching.wait_for("team/first")
+    save(skills / "third.md")
+    watching.wait_for("team/first", "team/third")
+
+
+def test_a_folder_that_is_moved_away_and_back(skills: Path, tmp_path: Path, watch: Watch) -> None:
+    """It is back under another name, and the folder it was in has another one, too."""
+    save(skills / "a" / "deep" / "one.md")
+    watching = watch("team/a/deep/one", "team/first")
+    (skills / "a" / "deep").rename(tmp_path / "out")
+    watching.wait_for("team/first")
+    (tmp_path / "out").rename(skills / "in")
+    watching.wait_for("team/first", "team/in/one")
+    (skills / "a").rename(skills / "b")
+    watching.wait_until_quiet()
+    save(skills / "in" / "two.md")
+    watching.wait_for("team/first", "team/in/one", "team/in/two")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="it is about inotify")
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+@pytest.mark.parametrize("part", ["InotifyWatchGroup.on_event", "InotifyEmitter.queue_events"])
+def test_a_fault_in_the_watch_is_survived(
+    skills: Path, watch: Watch, monkeypatch: pytest.MonkeyPatch, part: str
+) -> None:
+    """A thread that ends is replaced, and what changed meanwhile is found."""
+    watching = watch()
+    failed = threading.Event()
+    kind, method = part.split(".")
+    works = getattr(getattr(inotify, kind), method)
+
+    def fail_once(*arguments: object, **options: object) -> object:
+        if failed.is_set():
+            return works(*arguments, **options)
+        failed.set()
+        raise KeyError("a fault")
+
+    monkeypatch.setattr(getattr(inotify, kind), method, fail_once)
+    save(skills / "second.md")
+    watching.wait_for("team/first", "team/second")
+    save(skills / "third.md")
+    watching.wait_for("team/first", "team/second", "team/third")
+    assert failed.is_set()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="it is about inotify")
+def test_a_watch_that_cannot_be_ended_is_left(
+    project: Path, skills: Path, watch: Watch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other folders are watched by new threads."""
+    save(project / "others" / "other.md")
+    configure(project, ("team", "skills"), ("others", "others"))
+    watching = watch("team/first", "others/other")
+
+    def fail(_: object) -> None:
+        monkeypatch.undo()
+        raise KeyError("a fault")
+
+    monkeypatch.setattr(inotify.InotifyWatchGroup, "deactivate", fail)
+    configure(project, ("team", "skills"))
+    watching.wait_for("team/first")
+    save(skills / "second.md")
+    watching.wait_for("team/first", "team/second")
 
 
 def test_a_root_that_vanishes_keeps_its_items_until_it_is_back(skills: Path, watch: Watch) -> None:
@@ -431,6 +511,26 @@ def test_a_change_of_permissions_is_a_change(skills: Path, watch: Watch) -> None
     scans = watching.scans()
     (skills / "first.md").chmod(0o600)
     watching.wait(lambda: watching.scans() == scans + 1)
+
+
+def test_a_found_folder_that_is_deleted_is_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While the disk that it was on is there; without that, its items are kept."""
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    project = tmp_path / "project"
+    save(project / "README.md", "# Read me")
+    found = ["documents/README.md", "project/keys", "project-claude/own"]
+    write(project / "skills" / "keys" / "SKILL.md", SKILL)
+    write(project / ".claude" / "skills" / "own" / "SKILL.md", SKILL)
+    with Watching(project) as watching:
+        watching.wait_for(*found)
+        shutil.rmtree(project / ".claude")
+        watching.wait_for(*found[:2])
+        monkeypatch.setattr(folder, "_device", lambda _: 0)
+        shutil.rmtree(project / "skills")
+        watching.wait(lambda: "cannot be read" in watching.error("project"))
+        assert watching.indexed == found[:2]
 
 
 def test_a_new_folder_removes_nothing_that_was_found(

@@ -184,3 +184,12 @@ def test_every_truncated_or_changed_archive_is_an_error_or_files(tmp_path: Path)
                     unpacked(data, tmp_path / f"{number}-{at}-{kind}")
                 except SourceError:
                     continue
+
+
+def test_zip_archives_of_other_systems(tmp_path: Path) -> None:
+    """Names with backslashes are paths, which must not lead out; what macOS adds is left out."""
+    names = {"skills\\pdf\\SKILL.md": "a", "skills\\": "", "__MACOSX/skills/._pdf": "b"}
+    unpacked(zipped(names), tmp_path / "into")
+    assert files(tmp_path / "into") == {"skills/pdf/SKILL.md"}
+    with pytest.raises(SourceError):
+        unpacked(zipped({"..\\x": "a"}), tmp_path / "other")

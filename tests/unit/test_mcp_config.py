@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from repertory.errors import ConfigurationError
-from repertory.sources.mcp.config import read_servers
+from repertory.sources.mcp.config import read_files, read_servers, servers_digest
 from repertory.sources.mcp.server import (
     DEFAULT_TIMEOUT,
     OAuthClient,
@@ -15,6 +15,7 @@ from repertory.sources.mcp.server import (
     Transport,
     launches_repertory,
 )
+from repertory.trust import digest_of
 from tests.support.builders import write
 
 
@@ -314,3 +315,72 @@ def test_launches_repertory(line: str, ours: bool) -> None:
     """Repertory is recognised in every form of its command, and other programs are not."""
     command, *args = line.split()
     assert launches_repertory(ServerConfig(name="a", command=command, args=tuple(args))) is ours
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "beside", "other"),
+    [
+        (
+            ".claude.json",
+            '{"numStartups": 1, "mcpServers": {"a": {"command": "a", "args": ["b"]}}}',
+            '{"mcpServers": {"a": {"args": ["b"], "command": "a"}}, "numStartups": 2}',
+            '{"numStartups": 1, "mcpServers": {"a": {"command": "a", "args": ["c"]}}}',
+        ),
+        (
+            "config.toml",
+            '[mcp_servers.a]\ncommand = "a"\n',
+            'model = "x"\n[mcp_servers.a]\ncommand = "a"\n[projects."/p"]\ntrust_level = "x"\n',
+            '[mcp_servers.a]\ncommand = "b"\n',
+        ),
+        (
+            "settings.json",
+            '{"mcpServers": {"a": {"command": "a"}}}',
+            '{"mcpServers": {"a": {"command": "a"}}, "ui": {}} // mine',
+            '{"mcpServers": {"a": {"command": "a"}}, "mcp": {"excluded": ["b"]}}',
+        ),
+    ],
+)
+def test_the_digest_is_of_what_is_read(
+    tmp_path: Path, name: str, text: str, beside: str, other: str
+) -> None:
+    """What a host keeps beside its servers is no change of them."""
+    path = tmp_path / name
+    digest = servers_digest(path, text.encode())
+    assert digest == servers_digest(path, beside.encode())
+    assert digest != servers_digest(path, other.encode())
+    path.write_text(text)
+    assert read_files([path])[1] == {path: {digest, digest_of(text.encode())}}
+
+
+def test_the_digest_of_a_file_that_cannot_be_read_is_of_all_of_it(tmp_path: Path) -> None:
+    """Any change of it is one."""
+    assert servers_digest(tmp_path / "a.json", b"[") == digest_of(b"[")
+
+
+def test_claude_code_keeps_servers_of_single_folders(tmp_path: Path) -> None:
+    """Those of the folder count, over those of all folders, and start in it."""
+    folder = tmp_path / "project"
+    document = {
+        "mcpServers": {"a": {"command": "x"}, "b": {"command": "x"}},
+        "projects": {
+            str(folder): {"mcpServers": {"b": {"command": "y"}, "c": {"command": "y"}}},
+            str(tmp_path): {"mcpServers": {"d": {"command": "z"}}, "history": []},
+            "broken": 3,
+        },
+    }
+    path = write(tmp_path / ".claude.json", json.dumps(document))
+    servers = read_servers([path], directory=folder)
+    assert [(one.name, one.command, one.workspace) for one in servers] == [
+        ("a", "x", str(tmp_path)),
+        ("b", "y", str(folder)),
+        ("c", "y", str(folder)),
+    ]
+    assert [one.name for one in read_servers([path])] == ["a", "b"]
+    document["projects"][str(tmp_path)]["history"] = ["one"]  # type: ignore[index] # it is a dict
+    assert servers_digest(path, json.dumps(document).encode()) in read_files([path])[1][path]
+
+
+@pytest.mark.parametrize("text", ['{"mcpServers": null}', '{"mcpServers": {}, "mcp": null}'])
+def test_a_null_is_nothing(tmp_path: Path, text: str) -> None:
+    """It is no error."""
+    assert read(tmp_path / "a.json", text) == {}

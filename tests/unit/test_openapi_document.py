@@ -225,7 +225,7 @@ def test_a_broken_operation_costs_one_operation(tmp_path: Path) -> None:
         tmp_path,
         document(
             {
-                "/good": {"get": {}},
+                "/good": {"get": {"operationId": "get_good"}},
                 "/a/{id}": {"get": {}},
                 "/b": {"get": {"parameters": [{"$ref": "#/components/nothing"}]}},
                 "/c": {"get": {"parameters": [{"$ref": "https://evil.example/p.json"}]}},
@@ -287,7 +287,9 @@ def test_a_document_is_recognised_by_its_content() -> None:
     assert is_openapi(b'{"info": {}, "openapi" : "3.1.0"}')
     assert is_openapi(b"# A comment\ninfo: {}\nopenapi: 3.1.0\n")
     assert is_openapi(b"'openapi': '3.0.3'\n")
-    assert not is_openapi(b'{"swagger": "2.0"}')
+    assert is_openapi(b"\xef\xbb\xbfopenapi: 3.1.0\n")
+    assert is_openapi(b'{"swagger": "2.0"}')  # so that it is named
+    assert not is_openapi(b'{"swagger": "mine"}')
     assert not is_openapi(b"about openapi: 3.1\n")
 
 
@@ -438,3 +440,29 @@ def test_security_schemes(tmp_path: Path) -> None:
     assert request(item).security  # it cannot be called without credentials
     public = only(tmp_path, {"security": []}, security=[{"basic": []}], components=components)
     assert request(public).security == ()
+
+
+def test_operations_without_an_id_of_their_own_are_numbered(tmp_path: Path) -> None:
+    """Paths may differ in what no name shows; a name that the document gives is no other's."""
+    get: dict[str, Any] = {"get": {"responses": {}}}
+    user = {"get": {"parameters": [{"name": "id", "in": "path", "required": True}]}}
+    named = {"get": {"operationId": "get_items"}, "put": {"operationId": "get items"}}
+    paths = {"/items": get, "/items/": get, "/users/{id}": user, "/users/id": get, "/i": named}
+    found = scan(tmp_path, document({**paths, "/\u7528": get, "/\u6237": get}))
+    assert [item.name for item in found.items] == [
+        *("get_items_2", "get_items_3", "get_users_id", "get_users_id_2", "get_items"),
+        *("get_items_4", "get", "get_2"),
+    ]
+    assert found.problems == []
+    assert {request(item).url.removeprefix(SERVER) for item in found.items[:2]} == {
+        "/items",
+        "/items/",
+    }
+
+
+def test_an_operation_id_is_given_once(tmp_path: Path) -> None:
+    """The second operation is left out, and named."""
+    named = {"get": {"operationId": "find"}}
+    found = scan(tmp_path, document({"/a": named, "/b": named}))
+    assert [item.name for item in found.items] == ["find"]
+    assert "it has the operationId of #/paths/~1a/get: find" in found.problems[0].message

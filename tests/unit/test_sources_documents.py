@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from repertory.catalogue.item import Kind
+from repertory.catalogue.views import views
 from repertory.sources.documents import Documents
 from repertory.sources.reading.markdown import MAX_PARAGRAPH_LENGTH, first_heading, first_paragraph
 from repertory.sources.source import Scan
@@ -50,7 +51,7 @@ def test_a_document_without_heading_is_named_after_its_file(tmp_path: Path) -> N
 
 def test_broken_front_matter_is_text_of_the_document(tmp_path: Path) -> None:
     """The document is kept, with a warning."""
-    write(tmp_path / "a.md", "---\n\nA text that begins with a rule.\n")
+    write(tmp_path / "a.md", "---\nA text that begins with a rule.\n")
     found = scan(tmp_path)
     assert found.items[0].description == "A text that begins with a rule."
     assert [problem.severity for problem in found.problems] == ["warning"]
@@ -143,6 +144,7 @@ def test_a_pattern_with_exponential_time_is_ignored(tmp_path: Path) -> None:
         ("= One\n:toc:\n\ntext", "One", "text"),
         ("```\n# no\n\nno\n```\n# One\ntext", "One", "text"),
         ("<p>\n<img>\n</p>\n\n| a |\n|---|\n\n* * *\n\n.. image:: x\n\ntext", "", "text"),
+        ("import A from './a'\n\nexport const b = \"c\"\n\nimport it.", "", "import it."),
         ("<!-- one line -->\n\n[a]: http://x\n\ntext", "", "text"),
         ("", "", ""),
         ("```\nnever closed", "", ""),
@@ -154,6 +156,40 @@ def test_a_pattern_with_exponential_time_is_ignored(tmp_path: Path) -> None:
 def test_the_first_heading_and_paragraph(text: str, heading: str, paragraph: str) -> None:
     """Markdown, reStructuredText and AsciiDoc are supported."""
     assert (first_heading(text), first_paragraph(text)) == (heading, paragraph)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "body"),
+    [
+        ("a.md", "One\n===\ntext\n\nTwo\n---\nmore", "# One\ntext\n\n## Two\nmore"),
+        ("a.rst", "===\nOne\n===\n\nTwo\n~~~\n\nText\n--", "# One\n\n## Two\n\nText\n--"),
+        (
+            "a.rst",
+            "One\n===\n::\n\n    a\n    ===\n\nTwo\n===",
+            "# One\n::\n\n    a\n    ===\n\n# Two",
+        ),
+        ("a.txt", "1. One\n------\n\nAnd so on\n...", "# 1. One\n\nAnd so on\n..."),
+        ("a.adoc", "= One\n\n== Two\n----\n== no\n----", "# One\n\n## Two\n----\n== no\n----"),
+        ("a.md", *["```\nno\n---\n```\n\n- no\n---\n\n1. no\n---\n\n~~~\nno\n===\n~~~"] * 2),
+        ("a.md", *["two\nlines\n---\n\n| a |\n---\n\nno\n^^^\n\nno\n\n---"] * 2),
+    ],
+)
+def test_headings_are_marked_as_in_markdown(
+    tmp_path: Path, name: str, text: str, body: str
+) -> None:
+    """Those of every notation split a body; code, lists and tables have none."""
+    write(tmp_path / name, text)
+    [item] = scan(tmp_path).items
+    assert item.body == body
+
+
+def test_a_long_document_is_found_by_what_its_sections_say(tmp_path: Path) -> None:
+    """Also if its headings are underlined."""
+    section = "It is rotated with a command.\n" * 30
+    write(tmp_path / "a.md", f"Guide\n=====\n\nKeys\n----\n{section}\nLogs\n----\n{section}")
+    [item] = scan(tmp_path).items
+    found = views(item.name, "", item.description, item.body)
+    assert {"## Keys", "## Logs"} <= {view.heading for view in found}
 
 
 def test_a_long_paragraph_is_cut_between_words() -> None:

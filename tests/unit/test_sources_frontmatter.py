@@ -33,6 +33,28 @@ def test_a_text_without_front_matter_is_all_body() -> None:
     assert parsed.body.startswith("# Title")
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "---\n\nWords between two rules.\n\n---\nMore: words.\n",
+        "---\n\n# A heading\n\nNote: this.\n---\n",
+        "---\n# A heading\n---\nMore.\n",
+        "---\n\nA rule and words.\n",
+    ],
+)
+def test_prose_between_two_rules_is_body(text: str) -> None:
+    """A text may begin with a rule."""
+    parsed = parse(text, "f")
+    assert (parsed.fields, parsed.body, parsed.problems) == ({}, text, [])
+
+
+@pytest.mark.parametrize("text", ["---\n\nname: a\n---\nb", '---\n \n\n"name": a\n---\nb'])
+def test_front_matter_may_begin_with_a_blank_line(text: str) -> None:
+    """Then it begins with a key."""
+    parsed = parse(text, "f")
+    assert (parsed.fields, parsed.body) == ({"name": "a"}, "b")
+
+
 def test_special_words_of_old_yaml_are_text() -> None:
     """``no``, dates, times and octal-like numbers stay as written."""
     parsed = parse("---\na: no\nb: 2020-01-02\nc: 12:30\nd: 007\ne: ~\nf: 'true'\n---\n", "f")

@@ -12,7 +12,7 @@ from repertory.sources.extraction import (
     extract_python_skill_text,
 )
 from repertory.sources.markdown_skills import MarkdownSkills
-from repertory.sources.neuroscript import NeuroScript
+from repertory.sources.neuroscript import NeuroScript, procedures
 from repertory.sources.python_skills import PythonSkills
 from repertory.sources.skill_folders import HOME_ROOTS, PROJECT_ROOTS, SkillFolders
 from repertory.sources.source import Scan
@@ -236,6 +236,14 @@ def test_the_front_matter_of_a_markdown_skill_takes_precedence(tmp_path: Path) -
     assert (item.name, item.description, item.body) == ("Roll Out", "Ship it.", "Body.")
 
 
+def test_ends_of_lines_that_are_written_out_are_ends_of_lines(tmp_path: Path) -> None:
+    """Claude Code writes the descriptions of agents so; another backslash stays."""
+    write(tmp_path / "a.md", "---\ndescription: Reviews.\\n\\nUser: go\\nEnd.\n---\nBody.")
+    write(tmp_path / "b.md", "---\ndescription: In C:\\new.\n---\nBody.")
+    found = MarkdownSkills(name="md", path=tmp_path).scan().items
+    assert [item.description for item in found] == ["Reviews. User: go End.", "In C:\\new."]
+
+
 def test_a_markdown_skill_without_a_paragraph_is_loaded_with_a_warning(tmp_path: Path) -> None:
     """Its name can still be found."""
     write(tmp_path / "a.md", "# Only a heading")
@@ -259,6 +267,15 @@ def test_every_procedure_of_a_neuroscript_file_becomes_an_item(tmp_path: Path) -
     assert messages(found, tmp_path) == [
         "geometry/area.ns.txt:14: Bare has no PURPOSE; say in its COMMENT block what it does."
     ]
+
+
+def test_arguments_of_a_procedure_on_several_lines() -> None:
+    """They are read, and the lines of the procedures after it stay."""
+    text = "DEFINE PROCEDURE B(\n a,\n b)\nCOMMENT:\nPURPOSE: x\nENDCOMMENT\nDEFINE PROCEDURE C()\n"
+    found = [(one.name, one.arguments, one.line) for one in procedures(text)]
+    assert found == [("B", ["a", "b"], 1), ("C", [], 7)]
+    assert [one.fields for one in procedures(text)] == [{"PURPOSE": "x"}, {}]
+    assert list(procedures("DEFINE PROCEDURE B(\n")) == []
 
 
 def test_an_open_comment_leaves_out_its_procedure_only(tmp_path: Path) -> None:

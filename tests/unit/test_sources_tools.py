@@ -51,6 +51,23 @@ def test_a_tool_becomes_an_item() -> None:
     }  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    "raw",
+    [
+        {"name": "a", "description": "A.", "input_schema": OBJECT},
+        {"type": "function", "name": "a", "description": "A.", "parameters": OBJECT},
+        {"type": "function", "function": {"name": "a", "description": "A.", "parameters": OBJECT}},
+    ],
+)
+def test_the_forms_of_other_apis_are_read(raw: dict[str, Any]) -> None:
+    """Those of Anthropic and OpenAI; what MCP names ``inputSchema`` goes before them."""
+    [item], problems = items(raw)
+    assert (item.name, item.description, item.input_schema) == ("a", "A.", OBJECT)
+    assert (item.extra, problems) == ({}, [])
+    [item], _ = items({"name": "a", "inputSchema": {}, "parameters": OBJECT})
+    assert (item.input_schema, item.extra) == ({}, {"parameters": OBJECT})
+
+
 @pytest.mark.parametrize("annotations", [None, 3, "readOnlyHint", [{}], {"readOnlyHint": "no"}])
 def test_odd_annotations_are_no_problem(annotations: object) -> None:
     """They claim nothing."""
@@ -191,6 +208,9 @@ def write_json(path: Path, value: object) -> Path:
         ({"name": "n", "tools": [{"name": "t"}]}, "n__t"),
         ({"serverInfo": {"name": "i"}, "tools": [{"name": "t"}]}, "i__t"),
         ({"jsonrpc": "2.0", "id": 1, "result": {"tools": [{"name": "t"}]}}, "stem__t"),
+        ([{"name": "t", "input_schema": {}}], "stem__t"),
+        ([{"type": "function", "function": {"name": "t", "parameters": {}}}], "stem__t"),
+        ({"tools": [{"type": "function", "function": {"name": "t"}}]}, "stem__t"),
     ],
 )
 def test_a_list_of_tools_is_recognised_in_every_wrapper(
@@ -215,6 +235,7 @@ def test_a_file_of_tools_has_their_annotations(tmp_path: Path) -> None:
     [
         {"name": "pkg", "version": "1"},
         [{"name": "Ann", "age": 3}],
+        [{"name": "Hammer", "description": "For nails.", "parameters": "none"}],
         {"tools": ["ruff"]},
         [],
         "// comments\n{}",
@@ -242,11 +263,11 @@ def test_a_broken_tool_file_takes_nothing_from_the_index(tmp_path: Path) -> None
     assert found.keeps("other__tool")
 
 
-@pytest.mark.parametrize("text", ['[{"name": "b", "description": "Does b.', '{"server": "s"'])
+@pytest.mark.parametrize("text", ['[{"name": "b", "inputSchema": {', '{"server": "s"'])
 def test_a_file_that_listed_tools_keeps_them_when_it_breaks(tmp_path: Path, text: str) -> None:
     """Whatever is left of it, and also at later scans and in a later process."""
     write_json(tmp_path / "good.json", {"tools": [{"name": "t"}]})
-    file = write_json(tmp_path / "list.json", [{"name": "b", "description": "Does b."}])
+    file = write_json(tmp_path / "list.json", [{"name": "b", "inputSchema": {}}])
     source = ToolFiles(name="x", path=tmp_path)
     assert len(source.scan().items) == 2
     later = ToolFiles(name="x", path=tmp_path)
@@ -260,12 +281,50 @@ def test_a_file_that_listed_tools_keeps_them_when_it_breaks(tmp_path: Path, text
     assert not source.scan().keeps("list__b")
 
 
+def test_a_broken_file_keeps_what_it_offered_alone(tmp_path: Path) -> None:
+    """The tools that another file no longer has are deleted; so in a later process."""
+    write_json(tmp_path / "good.json", {"tools": [{"name": "t"}, {"name": "u"}]})
+    file = write_json(tmp_path / "list.json", {"tools": [{"name": "b"}]})
+    source = ToolFiles(name="x", path=tmp_path)
+    assert len(source.scan().items) == 3
+    file.write_text("")
+    write_json(tmp_path / "good.json", {"tools": [{"name": "t"}]})
+    later = ToolFiles(name="x", path=tmp_path)
+    later.resume(source.memory(), lambda: False)
+    for one in (source, source, later, later):
+        scan = one.scan()
+        assert [item.id for item in scan.items] == ["good__t"]
+        assert scan.keeps("list__b")
+        assert not scan.keeps("good__u")
+        assert [problem.path for problem in scan.problems] == [str(file)]
+
+
+@pytest.mark.parametrize("content", [b"", b"\x00\x01"])
+def test_a_file_without_text_that_never_listed_tools_is_other_json(
+    tmp_path: Path, content: bytes
+) -> None:
+    """It stops no deletion, in a folder; a file that is named must have tools."""
+    (tmp_path / "empty.json").write_bytes(content)
+    found = ToolFiles(name="x", path=tmp_path).scan()
+    assert (found.problems, found.unread_under) == ([], ())
+    with pytest.raises(SourceError, match=r"empty\.json"):
+        ToolFiles(name="x", path=tmp_path / "empty.json").scan()
+
+
 def test_a_broken_list_of_tools_is_reported_at_first_sight(tmp_path: Path) -> None:
     """Other JSON is not."""
-    write_json(tmp_path / "list.json", '[{"name": "b", "description": "Does b."},')
+    write_json(tmp_path / "list.json", '[{"name": "b", "inputSchema": {}},')
     write_json(tmp_path / "other.json", '{"name": ["description"')
     found = ToolFiles(name="x", path=tmp_path).scan()
     assert [Path(problem.path).name for problem in found.problems] == ["list.json"]
+
+
+@pytest.mark.parametrize("bad", ['"\\ud800"', "NaN", "-Infinity", "9" * 5_000])
+def test_a_value_that_is_no_json_costs_at_most_its_tool(tmp_path: Path, bad: str) -> None:
+    """Programs write such values as JSON."""
+    text = '{"tools": [{"name": "a", "inputSchema": {"default": %s}}, {"name": "b"}]}' % bad  # noqa: UP031 - braces
+    write_json(tmp_path / "s.json", text)
+    assert [item.id for item in ToolFiles(name="x", path=tmp_path).scan().items] == ["s__a", "s__b"]
 
 
 def test_two_files_of_one_server_are_merged(tmp_path: Path) -> None:

@@ -114,6 +114,28 @@ def test_the_content_is_compared_that_is_used(tmp_path: Path, config: Path) -> N
     assert not store.covers(config, config.read_bytes())
 
 
+def test_a_part_of_a_file_is_trusted(tmp_path: Path, config: Path) -> None:
+    """Other changes of the file leave the trust; who asks for the whole file is denied it."""
+
+    def of(_: Path, content: bytes) -> str:
+        return f"part:{digest_of(content.partition(b'#')[0])}"
+
+    store = TrustStore(tmp_path / "trust.json")
+    config.write_text("a#1")
+    store.trust(config)
+    assert store.is_trusted(config, of)  # as an earlier version trusted it
+    config.write_text("a#2")
+    assert not store.is_trusted(config, of)
+    store.trust(config, of(config, b"a#0"), of=of)
+    config.write_text("a#3")
+    assert store.is_trusted(config, of)
+    assert not store.is_trusted(config)
+    config.write_text("b#3")
+    assert not store.is_trusted(config, of)
+    with pytest.raises(UsageError, match="changed while it was read"):
+        store.trust(config, of(config, b"a"), of=of)
+
+
 def test_only_what_was_shown_is_trusted(tmp_path: Path, config: Path) -> None:
     """A file that changes between the message and the permission is refused."""
     store, shown = TrustStore(tmp_path / "trust.json"), digest_of(config.read_bytes())

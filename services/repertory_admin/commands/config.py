@@ -11,9 +11,8 @@ from repertory.embedding.models import DEFAULT
 from repertory.errors import ConfigurationError, UsageError
 from repertory.settings import PROJECT_FILE, Added, Settings
 from repertory.sources.fetched.urls import masked
-from repertory.sources.registry import build
+from repertory.sources.registry import build, digest_to_trust
 from repertory.text import counted
-from repertory.trust import digest_of
 from repertory.trusting import defined_by, described, env_files, wanted
 from repertory.values import SETTINGS
 from repertory.workspace import Workspace
@@ -167,10 +166,10 @@ def trust(flags: Flags, files: FilesArgument) -> None:
             continue
         with audited(flags, "trust", [file.absolute()]):
             known = file.expanduser()
-            digest = digest_of(known.read_bytes()) if known.is_file() else ""
+            digest = digest_to_trust(known, known.read_bytes()) if known.is_file() else ""
             sources = defined_by(file, workspace)
-            workspace.trust.trust(file, digest, env_files(sources))
-        terminal.tell(f"Trusted {file} until it changes: {described(sources)}.")
+            workspace.trust.trust(file, digest, env_files(sources), digest_to_trust)
+        terminal.tell(f"Trusted {file} until its servers change: {described(sources)}.")
         names |= {source.name for source in sources}
     # A file that is no part of this catalogue is trusted for another directory.
     names &= {source.name for source in workspace.catalogue().sources if source.asks_server}

@@ -22,7 +22,8 @@ from repertory.agent_hosts.wanted import (
 from repertory.errors import UsageError
 from repertory.project import located
 from repertory.settings import Settings
-from repertory.trust import TrustStore, digest_of
+from repertory.sources.registry import digest_to_trust
+from repertory.trust import TrustStore
 from repertory.workspace import Workspace
 from repertory_admin import terminal
 from repertory_admin.app import app, command
@@ -185,13 +186,16 @@ def _carry_out(
         what = "Remove the entry from" if undo else "Write this to"
         file = terminal.short_path(str(target.file))
         confirm(f"{what} {file}?", yes=yes, done="written")
-        was_trusted = change.current is not None and trust.covers(target.file, change.current)
+        was_trusted = change.current is not None and trust.covers(
+            target.file, change.current, digest_to_trust
+        )
         if undo:
             writing.undo(change, records)
         else:
             backup = writing.connect(change, records)
         if was_trusted and change.after is not None:  # it has changed by our entry alone
-            trust.trust(target.file, digest_of(change.after))
+            digest = digest_to_trust(target.file, change.after)
+            trust.trust(target.file, digest, of=digest_to_trust)
     if is_table:
         show.outcome(change, backup, wish, undo=undo)
         return

@@ -12,7 +12,7 @@ from repertory.errors import ConfigurationError, UsageError
 from repertory.project import Marker, located
 from repertory.settings import PROJECT_FILE, load
 from repertory.sources.discover import discover
-from repertory.sources.registry import build, files_to_trust
+from repertory.sources.registry import build, digest_to_trust, files_to_trust
 from repertory.text import counted
 from repertory.trust import digest_of
 from repertory.trusting import described, env_files
@@ -106,7 +106,7 @@ def _settle_trust(
         if trust or (can_ask and typer.confirm("May they be run to list their tools?")):
             for file in files:
                 with audited(flags, "trust", [file]):
-                    workspace.trust.trust(file, environments=env_files(sources))
-            terminal.say(f"Trusted {shown} until it changes.")
+                    workspace.trust.trust(file, "", env_files(sources), digest_to_trust)
+            terminal.say(f"Trusted {shown} until its servers change.")
         else:
             terminal.say(f"Not trusted; `repertory config trust {shown}` lets them be run.")

@@ -12,7 +12,8 @@ from repertory.bounded import read_bytes
 from repertory.errors import ConfigurationError, UsageError
 from repertory.keys import Scope
 from repertory.settings import PROJECT_FILE
-from repertory.trust import MAX_FILE_SIZE, digest_of
+from repertory.sources.registry import digest_to_trust
+from repertory.trust import MAX_FILE_SIZE
 from repertory.trusting import defined_by, described, env_files, untrusted, wanted
 from repertory.workspace import Workspace
 from repertory_query.access import Caller, require
@@ -105,7 +106,7 @@ def waiting_in(workspace: Workspace) -> list[Waiting]:
     found = []
     for file in dict.fromkeys(untrusted(workspace).files):
         try:
-            digest = digest_of(read_bytes(str(file), MAX_FILE_SIZE))
+            digest = digest_to_trust(file, read_bytes(str(file), MAX_FILE_SIZE))
             wishes = described(defined_by(file, workspace))
         except (OSError, UsageError, ConfigurationError):  # the state of the sources says so
             continue
@@ -127,8 +128,11 @@ def _trust(workspace: Workspace, sent: dict[str, str]) -> None:
     if not known or known[0].digest != sent.get("digest"):
         raise UsageError("The file has changed since it was shown; open the page again.")
     file = Path(known[0].file)
-    environments = [] if file.name == PROJECT_FILE else env_files(defined_by(file, workspace))
-    workspace.trust.trust(file, known[0].digest, environments)
+    if file.name == PROJECT_FILE:
+        workspace.trust.trust(file, known[0].digest)
+        return
+    environments = env_files(defined_by(file, workspace))
+    workspace.trust.trust(file, known[0].digest, environments, digest_to_trust)
 
 
 def _may_trust(caller: Caller) -> bool:

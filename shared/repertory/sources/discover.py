@@ -292,7 +292,7 @@ def json_files(root: Path) -> list[Path]:
 def _lists_tools(file: Path) -> bool:
     try:
         beginning = read_beginning(os.path.realpath(file.parent), file.name, PEEK_SIZE)
-        return b'"inputSchema"' in beginning
+        return b'"inputSchema"' in beginning or b'"input_schema"' in beginning
     except OSError:
         return False
 

@@ -18,6 +18,7 @@ from repertory.sources.neuroscript import SUFFIX as NEUROSCRIPT
 from repertory.sources.reading import frontmatter
 from repertory.sources.reading.fields import text_field
 from repertory.sources.reading.files import NO_TEXT, Found
+from repertory.sources.reading.headings import with_marks
 from repertory.sources.reading.markdown import MAX_PARAGRAPH_LENGTH, first_heading, first_paragraph
 from repertory.sources.reading.patterns import is_usable, spec_of
 from repertory.sources.reading_cache import Reading
@@ -126,7 +127,7 @@ class Documents(FolderSource):
             kind=Kind.DOCUMENT,
             name=title or filename,
             description=synopsis,
-            body=parsed.body,
+            body=with_marks(parsed.body, filename),
         )
         return Reading(items=[item], problems=[*problems, *wrong])
 

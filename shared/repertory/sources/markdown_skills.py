@@ -1,6 +1,7 @@
 """Plain Markdown skills: one file, one skill, named after the file."""
 
 from pathlib import PurePosixPath
+from typing import Any
 
 from typing_extensions import override
 
@@ -12,6 +13,7 @@ from repertory.sources.reading.files import Found
 from repertory.sources.reading.markdown import first_paragraph
 from repertory.sources.reading_cache import Reading
 from repertory.sources.source import warning
+from repertory.text import one_line
 
 _SUFFIXES = (".md", ".markdown")
 
@@ -42,7 +44,7 @@ class MarkdownSkills(FolderSource):
             file,
             parsed.fields,
             name=text_field(parsed.fields, "name") or PurePosixPath(file.place).stem,
-            description=text_field(parsed.fields, "description") or first_paragraph(parsed.body),
+            description=_description(parsed.fields) or first_paragraph(parsed.body),
             body=parsed.body,
         )
         problems = [*parsed.problems, *wrong]
@@ -50,3 +52,9 @@ class MarkdownSkills(FolderSource):
             message = "The skill has no paragraph that says what it does; begin it with one."
             problems.append(warning(file.path, message, item=item.id))
         return Reading(items=[item], problems=problems)
+
+
+def _description(fields: dict[str, Any]) -> str:
+    r"""The description of an agent; Claude Code writes its ends of lines as ``\n``, unquoted."""
+    text = text_field(fields, "description")
+    return one_line(text.replace("\\n", "\n")) if "\\n\\n" in text else text

@@ -17,6 +17,8 @@ from repertory.text import one_line
 SUFFIX = ".ns.txt"
 
 _DEFINE = re.compile(r"\s*DEFINE\s+PROCEDURE\s+([A-Za-z_][\w.]*)\s*\(([^)]*)\)")
+_OPEN = re.compile(r"\s*DEFINE\s+PROCEDURE\s+[A-Za-z_][\w.]*\s*\([^)]*$")
+_MAX_ARGUMENT_LINES = 50
 _COMMENT = re.compile(r"\s*COMMENT:")
 _END_COMMENT = re.compile(r"\s*ENDCOMMENT\b")
 _FIELD = re.compile(r"\s*([A-Z][A-Z_]+):[ \t]*(.*)")
@@ -106,7 +108,7 @@ class NeuroScript(FolderSource):
 
 def procedures(text: str) -> Iterator[Procedure]:
     """Yield every procedure of a NeuroScript text, in order; nothing of it is run."""
-    lines = text.split("\n")
+    lines = _joined(text.split("\n"))
     starts = [number for number, line in enumerate(lines) if _DEFINE.match(line)]
     for start, end in pairwise([*starts, len(lines)]):
         if defined := _DEFINE.match(lines[start]):
@@ -115,6 +117,25 @@ def procedures(text: str) -> Iterator[Procedure]:
             yield Procedure(
                 name=defined[1], arguments=arguments, line=start + 1, fields=fields, code=code
             )
+
+
+def _joined(lines: list[str]) -> list[str]:
+    """The lines, with arguments that stand on several in the first; their number stays."""
+    at = 0
+    while at < len(lines):
+        if _OPEN.match(lines[at]):
+            end = next(
+                (
+                    one
+                    for one in range(at + 1, min(at + _MAX_ARGUMENT_LINES, len(lines)))
+                    if ")" in lines[one]
+                ),
+                at,
+            )
+            lines[at : end + 1] = [" ".join(lines[at : end + 1]), *[""] * (end - at)]
+            at = end
+        at += 1
+    return lines
 
 
 def _comment(lines: list[str]) -> tuple[dict[str, str] | None, str]:

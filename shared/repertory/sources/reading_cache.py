@@ -19,7 +19,8 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
         items: Its items; none if its author hides them.
         problems: Its problems.
         broken: Whether an item of it could not be read, so that the index keeps its items.
-        known: Its items if an earlier process read it, and this one did not.
+        known: Its items if an earlier process read it, and this one did not; those that a broken
+            file offered last, if they stay.
         postponed: Whether it has changed, and there was no time to read it.
     """
 
@@ -77,7 +78,7 @@ class ReadingCache:
 
         Args:
             files: The files.
-            parse: Reads one file. The result must depend on this file and ``had_items`` alone.
+            parse: Reads one file. The result must depend on this file and ``last_items`` alone.
             pause: Called after every ``SLICE`` files.
         """
         cached = {}
@@ -93,12 +94,17 @@ class ReadingCache:
         self._cached[file.path] = one = self._read_one(file, parse)
         return one.reading
 
-    def had_items(self, path: str) -> bool:
-        """Whether a file offered items when it was last read, or was broken."""
+    def last_items(self, path: str) -> tuple[KnownItem, ...] | None:
+        """What a file offered when it was last read; None if it is unknown or broken at first."""
         before = self._cached.get(path)
-        if before is None:
-            return False
-        return before.reading.broken or bool(before.reading.items or before.reading.known)
+        if before is None or (before.reading.broken and not before.reading.known):
+            return None
+        return before.reading.known or tuple(map(KnownItem.of, before.reading.items))
+
+    def was_broken(self, path: str) -> bool:
+        """Whether a file was broken when it was last read."""
+        before = self._cached.get(path)
+        return before is not None and before.reading.broken
 
     def forget(self, path: str) -> None:
         """Forget one file, which is not read any more."""

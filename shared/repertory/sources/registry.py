@@ -114,6 +114,13 @@ def files_to_trust(entry: Mapping[str, Any], base: Path) -> list[Path] | None:
     return named(entry, base) if named else None
 
 
+def digest_to_trust(path: Path, data: bytes) -> str:
+    """The digest of what defines sources in a file that ``files_to_trust`` names."""
+    from repertory.sources.mcp.config import servers_digest  # noqa: PLC0415 - not to search
+
+    return servers_digest(path, data)
+
+
 def passed_over(entry: Mapping[str, Any], base: Path) -> list[PassedOver]:
     """Return what an entry defines and asks not to be read, such as disabled MCP servers.
 

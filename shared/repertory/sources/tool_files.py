@@ -1,6 +1,8 @@
 """Tool-schema files: a server's answer to ``tools/list``, saved as JSON."""
 
+import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +12,15 @@ from typing_extensions import override
 from repertory.errors import SourceError
 from repertory.sources.contents import Contents, Entry
 from repertory.sources.folder import FolderSource
-from repertory.sources.reading.files import Found, read_file
-from repertory.sources.reading.structured import Defect, decode_json
+from repertory.sources.reading.files import NO_TEXT, Found, read_file
+from repertory.sources.reading.structured import Defect, Json, decode_json
 from repertory.sources.reading_cache import Reading
 from repertory.sources.source import Problem, Scan, error, warning
-from repertory.sources.tools import MAX_NAME_LENGTH, tool_items
+from repertory.sources.tools import MAX_NAME_LENGTH, as_mcp, tool_items
 from repertory.sources.walked import Walked
 from repertory.text import one_line
+
+MAX_DIGITS = 30  # of an integer; a longer one is text
 
 
 class ToolFiles(FolderSource):
@@ -54,9 +58,13 @@ class ToolFiles(FolderSource):
 
     @override
     def summary(self, contents: Contents, walked: Walked) -> Scan:
-        """The scan; the items of an unread file are unknown, so no item counts as deleted."""
+        """The scan; while the items of an unread file are unknown, no item counts as deleted."""
         scan = super().summary(contents, walked)
-        return msgspec.structs.replace(scan, unread_under=("",)) if scan.unread else scan
+        is_unknown = walked.unlisted or any(
+            (reading.broken or reading.postponed) and not reading.known
+            for _, reading in contents.marked()
+        )
+        return msgspec.structs.replace(scan, unread_under=("",)) if is_unknown else scan
 
     @override
     def same_id(self, item: Entry, first: Entry) -> Problem:
@@ -66,13 +74,19 @@ class ToolFiles(FolderSource):
     @override
     def _read_file(self, file: Found) -> Reading:
         text, problems = read_file(file, self.file_limit)
+        last = self._readings.last_items(file.path)
+        was_listing = bool(last) or self._readings.was_broken(file.path)
         if text is None:
-            return Reading(problems=problems, broken=True)
-        value = decode_json(text)
-        listed_tools = self._readings.had_items(file.path) or _lists_tools(text)
+            is_other = not was_listing and all(one.message in NO_TEXT for one in problems)
+            if is_other and file.path != str(self.path):
+                return Reading()
+            return Reading(problems=problems, broken=True, known=last or ())
+        value = _decoded(text)
+        listed_tools = was_listing or _lists_tools(text)
         if isinstance(value, Defect) and listed_tools:
             message = f"The file is broken: {value.message}."
-            return Reading(problems=[error(file.path, message, value.line)], broken=True)
+            problems = [error(file.path, message, value.line)]
+            return Reading(problems=problems, broken=True, known=last or ())
         listed = _tool_list(value, Path(file.place).stem)
         if listed is None:
             if file.path != str(self.path):
@@ -83,11 +97,28 @@ class ToolFiles(FolderSource):
         return Reading(items=items, problems=problems + wrong)
 
 
+def _decoded(text: str) -> Json | Defect:
+    """Decode a file; what is no JSON but what programs write as such costs its own tool alone.
+
+    These are lone surrogates, ``NaN`` and ``Infinity``, and integers of any length.
+    """
+    value = decode_json(text)
+    if not isinstance(value, Defect):
+        return value
+    try:
+        lenient: Json = json.loads(text, parse_int=_integer)
+    except (ValueError, RecursionError):
+        return value
+    return lenient
+
+
+def _integer(digits: str) -> int | str:
+    return int(digits) if len(digits) <= MAX_DIGITS else digits
+
+
 def _lists_tools(text: str) -> bool:
     """Whether a broken file was meant to list tools; otherwise it is other JSON and is ignored."""
-    has = {key: f'"{key}"' in text for key in ("tools", "inputSchema", "name", "description")}
-    is_list = text.lstrip("\ufeff \n\r\t").startswith("[")
-    return has["tools"] or has["inputSchema"] or (is_list and has["name"] and has["description"])
+    return any(f'"{key}"' in text for key in ("tools", "inputSchema", "input_schema"))
 
 
 def _tool_list(value: object, server: str) -> tuple[str, list[Any]] | None:
@@ -104,15 +135,14 @@ def _tool_list(value: object, server: str) -> tuple[str, list[Any]] | None:
 
 
 def _has_name(tool: object) -> bool:
-    return isinstance(tool, dict) and isinstance(tool.get("name"), str)
+    tool = as_mcp(tool)
+    return isinstance(tool, Mapping) and isinstance(tool.get("name"), str)
 
 
 def _is_tool(tool: object) -> bool:
-    return (
-        isinstance(tool, dict)
-        and isinstance(tool.get("name"), str)
-        and ("inputSchema" in tool or "description" in tool)
-    )
+    """Whether an element of a bare list is a tool: any list of data may have names."""
+    tool = as_mcp(tool)
+    return _has_name(tool) and isinstance(tool, Mapping) and "inputSchema" in tool
 
 
 def _server_name(value: dict[str, Any]) -> str:

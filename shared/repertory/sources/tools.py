@@ -23,6 +23,7 @@ MAX_EXTRA_SIZE = 1 << 16  # bytes of JSON
 
 _NAMED = frozenset({"name", "description", "inputSchema", "outputSchema"})
 _GIVEN_NAME = "nameAsGiven"
+_SCHEMA_ALIASES = ("input_schema", "parameters")  # as Anthropic and OpenAI name the inputSchema
 
 
 def tool_id(server: str, tool: str) -> str:
@@ -46,6 +47,21 @@ def given_name(tool: Item) -> str:
     return json.loads(given) if isinstance(given, str) else tool.name
 
 
+def as_mcp(raw: object) -> object:
+    """A tool in the form of MCP; that of Anthropic's and OpenAI's APIs is rewritten."""
+    if not isinstance(raw, Mapping):
+        return raw
+    function = raw.get("function")
+    if raw.get("type") == "function":
+        inner = function if isinstance(function, Mapping) else raw
+        raw = {key: value for key, value in inner.items() if key != "type"}
+    for alias in _SCHEMA_ALIASES:
+        if "inputSchema" not in raw and isinstance(raw.get(alias), Mapping):
+            others = {key: value for key, value in raw.items() if key != alias}
+            return {**others, "inputSchema": raw[alias]}
+    return raw
+
+
 def tool_items(
     server: str, source: str, raw_tools: Sequence[object], origin: str
 ) -> tuple[list[Item], list[Problem]]:
@@ -67,7 +83,7 @@ def tool_items(
     items: dict[str, Item] = {}
     problems: list[Problem] = []
     for number, raw in enumerate(islice(raw_tools, MAX_TOOLS), 1):
-        item, found = _tool_item(server, source, raw, origin, number)
+        item, found = _tool_item(server, source, as_mcp(raw), origin, number)
         problems += found
         if item and items.setdefault(item.id, item) is not item:
             message = f"The server {server} lists {item.name!r} twice; the first is kept."

@@ -14,6 +14,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from repertory.keys import Keys, Scope
+from repertory.sources.registry import digest_to_trust
 from repertory.trust import TrustStore
 from repertory_query.app import create_app, entrance_of
 from repertory_query.pages import policies as policy_pages
@@ -369,14 +370,14 @@ def test_a_configuration_is_trusted_as_it_was_shown(
     page = owner.get("/status/reviews").text
     assert "notes (runs no-such-program)" in page
     assert "hunter2" not in page
-    digest, _ = re.findall(r'name="digest" value="(\w+)"', page)  # and of repertory.toml
-    assert digest == hashlib.sha256(file.read_bytes()).hexdigest()
+    digest, _ = re.findall(r'name="digest" value="([\w:]+)"', page)  # and of repertory.toml
+    assert digest == digest_to_trust(file, file.read_bytes())
     trust, form = server.parts.workspace.trust, {"file": str(file), "digest": digest}
     for wrong in ({**form, "file": "/etc/passwd"}, {**form, "digest": "0" * 64}):
         assert owner.post("/status/trust", data=wrong).status_code == 422
-    assert not trust.is_trusted(file)
+    assert not trust.is_trusted(file, digest_to_trust)
     assert owner.post("/status/trust", data=form).status_code == 303
-    assert trust.is_trusted(file)
+    assert trust.is_trusted(file, digest_to_trust)
     assert str(file) not in owner.get("/status/reviews").text
     assert "policies for all items" in owner.get("/status/reviews").text
 

@@ -20,6 +20,7 @@ CHUNK_SIZE = 1 << 16  # bytes
 _GZIP, _ZIP = b"\x1f\x8b", b"PK\x03\x04"
 _END, _END_64, _END_LENGTH, _TAIL = b"PK\x05\x06", b"PK\x06\x07", 22, 1 << 17
 _ENCRYPTED = 0x1
+_OF_MACOS = "__MACOSX/"  # resource forks, which no other program reads
 _COMPRESSIONS = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}
 
 
@@ -53,7 +54,8 @@ def _unzip(data: bytes, writer: Writer, shown: str) -> None:
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         for info in archive.infolist():
             kind = stat.S_IFMT(info.external_attr >> 16)
-            if info.is_dir():
+            place = _place(info.filename)
+            if place.endswith("/") or place.startswith(_OF_MACOS):
                 continue
             if kind not in {0, stat.S_IFREG}:
                 writer.leave_out("links" if kind == stat.S_IFLNK else "devices")
@@ -61,10 +63,15 @@ def _unzip(data: bytes, writer: Writer, shown: str) -> None:
                 writer.leave_out("encrypted files")
             elif info.compress_type not in _COMPRESSIONS:
                 writer.leave_out("files in an unusual compression")
-            elif writer.takes(place := info.filename.removeprefix("./"), info.file_size):
+            elif writer.takes(place, info.file_size):
                 with archive.open(info) as file:
                     is_executable = bool(info.external_attr >> 16 & 0o100)
                     writer.write(place, _chunks(file), is_executable=is_executable)
+
+
+def _place(name: str) -> str:
+    """The place of an entry of a zip archive; some programs of Windows write backslashes."""
+    return (name if "/" in name else name.replace("\\", "/")).removeprefix("./")
 
 
 def _check_list(data: bytes, shown: str) -> None:

@@ -74,7 +74,11 @@ class Git:
         self._url = asked.url
         self._shown = shown(asked.url)
         self._may_ask = may_ask
-        self._environment = _environment(asked.url, asked.protocol, may_ask=may_ask)
+        self._environment = {
+            **_environment(asked.url, asked.protocol, may_ask=may_ask),
+            # Until the folder is a repository, one above it must not be taken for it.
+            "GIT_CEILING_DIRECTORIES": str(folder.absolute().parent),
+        }
 
     def call(self, *arguments: str, given: Path | None = None) -> Path:
         """Run git, and return the file with its output.

@@ -77,7 +77,8 @@ def read_listing(document: object, whence: str) -> Listing:
             what = one_line(str(name or number))[:100]
             notes.append(f"The plugin {what} was left out: {str(error).rstrip('.')}.")
         else:
-            found.setdefault(plugin.name, plugin)
+            if found.setdefault(plugin.name, plugin) is not plugin:
+                notes.append(f"The plugin {plugin.name} is listed twice; the first was taken.")
     name = document.get("name")
     known = name if isinstance(name, str) and _NAME.fullmatch(name) else ""
     return Listing(name=known, plugins=tuple(found.values()), notes=tuple(notes))

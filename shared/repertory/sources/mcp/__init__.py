@@ -50,10 +50,11 @@ def build(entry: Mapping[str, Any], base: Path) -> list[Source]:
     except msgspec.ValidationError as exc:
         raise ConfigurationError(f"A source of type 'mcp' is not set up right: {exc}") from exc
     paths = [path.absolute() for path in files_to_trust(entry, base)]
-    servers, digests = read_files(paths, None if options.trusted else base.absolute())
+    folder = base.absolute()
+    servers, digests = read_files(paths, None if options.trusted else folder, folder)
     approved, trusted = options.approved, options.trusted
     if approved is not None:
-        trusted &= all(approved.get(key_of(path)) == one for path, one in digests.items())
+        trusted &= all(approved.get(key_of(path)) in some for path, some in digests.items())
     if options.timeout is not None:
         servers = [msgspec.structs.replace(s, timeout=options.timeout) for s in servers]
     if options.environment is not None:
@@ -91,9 +92,10 @@ def passed_over(entry: Mapping[str, Any], base: Path) -> list[PassedOver]:
     Raises:
         ConfigurationError: A file cannot be read.
     """
-    project = None if entry.get("trusted") else base.absolute()
+    folder = base.absolute()
+    project = None if entry.get("trusted") else folder
     paths = [path.absolute() for path in files_to_trust(entry, base)]
     return [
         PassedOver(path, f"it disables the server {one_line(name)[:MAX_NAME_LENGTH]}")
-        for path, name in disabled(paths, project)
+        for path, name in disabled(paths, project, folder)
     ]

@@ -9,6 +9,7 @@
 | Gemini                      | .gemini/settings.json                  | mcpServers    |
 | toolscript                  | .toolscript.json                       | mcpServers    |
 
+Claude Code also keeps servers of single folders, under ``projects`` and the path of the folder.
 Comments and trailing commas are allowed in all of them. Variables (``${…}``) stay unresolved until
 the server is launched, so that no secret of the environment is kept in memory.
 """
@@ -35,6 +36,8 @@ MAX_NAME_LENGTH = 128
 MAX_SERVERS = 1_000  # of one file
 
 _SERVER_TABLES = ("mcpServers", "servers", "mcp_servers")
+_PART = "servers:"  # before the digest of what is read of a file
+_PROJECTS = "projects"
 _HOST_FOLDERS = {".claude", ".codex", ".cursor", ".gemini", ".vscode"}
 
 _TRANSPORTS = {
@@ -92,14 +95,14 @@ class _Rules(msgspec.Struct, frozen=True):
     excluded: Names = []
 
 
-def read_servers(paths: Iterable[Path]) -> list[ServerConfig]:
+def read_servers(paths: Iterable[Path], directory: Path | None = None) -> list[ServerConfig]:
     """The servers of ``read_files`` alone."""
-    return read_files(paths)[0]
+    return read_files(paths, directory=directory)[0]
 
 
 def read_files(
-    paths: Iterable[Path], project: Path | None = None
-) -> tuple[list[ServerConfig], dict[Path, str]]:
+    paths: Iterable[Path], project: Path | None = None, directory: Path | None = None
+) -> tuple[list[ServerConfig], dict[Path, set[str]]]:
     """Read and merge the servers of several configuration files; later files override earlier.
 
     Disabled servers are left out. A server with an invalid entry has a ``fault``.
@@ -108,14 +111,15 @@ def read_files(
         paths: The files.
         project: The folder of a project. Of the files in it that came with it, no link may lead
             out, and each has at most ``MAX_FOUND_SIZE`` bytes.
+        directory: The folder whose own servers are read as well, over those of all folders.
 
     Returns:
-        The servers, and the SHA-256 of each file as it was read.
+        The servers, and the digests by which what was read of each file may be trusted.
 
     Raises:
         ConfigurationError: A file cannot be read; the message names it and the line.
     """
-    merged, origins, digests = _merged(paths, project)
+    merged, origins, digests = _merged(paths, project, directory)
     servers = [
         msgspec.structs.replace(server, origins=origins[name])
         for name, server in merged.items()
@@ -124,50 +128,81 @@ def read_files(
     return servers, digests
 
 
-def disabled(paths: Iterable[Path], project: Path | None = None) -> list[tuple[str, str]]:
+def disabled(
+    paths: Iterable[Path], project: Path | None = None, directory: Path | None = None
+) -> list[tuple[str, str]]:
     """The file and the name of each server that ``read_files`` leaves out.
 
     Raises:
         ConfigurationError: As for ``read_files``.
     """
-    merged, origins, _ = _merged(paths, project)
+    merged, origins, _ = _merged(paths, project, directory)
     return [(origins[name][-1], name) for name, server in merged.items() if server is None]
 
 
+def servers_digest(path: Path, data: bytes) -> str:
+    """The digest of what is read of a file; of all of it if it cannot be read.
+
+    Agent hosts keep more in these files, which they write while they run. The digest of a part
+    never equals that of a whole file.
+    """
+    try:
+        return _digest(_parse(path, _decoded(path, data)))
+    except ConfigurationError:
+        return digest_of(data)
+
+
+def _digest(document: dict[str, Any]) -> str:
+    return _PART + digest_of(msgspec.json.encode(document, order="deterministic"))
+
+
 def _merged(
-    paths: Iterable[Path], project: Path | None
-) -> tuple[dict[str, ServerConfig | None], dict[str, tuple[str, ...]], dict[Path, str]]:
+    paths: Iterable[Path], project: Path | None, directory: Path | None
+) -> tuple[dict[str, ServerConfig | None], dict[str, tuple[str, ...]], dict[Path, set[str]]]:
     """The servers by name, None for a disabled one; their files; the digests of the files."""
     merged: dict[str, ServerConfig | None] = {}
     origins: dict[str, tuple[str, ...]] = {}
-    digests: dict[Path, str] = {}
+    digests: dict[Path, set[str]] = {}
     for path in paths:
         data = _read(path, project)
-        digests[path] = digest_of(data)
-        for name, server in _servers(path, _decoded(path, data)).items():
+        text = _decoded(path, data)
+        document = _parse(path, text)
+        digests[path] = {digest_of(data), _digest(document)}
+        for name, server in _servers(path, text, document, directory).items():
             origins[name] = (*origins.get(name, ()), str(path))
             merged[name] = server
     return merged, origins, digests
 
 
-def _servers(path: Path, text: str) -> dict[str, ServerConfig | None]:
+def _servers(
+    path: Path, text: str, document: dict[str, Any], directory: Path | None
+) -> dict[str, ServerConfig | None]:
     """Return the servers of one file by name; None for a disabled one."""
-    document = _parse(path, text)
     key = next((key for key in _SERVER_TABLES if key in document), "")
-    table: object = document.get(key, {})
-    if not isinstance(table, dict) or len(table) > MAX_SERVERS:
-        raise ConfigurationError(
-            f"{path}: {key} must hold {MAX_SERVERS:,} servers at most, by name."
-        )
+    table = _table(path, document, key)
     try:
-        rules = msgspec.convert(document.get("mcp", {}), _Rules)
+        rules = msgspec.convert(document.get("mcp"), _Rules | None) or _Rules()
     except msgspec.ValidationError as exc:
         raise ConfigurationError(f"{path}: mcp is not set up right: {exc}.") from exc
     servers: dict[str, ServerConfig | None] = {}
     for name, entry in table.items():
         allowed = name in (rules.allowed or table) and name not in rules.excluded
-        servers[name] = _read_entry(path, text, name, entry) if allowed else None
+        servers[name] = _read_entry(path, text, name, entry, _workspace(path)) if allowed else None
+    own = document.get(_PROJECTS, {}).get(str(directory), {})
+    for name, entry in _table(path, own, "mcpServers").items():
+        servers[name] = _read_entry(path, text, name, entry, directory or _workspace(path))
     return servers
+
+
+def _table(path: Path, document: dict[str, Any], key: str) -> dict[str, Any]:
+    table: object = document.get(key)
+    if table is None:
+        return {}
+    if not isinstance(table, dict) or len(table) > MAX_SERVERS:
+        raise ConfigurationError(
+            f"{path}: {key} must hold {MAX_SERVERS:,} servers at most, by name."
+        )
+    return table
 
 
 def _read(path: Path, project: Path | None) -> bytes:
@@ -191,6 +226,7 @@ def _decoded(path: Path, data: bytes) -> str:
 
 
 def _parse(path: Path, text: str) -> dict[str, Any]:
+    """Return what is read of a file."""
     document: object
     if path.suffix == ".toml":
         document = load(text, "toml")
@@ -202,10 +238,23 @@ def _parse(path: Path, text: str) -> dict[str, Any]:
         raise ConfigurationError(f"{place}: {document.message}.")
     if not isinstance(document, dict):
         raise ConfigurationError(f"{path}: a list was found where an object is expected.")
-    return document
+    read = {key: document[key] for key in (*_SERVER_TABLES, "mcp") if key in document}
+    own = _own_servers(document.get(_PROJECTS)) if path.suffix != ".toml" else {}
+    return {**read, _PROJECTS: own} if own else read
 
 
-def _read_entry(path: Path, text: str, name: str, raw: object) -> ServerConfig | None:
+def _own_servers(projects: object) -> dict[str, Any]:
+    """The servers of single folders, by the path of the folder."""
+    return {
+        folder: {"mcpServers": project["mcpServers"]}
+        for folder, project in (projects.items() if isinstance(projects, dict) else ())
+        if isinstance(project, dict) and project.get("mcpServers")
+    }
+
+
+def _read_entry(
+    path: Path, text: str, name: str, raw: object, workspace: Path
+) -> ServerConfig | None:
     if isinstance(raw, dict):
         raw = {key: value for key, value in raw.items() if value is not None}
     try:
@@ -213,7 +262,8 @@ def _read_entry(path: Path, text: str, name: str, raw: object) -> ServerConfig |
         codex = msgspec.convert(raw, _SnakeEntry)
         if entry.disabled or not entry.enabled:
             return None
-        return _server(path, name, entry, codex)
+        server = _server(path, name, entry, codex)
+        return msgspec.structs.replace(server, workspace=str(workspace))
     except ValueError as exc:  # msgspec.ValidationError is a subclass and quotes no values
         line = _line_of(text, name)
         place = f"{path}:{line}" if line else str(path)
@@ -250,7 +300,6 @@ def _server(path: Path, name: str, entry: _Entry, codex: _SnakeEntry) -> ServerC
         exclude=(*entry.exclude_tools, *codex.disabled_tools),
         timeout=_timeout(entry, codex),
         call_timeout=_seconds(codex.tool_timeout_sec),
-        workspace=str(_workspace(path)),
     )
 
 

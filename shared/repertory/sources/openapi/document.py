@@ -1,5 +1,6 @@
 """An OpenAPI document: read within bounds, and its references within itself."""
 
+import codecs
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -14,6 +15,9 @@ MAX_VALUES = 2_000_000  # about; a value takes up to a hundred times the memory 
 MAX_REFERENCES = 20  # that lead to one another
 
 _OPENAPI = re.compile(r"""(?:^|[{,])[^\S\n]{0,99}["']?openapi["']?\s{0,9}:\s{0,9}["']?3\.""", re.M)
+
+
+_SWAGGER = re.compile(r"""(?:^|[{,])[^\S\n]{0,99}["']?swagger["']?\s{0,9}:\s{0,9}["']?2\.""", re.M)
 
 
 class BrokenError(Exception):
@@ -116,8 +120,9 @@ def parse(text: str, place: str) -> Document:
 
 
 def is_openapi(content: bytes) -> bool:
-    """Whether content looks like an OpenAPI 3 document."""
-    return _OPENAPI.search(content.decode("latin-1")) is not None
+    """Whether content looks like an OpenAPI document, be it one of version 2."""
+    text = content.removeprefix(codecs.BOM_UTF8).decode("latin-1")
+    return _OPENAPI.search(text) is not None or _SWAGGER.search(text) is not None
 
 
 def pointer(*parts: str) -> str:

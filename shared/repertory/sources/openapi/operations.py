@@ -1,7 +1,7 @@
 """The operations of a document as tools, each converted by itself."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -34,10 +34,12 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
         raw: The tool in the form of MCP; its request is the field ``http``.
         tags: The tags of the operation.
         place: The JSON pointer of the operation.
+        given: Its ``operationId``; empty if its name is made of its method and path.
         complaints: What is wrong with it, each as a clause with "it" as its subject.
     """
 
     raw: dict[str, Any]
+    given: str = ""
     tags: tuple[str, ...]
     place: str
     complaints: tuple[str, ...] = ()
@@ -59,7 +61,8 @@ def tools(document: Document, base: str, server: str) -> Iterator[Tool | Broken]
         server: The URL of the server in place of the document's; empty to take these.
     """
     reader = _Reader(document, base, server)
-    taken: dict[str, str] = {}  # the place of each name
+    first: dict[str, str] = {}  # the place of each operationId
+    names = _Names(_fitting(given) for given in _given_names(document))
     for count, (path, method, item) in enumerate(_places(document)):
         place = pointer("paths", path, method)
         if count == MAX_OPERATIONS:
@@ -72,12 +75,43 @@ def tools(document: Document, base: str, server: str) -> Iterator[Tool | Broken]
         except BrokenError as error:
             yield Broken(place=place, reason=str(error))
             continue
-        first = taken.setdefault(tool.raw["name"], place)
-        if first != place:
-            name = tool.raw["name"]
-            yield Broken(place=place, reason=f"it has the same name as {first}: {name}")
+        if tool.given and first.setdefault(tool.given, place) != place:
+            reason = f"it has the operationId of {first[tool.given]}: {tool.raw['name']}"
+            yield Broken(place=place, reason=reason)
             continue
+        tool.raw["name"] = names.free(tool.raw["name"], is_given=bool(tool.given))
         yield tool
+
+
+def _given_names(document: Document) -> Iterator[str]:
+    """The ``operationId`` of each operation that has one."""
+    for _, method, item in _places(document):
+        raw = item[method]
+        if isinstance(raw, Mapping) and (given := _given_name(raw)):
+            yield given
+
+
+class _Names:
+    """The names of a document's tools; one that is in use gets a number.
+
+    Args:
+        given: Those that the document gives, which no other operation gets.
+    """
+
+    def __init__(self, given: Iterable[str]) -> None:
+        self._given = set(given)
+        self._taken: set[str] = set()
+        self._numbers: dict[str, int] = {}
+
+    def free(self, name: str, *, is_given: bool) -> str:
+        """The name of an operation."""
+        found = name
+        while found in self._taken or (found in self._given and not (is_given and found == name)):
+            number = self._numbers[name] = self._numbers.get(name, 1) + 1
+            end = f"_{number}"
+            found = name[: MAX_NAME_LENGTH - len(end)] + end
+        self._taken.add(found)
+        return found
 
 
 def _places(document: Document) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
@@ -144,6 +178,7 @@ class _Reader:
             tool["outputSchema"] = output
         return Tool(
             raw=tool,
+            given=_given_name(raw),
             tags=_tags(raw),
             place=pointer("paths", path, method),
             complaints=(*arguments.complaints(), *wrong),
@@ -155,12 +190,18 @@ class _Reader:
 
 
 def _name(raw: Mapping[str, Any], method: str, path: str) -> str:
+    return _fitting(_given_name(raw) or f"{method}{path}")[:MAX_NAME_LENGTH]
+
+
+def _given_name(raw: Mapping[str, Any]) -> str:
+    """The ``operationId`` of an operation; empty if it makes no name."""
     given = raw.get("operationId")
-    for name in (given if isinstance(given, str) else "", f"{method}{path}"):
-        fitting = _NOT_IN_NAMES.sub("_", name).strip("_")
-        if 0 < len(fitting) <= MAX_NAME_LENGTH:
-            return fitting
-    return fitting[:MAX_NAME_LENGTH]
+    is_usable = isinstance(given, str) and 0 < len(_fitting(given)) <= MAX_NAME_LENGTH
+    return str(given) if is_usable else ""
+
+
+def _fitting(name: str) -> str:
+    return _NOT_IN_NAMES.sub("_", name).strip("_")
 
 
 def _description(raw: Mapping[str, Any]) -> str:

@@ -179,7 +179,7 @@ class Walk:
             if not place:
                 raise SourceError(
                     f"The folder {self._top} cannot be read ({exc.strerror}). Restore it, or "
-                    "take its source out of the configuration."
+                    "remove the source that a configuration names."
                 ) from exc
             message = f"The folder cannot be listed ({exc.strerror})."
             self.problems.append(error(path, message))

@@ -12,6 +12,8 @@ from repertory.text import UNFIT
 LIMIT = 1 << 16  # characters between the fences
 
 _OPENING = re.compile(r"\s*---[ \t]*\n")
+# What follows two rules around prose, rather than the fences of front matter: no key.
+_PROSE = re.compile(r"[ \t]*+\n\s*+(?!---|\.\.\.|[\"']?[\w.-]++[\"']?:(?:\s|\Z))\S")
 _CLOSING = re.compile(r"^(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.MULTILINE)
 _ENTRY = re.compile(r"([ ]*)([\w.-]+):[ ]+(\S.*)")
 
@@ -33,7 +35,7 @@ class FrontMatter(msgspec.Struct, frozen=True, kw_only=True):
 def parse(text: str, path: str) -> FrontMatter:
     """Split the text of a file into its front matter and its body; never raises."""
     opening = _OPENING.match(text)
-    if not opening:
+    if not opening or _PROSE.match(text, opening.end()):
         return FrontMatter(fields={}, body=text)
     first = text.count("\n", 0, opening.end()) + 1
     closing = _CLOSING.search(text, opening.end())
@@ -51,6 +53,8 @@ def parse(text: str, path: str) -> FrontMatter:
         return _broken(text, path, line, f"The front matter is broken: {fields.message}.")
     if isinstance(fields, list):
         return _broken(text, path, first, "The front matter is a list; write it as `key: value`.")
+    if not fields and source.strip():  # headings, which are comments in YAML
+        return FrontMatter(fields={}, body=text)
     return FrontMatter(fields=fields, body=text[closing.end() :], problems=problems)
 
 

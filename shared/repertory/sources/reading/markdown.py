@@ -13,8 +13,11 @@ _COMMENT = re.compile(r"\s{0,3}<!--")
 _HEADING = re.compile(r"\s{0,3}(?:#{1,6}|={1,6})[ \t]+(\S.*)")
 _CLOSING = re.compile(r"(?:^|\s)[#=]+$")  # what may follow a heading
 _UNDERLINE = re.compile(r"([=\-~^\"'*+.:_])\1{2,}")  # Markdown's and reStructuredText's
-# Badges, images, tags, tables, link targets, directives, attributes, rules: not prose.
-_NOT_PROSE = re.compile(r"\[?!\[|<|\||\[[^\]]+\]:|\.\. |:[\w-]+:|([-*_])(?:[ \t]*\1){2,}$")
+# Badges, images, tags, tables, link targets, directives, attributes, MDX's code, rules: no prose.
+_NOT_PROSE = re.compile(
+    r"\[?!\[|<|\||\[[^\]]+\]:|\.\. |:[\w-]+:|(?:import|export)\s[^'\"]*['\"]"
+    r"|([-*_])(?:[ \t]*\1){2,}$"
+)
 
 
 def first_heading(text: str) -> str:

@@ -142,7 +142,10 @@ class _Yaml:
         if isinstance(event, yaml.ScalarEvent):
             return _scalar(event)
         if isinstance(event, yaml.AliasEvent):
-            raise _fault("an alias (*name) is not allowed; put the text in quotes", event)
+            raise _fault(
+                "an alias (*name) is not allowed; write the value out, or put a text in quotes",
+                event,
+            )
         if depth == MAX_DEPTH:
             raise _fault(f"it is nested more than {MAX_DEPTH} levels deep", event)
         if isinstance(event, yaml.SequenceStartEvent):
