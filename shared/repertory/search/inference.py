@@ -18,6 +18,7 @@ from repertory.index.keywords.tokens import term_of, terms
 from repertory.search.answer import Evidence, Hit
 from repertory.search.capabilities import BY_NAME, CAPABILITIES, Job, certainty, jobs
 from repertory.search.confidence import probability, reaches
+from repertory.search.duplicates import MAX_DUPLICATES, grouped
 from repertory.search.editorial import boosted
 from repertory.search.hits import hit
 from repertory.search.query import Query
@@ -89,33 +90,31 @@ def infer(
         return []
     found: list[Hit] = []
     for capability, job in ways.items():
-        for entry in _able(capability, job, query, index, exclude, items):
+        for entry, *copies in _able(capability, job, query, index, exclude, items):
             sure = min([FIRST - STEP * len(found), *direct])
             if entry.policy:
                 sure = min(sure, boosted(sure, entry.policy.boost))
             if sure >= query.threshold:
                 why = f"{capability} → {job.label}"
                 evidence = Evidence(probability=round(probability(sure), 4), capability=why)
-                found.append(hit(entry, sure, f"Capability inference ({why})", evidence))
+                one = hit(entry, sure, f"Capability inference ({why})", evidence)
+                same = tuple(copy.id for copy in copies[:MAX_DUPLICATES])
+                found.append(replace(one, duplicates=same))
     return sorted(found, key=lambda one: -one.confidence)
 
 
 def beside(hits: list[Hit], inferred: Sequence[Hit]) -> list[Hit]:
-    """Hits with those that were inferred: after the usual ones, and instead of weak ones.
-
-    The copies that a weak hit names are those of the inferred one.
-    """
+    """Hits with those that were inferred: after the usual ones, and instead of weak ones."""
     if not inferred:
         return hits
-    weak = {one: hit for hit in hits for one in (hit.id, *hit.duplicates)}
-    offered: dict[str, Hit] = {}
-    for one in inferred:
-        same = weak.get(one.id, one)
-        copies = tuple(each for each in (same.id, *same.duplicates) if each != one.id)
-        offered.setdefault(same.id, replace(one, duplicates=copies))
-    usual = [one for one in hits if one.confidence >= USUAL]
-    left = [one for one in hits if one.confidence < USUAL and one.id not in offered]
-    return [*usual, *offered.values(), *left]
+    known = {one for hit in inferred for one in (hit.id, *hit.duplicates)}
+    usual = [hit for hit in hits if hit.confidence >= USUAL]
+    weak = [
+        hit
+        for hit in hits
+        if hit.confidence < USUAL and known.isdisjoint((hit.id, *hit.duplicates))
+    ]
+    return [*usual, *inferred, *weak]
 
 
 def items_for(
@@ -212,10 +211,11 @@ def _able(
     index: KeywordIndex,
     out: Collection[str],
     items: Mapping[str, Item],
-) -> list[Entry]:
-    """The tools that have a capability most clearly; of equals, those that name the query's words.
+) -> list[list[Entry]]:
+    """The tools that have a capability most clearly, each with its copies.
 
-    Parameters count for those tools whose names leave it open.
+    Of equals, those come first that name the query's words. Parameters count for those tools whose
+    names leave it open.
     """
     typed = set(terms(plain(query.text)))
     best = _most_certain(query, index, *_offered(query, index, out, capability, job))
@@ -223,11 +223,15 @@ def _able(
     read = index.rows_of([item_key(one) for one in items]).values()
     rows = {*best, *possible[np.isin(possible, [*read])].tolist()}
     found = []
-    for entry in sorted(index.entries([*rows]), key=lambda one: one.id):
+    for row, entry in zip(rows, index.entries([*rows]), strict=True):
         schema = items[entry.id].input_schema if entry.id in items else None
         if sure := certainty(capability, job, entry, (schema or {}).get("properties", ())):
-            found.append((-sure, -len(typed.intersection(terms(entry.description))), entry))
-    return [entry for *_, entry in sorted(found, key=lambda one: one[:2])[:MAX_TOOLS]]
+            names = len(typed.intersection(terms(entry.description)))
+            found.append((-sure, -names, entry.id, row, entry))
+    found.sort()
+    things = index.things(np.array([row for *_, row, _ in found], np.int64)).tolist()
+    groups = grouped(things, lambda place: found[place][-1])[:MAX_TOOLS]
+    return [[found[place][-1] for place in places] for places in groups]
 
 
 def _tools_with(segment: Segment, words: Collection[str]) -> list[int]:
