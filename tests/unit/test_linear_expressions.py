@@ -182,7 +182,6 @@ EXAMPLES = {
     "repertory.sources.reading.frontmatter._ENTRY": ["  a-b.c:  d e"],
     "repertory.sources.reading.frontmatter._OPENING": [" \n---  \n"],
     "repertory.sources.reading.headings._ASCIIDOC": ["== A title "],
-    "repertory.sources.reading.headings._FENCE": ["   ```sh"],
     "repertory.sources.reading.headings._NO_TITLE": ["    a", "  - b", "?!"],
     "repertory.sources.reading.headings._NUMBERED": ["  12. a"],
     "repertory.sources.reading.headings._UNDERLINE": ["===="],

@@ -3,7 +3,8 @@
 import re
 from collections.abc import Iterable, Iterator
 
-_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
+from repertory.catalogue.fences import after
+
 _UNDERLINE = re.compile(r"([=\-~^\"'*+.:_#])\1{2,}")
 _NO_TITLE = re.compile(r"(?:\s{4}|\t| {0,3}[-*+>|<][\s>|<]|\W*$)")
 _NUMBERED = re.compile(r" {0,3}\d{1,9}[.)]\s")  # in Markdown an item of a list
@@ -44,10 +45,11 @@ def _underlined(lines: Iterable[str], *, is_markdown: bool) -> list[str]:
     size = 0  # lines of the paragraph so far
     for line in lines:
         bare = line.rstrip()
-        mark = _FENCE.match(line)
-        if fence or (mark and (is_markdown or mark[1][0] == "`")):
+        before = fence
+        if before or is_markdown or not bare.startswith("~"):  # which underlines a title elsewhere
+            fence = after(before, bare)
+        if before or fence:
             size = 0
-            fence = _after(fence, bare, mark[1] if mark else "")
         elif not _UNDERLINE.fullmatch(bare):
             size = size + 1 if bare else 0
         elif size == 1 and _is_title(marked[-1], bare, levels if is_markdown else None):
@@ -64,14 +66,6 @@ def _underlined(lines: Iterable[str], *, is_markdown: bool) -> list[str]:
             size = 0
         marked.append(line)
     return marked
-
-
-def _after(fence: str, line: str, mark: str) -> str:
-    """The fence of the code that goes on after a line; empty if none does."""
-    if not fence:
-        return mark
-    is_end = mark.startswith(fence) and not line.strip().strip(fence[0])
-    return "" if is_end else fence
 
 
 def _is_title(line: str, underline: str, kinds: Iterable[str] | None) -> bool:
