@@ -2,23 +2,26 @@
 
 from collections import Counter
 from collections.abc import Collection
+from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
+from unittest.mock import Mock
 
 import msgspec
 import pytest
 from typing_extensions import override
 
-from repertory.errors import StoreError
+from repertory.errors import SourceError, StoreError
 from repertory.index.vectors import State
 from repertory.indexing import latest_scans
 from repertory.indexing.latest_scans import QUICK_S, SHARE, LatestScans
-from repertory.indexing.scan import scan_source
+from repertory.indexing.scan import ChangeResult, ScanResult, scan_source
 from repertory.review.gate import Gate
 from repertory.sources.configured import Catalogue
+from repertory.sources.registry import build
 from repertory.sources.source import Problem, Scan, Source, Trust, warning
 from repertory.stats import SourceState
-from tests.support.builders import Folder
+from tests.support.builders import Folder, write
 
 
 class FaultyFolder(Folder):
@@ -216,3 +219,25 @@ def test_problems_that_take_long_are_collected_seldom(monkeypatch: pytest.Monkey
     assert after("Four.") == ["Three."]
     clock += 0.2
     assert after("Five.") == ["Five."]
+
+
+@pytest.mark.parametrize("fault", [SourceError("The disk is away."), PermissionError("a link")])
+def test_a_change_after_a_failed_scan_deletes_nothing(tmp_path: Path, fault: Exception) -> None:
+    """Whatever failed: the next change needs a whole scan; one that comes anyway says nothing."""
+    for name in ("a", "b"):
+        write(tmp_path / f"skills/{name}/SKILL.md", f"---\nname: {name}\ndescription: D.\n---\n")
+    [source] = build({"type": "skills", "name": "s", "path": "skills"}, tmp_path)
+    scans = LatestScans({})
+    scans.adopt(Catalogue((source,)))
+    scans.add(scan_source(source))
+    change = source.rescan([str(tmp_path / "skills/a/SKILL.md")])
+    assert change
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(source, "_scan", Mock(side_effect=fault))
+        with pytest.raises(type(fault)):
+            source.scan()
+    assert source.rescan([str(tmp_path / "skills/a/SKILL.md")]) is None
+    scans.add(ScanResult(source=source, scan=None, error="It failed.", at=2.0))
+    assert scans.add(ChangeResult(source=source, change=change, at=3.0)) == set()
+    scans.add(scan_source(source))
+    assert {*scans.items} == {"s/a", "s/b"}

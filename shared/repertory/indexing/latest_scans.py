@@ -152,14 +152,15 @@ class LatestScans:
     def add(self, result: ScanResult | ChangeResult) -> set[str] | None:
         """Take in a source's scan, or a change since its last scan.
 
-        The result of a source that left the catalogue is ignored.
+        The result of a source that left the catalogue is ignored, and so is a change since a scan
+        that failed: what it does not name would count as gone.
 
         Returns:
             The ids of the items that may differ now; None if that may be any.
         """
         name = result.source.name
         is_change = isinstance(result, ChangeResult)
-        if name not in self._names or (is_change and name not in self._latest):
+        if name not in self._names or (is_change and not self._is_read(name)):
             return set()
         latest = self._latest.setdefault(name, _Latest(result.source))
         before, offering = latest.result.scan, self.offering
@@ -189,6 +190,10 @@ class LatestScans:
         assert after is not None
         kept = (before.unread_under, before.unchanged) == (after.unread_under, after.unchanged)
         return ids | (before.unread ^ after.unread) if kept and offering == self.offering else None
+
+    def _is_read(self, name: str) -> bool:
+        """Whether the last scan of a source succeeded."""
+        return name in self._latest and self._latest[name].scanned.scan is not None
 
     def review(self) -> bool:
         """Follow what people approved since the last call; whether they did."""

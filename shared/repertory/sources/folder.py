@@ -284,7 +284,7 @@ class FolderSource(Source):
                     break
                 self._noted = []
             return self._found(passed)
-        except SourceError:
+        except BaseException:  # what the last scan read may be gone: a change of it says too little
             self._contents = None
             raise
         finally:
