@@ -1,29 +1,33 @@
-"""Checks that no query of the measures is in the training data.
+"""Checks that no query and no right answer of the measures is in the training data.
 
     python -m training.overlap ../shared/data/retrieval
 
-It compares them with our queries and triggers, and looks for them inside of descriptions that are
-trained on. Exact means equal letters and digits; near means a similarity of at least 90 of 100
-(rapidfuzz, sorted words) between two queries of three words or more. The set `written` is training
-data.
+It compares their queries with ours and with our triggers, and looks for them inside of descriptions
+that are trained on. Exact means equal letters and digits; near means a similarity of at least 90
+of 100 (rapidfuzz, sorted words) between two queries of three words or more. A right answer is an
+item with the same name and description. The set `written` is training data.
 """
 
 import json
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from rapidfuzz import fuzz, process
 
 from training.arguments import paths
-from training.dataset import Part, items, queries
+from training.dataset import Item, Part, items, queries
 from training.triggers import trigger
 
 NEAR = 90.0
 MIN_WORDS = 3
 MIN_INSIDE = 40  # characters; shorter ones are usual phrases
+SAME_START = 200  # letters of a description; the sets cut it at different lengths
 TRAINED_ON = frozenset({"written"})
+DISCLOSED = frozenset({"judged"})  # its right answers are trained on; the datasheet says so
 CHUNK = 500
 
 
@@ -42,18 +46,43 @@ def main() -> int:
         file = folder / "queries.jsonl"
         if folder.name in TRAINED_ON or not file.is_file():
             continue
-        theirs = [normal(json.loads(line)["text"]) for line in file.open(encoding="utf-8")]
+        theirs = [normal(row["text"]) for row in _rows(file)]
         same = [text for text in theirs if text in exact]
         alike = near([text for text in theirs if len(text.split()) >= MIN_WORDS], long)
         inside = [text for text in theirs if len(text) >= MIN_INSIDE and text in descriptions]
-        counts = f"{len(same)} exact, {len(alike)} near, {len(inside)} inside of descriptions"
-        print(f"{folder.name}: {len(theirs)} queries, {counts}")
+        right = right_answers(folder, trained)
+        print(
+            f"{folder.name}: {len(theirs)} queries, {len(same)} exact, {len(alike)} near, "
+            f"{len(inside)} inside of descriptions; {len(right)} right answers"
+        )
         for text, other in alike:
             print(f"  {text} ~ {other}")
         for text in inside:
             print(f"  … {text} …")
-        found += len(same) + len(alike) + len(inside)
+        if folder.name in DISCLOSED:
+            right = []
+        for item in right:
+            print(f"  right: {item}")
+        found += len(same) + len(alike) + len(inside) + len(right)
     return 1 if found else 0
+
+
+def right_answers(folder: Path, trained: Iterable[Item]) -> list[str]:
+    """The ids of the items that are right answers to queries of a set."""
+    answers = {row["item_id"] for row in _rows(folder / "qrels.jsonl") if row.get("grade", 1) > 0}
+    corpus = [row for row in _rows(folder / "corpus.jsonl") if row["id"] in answers]
+    theirs = {_identity(row["name"], row["description"]) for row in corpus}
+    return [item.id for item in trained if _identity(item.name, item.description) in theirs]
+
+
+def _identity(name: str, description: str) -> tuple[str, str]:
+    return normal(name), normal(description)[:SAME_START]
+
+
+def _rows(file: Path) -> Iterator[dict[str, Any]]:
+    with file.open(encoding="utf-8") as lines:
+        for line in lines:
+            yield json.loads(line)
 
 
 def near(theirs: Sequence[str], ours: Sequence[str]) -> list[tuple[str, str]]:

@@ -1,9 +1,13 @@
 """The data that the encoder is trained on: its form, its licences, and what is kept out of it."""
 
+import json
+import sys
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
+from training import overlap
 from training.dataset import DATA, Item, Part, Query, items, only, queries
 from training.overlap import near, normal
 
@@ -69,3 +73,47 @@ def test_the_datasheet_has_the_numbers(of: dict[str, Item], asked: list[Query]) 
     text = " ".join((DATA / "DATASHEET.md").read_text("utf-8").split())
     assert f"`queries.jsonl`: {len(asked):,} queries" in text
     assert f"`items.jsonl`: {len(of):,} real items" in text
+
+
+def measured(folder: Path, name: str, text: str, item: Item) -> None:
+    """Write a set that measures: one query, and the item that answers it."""
+    (folder / name).mkdir(parents=True)
+    lines = {
+        "corpus": {"id": "a", "name": item.name, "description": item.description},
+        "queries": {"id": "q", "text": text},
+        "qrels": {"query_id": "q", "item_id": "a", "grade": 1},
+    }
+    for file, line in lines.items():
+        (folder / name / f"{file}.jsonl").write_text(json.dumps(line) + "\n", "utf-8")
+
+
+def overlaps(folder: Path, monkeypatch: pytest.MonkeyPatch) -> int:
+    """The exit code of the check for a folder of sets."""
+    monkeypatch.setattr(sys, "argv", ["overlap", str(folder)])
+    return overlap.main()
+
+
+@pytest.mark.parametrize(
+    ("name", "part", "code"),
+    [("typo", Part.TRAIN, 1), ("typo", Part.VALIDATION, 0), ("judged", Part.TRAIN, 0)],
+)
+def test_a_right_answer_that_is_trained_on_is_found(
+    of: dict[str, Item],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    name: str,
+    part: Part,
+    code: int,
+) -> None:
+    """The check fails for each set but `judged`, whose answers the datasheet counts."""
+    one = next(item for item in of.values() if item.part is part and len(item.description) > 300)
+    measured(tmp_path, name, "qwertz uiop", one)
+    assert overlaps(tmp_path, monkeypatch) == code
+    assert f"{name}: 1 queries" in capsys.readouterr().out
+
+
+def test_no_item_that_typo_asks_for_is_trained_on(of: dict[str, Item]) -> None:
+    """Two were overlooked until the check looked for right answers."""
+    for item in ("ms365__delete-onedrive-file", "ms365__get-excel-range"):
+        assert of[item].part is Part.VALIDATION
