@@ -5,10 +5,11 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+import msgspec
 import pytest
 
-from training import overlap
-from training.dataset import DATA, Item, Part, Query, items, only, queries
+from training import heldout, overlap
+from training.dataset import DATA, SET, Item, Part, Query, items, only, queries
 from training.overlap import near, normal
 
 LICENCES = {
@@ -108,7 +109,9 @@ def test_a_right_answer_that_is_trained_on_is_found(
 ) -> None:
     """The check fails for each set but `judged`, whose answers the datasheet counts."""
     one = next(item for item in of.values() if item.part is part and len(item.description) > 300)
-    measured(tmp_path, name, "qwertz uiop", one)
+    for each in overlap.MEASURES:
+        kept = one if each == name else msgspec.structs.replace(one, name="another")
+        measured(tmp_path, each, "qwertz uiop", kept)
     assert overlaps(tmp_path, monkeypatch) == code
     assert f"{name}: 1 queries" in capsys.readouterr().out
 
@@ -117,3 +120,44 @@ def test_no_item_that_typo_asks_for_is_trained_on(of: dict[str, Item]) -> None:
     """Two were overlooked until the check looked for right answers."""
     for item in ("ms365__delete-onedrive-file", "ms365__get-excel-range"):
         assert of[item].part is Part.VALIDATION
+
+
+def test_a_check_that_compares_nothing_fails(
+    of: dict[str, Item],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """A wrong folder, an empty one, and one without all sets are named, not passed."""
+    one = next(iter(of.values()))
+    for name in overlap.MEASURES[1:]:
+        measured(tmp_path / "some", name, "qwertz uiop", one)
+    (tmp_path / "empty").mkdir()
+    for folder in ("missing", "empty", "some"):
+        with pytest.raises(SystemExit) as ended:
+            overlaps(tmp_path / folder, monkeypatch)
+        assert ended.value.code == 2
+        assert f"{folder} lacks the sets azure_mcp" in capsys.readouterr().err
+
+
+def test_a_test_without_queries_is_not_written(
+    of: dict[str, Item],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """A folder that is no set, and a set that has no item of the test."""
+    measured(tmp_path, "other", "qwertz uiop", next(iter(of.values())))
+    for folder, message in (("missing", "lacks corpus.jsonl"), ("other", "No query of")):
+        monkeypatch.setattr(sys, "argv", ["heldout", str(tmp_path / folder), str(tmp_path / "x")])
+        with pytest.raises(SystemExit) as ended:
+            heldout.main()
+        assert ended.value.code == 2
+        assert message in capsys.readouterr().err
+        assert not (tmp_path / "x").exists()
+    monkeypatch.setattr(sys, "argv", ["heldout", str(tmp_path / "other"), str(tmp_path / "x")])
+    kept = next(one.id for one in of.values() if one.part is Part.TEST)
+    right = {"query_id": "q", "item_id": kept}
+    (tmp_path / "other" / "qrels.jsonl").write_text(json.dumps(right) + "\n", "utf-8")
+    assert heldout.main() == 0
+    assert {file.name for file in (tmp_path / "x").iterdir()} == set(SET)
