@@ -11,9 +11,20 @@ import pytest
 from training import heldout, overlap
 from training.dataset import DATA, SET, Item, Part, Query, items, only, queries
 from training.overlap import near, normal
+from training.triggers import trigger
 
 LICENCES = {
-    *("MIT", "ISC", "Apache-2.0", "BSD-3-Clause", "MPL-2.0", "CC0-1.0", "CC-BY-3.0", "CC-BY-4.0"),
+    *(
+        "MIT",
+        "ISC",
+        "Apache-2.0",
+        "BSD-2-Clause",
+        "BSD-3-Clause",
+        "MPL-2.0",
+        "CC0-1.0",
+        "CC-BY-3.0",
+        "CC-BY-4.0",
+    ),
 }
 STYLES = set("kvrcsaptue")
 TEST_SERVERS = {"brave-search", "kubernetes", "pdf", "trello"}
@@ -74,6 +85,11 @@ def test_the_datasheet_has_the_numbers(of: dict[str, Item], asked: list[Query]) 
     text = " ".join((DATA / "DATASHEET.md").read_text("utf-8").split())
     assert f"`queries.jsonl`: {len(asked):,} queries" in text
     assert f"`items.jsonl`: {len(of):,} real items" in text
+    for origin in {query.origin for query in asked}:
+        own = [query.item for query in asked if query.origin == origin]
+        assert f"| `{origin}` | {len(own):,} | {len({*own}):,} |" in text
+    trained = [item for item in of.values() if item.part is Part.TRAIN]
+    assert f"out of {sum(trigger(item) is not None for item in trained):,} descriptions" in text
 
 
 def measured(folder: Path, name: str, text: str, item: Item) -> None:
@@ -161,3 +177,14 @@ def test_a_test_without_queries_is_not_written(
     (tmp_path / "other" / "qrels.jsonl").write_text(json.dumps(right) + "\n", "utf-8")
     assert heldout.main() == 0
     assert {file.name for file in (tmp_path / "x").iterdir()} == set(SET)
+
+
+def test_an_item_has_the_licence_that_its_own_file_names(of: dict[str, Item]) -> None:
+    """Not that of its repository; what is not open is in no part."""
+    science = "skills/K-Dense-AI__claude-scientific-skills/scientific-skills"
+    assert of[f"{science}/qiskit"].licence == "Apache-2.0"
+    assert of[f"{science}/gget"].licence == "BSD-2-Clause"
+    closed = {*(f"{science}/{name}" for name in ("pdf", "pptx", "xlsx", "rowan", "etetoolkit"))}
+    closed |= {"skills/openclaw__skills/skills/awspace/pdf"}
+    closed |= {"skills/github__awesome-copilot/skills/quality-playbook"}
+    assert not closed & of.keys()
