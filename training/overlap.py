@@ -3,8 +3,11 @@
     python -m training.overlap ../shared/data/retrieval
 
 It compares their queries with ours and with our triggers, and looks for them inside of descriptions
-that are trained on. Exact means equal letters and digits; near means a similarity of at least 90
-of 100 (rapidfuzz, sorted words) between two queries of three words or more. A right answer is an
+that are trained on. Exact means equal letters and digits, wherever the spaces are. Near means a
+similarity of at least 90 of 100 (rapidfuzz, sorted words) between two queries of three words or
+more; or the same words, two or more, but for those that any query may have; or one more, one fewer
+or another one beside three that are the same. Synonyms, and one changed word of three, are not
+found. A right answer is an
 item with the same name and description. A set that is not there is an error; `written` is training
 data, and is not compared.
 """
@@ -12,6 +15,7 @@ data, and is not compared.
 import json
 import re
 import sys
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,6 +23,7 @@ from typing import Any
 import numpy as np
 from rapidfuzz import fuzz, process
 
+from repertory.index.keywords.tokens import term_set, terms
 from training.arguments import paths, refuse
 from training.dataset import SET, Item, Part, items, queries
 from training.triggers import trigger
@@ -38,6 +43,13 @@ MEASURES = (
 )
 DISCLOSED = frozenset({"judged"})  # its right answers are trained on; the datasheet says so
 CHUNK = 500
+MIN_EQUAL = 2  # words of two texts with the same ones
+MIN_SHARED = 3  # words that two texts share if one word differs
+# The terms of words that only say that something is to be seen.
+SEEING = term_set(
+    "content contents detail details display find give information just list look now overview "
+    "read retrieve see show tell view"
+)
 
 
 def main() -> int:
@@ -51,16 +63,13 @@ def main() -> int:
     trained = [item for item in items().values() if item.part is Part.TRAIN]
     triggers = [its for item in trained if (its := trigger(item))]
     clauses = [text for its in triggers for text in (its.clause, *its.elements)]
-    ours = [normal(text) for text in (*(query.text for query in queries()), *clauses)]
-    exact = frozenset(ours)
-    long = [text for text in ours if len(text.split()) >= MIN_WORDS]
+    ours = Texts([normal(text) for text in (*(query.text for query in queries()), *clauses)])
     descriptions = "\n".join(normal(item.description) for item in trained)
     found = 0
     for name in MEASURES:
         folder = measures / name
         theirs = [normal(row["text"]) for row in _rows(folder / "queries.jsonl")]
-        same = [text for text in theirs if text in exact]
-        alike = near([text for text in theirs if len(text.split()) >= MIN_WORDS], long)
+        same, alike = ours.same(theirs), ours.near(theirs)
         inside = [text for text in theirs if len(text) >= MIN_INSIDE and text in descriptions]
         right = right_answers(folder, trained)
         print(
@@ -97,21 +106,62 @@ def _rows(file: Path) -> Iterator[dict[str, Any]]:
             yield json.loads(line)
 
 
-def near(theirs: Sequence[str], ours: Sequence[str]) -> list[tuple[str, str]]:
-    """The pairs of nearly equal texts."""
-    pairs = []
-    for start in range(0, len(theirs), CHUNK):
-        chunk = theirs[start : start + CHUNK]
-        scores = process.cdist(
-            chunk, ours, scorer=fuzz.token_sort_ratio, score_cutoff=NEAR, dtype=np.uint8, workers=-1
-        )
-        pairs += [(chunk[row], ours[column]) for row, column in zip(*scores.nonzero(), strict=True)]
-    return pairs
+class Texts:
+    """What the encoder is trained on: queries and triggers, as ``normal`` makes them."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        self._joined = {joined(text) for text in texts}
+        self._long = [text for text in texts if len(text.split()) >= MIN_WORDS]
+        self._about: defaultdict[frozenset[str], set[str]] = defaultdict(set)
+        for text in texts:
+            for about in _subjects(text):
+                self._about[about].add(text)
+
+    def same(self, theirs: Iterable[str]) -> list[str]:
+        """Those of other texts that are equal to one of these."""
+        return [text for text in theirs if joined(text) in self._joined]
+
+    def near(self, theirs: Sequence[str]) -> list[tuple[str, str]]:
+        """The pairs of nearly equal texts, theirs first."""
+        return sorted({*self._by_letters(theirs), *self._by_words(theirs)})
+
+    def _by_letters(self, theirs: Sequence[str]) -> Iterator[tuple[str, str]]:
+        long = [text for text in theirs if len(text.split()) >= MIN_WORDS]
+        for start in range(0, len(long), CHUNK):
+            chunk = long[start : start + CHUNK]
+            scores = process.cdist(
+                chunk,
+                self._long,
+                scorer=fuzz.token_sort_ratio,
+                score_cutoff=NEAR,
+                dtype=np.uint8,
+                workers=-1,
+            )
+            for row, column in zip(*scores.nonzero(), strict=True):
+                yield chunk[row], self._long[column]
+
+    def _by_words(self, theirs: Iterable[str]) -> Iterator[tuple[str, str]]:
+        for text in theirs:
+            for about in _subjects(text):
+                for other in self._about.get(about, ()):
+                    yield text, other
+
+
+def _subjects(text: str) -> list[frozenset[str]]:
+    """What a text is about: its terms, and all of them but one, as far as enough are left."""
+    about = frozenset(terms(text)) - SEEING
+    whole = [about] if len(about) >= MIN_EQUAL else []
+    return whole + [about - {term} for term in about if len(about) > MIN_SHARED]
 
 
 def normal(text: str) -> str:
     """A text in lower case, without punctuation."""
     return re.sub(r"[\W_]+", " ", text.lower()).strip()
+
+
+def joined(text: str) -> str:
+    """A text without its spaces."""
+    return text.replace(" ", "")
 
 
 if __name__ == "__main__":

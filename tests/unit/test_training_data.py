@@ -10,7 +10,7 @@ import pytest
 
 from training import heldout, overlap
 from training.dataset import DATA, SET, Item, Part, Query, items, only, queries
-from training.overlap import near, normal
+from training.overlap import Texts, normal
 from training.triggers import trigger
 
 LICENCES = {
@@ -73,11 +73,35 @@ def test_the_test_has_whole_servers_and_a_fifth_of_the_skills(
     assert all(of[query.item].part is Part.TRAIN for query in trained)
 
 
-def test_a_nearly_equal_query_is_found() -> None:
-    """Other order, punctuation and case; but not just the same subject."""
-    ours = ["rename a to do list", "list the open pull requests of my team"]
-    assert near([normal("Rename to-do list!")], ours) == [("rename to do list", ours[0])]
-    assert near(["close the open pull requests of another team today"], ours) == []
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Rename planner-board!",
+        "Could you please rename a planner board for me?",
+        "Rename one of the planner boards",
+        "retitle the shared planner board of the team",
+        "in the team the shared planner board, rename",
+    ],
+)
+def test_a_nearly_equal_query_is_found(text: str) -> None:
+    """In another order, with polite words around it, and with one other word."""
+    is_long = "team" in text
+    ours = ["rename the shared planner board of the team" if is_long else "rename a planner board"]
+    assert Texts(ours).near([normal(text)]) == [(normal(text), ours[0])]
+
+
+def test_a_query_about_the_same_subject_is_not_near() -> None:
+    """Two other words, or another one of three."""
+    ours = Texts(["list the open pull requests of my team", "create a planner column"])
+    theirs = ["close the open pull requests of another team today", "delete a planner column"]
+    assert ours.near(theirs) == []
+
+
+def test_a_query_is_the_same_without_its_spaces() -> None:
+    """As in a name, or typed in haste."""
+    ours = Texts([normal("to-do list, renamed")])
+    theirs = [normal("ToDo list renamed"), normal("todolistrenamed"), normal("todo list rename")]
+    assert ours.same(theirs) == theirs[:2]
 
 
 def test_the_datasheet_has_the_numbers(of: dict[str, Item], asked: list[Query]) -> None:
