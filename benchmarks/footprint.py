@@ -20,6 +20,7 @@ import psutil
 
 from benchmarks.indexing import ITEMS, environment
 from benchmarks.measure import Figure
+from benchmarks.processes import end
 from benchmarks.starting import EXAMPLES, QUERY
 from benchmarks.texts import questions
 
@@ -145,8 +146,7 @@ def _run(
         _get(port, "/healthz")
         yield Started(process, port, accepted, time.perf_counter() - began)
     finally:
-        process.terminate()
-        process.wait(TIMEOUT_S)
+        end(process, TIMEOUT_S)
 
 
 def _accepts(port: int) -> bool:

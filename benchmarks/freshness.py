@@ -144,19 +144,21 @@ def _floor(folder: Path, qdrant_url: str) -> Iterator[Callable[[str], float]]:
     observer = Observer()
     observer.schedule(_Saved(saved), str(watched), recursive=True)
     observer.start()
-    with QdrantStore(qdrant_url).create("floor", engine.model.dimension) as collection:
+    try:
+        with QdrantStore(qdrant_url).create("floor", engine.model.dimension) as collection:
 
-        def least(text: str) -> float:
-            saved.clear()
-            began = time.perf_counter()
-            save(watched, "saved", text)
-            assert saved.wait(TIMEOUT_S)
-            _write(collection, engine, text, int(time.time() * 1_000))
-            return time.perf_counter() - began
+            def least(text: str) -> float:
+                saved.clear()
+                began = time.perf_counter()
+                save(watched, "saved", text)
+                assert saved.wait(TIMEOUT_S)
+                _write(collection, engine, text, int(time.time() * 1_000))
+                return time.perf_counter() - began
 
-        yield least
-    observer.stop()
-    observer.join()
+            yield least
+    finally:
+        observer.stop()
+        observer.join()
 
 
 class _Saved(FileSystemEventHandler):

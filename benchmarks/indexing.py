@@ -1,12 +1,12 @@
 """Indexing again with nothing changed, against the first run; both through the command."""
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
+from benchmarks import processes
 from benchmarks.measure import Figure, seconds
 from benchmarks.texts import write_tools
 from repertory.settings import PROJECT_FILE
@@ -36,8 +36,7 @@ def index(folder: Path, project: str = "project") -> dict[str, Any]:
 
 def environment(folder: Path, data: str = "data") -> dict[str, str]:
     """The environment of a command in a project: its data directory and its model."""
-    return {
-        **os.environ,
+    return processes.environment(folder) | {
         "REPERTORY_DATA_DIR": str(folder / data),
         "REPERTORY_SEARCH_MODEL": MODEL,
     }

@@ -62,7 +62,12 @@ def main(count: int) -> None:
         inside = _Edge(Path(folder), held)
         _compare("Qdrant Edge", inside, asked, candidates, saved)
     if url := os.environ.get("REPERTORY_TEST_QDRANT_URL"):
-        _compare("Qdrant server", _Server(url, held), asked, candidates, saved)
+        server = _Server(url)
+        try:
+            server.fill(held)
+            _compare("Qdrant server", server, asked, candidates, saved)
+        finally:
+            server.clear()
     _tantivy(held, saved)
 
 
@@ -115,13 +120,20 @@ class _Edge:
 
 
 class _Server:
-    def __init__(self, url: str, held: Sequence[Item]) -> None:
+    def __init__(self, url: str) -> None:
         parts = urlsplit(url)
         self._http = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=600)
-        self._call("DELETE", "/collections/bench_words")
+
+    def fill(self, held: Sequence[Item]) -> None:
+        """Write items into a new collection."""
+        self.clear()
         self._call("PUT", "/collections/bench_words", {"sparse_vectors": {"words": {}}})
         for start in range(0, len(held), PORTION):
             self._write(held[start : start + PORTION])
+
+    def clear(self) -> None:
+        """Delete the collection: the server is the user's."""
+        self._call("DELETE", "/collections/bench_words")
 
     def best(self, words: Words, _: Sequence[UUID] = ()) -> list[Any]:
         """As ``_Edge.best``, in one request."""

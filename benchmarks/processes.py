@@ -1,9 +1,30 @@
-"""The CPU time and the memory of processes, with their children."""
+"""The environment of processes, their end, and the CPU time and memory that they use."""
 
+import os
+import subprocess
 from contextlib import suppress
+from pathlib import Path
 
 import msgspec
 import psutil
+
+OWN_PREFIXES = ("REPERTORY_", "TOOLSCRIPT_")  # of variables that would change the figures
+
+
+def environment(folder: Path) -> dict[str, str]:
+    """The variables of this process without the user's settings; a folder takes their place."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(OWN_PREFIXES)}
+    return kept | {"XDG_CONFIG_HOME": str(folder / "no-configuration")}
+
+
+def end(process: subprocess.Popen[bytes], timeout_s: float) -> None:
+    """Ask a process to end, and kill it if it has not ended in time."""
+    process.terminate()
+    try:
+        process.wait(timeout_s)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
 
 
 class Usage(msgspec.Struct, frozen=True):

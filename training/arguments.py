@@ -1,7 +1,9 @@
 """The arguments of the programs here: paths, each with what it is for."""
 
+import sys
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from pathlib import Path
+from typing import NoReturn
 
 
 def paths(about: str | None, **purposes: str) -> list[Path]:
@@ -11,3 +13,9 @@ def paths(about: str | None, **purposes: str) -> list[Path]:
         parser.add_argument(name, type=Path, help=purpose)
     given = parser.parse_args()
     return [getattr(given, name) for name in purposes]
+
+
+def refuse(message: str) -> NoReturn:
+    """End the program with a message: it was given something that it cannot work on."""
+    print(message, file=sys.stderr)
+    raise SystemExit(2)

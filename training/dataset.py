@@ -12,6 +12,7 @@ from repertory.catalogue.views import views
 T = TypeVar("T")
 
 DATA = Path(__file__).with_name("data")
+SET = ("corpus.jsonl", "queries.jsonl", "qrels.jsonl")  # the files of a labelled set
 
 
 class Part(StrEnum):

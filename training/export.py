@@ -3,13 +3,15 @@
     python -m training.export build/encoder/model encoder/repertory_encoder
 
 Only weights are stored in int8, each row or column with a scale of its own; the graph restores them
-before it runs, so a vector does not depend on the batch that its text is in.
+before it runs, so a vector does not depend on the batch that its text is in. A graph that is too
+large, or whose vectors are not the model's, is an error.
 """
 
 import hashlib
 import shutil
 import sys
 import tempfile
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -22,11 +24,15 @@ from repertory.embedding.models import ENCODER
 from repertory.embedding.onnx import OnnxEngine
 from repertory.embedding.weights import Origin, Weights
 from repertory.search.calibration import FOLDER, calibrate
-from training.arguments import paths
+from training.arguments import paths, refuse
+from training.dataset import items
 from training.evaluate import transformer_of
 
 INT8_MAX = 127
 MIN_SIZE = 10_000  # numbers of a matrix from which it is stored in int8
+MAX_SIZE = 25_000_000  # bytes of the graph
+MIN_COSINE = 0.99  # of its vectors and the model's, on average
+COMPARED = 64  # texts
 FILES = ("model.onnx", "model/model.safetensors", "model/tokenizer.json")
 
 
@@ -55,12 +61,16 @@ def main() -> int:
     half = SentenceTransformer(str(checkpoint), device="cpu", model_kwargs={"dtype": torch.float16})
     half.save(str(package / "model"), create_model_card=False)
     whole = SentenceTransformer(
-        str(checkpoint), device="cpu", model_kwargs={"attn_implementation": "eager"}
+        str(checkpoint),
+        device="cpu",
+        # In float32, whatever the checkpoint is in: only such matrices are stored in int8.
+        model_kwargs={"attn_implementation": "eager", "dtype": torch.float32},
     )
     with tempfile.TemporaryDirectory() as folder:
         graph = Path(folder, "whole.onnx")
         _export(transformer_of(whole).eval(), graph)
         onnx.save(_compressed(onnx.load(str(graph))), str(package / "model.onnx"))
+    check(package, whole)
     _calibrate(package)
     lines = [f"{_digest(package / name)}  {name}\n" for name in FILES]
     (package / "SHA256SUMS").write_text("".join(lines), "utf-8")
@@ -83,18 +93,35 @@ def _export(transformer: torch.nn.Module, graph: Path) -> None:
     )
 
 
+def check(package: Path, whole: SentenceTransformer) -> None:
+    """End the program if the graph is too large, or its vectors are not those of the model."""
+    size = (package / "model.onnx").stat().st_size
+    if size > MAX_SIZE:
+        refuse(f"model.onnx has {size:,} bytes; {MAX_SIZE:,} is the limit.")
+    texts = [item.texts()[0] for item in islice(items().values(), COMPARED)]
+    with tempfile.TemporaryDirectory() as folder:
+        vectors = OnnxEngine(_weights(package), Path(folder)).embed_texts(texts)
+    wanted = np.asarray(whole.encode(texts, normalize_embeddings=True))
+    cosine = float((vectors * wanted).sum(axis=1).mean())
+    if not cosine >= MIN_COSINE:  # nor is NaN
+        refuse(f"The vectors of model.onnx have a cosine of {cosine:.3f} with the model's.")
+
+
+def _weights(package: Path) -> Weights:
+    return Weights(
+        model=ENCODER,
+        file=package / "model.onnx",
+        tokenizer=package / "model" / "tokenizer.json",
+        origin=Origin.PATH,
+    )
+
+
 def _calibrate(package: Path) -> None:
     """Fit the calibration as Repertory does at a first use, so that no user waits for it."""
     shutil.rmtree(package / FOLDER, ignore_errors=True)
     with tempfile.TemporaryDirectory() as folder:
         cache = Path(folder)
-        weights = Weights(
-            model=ENCODER,
-            file=package / "model.onnx",
-            tokenizer=package / "model" / "tokenizer.json",
-            origin=Origin.PATH,
-        )
-        calibrate(OnnxEngine(weights, cache), cache)
+        calibrate(OnnxEngine(_weights(package), cache), cache)
         shutil.copytree(cache / FOLDER, package / FOLDER)
 
 

@@ -10,8 +10,8 @@ import shutil
 import sys
 from pathlib import Path
 
-from training.arguments import paths
-from training.dataset import Part, items, only, queries
+from training.arguments import paths, refuse
+from training.dataset import SET, Part, items, only, queries
 
 
 def write(whole: Path, part: Path) -> int:
@@ -22,10 +22,8 @@ def write(whole: Path, part: Path) -> int:
         part: The folder to write.
 
     Returns:
-        The number of its queries.
+        The number of its queries; with none, nothing is written.
     """
-    part.mkdir(parents=True, exist_ok=True)
-    shutil.copyfile(whole / "corpus.jsonl", part / "corpus.jsonl")
     of = items()
     test = {query.item for query in only(Part.TEST, queries(), of)}
     grades = (whole / "qrels.jsonl").read_text("utf-8").splitlines(keepends=True)
@@ -33,15 +31,23 @@ def write(whole: Path, part: Path) -> int:
     asked = {json.loads(line)["query_id"] for line in kept}
     texts = (whole / "queries.jsonl").read_text("utf-8").splitlines(keepends=True)
     chosen = [line for line in texts if json.loads(line)["id"] in asked]
-    (part / "qrels.jsonl").write_text("".join(kept), "utf-8")
-    (part / "queries.jsonl").write_text("".join(chosen), "utf-8")
+    if chosen:
+        part.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(whole / "corpus.jsonl", part / "corpus.jsonl")
+        (part / "qrels.jsonl").write_text("".join(kept), "utf-8")
+        (part / "queries.jsonl").write_text("".join(chosen), "utf-8")
     return len(chosen)
 
 
 def main() -> int:
     """Write the queries of the test."""
     whole, part = paths(__doc__, whole="the set `written`", part="the folder for its test")
-    print(f"{write(whole, part)} queries in {part}")
+    if lacking := [name for name in SET if not (whole / name).is_file()]:
+        refuse(f"{whole} lacks {', '.join(lacking)}; give the folder of the set `written`.")
+    count = write(whole, part)
+    if not count:
+        refuse(f"No query of {whole} is left out of training; give the set `written`.")
+    print(f"{count} queries in {part}")
     return 0
 
 

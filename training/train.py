@@ -23,6 +23,7 @@ from repertory.embedding.load import load_engine
 from repertory.embedding.models import ENCODER, MINILM
 from repertory.embedding.weights import resolve
 from training.arguments import paths
+from training.checkpoints import newest
 from training.dataset import Part, items, only, queries
 from training.evaluate import ndcg, transformer_of
 from training.loss import RankingLoss
@@ -93,15 +94,17 @@ def main() -> int:
         ),
         loss=RankingLoss(model, places, torch.from_numpy(same)),
     )
-    is_begun = any((folder / "checkpoints").glob("checkpoint-*"))
-    trainer.train(resume_from_checkpoint=is_begun)
+    begun = newest(folder / "checkpoints")
+    trainer.train(resume_from_checkpoint=str(begun) if begun else None)
     model.max_seq_length = MINILM.max_tokens
     model.save(str(folder / "trained"))
-    shutil.rmtree(folder / "checkpoints")  # the next run is a new one
     _average(model, SentenceTransformer(base))
     for part in (Part.VALIDATION, Part.TEST):
         print(f"nDCG@10 {ndcg(model, only(part, asked, of), of):.1f} on the {part}", flush=True)
     model.save(str(folder / "model"))
+    shutil.rmtree(
+        folder / "checkpoints"
+    )  # last, so that nothing is lost; the next run is a new one
     return 0
 
 

@@ -120,8 +120,8 @@ def _difference(people: dict[str, Any], right: dict[str, str]) -> str:
     one = compare(GRADE, before, after)
     chance = f"= {one.p:.3f}" if one.p >= 0.001 else "< 0.001"
     return (
-        f"{GRADE} by item, with bodies against without: {_signed(one.difference)} "
-        f"({_signed(one.low)} to {_signed(one.high)}); {one.better} items fare better, {one.same} "
+        f"{GRADE} by item, with bodies against without: {_signed(one.difference)}"
+        f"{_interval(one.low, one.high)}; {one.better} items fare better, {one.same} "
         f"the same, {one.worse} worse; p {chance}."
     )
 
@@ -140,7 +140,8 @@ def _of_sections(product: Product, project: Path) -> str:
     for kind in ("section", *DESCRIBED):
         measured = one["kinds"][kind]
         for name, compared in measured["against"][NO_SECTIONS].items():
-            low, high = _signed(-compared["high"]), _signed(-compared["low"])
+            low, high = compared["high"], compared["low"]  # of the other direction
+            interval = _interval(None if low is None else -low, None if high is None else -high)
             shown.append(
                 (
                     f"`{kind}`",
@@ -148,11 +149,16 @@ def _of_sections(product: Product, project: Path) -> str:
                     name,
                     percent(compared["after"]),
                     percent(compared["before"]),
-                    f"{_signed(-compared['difference'])} ({low} to {high})",
+                    f"{_signed(-compared['difference'])}{interval}",
                 )
             )
     head = ("Queries", "number", "figure", "without sections", "with sections", "difference")
     return f"{SECTIONS}\n\n{table(head, shown)}"
+
+
+def _interval(low: float | None, high: float | None) -> str:
+    """An interval in parentheses; nothing where there is no interval."""
+    return "" if low is None or high is None else f" ({_signed(low)} to {_signed(high)})"
 
 
 def _signed(share: float) -> str:

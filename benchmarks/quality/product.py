@@ -1,6 +1,5 @@
 """Runs the product's commands and reads their JSON."""
 
-import os
 import subprocess
 import sys
 import tempfile
@@ -11,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from benchmarks.processes import environment
 from repertory.one_shot import Repertory
 from repertory.search.query import query_of
 from repertory.settings import PROJECT_FILE, TRUST_FILE, Settings, load
@@ -19,7 +19,6 @@ from repertory_eval.evaluate import found
 from repertory_eval.measure import Found
 
 SUCCESS = (0, 3)  # exit codes; 3 means that some items could not be read
-OWN_PREFIXES = ("REPERTORY_", "TOOLSCRIPT_")  # of variables that would change the figures
 NO_MODEL = "no/such-model"  # an unavailable model leaves an index of words alone
 
 
@@ -46,9 +45,9 @@ class Product:
                 index.
         """
         print(f"repertory {words[0]} …", file=sys.stderr)
-        environment = self._environment()
+        variables = environment(self.cache)
         if not has_model:
-            environment["HF_HUB_OFFLINE"] = "1"
+            variables["HF_HUB_OFFLINE"] = "1"
         with tempfile.TemporaryDirectory(prefix="repertory-eval-") as temporary:
             data, model = (
                 (str(self.cache / "data"), self.model) if has_model else (temporary, NO_MODEL)
@@ -60,7 +59,7 @@ class Product:
             done = subprocess.run(
                 [sys.executable, "-m", "repertory_admin", *words, *options],
                 cwd=directory or self.cache,
-                env=environment,
+                env=variables,
                 stdout=subprocess.PIPE,
                 check=False,
             )
@@ -78,13 +77,7 @@ class Product:
     def settings(self, directory: Path) -> Settings:
         """The settings of a command in a directory."""
         flags = {"data_dir": str(self.cache / "data"), "model": self.model}
-        return load(flags, directory, self._environment())
-
-    def _environment(self) -> dict[str, str]:
-        environment = {
-            name: value for name, value in os.environ.items() if not name.startswith(OWN_PREFIXES)
-        }
-        return environment | {"XDG_CONFIG_HOME": str(self.cache / "no-configuration")}
+        return load(flags, directory, environment(self.cache))
 
     def folder(self, *parts: str) -> Path:
         """Make a folder in the cache."""

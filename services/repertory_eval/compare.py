@@ -10,6 +10,7 @@ from scipy.stats import permutation_test
 from repertory_eval.measure import NORMAL_95
 
 PERMUTATIONS = 10_000
+EQUAL = 1e-12  # between two differences that rounding alone makes
 BATCH_SIZE = 100  # permutations in memory
 
 
@@ -20,7 +21,8 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
         name: The figure.
         before, after: Its means.
         difference: The mean of ``after - before``.
-        low, high: Its 95 % confidence interval, over pairs.
+        low, high: Its 95 % confidence interval, over pairs; None if all pairs differ equally, which
+            tells nothing about others.
         better, same, worse: The numbers of queries whose figure rose, stayed or fell.
         p: The probability, 0…1, that chance alone makes a difference at least as large: a paired
             permutation test, exact for few queries that differ.
@@ -30,8 +32,8 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     before: float
     after: float
     difference: float
-    low: float
-    high: float
+    low: float | None
+    high: float | None
     better: int
     same: int
     worse: int
@@ -43,16 +45,17 @@ def compare(name: str, before: Sequence[float], after: Sequence[float]) -> Compa
     first, second = np.array(before), np.array(after)
     differences = second - first
     mean, count = float(differences.mean()), len(differences)
-    spread = float(differences.std(ddof=1)) if count > 1 else 0.0
-    margin = NORMAL_95 * spread / count**0.5
+    margin = None
+    if np.ptp(differences) > EQUAL:
+        margin = NORMAL_95 * float(differences.std(ddof=1)) / count**0.5
     better, worse = int((differences > 0).sum()), int((differences < 0).sum())
     return Comparison(
         name=name,
         before=float(first.mean()),
         after=float(second.mean()),
         difference=mean,
-        low=mean - margin,
-        high=mean + margin,
+        low=None if margin is None else mean - margin,
+        high=None if margin is None else mean + margin,
         better=better,
         same=count - better - worse,
         worse=worse,

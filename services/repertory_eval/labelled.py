@@ -1,6 +1,7 @@
 """A labelled set: queries, and which items answer each; or the grades of all judged items."""
 
-from collections.abc import Iterable, Sequence
+from codecs import BOM_UTF8
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -90,39 +91,67 @@ def _read_set(name: str, folder: Path) -> LabelledSet:
                 f"{folder} has no {file}; a labelled set is a folder with {CORPUS}, {QUERIES} and "
                 f"{RIGHT}."
             )
-    queries, problems = [], []
-    for query in _read(folder / QUERIES, LabelledQuery):
-        if len(query.text) > MAX_QUERY_LENGTH:
-            problems.append(
-                f"The query {query.id} has {len(query.text):,} characters and is left out; "
-                f"{MAX_QUERY_LENGTH:,} is the limit."
-            )
-        else:
-            queries.append(query)
+    queries, too_long = _queries(folder / QUERIES)
+    judgements = folder / JUDGEMENTS
+    graded = _grades(judgements) if judgements.is_file() else {}
+    right = _grades(folder / RIGHT)
+    judged, answered = _graded(queries, graded, 0), _graded(queries, right, 1)
+    if not answered and not judged:
+        raise UsageError(f"No query of {folder / QUERIES} has an answer in {RIGHT}.")
+    problems = []
     if proposed := sum(PROPOSED in query.tags for query in queries):
         problems.append(
             f"Proposed answers that were not checked: {proposed:,}, those of the queries with the "
             f"tag `{PROPOSED}`. The figures flatter until they are."
         )
-    judgements = folder / JUDGEMENTS
-    judged = _graded(queries, judgements, 0) if judgements.is_file() else []
-    answered = _graded(queries, folder / RIGHT, 1)
-    if not answered and not judged:
-        raise UsageError(f"No query of {folder / QUERIES} has an answer in {RIGHT}.")
+    known = {query.id for query in (*queries, *too_long)}
+    if unknown := len({*graded, *right} - known):
+        problems.append(f"Ids with grades that no query in {QUERIES} has: {unknown:,}.")
+    if unlabelled := len(
+        {query.id for query in queries} - {one.id for one in (*answered, *judged)}
+    ):
+        problems.append(f"Queries without a right answer, which are left out: {unlabelled:,}.")
+    problems += [
+        f"The query {query.id} has {len(query.text):,} characters and is left out; "
+        f"{MAX_QUERY_LENGTH:,} is the limit."
+        for query in too_long
+    ]
     return LabelledSet(name=name, folder=folder, queries=answered, judged=judged, problems=problems)
 
 
-def _graded(queries: Iterable[LabelledQuery], file: Path, least: int) -> list[LabelledQuery]:
-    """The queries with a grade of at least ``least`` in a file, with those grades."""
+def _queries(file: Path) -> tuple[list[LabelledQuery], list[LabelledQuery]]:
+    """The queries of a file, and those that are too long; each has an id of its own."""
+    first: dict[str, int] = {}
+    queries: list[LabelledQuery] = []
+    too_long: list[LabelledQuery] = []
+    for number, query in _read(file, LabelledQuery):
+        if (line := first.setdefault(query.id, number)) != number:
+            raise UsageError(
+                f"{file}:{number}: the id {query.id} is that of line {line}, too; give each query "
+                "one of its own."
+            )
+        (too_long if len(query.text) > MAX_QUERY_LENGTH else queries).append(query)
+    return queries, too_long
+
+
+def _grades(file: Path) -> dict[str, dict[str, int]]:
+    """The grades in a file, by query and item; of several for one pair the last."""
     grades: dict[str, dict[str, int]] = {}
-    for judgement in _read(file, _Judgement):
-        if judgement.grade >= least:
-            grades.setdefault(judgement.query_id, {})[judgement.item_id] = int(judgement.grade)
-    return [
-        msgspec.structs.replace(query, grades=grades[query.id])
-        for query in queries
-        if query.id in grades
-    ]
+    for _, judgement in _read(file, _Judgement):
+        grades.setdefault(judgement.query_id, {})[judgement.item_id] = int(judgement.grade)
+    return grades
+
+
+def _graded(
+    queries: Iterable[LabelledQuery], grades: Mapping[str, Mapping[str, int]], least: int
+) -> list[LabelledQuery]:
+    """The queries with a grade of at least ``least``, with those grades."""
+    graded = []
+    for query in queries:
+        given = grades.get(query.id, {})
+        if kept := {item: grade for item, grade in given.items() if grade >= least}:
+            graded.append(msgspec.structs.replace(query, grades=kept))
+    return graded
 
 
 def missing(queries: Iterable[LabelledQuery], items: Iterable[str]) -> list[str]:
@@ -137,16 +166,17 @@ def evenly(things: Sequence[T], limit: int) -> Sequence[T]:
     return [things[place * len(things) // limit] for place in range(limit)]
 
 
-def _read(path: Path, kind: type[T]) -> list[T]:
+def _read(path: Path, kind: type[T]) -> list[tuple[int, T]]:
+    """The rows of a file, each with the number of its line."""
     try:
-        lines = path.read_bytes().splitlines()
+        lines = path.read_bytes().removeprefix(BOM_UTF8).splitlines()
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror}.") from error
     rows = []
     for number, line in enumerate(lines, start=1):
         if line.strip():
             try:
-                rows.append(msgspec.json.decode(line, type=kind))
+                rows.append((number, msgspec.json.decode(line, type=kind)))
             except (
                 msgspec.MsgspecError,
                 UnicodeDecodeError,

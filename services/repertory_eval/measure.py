@@ -1,6 +1,7 @@
 """The figures of a ranking: recall, hits, reciprocal rank and discounted gain."""
 
 import math
+import statistics
 from collections import defaultdict
 from collections.abc import Callable, Container, Mapping, Sequence
 
@@ -218,7 +219,9 @@ def hardest(results: Sequence[Outcome], name: str, limit: int) -> list[Hard]:
 def _figure(name: str, values: Sequence[float]) -> Figure:
     count = len(values)
     mean = min(sum(values) / count, 1.0)  # rounding may lead just above
-    low, high = _interval(mean, sum((value - mean) ** 2 for value in values) / count, count)
+    are_shares = all(value in (0.0, 1.0) for value in values)
+    variance = 0.0 if are_shares or count < 2 else statistics.variance(values)
+    low, high = _interval(mean, variance, count)
     return Figure(name=name, mean=mean, low=low, high=high)
 
 
@@ -227,10 +230,15 @@ def _interval(mean: float, variance: float, count: int) -> tuple[float, float]:
 
     Values between 0 and 1 vary less than shares do: they count as the number of observations of a
     share that has the same standard error.
+
+    Args:
+        mean: The mean.
+        variance: Of all such values, as these let expect; 0 if they are shares, or all equal.
+        count: The number of values.
     """
     # Own code: scipy's Wilson interval takes whole numbers of successes and trials.
     share_variance = mean * (1 - mean)
-    varies = variance / share_variance if share_variance > 0 < variance else 1.0
+    varies = min(variance / share_variance, 1.0) if share_variance > 0 < variance else 1.0
     weight = NORMAL_95**2 * varies / count
     centre = (mean + weight / 2) / (1 + weight)
     half = math.sqrt(share_variance * weight + weight**2 / 4) / (1 + weight)

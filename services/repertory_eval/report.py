@@ -98,9 +98,10 @@ def _judged_as_json(trial: Trial) -> dict[str, Any] | None:
     return {**msgspec.to_builtins(judge(trial.judged)), "kinds": kinds}
 
 
-def _rounded(figure: Figure | Comparison) -> dict[str, float]:
+def _rounded(figure: Figure | Comparison) -> dict[str, float | None]:
     fields = msgspec.structs.asdict(figure)
-    return {name: round(value, 4) for name, value in fields.items() if name != "name"}
+    del fields["name"]
+    return {name: None if value is None else round(value, 4) for name, value in fields.items()}
 
 
 def _show_figures(first: str, rows: Sequence[tuple[str, int, Sequence[Figure]]]) -> None:
@@ -153,7 +154,7 @@ def _show_comparisons(trial: Trial) -> None:
                     one.name,
                     f"{one.before:.3f}",
                     f"{one.after:.3f}",
-                    f"{one.difference:+.3f} ({one.low:+.3f} to {one.high:+.3f})",
+                    _difference(one),
                     f"{one.better:,}",
                     f"{one.worse:,}",
                     f"{one.p:.3f}" if one.p >= 0.001 else "<0.001",
@@ -163,6 +164,12 @@ def _show_comparisons(trial: Trial) -> None:
             right=("Before", "After", "Better", "Worse", "p"),
             styles={"Figure": lambda _: "bold cyan"},
         )
+
+
+def _difference(one: Comparison) -> str:
+    if one.low is None or one.high is None:
+        return f"{one.difference:+.3f}"
+    return f"{one.difference:+.3f} ({one.low:+.3f} to {one.high:+.3f})"
 
 
 def _show_worst(trial: Trial, limit: int) -> None:

@@ -522,11 +522,16 @@ def test_eval_fits_a_terminal(
     """A comparison has one line per figure in 80 columns; a missing model gives one warning."""
     tried = ("--against", "alpha=0.5,name_weight=1,section_weight=0.5,threshold=0.9")
     folder = labelled_set("resize_image")
+    # With equal differences there is no interval.
+    with (folder / "queries.jsonl").open("a") as lines:
+        lines.write('{"id": "q2", "text": "change something of a picture"}\n')
+    with (folder / "qrels.jsonl").open("a") as lines:
+        lines.write('{"query_id": "q2", "item_id": "resize_image"}\n')
     code, written = cli.in_terminal(
         tmp_path, "eval", folder, *tried, "--model", "no/such", columns=80
     )
     assert code == 0, written
-    assert re.search(r"recall@5.* 0\.000.* to .*[01]\.\d{3}", written)
+    assert re.search(r"recall@5.* 0\.500.*-0\.\d{3} \(.* to .*[01]\.\d{3}\)", written)
     assert written.count("answered by keyword alone") == 1
 
 

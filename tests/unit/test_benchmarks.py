@@ -1,12 +1,18 @@
 """The synthetic catalogues of the benchmarks, and the table that is made of their results."""
 
+import os
+import signal
 import statistics
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from benchmarks import sizing_table, synthetic
+from benchmarks.indexing import environment
+from benchmarks.processes import end
 from benchmarks.quality.__main__ import Measured
 from benchmarks.quality.encoder import MODEL as ENCODER
 from benchmarks.quality.product import Product
@@ -71,3 +77,27 @@ def test_the_catalogue_of_the_ranking_report_is_indexed(
     product = Product(tmp_path / "cache", ENCODER)
     with product.opened(Measured(product, tmp_path / "data", 0).project) as repertory:
         assert [entry.id for entry in repertory.entries()] == ["skills/deploy"]
+
+
+def test_a_measured_command_has_none_of_the_users_settings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither from variables nor from a file; what the system needs stays."""
+    monkeypatch.setenv("REPERTORY_SEARCH_ALPHA", "0")
+    monkeypatch.setenv("XDG_CONFIG_HOME", "/home/someone/.config")
+    variables = environment(tmp_path)
+    own = {name for name in variables if name.startswith("REPERTORY_")}
+    assert own == {"REPERTORY_DATA_DIR", "REPERTORY_SEARCH_MODEL"}
+    assert variables["XDG_CONFIG_HOME"].startswith(str(tmp_path))
+    assert variables["PATH"] == os.environ["PATH"]
+
+
+def test_a_server_that_does_not_end_is_killed() -> None:
+    """It would keep its port and its memory, and spoil the next figures."""
+    deaf = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(); signal.pause()"
+    process = subprocess.Popen([sys.executable, "-uc", deaf], stdout=subprocess.PIPE)
+    assert process.stdout
+    with process.stdout as ready:
+        ready.readline()
+        end(process, 0.1)
+    assert process.returncode == -signal.SIGKILL

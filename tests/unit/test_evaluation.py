@@ -20,6 +20,7 @@ from repertory_eval.measure import (
     measure,
     outcomes,
 )
+from repertory_eval.report import _difference, _rounded
 from repertory_eval.trial import Trial
 
 
@@ -135,9 +136,9 @@ def test_the_hardest_items_are_those_that_are_seldom_found() -> None:
 
 
 def test_a_ranking_is_no_better_than_itself() -> None:
-    """No difference, every query the same, and chance alone explains it."""
+    """No difference, every query the same, no interval, and chance alone explains it."""
     one = compare("MRR", [0.5, 1.0, 0.0], [0.5, 1.0, 0.0])
-    assert (one.difference, one.low, one.high, one.p) == (0.0, 0.0, 0.0, 1.0)
+    assert (one.difference, one.low, one.high, one.p) == (0.0, None, None, 1.0)
     assert (one.better, one.same, one.worse) == (0, 3, 0)
 
 
@@ -150,6 +151,8 @@ def test_five_wins_of_five_are_a_chance_of_one_in_sixteen() -> None:
     assert (better.better, better.same, better.worse) == (5, 1, 0)
     assert (better.before, better.after) == pytest.approx((1 / 6, 1.0))
     assert worse.difference == -better.difference
+    assert better.low is not None
+    assert better.high is not None
     assert (worse.low, worse.high) == (-better.high, -better.low)
 
 
@@ -158,10 +161,32 @@ def test_one_difference_proves_nothing() -> None:
     assert compare("hit@1", [0.0, 1.0], [1.0, 1.0]).p == 1.0
 
 
+@pytest.mark.parametrize("gains", [[0.1], [0.1, 0.1, 0.1]])
+def test_equal_differences_have_no_interval(gains: list[float]) -> None:
+    """One pair, or pairs that differ equally, do not tell how much others would: not by nothing."""
+    before = [0.2, 0.3, 0.7][: len(gains)]
+    one = compare("MRR", before, [a + b for a, b in zip(before, gains, strict=True)])
+    assert one.difference == pytest.approx(0.1)
+    assert (one.low, one.high) == (None, None)
+    assert "(" not in _difference(one)
+    assert _rounded(one)["low"] is None
+
+
+def test_the_interval_of_other_values_is_that_of_a_sample() -> None:
+    """With three reciprocal ranks their variance is divided by two: 1, 1/2 and 0 have 1/4."""
+    results = [outcome(query("q", "a"), found) for found in (["a"], ["x", "a"], [])]
+    one = figure(results, "MRR")
+    weight = 1.96**2 / 3  # a variance of 1/4 is that of shares of one half
+    half = math.sqrt(weight / 4 + weight**2 / 4) / (1 + weight)
+    assert (one.low, one.high) == pytest.approx((0.5 - half, 0.5 + half))
+
+
 def test_pairs_tell_more_than_means() -> None:
     """A small gain of nearly every query is certain, however much the queries differ."""
     before = [place / 100 for place in range(80)]
     one = compare("nDCG@10", before, [value + 0.02 + value / 1000 for value in before])
+    assert one.low is not None
+    assert one.high is not None
     assert 0.02 < one.low < one.difference < one.high < 0.021
     assert one.p < 0.001
 

@@ -118,3 +118,41 @@ def test_a_line_of_a_corpus_that_is_not_utf8_is_left_out(tmp_path: Path) -> None
         (Severity.ERROR, 1),
         (Severity.ERROR, 2),
     ]
+
+
+def test_an_id_that_stands_twice_is_named(tmp_path: Path) -> None:
+    """Both queries would be measured with the right answers of one."""
+    twice = b'{"id": "q", "text": "x"}\n\n{"id": "q", "text": "y"}\n'
+    with pytest.raises(UsageError, match=r"queries\.jsonl:3: the id q is that of line 1, too"):
+        read_sets([labelled_set(tmp_path / "set", twice)])
+
+
+def test_grades_and_queries_that_do_not_meet_are_counted(tmp_path: Path) -> None:
+    """A misspelt id changes the figures, and nothing else would say so."""
+    queries = b"".join(b'{"id": "%s", "text": "x"}\n' % name for name in (b"q", b"r", b"s"))
+    folder = labelled_set(tmp_path / "set", queries)
+    (folder / "qrels.jsonl").write_bytes(QRELS + b'{"query_id": "R", "item_id": "a"}\n')
+    [one] = read_sets([folder])
+    assert one.problems == [
+        "Ids with grades that no query in queries.jsonl has: 1.",
+        "Queries without a right answer, which are left out: 2.",
+    ]
+    [whole] = read_sets([labelled_set(tmp_path / "whole")])
+    assert whole.problems == []
+
+
+def test_a_later_grade_replaces_an_earlier_one(tmp_path: Path) -> None:
+    """Also one of 0, which takes the right answer back."""
+    folder = labelled_set(tmp_path / "set")
+    lines = [("a", 1), ("b", 2), ("a", 0), ("b", 1)]
+    rows = [f'{{"query_id": "q", "item_id": "{item}", "grade": {grade}}}' for item, grade in lines]
+    (folder / "qrels.jsonl").write_text("\n".join(rows))
+    [one] = read_sets([folder])
+    assert one.queries[0].grades == {"b": 1}
+
+
+def test_a_byte_order_mark_is_no_part_of_a_line(tmp_path: Path) -> None:
+    """Some editors begin a file with one."""
+    marked = b'\xef\xbb\xbf{"id": "q", "text": "x"}\n'
+    [one] = read_sets([labelled_set(tmp_path / "set", marked)])
+    assert [query.id for query in one.queries] == ["q"]

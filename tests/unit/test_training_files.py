@@ -1,0 +1,69 @@
+"""The checkpoints that training goes on from, and the files that are made of its result."""
+
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import cast
+
+import numpy as np
+import pytest
+from sentence_transformers import SentenceTransformer
+
+from training.checkpoints import STATE, newest
+from training.export import MAX_SIZE, check
+from training.mine import Vectors
+
+pytestmark = pytest.mark.timeout(180)  # on a busy machine the import of torch takes a while
+
+ENCODER = Path(__file__).parents[2] / "encoder" / "repertory_encoder"
+
+
+class OtherModel:
+    """A model with vectors of its own."""
+
+    def encode(self, texts: Sequence[str], *, normalize_embeddings: bool) -> Vectors:
+        """Random unit vectors."""
+        assert normalize_embeddings
+        vectors = np.random.default_rng(1).normal(size=(len(texts), 384)).astype(np.float32)
+        unit: Vectors = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+        return unit
+
+
+OTHER = cast("SentenceTransformer", OtherModel())
+
+
+def test_training_goes_on_from_the_newest_whole_checkpoint(tmp_path: Path) -> None:
+    """Without its state a checkpoint was being written when training was stopped."""
+    assert newest(tmp_path) is None
+    for step in (50, 950, 1000):
+        (tmp_path / f"checkpoint-{step}").mkdir()
+    assert newest(tmp_path) is None
+    for step in (50, 950):
+        (tmp_path / f"checkpoint-{step}" / STATE).touch()
+    assert newest(tmp_path) == tmp_path / "checkpoint-950"
+
+
+def test_a_graph_that_was_not_compressed_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its size says so before anything is measured."""
+    with (tmp_path / "model.onnx").open("wb") as graph:
+        graph.truncate(MAX_SIZE + 1)
+    with pytest.raises(SystemExit) as ended:
+        check(tmp_path, OTHER)
+    assert ended.value.code == 2
+    assert "model.onnx has 25,000,001 bytes" in capsys.readouterr().err
+
+
+def test_a_graph_with_other_vectors_than_its_model_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """And one with the same vectors is not."""
+    (tmp_path / "model").mkdir()
+    shutil.copyfile(ENCODER / "model.onnx", tmp_path / "model.onnx")
+    shutil.copyfile(ENCODER / "model" / "tokenizer.json", tmp_path / "model" / "tokenizer.json")
+    check(tmp_path, SentenceTransformer(str(ENCODER / "model"), device="cpu"))
+    with pytest.raises(SystemExit) as ended:
+        check(tmp_path, OTHER)
+    assert ended.value.code == 2
+    assert "have a cosine of" in capsys.readouterr().err
