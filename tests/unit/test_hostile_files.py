@@ -88,6 +88,23 @@ def test_a_hostile_configuration_file_is_an_error_with_its_name(
     assert message in str(caught.value)
 
 
+@pytest.mark.parametrize("end", ["\n", "\r", "\u2028"])
+@pytest.mark.parametrize("before", ["", "a: 1\n...\n"])
+def test_many_yaml_directives_are_refused_at_once(before: str, end: str) -> None:
+    """The parser of YAML compares each with all before it."""
+    tags = "".join(f"%TAG !{number}! x{end}" for number in range(50_000))
+    began = time.thread_time()
+    loaded = structured.load(f"{before}{tags}--- {{a: 1}}\n", "yaml")
+    assert loaded == structured.Defect("it has more than 100 %TAG directives")
+    assert time.thread_time() - began < 1
+
+
+def test_a_few_yaml_directives_are_read() -> None:
+    """Each author may have some, and a text may show many."""
+    text = "%YAML 1.1\n%TAG !a! x\n---\na: '" + "%TAG " * 200 + "'\n"
+    assert structured.load(text, "yaml") == {"a": "%TAG " * 200}
+
+
 def test_a_found_configuration_file_does_not_lead_out_of_its_folder(tmp_path: Path) -> None:
     """A named one may: it is the user's own."""
     project, mine = tmp_path / "project", tmp_path / "mine.toml"
