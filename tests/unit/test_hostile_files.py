@@ -130,6 +130,21 @@ def test_a_found_mcp_configuration_is_small_and_inside_the_project(tmp_path: Pat
         assert len(build({**entry, "trusted": True}, project)) == 1
 
 
+def test_many_faulty_servers_on_many_lines_are_read_in_one_pass(tmp_path: Path) -> None:
+    """The line of each is found, in JSON and in TOML."""
+    faulty = [f'"s{number}": {{"type": "x"}}' for number in range(1_000)]
+    breaks = MAX_FOUND_SIZE - 50_000
+    write(tmp_path / ".mcp.json", '{"mcpServers": {' + "\n" * breaks + ",\n".join(faulty) + "}}")
+    write(tmp_path / "config.toml", "\n".join(f"[mcp_servers.s{n}]" for n in range(1_000)))
+    began = time.thread_time()
+    servers = read_servers([tmp_path / ".mcp.json"], tmp_path)
+    assert time.thread_time() - began < 5
+    assert f".mcp.json:{breaks + 1}: the MCP server s0 " in servers[0].fault
+    assert f".mcp.json:{breaks + 1_000}: the MCP server s999 " in servers[999].fault
+    servers = read_servers([tmp_path / "config.toml"], tmp_path)
+    assert "config.toml:1000: the MCP server s999 " in servers[999].fault
+
+
 def test_a_link_that_replaces_a_folder_in_the_meantime_is_not_followed(tmp_path: Path) -> None:
     """Between the walk and the reading; a link that stays inside is followed."""
     root, outside = tmp_path / "root", tmp_path / "outside"
