@@ -1,9 +1,10 @@
 """Text made safe to show and store: without unfit characters, on one line, cut to a length."""
 
 import re
+import unicodedata
 from collections.abc import Callable
 from functools import lru_cache, wraps
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 # Characters that may be unfit. Control characters except tab and newline can control a terminal,
 # and lone surrogates cannot be encoded. Models read invisible characters, and people do not see
@@ -24,6 +25,11 @@ _FITTING = re.compile(
     "|[\u1000-\u1fff\u2030-\ufdff\ufe10-\U000dffff][\ufe00-\ufe0d]"  # variants of letters and signs
     "|[\u3400-\u9fff\uf900-\ufaff\U00020000-\U000323af][\U000e0100-\U000e01ef]"  # of ideographs
 )
+
+_MAX_MARKS = 30  # in a row; no language has more: "Stream-Safe Text Format" in UAX #15
+_LATER_MARKS = "\u0f73\u0f75\u0f81\uff9e\uff9f"  # they are marks once they are decomposed
+# A run that is long enough to have more. No mark is a letter, except the two of kana.
+_SIGNS = re.compile(r"[\W\uff9e\uff9f]{31,}")
 
 UNFIT = "control or invisible characters"  # in messages about what ``clean`` removed
 
@@ -61,6 +67,29 @@ def _fit(found: re.Match[str]) -> str:
         if _FITTING.fullmatch((kept[-1:] or last) + character):
             kept += character
     return kept
+
+
+def normalized(form: Literal["NFC", "NFKC", "NFKD"], text: str) -> str:
+    """The text in a normal form of Unicode, with at most 30 marks in a row.
+
+    Python sorts the marks of a letter in quadratic time, and keeps the interpreter's lock.
+    """
+    if text.isascii():
+        return text
+    if len(text) > _MAX_MARKS:
+        text = _SIGNS.sub(_with_few_marks, text)
+    return unicodedata.normalize(form, text)
+
+
+def _with_few_marks(found: re.Match[str]) -> str:
+    """A run of signs, without the marks that follow 30 others."""
+    kept, marks = [], 0
+    for sign in found[0]:
+        is_mark = unicodedata.combining(sign) or sign in _LATER_MARKS
+        marks = marks + 1 if is_mark else 0
+        if marks <= _MAX_MARKS:
+            kept.append(sign)
+    return "".join(kept)
 
 
 def one_line(text: str) -> str:

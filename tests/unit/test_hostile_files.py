@@ -88,6 +88,23 @@ def test_a_hostile_configuration_file_is_an_error_with_its_name(
     assert message in str(caught.value)
 
 
+@pytest.mark.parametrize("end", ["\n", "\r", "\u2028"])
+@pytest.mark.parametrize("before", ["", "a: 1\n...\n"])
+def test_many_yaml_directives_are_refused_at_once(before: str, end: str) -> None:
+    """The parser of YAML compares each with all before it."""
+    tags = "".join(f"%TAG !{number}! x{end}" for number in range(50_000))
+    began = time.thread_time()
+    loaded = structured.load(f"{before}{tags}--- {{a: 1}}\n", "yaml")
+    assert loaded == structured.Defect("it has more than 100 %TAG directives")
+    assert time.thread_time() - began < 1
+
+
+def test_a_few_yaml_directives_are_read() -> None:
+    """Each author may have some, and a text may show many."""
+    text = "%YAML 1.1\n%TAG !a! x\n---\na: '" + "%TAG " * 200 + "'\n"
+    assert structured.load(text, "yaml") == {"a": "%TAG " * 200}
+
+
 def test_a_found_configuration_file_does_not_lead_out_of_its_folder(tmp_path: Path) -> None:
     """A named one may: it is the user's own."""
     project, mine = tmp_path / "project", tmp_path / "mine.toml"
@@ -111,6 +128,21 @@ def test_a_found_mcp_configuration_is_small_and_inside_the_project(tmp_path: Pat
         with pytest.raises(ConfigurationError, match=message):
             build(entry, project)
         assert len(build({**entry, "trusted": True}, project)) == 1
+
+
+def test_many_faulty_servers_on_many_lines_are_read_in_one_pass(tmp_path: Path) -> None:
+    """The line of each is found, in JSON and in TOML."""
+    faulty = [f'"s{number}": {{"type": "x"}}' for number in range(1_000)]
+    breaks = MAX_FOUND_SIZE - 50_000
+    write(tmp_path / ".mcp.json", '{"mcpServers": {' + "\n" * breaks + ",\n".join(faulty) + "}}")
+    write(tmp_path / "config.toml", "\n".join(f"[mcp_servers.s{n}]" for n in range(1_000)))
+    began = time.thread_time()
+    servers = read_servers([tmp_path / ".mcp.json"], tmp_path)
+    assert time.thread_time() - began < 5
+    assert f".mcp.json:{breaks + 1}: the MCP server s0 " in servers[0].fault
+    assert f".mcp.json:{breaks + 1_000}: the MCP server s999 " in servers[999].fault
+    servers = read_servers([tmp_path / "config.toml"], tmp_path)
+    assert "config.toml:1000: the MCP server s999 " in servers[999].fault
 
 
 def test_a_link_that_replaces_a_folder_in_the_meantime_is_not_followed(tmp_path: Path) -> None:

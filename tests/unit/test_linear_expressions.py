@@ -213,6 +213,7 @@ EXAMPLES = {
     "repertory.text._CONTROL": ["a\x07b"],
     "repertory.text._FITTING": ["\u0627\u200d"],
     "repertory.text._FLAG": ["\U000e0067\U000e0062\U000e007f"],
+    "repertory.text._SIGNS": ["a" + "\u0301\u0323" * 16],
     "repertory.text._RUN": ["a\x07\u200bb"],
     "repertory.typescript.syntax._PLAIN_KEY": ["$a_1"],
     "repertory_admin.columns._PIECES": ["/a/b_1,2:c--=d"],

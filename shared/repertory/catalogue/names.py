@@ -4,7 +4,7 @@ import re
 import unicodedata
 from functools import lru_cache
 
-from repertory.text import REMEMBERED
+from repertory.text import REMEMBERED, normalized
 
 # Marks that belong to the letter before them (vowel signs, accents), which `\w` leaves out.
 MARKS = "".join(c for c in map(chr, range(0x300, 0x1CFF)) if unicodedata.category(c)[0] == "M")
@@ -28,7 +28,7 @@ def split_name(name: str) -> str:
     """Split at separators, case changes and digits: ``getHTTPUrl_v2`` → ``get http url v 2``."""
     if name.isascii() and name.isalpha() and (name.islower() or name.istitle() or name.isupper()):
         return name.lower()  # as most words of texts are, and 10 times faster
-    words = _SEPARATORS.sub(" ", _INSIDE.sub(" ", unicodedata.normalize("NFKC", name)))
+    words = _SEPARATORS.sub(" ", _INSIDE.sub(" ", normalized("NFKC", name)))
     return " ".join(words.lower().split())
 
 
@@ -62,8 +62,8 @@ def folded(text: str) -> str:
     """A text without case and accents: ``Café`` equals ``cafe``, and ``ß`` equals ``ss``."""
     if text.isascii():
         return text.lower()
-    decomposed = unicodedata.normalize("NFKD", text.casefold())
-    return unicodedata.normalize("NFKC", _ACCENTS.sub("", decomposed)).translate(_PLAIN)
+    decomposed = normalized("NFKD", text.casefold())
+    return normalized("NFKC", _ACCENTS.sub("", decomposed)).translate(_PLAIN)
 
 
 def signs(text: str) -> str:

@@ -1,8 +1,8 @@
 """One searchable file of a project, and its texts."""
 
-import unicodedata
-
 import msgspec
+
+from repertory.text import normalized
 
 
 class File(msgspec.Struct, frozen=True, kw_only=True, eq=False):
@@ -41,7 +41,7 @@ class Texts(msgspec.Struct, frozen=True):
 
 def composed(text: str) -> str:
     """The text with every accent as part of its letter (NFC), and each line end as one."""
-    return unicodedata.normalize("NFC", text.replace("\r\n", "\n"))
+    return normalized("NFC", text.replace("\r\n", "\n"))
 
 
 def folded(text: str) -> str:

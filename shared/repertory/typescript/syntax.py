@@ -4,6 +4,8 @@ import json
 import re
 import unicodedata
 
+from repertory.text import normalized
+
 _PLAIN_KEY = re.compile(r"[A-Za-z_$][\w$]*", re.ASCII)
 _LETTERS = ("L", "Mn", "Mc")  # general categories allowed in identifiers
 # All compilers know the letters of this old Unicode version.
@@ -75,7 +77,7 @@ def comment(text: str) -> str:
 
 def _words(text: str) -> list[str]:
     """The runs of letters and digits."""
-    kept = (one if _is_of_a_word(one) else " " for one in unicodedata.normalize("NFC", text))
+    kept = (one if _is_of_a_word(one) else " " for one in normalized("NFC", text))
     return "".join(kept).split()
 
 

@@ -17,6 +17,8 @@ the server is launched, so that no secret of the environment is kept in memory.
 import json
 import os
 from collections.abc import Iterable
+from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -91,8 +93,8 @@ class _SnakeEntry(msgspec.Struct, frozen=True):
 class _Rules(msgspec.Struct, frozen=True):
     """The servers that Gemini allows."""
 
-    allowed: Names = []
-    excluded: Names = []
+    allowed: frozenset[str] = frozenset()
+    excluded: frozenset[str] = frozenset()
 
 
 def read_servers(paths: Iterable[Path], directory: Path | None = None) -> list[ServerConfig]:
@@ -184,13 +186,14 @@ def _servers(
         rules = msgspec.convert(document.get("mcp"), _Rules | None) or _Rules()
     except msgspec.ValidationError as exc:
         raise ConfigurationError(f"{path}: mcp is not set up right: {exc}.") from exc
+    lines = _Lines(text)
     servers: dict[str, ServerConfig | None] = {}
     for name, entry in table.items():
         allowed = name in (rules.allowed or table) and name not in rules.excluded
-        servers[name] = _read_entry(path, text, name, entry, _workspace(path)) if allowed else None
+        servers[name] = _read_entry(path, lines, name, entry, _workspace(path)) if allowed else None
     own = document.get(_PROJECTS, {}).get(str(directory), {})
     for name, entry in _table(path, own, "mcpServers").items():
-        servers[name] = _read_entry(path, text, name, entry, directory or _workspace(path))
+        servers[name] = _read_entry(path, lines, name, entry, directory or _workspace(path))
     return servers
 
 
@@ -253,7 +256,7 @@ def _own_servers(projects: object) -> dict[str, Any]:
 
 
 def _read_entry(
-    path: Path, text: str, name: str, raw: object, workspace: Path
+    path: Path, lines: "_Lines", name: str, raw: object, workspace: Path
 ) -> ServerConfig | None:
     if isinstance(raw, dict):
         raw = {key: value for key, value in raw.items() if value is not None}
@@ -265,7 +268,7 @@ def _read_entry(
         server = _server(path, name, entry, codex)
         return msgspec.structs.replace(server, workspace=str(workspace))
     except ValueError as exc:  # msgspec.ValidationError is a subclass and quotes no values
-        line = _line_of(text, name)
+        line = lines.of(name)
         place = f"{path}:{line}" if line else str(path)
         name = one_line(name)[:MAX_NAME_LENGTH] or "unnamed"
         fault = f"{place}: the MCP server {name} is not set up right: {exc}."
@@ -337,14 +340,29 @@ def _as_text(value: Scalar) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _line_of(text: str, name: str) -> int | None:
-    """Return the line where a server's entry starts, by plain text search; None if not found."""
-    tables = (at for key in _SERVER_TABLES if (at := text.find(key)) >= 0)
-    start = text.rfind("\n", 0, min(tables, default=0)) + 1
-    quoted = json.dumps(name, ensure_ascii=False)
-    in_toml = {f"[mcp_servers.{quoted}]", f"[mcp_servers.{name}]"}
-    for number, line in enumerate(text[start:].split("\n"), text.count("\n", 0, start) + 1):
-        after = line.partition(quoted)[2].lstrip()
-        if after.startswith(":") or "".join(line.split()) in in_toml:
-            return number
-    return None
+class _Lines:
+    """The lines where the entries of servers start, found when the first is needed."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def of(self, name: str) -> int | None:
+        """The line of a server, by plain text search; None if not found."""
+        return self._found.get(json.dumps(name, ensure_ascii=False)[1:-1])
+
+    @cached_property
+    def _found(self) -> dict[str, int]:
+        """The first line of each name, in one pass: a file may have many servers and lines."""
+        tables = (at for key in _SERVER_TABLES if (at := self._text.find(key)) >= 0)
+        start = self._text.rfind("\n", 0, min(tables, default=0)) + 1
+        first = self._text.count("\n", 0, start) + 1
+        found: dict[str, int] = {}
+        for number, line in enumerate(self._text[start:].split("\n"), first):
+            if '"' in line:
+                for name, after in pairwise(line.split('"')[1:]):
+                    if after.lstrip().startswith(":"):
+                        found.setdefault(name, number)
+            if "[mcp_servers" in line:
+                header = "".join(line.split()).removeprefix("[mcp_servers.").removesuffix("]")
+                found.setdefault(header.removeprefix('"').removesuffix('"'), number)
+        return found

@@ -15,6 +15,7 @@ from repertory.sources.reading import toml
 from repertory.text import clean, is_clean
 
 MAX_DEPTH = 64  # levels of nesting; libyaml and JSON encoders fail on many more
+_MAX_TAG_DIRECTIVES = 100  # libyaml compares each with all before it
 
 _PLAIN_WORDS = {"": None, "~": None, "true": True, "false": False, "null": None}
 _INTEGER = re.compile(r"[-+]?(0|[1-9]\d{0,17})")
@@ -125,6 +126,8 @@ class _Yaml:
     """
 
     def __init__(self, text: str) -> None:
+        if _has_many_tag_directives(text):
+            raise ValueError(f"it has more than {_MAX_TAG_DIRECTIVES} %TAG directives")
         self._next = getattr(yaml, "CBaseLoader", yaml.BaseLoader)(text).get_event
 
     def document(self) -> Json:
@@ -159,6 +162,12 @@ class _Yaml:
                 raise _fault("a key that is not text is not allowed", event)
             mapping[event.value] = self._value(self._next(), depth + 1)
         return mapping
+
+
+def _has_many_tag_directives(text: str) -> bool:
+    if text.count("%TAG") <= _MAX_TAG_DIRECTIVES:
+        return False
+    return sum(line.startswith("%TAG") for line in text.splitlines()) > _MAX_TAG_DIRECTIVES
 
 
 def _scalar(event: yaml.ScalarEvent) -> Json:
