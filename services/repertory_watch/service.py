@@ -127,6 +127,7 @@ class WatchService:
             or any(state.is_running for state in self._states.values())
             or self._debounce.is_pending
             or self._coordinator.is_busy
+            or self._coordinator.is_verifying
         )
 
     def _check(self, now: float) -> None:

@@ -78,3 +78,93 @@ def test_a_build_is_published_after_a_pass_without_a_difference(
         assert team.active == target
         assert team.indexed() == {f"team/{name}" for name in NAMES}
         team.cache.close()
+
+
+def rebuilding(team: SteeredTeam) -> str:
+    """Have a build written whose comparison has begun; returns its collection."""
+    before = team.active
+    team.rebuild()
+    while team.queue.jobs:
+        team.queue.deliver(0)
+    team.tick()
+    assert team.active == before
+    assert team.coordinator.is_verifying
+    assert not team.coordinator.is_busy
+    (target,) = {*team.store.collections()} - {before}
+    return target
+
+
+def save(team: SteeredTeam, *, deleted: str = "") -> None:
+    """Save an item or delete one, and have the jobs done; nothing is compared meanwhile."""
+    (folder,) = team.folders
+    if deleted:
+        folder.delete(deleted)
+    else:
+        folder.write("c", f"At {team.time}")
+    team.scan()
+    assert not team.coordinator.is_verifying
+    while team.queue.jobs:
+        team.queue.deliver(0)
+
+
+@pytest.mark.parametrize("size", [2, 3, 7])
+@pytest.mark.parametrize("deleted", ["", "a", "g"])
+def test_a_build_is_published_although_others_save(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int, deleted: str
+) -> None:
+    """One pass over the slices is enough, with a save between any two of them."""
+    team = indexed(tmp_path, *NAMES)
+    monkeypatch.setattr(ledgers, "SLICE", size)
+    target = rebuilding(team)
+    save(team, deleted=deleted)
+    ticks = 0
+    while team.active != target:
+        ticks += 1
+        assert ticks <= 1 + len(NAMES) // size
+        team.tick(POLL_INTERVAL_S)
+        if team.active != target:
+            save(team)
+    assert team.indexed() == {f"team/{name}" for name in NAMES if name != deleted}
+    assert not team.coordinator.is_verifying
+    team.cache.close()
+
+
+def test_what_is_sent_during_a_comparison_is_compared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A build without it is not published, whichever slices were read before."""
+    for slices in range(1, 4):
+        team = indexed(tmp_path / str(slices), *NAMES)
+        monkeypatch.setattr(ledgers, "SLICE", 2)
+        target = rebuilding(team)
+        for _ in range(1, slices):
+            team.tick(POLL_INTERVAL_S)
+        save(team)
+        with team.store.open(target) as collection:
+            collection.delete_items(["team/c"], 2**52)
+        while not team.sent("team/c"):
+            assert team.active != target
+            team.tick(POLL_INTERVAL_S)
+        while team.active != target:
+            team.work()
+        assert team.indexed() == {f"team/{name}" for name in NAMES}
+        team.cache.close()
+
+
+def test_many_items_that_are_sent_during_a_comparison_take_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No more than a slice is read at a time."""
+    team = indexed(tmp_path, *NAMES)
+    monkeypatch.setattr(ledgers, "SLICE", 2)
+    target = rebuilding(team)
+    for name in "hij":
+        team.folders[0].write(name)
+    save(team)
+    passed = 0
+    while team.active != target:
+        team.tick(POLL_INTERVAL_S)
+        passed += 1
+    assert passed > 2 * len(NAMES) // 2
+    assert len(team.indexed()) == len(NAMES) + 3
+    team.cache.close()

@@ -1,7 +1,9 @@
 """The contents of a catalogue, in words for a model that chooses among tools.
 
-A model reads these words as instructions, so no text of an item is among them: only the names of
-sources, which come from the user, and of those the ones that look like names, up to a length.
+A model reads these words as instructions, so no text of an item is among them: only names of
+sources. A stranger may have written those, too: a project that was cloned has a configuration and
+folders of its own. So a name is shown only if there is no room in it for a sentence: up to three
+short words in Latin letters without an accent. The others are counted.
 """
 
 import re
@@ -13,7 +15,7 @@ from repertory.text import counted
 
 MAX_NAMES = 12  # of sources, for each kind
 
-_NAME = re.compile(r"[\w.:/@+-]{1,40}")
+_NAME = re.compile(r"(?=.{1,20}\Z)[a-zA-Z0-9]+(?:[-_][a-zA-Z0-9]+){0,2}")
 
 
 def contents(found: Contents) -> str:
@@ -33,10 +35,10 @@ def _kind(kind: Kind, sources: Mapping[str, int]) -> str:
 
 
 def _names(sources: Mapping[str, int]) -> str:
-    counts = {name: number for name, number in sources.items() if _NAME.fullmatch(name)}
-    most = sorted(counts, key=lambda name: (-counts[name], name))
-    more = [f"{len(most) - MAX_NAMES:,} more"] if len(most) > MAX_NAMES else []
-    return ", ".join(most[:MAX_NAMES] + more)
+    names = sorted(filter(_NAME.fullmatch, sources), key=lambda name: (-sources[name], name))
+    shown = names[:MAX_NAMES]
+    more = [f"{len(sources) - len(shown):,} more"] if shown and len(shown) < len(sources) else []
+    return ", ".join(shown + more)
 
 
 def _listed(parts: Sequence[str]) -> str:

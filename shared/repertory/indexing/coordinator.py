@@ -137,6 +137,16 @@ class Coordinator:
         return due is None or bool(due) or any(ledger.outstanding for ledger in self._ledgers)
 
     @property
+    def is_verifying(self) -> bool:
+        """Whether a build is compared with what is stored, slice by slice, before it is published.
+
+        Each tick compares one slice.
+        """
+        if self.ledger is None or self.error or not self._is_written():
+            return False
+        return self._ledgers.is_verifying(self.ledger)
+
+    @property
     def is_finished(self) -> bool:
         """Whether the active collection equals the sources, as far as they can be read."""
         generations = self._generations
@@ -294,6 +304,7 @@ class Coordinator:
         revision = ledger.send(
             items, removed, queue=queue_name.value, milliseconds=milliseconds, now=now
         )
+        self._ledgers.note_sent(ledger, [*(item.id for item in items), *removed])
         waiting = list(jobs(ledger.collection, revision, items, removed))
         try:
             with self._trace.sending(len(items), len(removed)):

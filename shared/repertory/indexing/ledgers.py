@@ -1,7 +1,7 @@
 """The ledgers of the collections that are written to, kept up to date with what workers do."""
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from repertory.catalogue.item import END_KEY
 from repertory.coordination.deltas import REMOVED
@@ -24,13 +24,13 @@ class _Pass:
 
     Attributes:
         start: The lowest key of the next slice.
-        latest: The latest revision after the first slice; None before it.
+        sent: The items that were sent since the first slice, if they are noted.
         differs: Whether anything differed.
     """
 
     def __init__(self) -> None:
         self.start = 0
-        self.latest: int | None = None
+        self.sent: set[str] = set()
         self.differs = False
 
 
@@ -113,26 +113,48 @@ class Ledgers:
                 del self._passes[ledger.collection]
 
     def is_verified(self, ledger: Ledger) -> bool:
-        """Compare the next slice; whether everything was compared since the last job, and equal."""
-        current = self._verifying.get(ledger.collection)
-        if current is None or current.latest not in (None, ledger.latest):  # a job was sent
-            current = self._verifying[ledger.collection] = _Pass()
+        """Compare the next slice; whether everything was compared since its last job, and equal.
+
+        Nothing may be pending. What was sent since the first slice is compared again after the last
+        one, so that a pass ends although items are saved meanwhile.
+        """
+        current = self._verifying.setdefault(ledger.collection, _Pass())
         if not self._compare_slice(ledger, current):
             return False
         del self._verifying[ledger.collection]
-        return not current.differs
+        if current.differs or len(current.sent) > SLICE:
+            return False
+        return not current.sent or self._are_equal(ledger, sorted(current.sent))
+
+    def is_verifying(self, ledger: Ledger) -> bool:
+        """Whether a comparison before publishing has begun."""
+        return ledger.collection in self._verifying
+
+    def note_sent(self, ledger: Ledger, items: Iterable[str]) -> None:
+        """Note that items were sent: a comparison that has begun compares them again."""
+        if current := self._verifying.get(ledger.collection):
+            current.sent.update(items)
+
+    def _are_equal(self, ledger: Ledger, items: Sequence[str]) -> bool:
+        """Whether some items are stored as their ledger says; it is corrected if not."""
+        with self._store.open(ledger.collection) as collection:
+            states = {state.item: state for state in collection.states(items)}
+        stored = {item: one.metadata_hash for item, one in states.items()}
+        known = {item: one.metadata_hash for item in items if (one := ledger.states.get(item))}
+        differing = [item for item in items if stored.get(item) != known.get(item)]
+        ledger.correct(differing, [states[item] for item in differing if item in states])
+        self.compare(differing)
+        return not differing
 
     def _compare_slice(self, ledger: Ledger, current: _Pass) -> bool:
         """Compare a slice; whether that was the last one."""
-        if current.latest is None:
+        if not current.start:
             ledger.start_after(self._tombstones.newest(ledger.collection))
         with self._store.open(ledger.collection) as collection:
             states = collection.page(current.start, SLICE)
         end = next_key(states, SLICE)
         differing = ledger.compare(states, current.start, end)
         self.compare(differing)
-        if current.latest is None:
-            current.latest = ledger.latest
         current.differs = current.differs or bool(differing)
         current.start = end
         return end == END_KEY
