@@ -25,6 +25,7 @@ from repertory.sources.mcp.mending import mended
 from repertory.sources.python_skills import PythonSkills
 from repertory.sources.reading import frontmatter, structured
 from repertory.sources.reading.files import read_file, walk
+from repertory.sources.reading.gitignore import GitIgnore
 from repertory.sources.reading.markdown import first_heading, first_paragraph
 from repertory.sources.skill_folders import SkillFolders
 from repertory.text import clean
@@ -233,6 +234,22 @@ def test_a_hostile_gitignore_takes_no_time(tmp_path: Path) -> None:
     write(tmp_path / ".gitignore", "**/*a*/**/*a*/**/*a*b\n" + "*a*a*a*a*a*a*a*a*a*a*b\n")
     write(Path(tmp_path, *["a" * 250] * 8, "a.md"), "# A\n\nText.\n")
     assert len(Documents(name="d", path=tmp_path).scan().items) == 1
+
+
+def test_many_patterns_of_nested_gitignores_take_little_time(tmp_path: Path) -> None:
+    """Those of the nearest files count, as many as a place may have."""
+    patterns = "".join(f"**/*a*/**/*a*b{number}\n" for number in range(999))
+    for depth in range(4):
+        write(Path(tmp_path, *["a" * 50] * depth, ".gitignore"), f"{patterns}x{depth}\n")
+    ignored = GitIgnore(tmp_path)
+    place = "/".join(["a" * 50] * 3)
+    assert ignored.ignores(f"{'a' * 50}/x1")
+    assert ignored.ignores(f"{place}/x3")
+    assert ignored.ignores(f"{place}/x2")
+    assert not ignored.ignores(f"{place}/x0")
+    began = time.thread_time()
+    assert not any(ignored.ignores(f"{place}/{'a/' * number}") for number in range(200))
+    assert time.thread_time() - began < 5
 
 
 PARSERS: dict[str, tuple[Callable[[str], object], list[tuple[str, str]]]] = {

@@ -13,6 +13,8 @@ IGNORE_FILE = ".gitignore"
 
 _LIMIT = 1 << 16  # bytes
 _MAX_PATTERNS = 1_000
+_MAX_IN_EFFECT = 2_000  # patterns for one place, of all files above it
+_SHORT = 250  # characters of a place; a longer one has fewer patterns, since each takes longer
 
 
 class GitIgnore:
@@ -30,16 +32,24 @@ class GitIgnore:
     def verdict(self, place: str) -> bool | None:
         """Whether the nearest ``.gitignore`` that matches a place ignores it; None if none does.
 
+        The nearest files count first. Those that make too many patterns for the place, and all
+        above them, do not count: each folder of a large tree is matched with all its patterns.
+
         Args:
             place: With ``/`` between its parts, and at its end if it is a folder. The folders
                 above it must not be ignored.
         """
         folder = place.rstrip("/")
+        left = _MAX_IN_EFFECT * _SHORT
         while folder:
             folder = folder.rpartition("/")[0]
             spec = self._spec(folder)
             if spec is not None:
-                verdict = spec.check_file(place[len(folder) :].lstrip("/")).include
+                below = place[len(folder) :].lstrip("/")
+                left -= len(spec) * max(len(below), _SHORT)
+                if left < 0:
+                    return None
+                verdict = spec.check_file(below).include
                 if verdict is not None:
                     return verdict
         return None
