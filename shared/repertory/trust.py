@@ -66,8 +66,7 @@ class TrustStore:
 
         Args:
             config: The file.
-            digest: The digest of what the user was shown, or of the whole file; empty for the
-                current content.
+            digest: The digest of what the user was shown; empty for the current content.
             environments: Files of ``NAME=value`` lines; a missing one is not trusted.
             of: The digest of the part of the file that is trusted; None for all of it.
 
@@ -76,7 +75,7 @@ class TrustStore:
             StoreError: The store cannot be changed.
         """
         found = {key_of(config): _digest(config, of)}
-        if digest and digest not in (*found.values(), _digest(config)):
+        if digest and digest not in found.values():
             raise UsageError(f"{config} changed while it was read; run the command again.")
         found |= {environment_key(one): _digest(one) for one in environments if one.is_file()}
         with changing(self._path):

@@ -446,7 +446,7 @@ def test_each_action_is_recorded(owner: TestClient, server: RunningService, tmp_
     shown = changed(owner, 0, item="key-rotation", aliases="s3cret")
     owner.post("/status/policies", data=fields_of(shown.text))
     file = str(server.project / ".mcp.json")
-    digest = hashlib.sha256(Path(file).read_bytes()).hexdigest()
+    digest = digest_to_trust(Path(file), Path(file).read_bytes())
     owner.post("/status/trust", data={"file": file, "digest": digest})
     owner.post("/status/rebuild")
     lines: list[dict[str, Any]] = lines_of(settings)[1:]  # after the sign-in
