@@ -13,7 +13,7 @@ from pydantic_core import from_json
 
 from repertory.sources.mcp.traffic import quote
 
-MAX_SIZE = 4 * 2**20  # bytes of an answer that is taken apart
+MAX_SIZE = 4 * 2**20  # bytes of an answer that is taken apart, in up to 2 s for each MiB
 MAX_COMPLAINTS = 20
 
 _TEXT = r'"(?:[^"\\]++|\\.)*+"'
@@ -22,7 +22,8 @@ _TOKEN = re.compile(rf"{_OPEN_TEXT}|[\[\]{{}},]", re.DOTALL)
 _KEY = re.compile(rf"\s*+({_TEXT})\s*+:", re.DOTALL)
 _NAME = re.compile(r'\s*+\{\s*+"name"\s*+:\s*+("[^"\\]{1,128}")')
 _ID = re.compile(r'"id"\s*+:\s*+(\d{1,15}|"[^"\\]{1,100}")')
-_HEAD = 200  # characters in which the id of a broken answer is searched
+_LAST_ID = re.compile(rf"{_ID.pattern}\s*+\}}\s*+\Z")
+_HEAD = 200  # characters in which the id of a broken answer is searched, at its start and its end
 
 
 def mended(data: bytes, complaints: list[str]) -> bytes | None:
@@ -44,7 +45,8 @@ def mended(data: bytes, complaints: list[str]) -> bytes | None:
     else:
         return None
     text = data.decode("utf-8", "replace")
-    request = found[1] if (found := _ID.search(text, 0, _HEAD)) else ""
+    found = _ID.search(text, 0, _HEAD) or _LAST_ID.search(text, max(0, len(text) - _HEAD))
+    request = found[1] if found else ""
     if len(data) <= MAX_SIZE:
         try:
             message = dict(_members(text))
