@@ -5,6 +5,7 @@ import errno
 import os
 import stat
 from collections.abc import Iterator
+from pathlib import Path
 
 _BEGINNING = 1 << 15  # bytes that are read first: they show whether a file is binary
 
@@ -20,6 +21,22 @@ _IS_LINK = {errno.ELOOP, errno.EMLINK, errno.ENOTDIR}  # of an open that follows
 
 class UnfitFileError(OSError):
     """A file that exists but must not be read; ``strerror`` says why, with "it" as its subject."""
+
+
+def real_path(path: Path | str) -> str:
+    """The absolute path without links; those of a link that may not be followed stay.
+
+    A reader of such a path uses ``read_inside``, which follows no such link.
+    """
+    return followed(path) or os.path.abspath(path)  # noqa: PTH100 - links stay
+
+
+def followed(path: Path | str) -> str:
+    """The absolute path without links; empty if a link of it may not be followed."""
+    try:
+        return os.path.realpath(path)
+    except (OSError, ValueError):  # a link of another user's process, a zero byte
+        return ""
 
 
 def is_inside(path: str, folder: str) -> bool:

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 import platformdirs
 
-from repertory.bounded import read_bytes, read_inside
+from repertory.bounded import read_bytes, read_inside, real_path
 from repertory.catalogue.policy import Rule, is_bounded
 from repertory.embedding.models import known
 from repertory.errors import ConfigurationError
@@ -118,7 +118,7 @@ def load(
     given_environment, environment = environment, _environment(environment)
     named = named_files(flags, directory, environment)
     user_file, place = files(flags, directory, environment)
-    file = place if place.is_file() else None
+    file = place if _is_file(place) else None
     if "config" in named and file is None:
         raise ConfigurationError(f"There is no configuration file {place}.")
 
@@ -131,7 +131,7 @@ def load(
     withheld: list[str] = []
     digest = ""
     for path in (user_file, file):
-        if path is not None and path.is_file():
+        if path is not None and _is_file(path):
             mine = path == user_file or "config" in named
             content = _read(path, is_found=not mine)
             document = _parsed(content, path)
@@ -144,7 +144,7 @@ def load(
                 if len(fetched) < len(written) or not written:
                     sources = tuple(entry for entry in written if entry not in fetched)
                     base, trusted, is_confined = path.parent, mine, not is_free
-            within = "" if is_free else os.path.realpath(path.parent)
+            within = "" if is_free else real_path(path.parent)
             policies = rules_of(document.pop("policy", []), str(path), within)
             rules += policies
             values = _flatten(document, path, mine=mine)
@@ -251,11 +251,19 @@ def _withhold(values: dict[str, Any]) -> list[str]:
     return taken
 
 
+def _is_file(path: Path) -> bool:
+    """Whether a file is there, or a link that may not be followed: reading it says so."""
+    try:
+        return path.is_file()
+    except OSError:
+        return True
+
+
 def _read(path: Path, *, is_found: bool) -> bytes:
     """Read a file; a link of one that was found must not lead out of its folder."""
     try:
         if is_found:
-            return read_inside(os.path.realpath(path.parent), path.name, MAX_FILE_SIZE)
+            return read_inside(real_path(path.parent), path.name, MAX_FILE_SIZE)
         return read_bytes(str(path), MAX_FILE_SIZE)
     except OSError as error:
         raise ConfigurationError(f"{path} cannot be read: {error.strerror}.") from error

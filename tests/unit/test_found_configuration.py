@@ -7,12 +7,14 @@ from pathlib import Path
 import pytest
 
 from repertory.catalogue.item import Item
-from repertory.errors import SourceError
+from repertory.errors import ConfigurationError, SourceError
 from repertory.indexing.scan import merge, scan_source
 from repertory.settings import Settings, load
 from repertory.sources.registry import build
+from repertory.trust import lies_in
 from repertory.workspace import Workspace
 from tests.support.builders import write
+from tests.support.links import close
 
 KEY = "-----BEGIN OPENSSH PRIVATE KEY-----"
 SKILL = "---\nname: {0}\ndescription: Deploys the site.\n---\n\nPush it.\n"
@@ -95,6 +97,22 @@ def test_an_mcp_configuration_elsewhere_is_not_even_read(clone: Path) -> None:
     known = {"mail": {"type": "mcp", "name": "mail", "command": "serve-mail"}}
     [source] = workspace.catalogue(known).sources
     assert (source.name, source.identity()) == ("mail", known["mail"])
+
+
+def test_a_link_that_may_not_be_followed_ends_no_command(
+    clone: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Wherever it lies: the other sources are read, and a source of its own says why it is not."""
+    for name in ("docs/x", ".mcp.json", ".gitignore", "x.json", "x.md", "skills", ".claude"):
+        (clone / name).symlink_to("/closed")
+    close(monkeypatch, "/closed")
+    catalogue = Workspace(settings(clone), clone).catalogue()
+    items, _ = merge([scan_source(one) for one in catalogue.sources], catalogue)[:2]
+    assert "documents/docs/guide.md" in items
+    assert not lies_in(clone / "skills", clone)
+    (clone / "repertory.toml").symlink_to("/closed")
+    with pytest.raises(ConfigurationError, match=r"toml cannot be read: Permission denied"):
+        settings(clone)
 
 
 def test_the_rest_of_a_configuration_works(clone: Path) -> None:

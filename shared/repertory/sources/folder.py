@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import msgspec
 from typing_extensions import override
 
-from repertory.bounded import is_inside
+from repertory.bounded import is_inside, real_path
 from repertory.catalogue.item import Item, Kind
 from repertory.errors import ConfigurationError, SourceError
 from repertory.sources.contents import Contents, Entry
@@ -109,7 +109,7 @@ class FolderSource(Source):
             raise ConfigurationError(
                 f"`gitignore` of the source {path} is {gitignore!r}; it must be true or false."
             )
-        name = entry.get("name") or path.resolve().name or cls.type
+        name = entry.get("name") or Path(real_path(path)).name or cls.type
         return [cls(name=name, path=path, gitignore=gitignore)]
 
     @override
@@ -152,7 +152,7 @@ class FolderSource(Source):
     @cached_property
     def real_path(self) -> str:
         """The path of the folder without links."""
-        return os.path.realpath(self.path)
+        return real_path(self.path)
 
     def reaches(self, real: str) -> bool:
         """Whether a scan enters the folder with this real path."""
