@@ -17,6 +17,7 @@ from repertory.bounded import read_bytes, read_inside, real_path
 from repertory.catalogue.policy import Rule, is_bounded
 from repertory.embedding.models import known
 from repertory.errors import ConfigurationError
+from repertory.sources.entry import check_paths, path_of
 from repertory.sources.policies import rules as rules_of
 from repertory.sources.reading import toml
 from repertory.sources.registry import fetches
@@ -196,11 +197,11 @@ def named_files(
     environment = _environment(environment)
     found: dict[str, Any] = {}
     if named := flags.get("config") or environment.get("REPERTORY_CONFIG"):
-        found["config"] = directory / Path(named).expanduser()
+        found["config"] = path_of(str(named), directory)
     if configs := flags.get("mcp_config") or [
         path for path in environment.get("REPERTORY_MCP_CONFIG", "").split(os.pathsep) if path
     ]:
-        found["mcp_config"] = [directory / Path(path).expanduser() for path in configs]
+        found["mcp_config"] = [path_of(str(path), directory) for path in configs]
     return found
 
 
@@ -288,6 +289,11 @@ def _sources(value: object, path: Path) -> tuple[dict[str, Any], ...]:
             raise ConfigurationError(
                 f"{path}: a source has no `environment`; set `env` of the server in its file."
             )
+        for number, entry in enumerate(value, start=1):
+            try:
+                check_paths(entry, path.parent)
+            except ConfigurationError as error:
+                raise ConfigurationError(f"{path}: source {number}: {error}") from error
         return tuple(value)
     raise ConfigurationError(
         f"{path}: `sources` is not a list of tables; write each as [[sources]] and its lines below."
@@ -297,7 +303,7 @@ def _sources(value: object, path: Path) -> tuple[dict[str, Any], ...]:
 def _absolute(entry: dict[str, Any], folder: Path) -> dict[str, Any]:
     """An entry whose paths do not depend on its file's folder."""
     local = {
-        key: str(folder / Path(value).expanduser())
+        key: str(path_of(value, folder))
         for key in ("path", "url")
         if isinstance(value := entry.get(key), str)
         and (key == "path" or value.startswith(("./", "../", "~/")))
@@ -323,7 +329,7 @@ def _flatten(document: Mapping[str, Any], path: Path, *, mine: bool) -> dict[str
                     f"own config.toml, or name this file with --config."
                 )
             if key in ("data_dir", "sandbox", "audit.folder") and isinstance(value, str):
-                value = str(path.parent / Path(value).expanduser())  # noqa: PLW2901 - as sources
+                value = str(path_of(value, path.parent))  # noqa: PLW2901 - as sources
             found[known[key].field] = value
     return found
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from repertory.bounded import real_path
 from repertory.errors import ConfigurationError, UsageError
 from repertory.settings import Added, load
 from repertory.sources.discover import entry_of
@@ -102,13 +103,13 @@ def defined_by(file: Path, workspace: Workspace) -> list[Source]:
         UsageError: The file is missing, or defines no source that needs trust.
         ConfigurationError: It is invalid.
     """
-    file = file.expanduser().resolve()
+    file = Path(real_path(file.expanduser()))
     if not file.is_file():
         raise UsageError(f"There is no file {file}; name an MCP configuration.")
     entries = [
         entry
         for entry in workspace.entries()
-        if file in {path.resolve() for path in files_to_trust(entry, workspace.base) or ()}
+        if file in {Path(real_path(path)) for path in files_to_trust(entry, workspace.base) or ()}
     ]
     if not entries:
         with contextlib.suppress(UsageError):  # of a file that no source reads

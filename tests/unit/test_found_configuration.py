@@ -115,6 +115,34 @@ def test_a_link_that_may_not_be_followed_ends_no_command(
         settings(clone)
 
 
+@pytest.mark.parametrize(
+    "entry",
+    [
+        'type = "mcp"\nconfig = "a\\u0000b"',
+        'type = "mcp"\nconfig = ["a", "~nosuchuser/b"]',
+        'type = "archive"\npath = "~\\u0000"',
+        'type = "git"\nurl = "~nosuchuser/b"',
+        'type = "openapi"\npath = "~nosuchuser/b"',
+        'type = "documents"\npath = "~nosuchuser/b"',
+    ],
+)
+def test_what_is_no_path_is_an_error_of_the_configuration(clone: Path, entry: str) -> None:
+    """It names the file, and the entry by its number."""
+    text = f"{documents('docs')}\n[[sources]]\n{entry}\n"
+    with pytest.raises(ConfigurationError, match=r"clone/repertory.toml: source 2: The path '"):
+        settings(clone, text)
+
+
+@pytest.mark.parametrize("kind", ["skills", "documents"])
+def test_a_link_to_itself_is_a_source_that_cannot_be_read(clone: Path, kind: str) -> None:
+    """It is no defect."""
+    (clone / "loop").symlink_to("loop")
+    found = settings(clone, f'[[sources]]\ntype = "{kind}"\npath = "loop"\n')
+    [source] = Workspace(found, clone).catalogue().sources
+    with pytest.raises(SourceError, match="loop"):
+        source.scan()
+
+
 def test_the_rest_of_a_configuration_works(clone: Path) -> None:
     """A user's own project with a folder beside it keeps its other sources and its settings."""
     text = f"[search]\nlimit = 7\n\n{documents('docs')}"
