@@ -83,6 +83,42 @@ def read_inside(
         return _content(file, limit, is_text=is_text)
 
 
+def read_within(path: str, folder: str, limit: int) -> bytes:
+    """Read a file, whose links must not lead out of a folder if there is one.
+
+    Args:
+        path: Its path.
+        folder: The folder; empty to follow all links.
+        limit: As for ``read_bytes``.
+
+    Raises:
+        UnfitFileError: As for ``read_inside``.
+        OSError: It cannot be read.
+    """
+    if not folder:
+        return read_bytes(path, limit)
+    root = os.path.realpath(folder)
+    return read_inside(root, place_below(root, path), limit)
+
+
+def place_below(root: str, path: str) -> str:
+    """The place of a file below a folder, under its own name even if it is a link.
+
+    Args:
+        root: The absolute path of the folder, without links.
+        path: The path of the file.
+
+    Raises:
+        UnfitFileError: The folder of the file lies elsewhere.
+        OSError: A link to it may not be followed.
+    """
+    above, name = os.path.split(os.path.abspath(path))  # noqa: PTH100 - links stay
+    real = os.path.join(os.path.realpath(above), name)  # noqa: PTH118 - of strings
+    if not is_inside(real, root):
+        raise UnfitFileError(errno.EXDEV, f"it leads out of {root}", real)
+    return os.path.relpath(real, root).replace(os.sep, "/")
+
+
 def read_beginning(root: str, place: str, size: int) -> bytes:
     """Read the first bytes of a file below a folder; see ``read_inside``.
 

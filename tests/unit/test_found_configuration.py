@@ -10,6 +10,7 @@ from repertory.catalogue.item import Item
 from repertory.errors import ConfigurationError, SourceError
 from repertory.indexing.scan import merge, scan_source
 from repertory.settings import Settings, load
+from repertory.sources.folder import FolderSource
 from repertory.sources.registry import build
 from repertory.trust import lies_in
 from repertory.workspace import Workspace
@@ -189,6 +190,35 @@ def test_a_link_that_is_put_in_place_later_is_not_followed(clone: Path) -> None:
         with pytest.raises(SourceError, match="leads out"):
             source.scan()
         place.unlink()
+
+
+@pytest.mark.parametrize("kind", ["corpus", "tools"])
+@pytest.mark.parametrize("above", [False, True])
+def test_a_file_that_becomes_a_link_is_not_followed(
+    clone: Path, monkeypatch: pytest.MonkeyPatch, kind: str, above: bool
+) -> None:
+    """Nor one above it, even if it is put there after the place was checked."""
+    content = {
+        "corpus": '{"id": "a", "kind": "tool", "name": "a"}',
+        "tools": '[{"name": "a", "inputSchema": {}}]',
+    }[kind]
+    monkeypatch.setattr(FolderSource, "check_place", lambda _: None)
+    for folder in (clone / "in", clone.parent / "out"):
+        write(folder / "c.json", content)
+    text = f'[[sources]]\ntype = "{kind}"\nname = "e"\npath = "in/c.json"\n'
+    [source] = Workspace(settings(clone, text), clone).catalogue().sources
+    assert source.scan().items
+    shutil.move(clone / "in", clone / "moved")
+    (clone / "in").symlink_to("moved")
+    assert source.scan().items
+    (clone / "in").unlink()
+    if above:
+        (clone / "in").symlink_to(clone.parent / "out")
+    else:
+        (clone / "in").mkdir()
+        (clone / "in" / "c.json").symlink_to(clone.parent / "out" / "c.json")
+    with pytest.raises(SourceError, match="leads out of"):
+        source.scan()
 
 
 def test_a_found_link_leads_out_for_skills_alone(clone: Path) -> None:

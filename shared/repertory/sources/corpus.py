@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 from typing_extensions import override
 
-from repertory.bounded import read_bytes
+from repertory.bounded import read_within
 from repertory.catalogue.item import Item, Kind
 from repertory.errors import SourceError
 from repertory.sources.entry import check_options, checked_name, source_path
@@ -46,7 +46,7 @@ class Corpus(Source):
     @override
     def scan(self) -> Scan:
         try:
-            lines = read_bytes(str(self.path), FILE_LIMIT).splitlines()
+            lines = read_within(str(self.path), self.within, FILE_LIMIT).splitlines()
         except OSError as exc:
             raise SourceError(f"{self.path} cannot be read: {exc.strerror}.") from exc
         items: dict[str, Item] = {}

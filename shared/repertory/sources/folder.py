@@ -90,7 +90,6 @@ class FolderSource(Source):
         self._walked: Walked | None = None
         self._noted: list[str] | None = None  # the paths that changed during a scan; None: no scan
         self._is_unread = False
-        self._within = ""
 
     @classmethod
     def build(cls, entry: Mapping[str, Any], base: Path) -> list[Source]:
@@ -136,18 +135,14 @@ class FolderSource(Source):
             if one.type in kinds and (place := self._place(one.real_path))
         }
 
-    def stay_in(self, folder: str) -> None:
-        """Refuse to scan while the path leads out of a folder, whatever links are put there."""
-        self._within = folder
-
     def check_place(self) -> None:
         """Check what ``stay_in`` demands.
 
         Raises:
             SourceError: The path leads elsewhere now.
         """
-        if self._within and not lies_in(self.path, self._within):
-            raise SourceError(f"{self.path} now leads out of {self._within}, so it is not read.")
+        if self.within and not lies_in(self.path, self.within):
+            raise SourceError(f"{self.path} now leads out of {self.within}, so it is not read.")
 
     @cached_property
     def real_path(self) -> str:
