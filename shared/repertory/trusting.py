@@ -55,7 +55,7 @@ def wanted(
         ConfigurationError: It is invalid.
     """
     file = file.expanduser().absolute()
-    if not file.is_file():
+    if not os.path.isfile(file):  # noqa: PTH113 - False also if a link may not be followed
         raise UsageError(f"There is no file {file}; name a configuration.")
     settings = load({**flags, "config": None}, file.parent, {**environment, "REPERTORY_CONFIG": ""})
     wishes = list(settings.withheld)
@@ -104,7 +104,7 @@ def defined_by(file: Path, workspace: Workspace) -> list[Source]:
         ConfigurationError: It is invalid.
     """
     file = Path(real_path(file.expanduser()))
-    if not file.is_file():
+    if not os.path.isfile(file):  # noqa: PTH113 - False also if a link may not be followed
         raise UsageError(f"There is no file {file}; name an MCP configuration.")
     entries = [
         entry

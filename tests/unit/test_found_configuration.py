@@ -6,13 +6,15 @@ from pathlib import Path
 
 import pytest
 
+from repertory.api import open_directory
 from repertory.catalogue.item import Item
-from repertory.errors import ConfigurationError, SourceError
+from repertory.errors import ConfigurationError, SourceError, UsageError
 from repertory.indexing.scan import merge, scan_source
 from repertory.settings import Settings, load
 from repertory.sources.folder import FolderSource
 from repertory.sources.registry import build
 from repertory.trust import lies_in
+from repertory.trusting import defined_by, wanted
 from repertory.workspace import Workspace
 from tests.support.builders import write
 from tests.support.links import close
@@ -114,6 +116,21 @@ def test_a_link_that_may_not_be_followed_ends_no_command(
     (clone / "repertory.toml").symlink_to("/closed")
     with pytest.raises(ConfigurationError, match=r"toml cannot be read: Permission denied"):
         settings(clone)
+
+
+def test_a_named_link_that_may_not_be_followed_is_not_there(
+    clone: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether it is to be trusted, or is a folder to search."""
+    (clone / "closed").symlink_to("/closed")
+    close(monkeypatch, "/closed")
+    workspace = Workspace(settings(clone), clone)
+    with pytest.raises(UsageError, match="There is no file"):
+        defined_by(clone / "closed", workspace)
+    with pytest.raises(UsageError, match="There is no file"):
+        wanted(clone / "closed", {})
+    with pytest.raises(UsageError, match="There is no directory"):
+        open_directory(clone / "closed")
 
 
 @pytest.mark.parametrize(
