@@ -12,7 +12,7 @@ from weakref import ref
 from msgspec.structs import replace
 from typing_extensions import override
 
-from repertory.bounded import is_inside
+from repertory.bounded import is_inside, real_path
 from repertory.errors import CallsOffError, NothingIndexedError, UnknownItemError
 from repertory.groups import may_see
 from repertory.indexing.between import problems_between
@@ -220,7 +220,7 @@ class Seen(Service):
 
 def _real(location: str) -> str:
     """The real path of a location; empty for an address elsewhere."""
-    return os.path.realpath(location) if os.path.isabs(location) else ""  # noqa: PTH117 - of strings
+    return real_path(location) if os.path.isabs(location) else ""  # noqa: PTH117 - of strings
 
 
 def _below(folder: str, paths: Sequence[str]) -> list[str]:

@@ -16,6 +16,7 @@ from watchdog import events
 from watchdog.observers import Observer
 from watchdog.observers.api import BaseObserver, ObservedWatch
 
+from repertory.bounded import real_path
 from repertory.sources.reading.files import SKIPPED, TEMPORARY
 from repertory.sources.source import WatchedFolder
 from repertory_watch.filesystems import mounts, silent_type
@@ -280,7 +281,7 @@ def _is_relevant(record: logging.LogRecord) -> bool:
 
 def _place(path: str) -> _Place | None:
     """Resolve a source's folder, or the folder of its single file; None if it does not exist."""
-    real = os.path.realpath(path)
+    real = real_path(path)
     file = ""
     if os.path.isfile(real):  # noqa: PTH113 - speed
         real, file = os.path.split(real)

@@ -1,6 +1,7 @@
 """``repertory.open`` and ``repertory.connect``: every contract as a Python call."""
 
 import contextlib
+import os
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Self, TypedDict, Type
 
 from repertory import running
 from repertory.backend import Backend
+from repertory.bounded import real_path
 from repertory.catalogue.item import Item
 from repertory.defaults import for_server
 from repertory.errors import RepertoryError, UsageError
@@ -72,8 +74,8 @@ def open_directory(directory: str | Path | None = None, **options: Unpack[Option
     """
     from repertory.one_shot import Repertory  # noqa: PLC0415 - not to ask a server
 
-    where = Path(directory or ".").expanduser().resolve()
-    if not where.is_dir():
+    where = Path(real_path(Path(directory or ".").expanduser()))
+    if not os.path.isdir(where):  # noqa: PTH112 - False also if a link may not be followed
         raise UsageError(f"There is no directory {where}; name one that is there.")
     for name in options:
         if name not in Options.__annotations__:

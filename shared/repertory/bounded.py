@@ -5,6 +5,7 @@ import errno
 import os
 import stat
 from collections.abc import Iterator
+from pathlib import Path
 
 _BEGINNING = 1 << 15  # bytes that are read first: they show whether a file is binary
 
@@ -20,6 +21,22 @@ _IS_LINK = {errno.ELOOP, errno.EMLINK, errno.ENOTDIR}  # of an open that follows
 
 class UnfitFileError(OSError):
     """A file that exists but must not be read; ``strerror`` says why, with "it" as its subject."""
+
+
+def real_path(path: Path | str) -> str:
+    """The absolute path without links; those of a link that may not be followed stay.
+
+    A reader of such a path uses ``read_inside``, which follows no such link.
+    """
+    return followed(path) or os.path.abspath(path)  # noqa: PTH100 - links stay
+
+
+def followed(path: Path | str) -> str:
+    """The absolute path without links; empty if a link of it may not be followed."""
+    try:
+        return os.path.realpath(path)
+    except (OSError, ValueError):  # a link of another user's process, a zero byte
+        return ""
 
 
 def is_inside(path: str, folder: str) -> bool:
@@ -64,6 +81,42 @@ def read_inside(
     """
     with _closing(_open_inside(root, place, follows=follows)) as file:
         return _content(file, limit, is_text=is_text)
+
+
+def read_within(path: str, folder: str, limit: int) -> bytes:
+    """Read a file, whose links must not lead out of a folder if there is one.
+
+    Args:
+        path: Its path.
+        folder: The folder; empty to follow all links.
+        limit: As for ``read_bytes``.
+
+    Raises:
+        UnfitFileError: As for ``read_inside``.
+        OSError: It cannot be read.
+    """
+    if not folder:
+        return read_bytes(path, limit)
+    root = os.path.realpath(folder)
+    return read_inside(root, place_below(root, path), limit)
+
+
+def place_below(root: str, path: str) -> str:
+    """The place of a file below a folder, under its own name even if it is a link.
+
+    Args:
+        root: The absolute path of the folder, without links.
+        path: The path of the file.
+
+    Raises:
+        UnfitFileError: The folder of the file lies elsewhere.
+        OSError: A link to it may not be followed.
+    """
+    above, name = os.path.split(os.path.abspath(path))  # noqa: PTH100 - links stay
+    real = os.path.join(os.path.realpath(above), name)  # noqa: PTH118 - of strings
+    if not is_inside(real, root):
+        raise UnfitFileError(errno.EXDEV, f"it leads out of {root}", real)
+    return os.path.relpath(real, root).replace(os.sep, "/")
 
 
 def read_beginning(root: str, place: str, size: int) -> bytes:

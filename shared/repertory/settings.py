@@ -13,10 +13,11 @@ from typing import Any
 import msgspec
 import platformdirs
 
-from repertory.bounded import read_bytes, read_inside
+from repertory.bounded import read_bytes, read_inside, real_path
 from repertory.catalogue.policy import Rule, is_bounded
 from repertory.embedding.models import known
 from repertory.errors import ConfigurationError
+from repertory.sources.entry import check_paths, path_of
 from repertory.sources.policies import rules as rules_of
 from repertory.sources.reading import toml
 from repertory.sources.registry import fetches
@@ -118,7 +119,7 @@ def load(
     given_environment, environment = environment, _environment(environment)
     named = named_files(flags, directory, environment)
     user_file, place = files(flags, directory, environment)
-    file = place if place.is_file() else None
+    file = place if _is_file(place) else None
     if "config" in named and file is None:
         raise ConfigurationError(f"There is no configuration file {place}.")
 
@@ -131,7 +132,7 @@ def load(
     withheld: list[str] = []
     digest = ""
     for path in (user_file, file):
-        if path is not None and path.is_file():
+        if path is not None and _is_file(path):
             mine = path == user_file or "config" in named
             content = _read(path, is_found=not mine)
             document = _parsed(content, path)
@@ -144,7 +145,7 @@ def load(
                 if len(fetched) < len(written) or not written:
                     sources = tuple(entry for entry in written if entry not in fetched)
                     base, trusted, is_confined = path.parent, mine, not is_free
-            within = "" if is_free else os.path.realpath(path.parent)
+            within = "" if is_free else real_path(path.parent)
             policies = rules_of(document.pop("policy", []), str(path), within)
             rules += policies
             values = _flatten(document, path, mine=mine)
@@ -196,11 +197,11 @@ def named_files(
     environment = _environment(environment)
     found: dict[str, Any] = {}
     if named := flags.get("config") or environment.get("REPERTORY_CONFIG"):
-        found["config"] = directory / Path(named).expanduser()
+        found["config"] = path_of(str(named), directory)
     if configs := flags.get("mcp_config") or [
         path for path in environment.get("REPERTORY_MCP_CONFIG", "").split(os.pathsep) if path
     ]:
-        found["mcp_config"] = [directory / Path(path).expanduser() for path in configs]
+        found["mcp_config"] = [path_of(str(path), directory) for path in configs]
     return found
 
 
@@ -251,11 +252,19 @@ def _withhold(values: dict[str, Any]) -> list[str]:
     return taken
 
 
+def _is_file(path: Path) -> bool:
+    """Whether a file is there, or a link that may not be followed: reading it says so."""
+    try:
+        return path.is_file()
+    except OSError:
+        return True
+
+
 def _read(path: Path, *, is_found: bool) -> bytes:
     """Read a file; a link of one that was found must not lead out of its folder."""
     try:
         if is_found:
-            return read_inside(os.path.realpath(path.parent), path.name, MAX_FILE_SIZE)
+            return read_inside(real_path(path.parent), path.name, MAX_FILE_SIZE)
         return read_bytes(str(path), MAX_FILE_SIZE)
     except OSError as error:
         raise ConfigurationError(f"{path} cannot be read: {error.strerror}.") from error
@@ -280,6 +289,11 @@ def _sources(value: object, path: Path) -> tuple[dict[str, Any], ...]:
             raise ConfigurationError(
                 f"{path}: a source has no `environment`; set `env` of the server in its file."
             )
+        for number, entry in enumerate(value, start=1):
+            try:
+                check_paths(entry, path.parent)
+            except ConfigurationError as error:
+                raise ConfigurationError(f"{path}: source {number}: {error}") from error
         return tuple(value)
     raise ConfigurationError(
         f"{path}: `sources` is not a list of tables; write each as [[sources]] and its lines below."
@@ -289,7 +303,7 @@ def _sources(value: object, path: Path) -> tuple[dict[str, Any], ...]:
 def _absolute(entry: dict[str, Any], folder: Path) -> dict[str, Any]:
     """An entry whose paths do not depend on its file's folder."""
     local = {
-        key: str(folder / Path(value).expanduser())
+        key: str(path_of(value, folder))
         for key in ("path", "url")
         if isinstance(value := entry.get(key), str)
         and (key == "path" or value.startswith(("./", "../", "~/")))
@@ -315,7 +329,7 @@ def _flatten(document: Mapping[str, Any], path: Path, *, mine: bool) -> dict[str
                     f"own config.toml, or name this file with --config."
                 )
             if key in ("data_dir", "sandbox", "audit.folder") and isinstance(value, str):
-                value = str(path.parent / Path(value).expanduser())  # noqa: PLW2901 - as sources
+                value = str(path_of(value, path.parent))  # noqa: PLW2901 - as sources
             found[known[key].field] = value
     return found
 

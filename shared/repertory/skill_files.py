@@ -16,7 +16,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from repertory.bounded import read_inside
+from repertory.bounded import read_inside, real_path
 from repertory.catalogue.item import Item
 from repertory.catalogue.skill_format import SKILL_FILE
 from repertory.errors import UnknownItemError
@@ -113,7 +113,7 @@ class _Folder:
             return
         self.withheld = _defect(item)
         if not self.withheld:
-            self.root = os.path.realpath(above)
+            self.root = real_path(above)
             self._hidden = set(map(_identity, hidden)) - {None}
             # A hidden source may have the folder itself, or one above it.
             above_it = (self.root, *map(str, Path(self.root).parents))

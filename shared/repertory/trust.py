@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from repertory.bounded import is_inside, read_bytes
+from repertory.bounded import followed, is_inside, read_bytes, real_path
 from repertory.errors import UsageError
 from repertory.files import PRIVATE, changing, json_bytes, write_atomically
 
@@ -112,7 +112,7 @@ def key_of(config: Path) -> str:
     A link in another folder is another file: what it names would be relative to that folder.
     """
     path = config.expanduser().absolute()
-    return str(path.parent.resolve() / path.name)
+    return os.path.join(real_path(path.parent), path.name)  # noqa: PTH118 - of strings
 
 
 def environment_key(file: Path) -> str:
@@ -126,8 +126,12 @@ def digest_of(content: bytes) -> str:
 
 
 def lies_in(path: Path | str, folder: Path | str) -> bool:
-    """Whether a path is a folder or lies below it, both without links."""
-    return is_inside(os.path.realpath(path), os.path.realpath(folder))
+    """Whether a path is a folder or lies below it, both without links.
+
+    A path with a link that may not be followed does not.
+    """
+    real = followed(path)
+    return bool(real) and is_inside(real, real_path(folder))
 
 
 def _digest(config: Path, of: DigestOf | None = None) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from repertory.bounded import real_path
 from repertory.errors import ConfigurationError, UsageError
 from repertory.settings import Added, load
 from repertory.sources.discover import entry_of
@@ -54,7 +55,7 @@ def wanted(
         ConfigurationError: It is invalid.
     """
     file = file.expanduser().absolute()
-    if not file.is_file():
+    if not os.path.isfile(file):  # noqa: PTH113 - False also if a link may not be followed
         raise UsageError(f"There is no file {file}; name a configuration.")
     settings = load({**flags, "config": None}, file.parent, {**environment, "REPERTORY_CONFIG": ""})
     wishes = list(settings.withheld)
@@ -102,13 +103,13 @@ def defined_by(file: Path, workspace: Workspace) -> list[Source]:
         UsageError: The file is missing, or defines no source that needs trust.
         ConfigurationError: It is invalid.
     """
-    file = file.expanduser().resolve()
-    if not file.is_file():
+    file = Path(real_path(file.expanduser()))
+    if not os.path.isfile(file):  # noqa: PTH113 - False also if a link may not be followed
         raise UsageError(f"There is no file {file}; name an MCP configuration.")
     entries = [
         entry
         for entry in workspace.entries()
-        if file in {path.resolve() for path in files_to_trust(entry, workspace.base) or ()}
+        if file in {Path(real_path(path)) for path in files_to_trust(entry, workspace.base) or ()}
     ]
     if not entries:
         with contextlib.suppress(UsageError):  # of a file that no source reads

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
+from repertory.bounded import real_path
 from repertory.errors import ConfigurationError, StoreError, UsageError
 from repertory.files import is_project, json_bytes, write_atomically
 from repertory.notices import about_withheld
@@ -160,7 +161,7 @@ class Workspace:
                 added += [entry, *_contained(entry, self.base)]
         entries += added
         if self._named:
-            named = {Path(path).resolve() for path in self._named}
+            named = {Path(real_path(path)) for path in self._named}
             entries = [
                 entry
                 for entry in entries
@@ -240,7 +241,7 @@ class Workspace:
         paths = files_to_trust(entry, self.base)
         if paths is None:
             paths = [source_path(entry, self.base)] if "path" in entry else []
-        return next((path.resolve() for path in paths if not lies_in(path, self.base)), None)
+        return next((Path(real_path(path)) for path in paths if not lies_in(path, self.base)), None)
 
     def _refusal(self, entry: Mapping[str, Any]) -> str:
         """Why a found configuration may not have a source; empty if it may."""
@@ -414,7 +415,7 @@ class Workspace:
         """The files that define an entry's sources, without links."""
         from repertory.sources.registry import files_to_trust  # noqa: PLC0415 - not to search
 
-        return {path.resolve() for path in files_to_trust(entry, self.base) or ()}
+        return {Path(real_path(path)) for path in files_to_trust(entry, self.base) or ()}
 
     def _prepared(self, entry: dict[str, Any]) -> dict[str, Any]:
         """Add what only the workspace knows to an entry: time limit, trust and environment."""

@@ -6,13 +6,18 @@ from pathlib import Path
 
 import pytest
 
+from repertory.api import open_directory
 from repertory.catalogue.item import Item
-from repertory.errors import SourceError
+from repertory.errors import ConfigurationError, SourceError, UsageError
 from repertory.indexing.scan import merge, scan_source
 from repertory.settings import Settings, load
+from repertory.sources.folder import FolderSource
 from repertory.sources.registry import build
+from repertory.trust import lies_in
+from repertory.trusting import defined_by, wanted
 from repertory.workspace import Workspace
 from tests.support.builders import write
+from tests.support.links import close
 
 KEY = "-----BEGIN OPENSSH PRIVATE KEY-----"
 SKILL = "---\nname: {0}\ndescription: Deploys the site.\n---\n\nPush it.\n"
@@ -97,6 +102,65 @@ def test_an_mcp_configuration_elsewhere_is_not_even_read(clone: Path) -> None:
     assert (source.name, source.identity()) == ("mail", known["mail"])
 
 
+def test_a_link_that_may_not_be_followed_ends_no_command(
+    clone: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Wherever it lies: the other sources are read, and a source of its own says why it is not."""
+    for name in ("docs/x", ".mcp.json", ".gitignore", "x.json", "x.md", "skills", ".claude"):
+        (clone / name).symlink_to("/closed")
+    close(monkeypatch, "/closed")
+    catalogue = Workspace(settings(clone), clone).catalogue()
+    items, _ = merge([scan_source(one) for one in catalogue.sources], catalogue)[:2]
+    assert "documents/docs/guide.md" in items
+    assert not lies_in(clone / "skills", clone)
+    (clone / "repertory.toml").symlink_to("/closed")
+    with pytest.raises(ConfigurationError, match=r"toml cannot be read: Permission denied"):
+        settings(clone)
+
+
+def test_a_named_link_that_may_not_be_followed_is_not_there(
+    clone: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether it is to be trusted, or is a folder to search."""
+    (clone / "closed").symlink_to("/closed")
+    close(monkeypatch, "/closed")
+    workspace = Workspace(settings(clone), clone)
+    with pytest.raises(UsageError, match="There is no file"):
+        defined_by(clone / "closed", workspace)
+    with pytest.raises(UsageError, match="There is no file"):
+        wanted(clone / "closed", {})
+    with pytest.raises(UsageError, match="There is no directory"):
+        open_directory(clone / "closed")
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        'type = "mcp"\nconfig = "a\\u0000b"',
+        'type = "mcp"\nconfig = ["a", "~nosuchuser/b"]',
+        'type = "archive"\npath = "~\\u0000"',
+        'type = "git"\nurl = "~nosuchuser/b"',
+        'type = "openapi"\npath = "~nosuchuser/b"',
+        'type = "documents"\npath = "~nosuchuser/b"',
+    ],
+)
+def test_what_is_no_path_is_an_error_of_the_configuration(clone: Path, entry: str) -> None:
+    """It names the file, and the entry by its number."""
+    text = f"{documents('docs')}\n[[sources]]\n{entry}\n"
+    with pytest.raises(ConfigurationError, match=r"clone/repertory.toml: source 2: The path '"):
+        settings(clone, text)
+
+
+@pytest.mark.parametrize("kind", ["skills", "documents"])
+def test_a_link_to_itself_is_a_source_that_cannot_be_read(clone: Path, kind: str) -> None:
+    """It is no defect."""
+    (clone / "loop").symlink_to("loop")
+    found = settings(clone, f'[[sources]]\ntype = "{kind}"\npath = "loop"\n')
+    [source] = Workspace(found, clone).catalogue().sources
+    with pytest.raises(SourceError, match="loop"):
+        source.scan()
+
+
 def test_the_rest_of_a_configuration_works(clone: Path) -> None:
     """A user's own project with a folder beside it keeps its other sources and its settings."""
     text = f"[search]\nlimit = 7\n\n{documents('docs')}"
@@ -143,6 +207,35 @@ def test_a_link_that_is_put_in_place_later_is_not_followed(clone: Path) -> None:
         with pytest.raises(SourceError, match="leads out"):
             source.scan()
         place.unlink()
+
+
+@pytest.mark.parametrize("kind", ["corpus", "tools"])
+@pytest.mark.parametrize("above", [False, True])
+def test_a_file_that_becomes_a_link_is_not_followed(
+    clone: Path, monkeypatch: pytest.MonkeyPatch, kind: str, above: bool
+) -> None:
+    """Nor one above it, even if it is put there after the place was checked."""
+    content = {
+        "corpus": '{"id": "a", "kind": "tool", "name": "a"}',
+        "tools": '[{"name": "a", "inputSchema": {}}]',
+    }[kind]
+    monkeypatch.setattr(FolderSource, "check_place", lambda _: None)
+    for folder in (clone / "in", clone.parent / "out"):
+        write(folder / "c.json", content)
+    text = f'[[sources]]\ntype = "{kind}"\nname = "e"\npath = "in/c.json"\n'
+    [source] = Workspace(settings(clone, text), clone).catalogue().sources
+    assert source.scan().items
+    shutil.move(clone / "in", clone / "moved")
+    (clone / "in").symlink_to("moved")
+    assert source.scan().items
+    (clone / "in").unlink()
+    if above:
+        (clone / "in").symlink_to(clone.parent / "out")
+    else:
+        (clone / "in").mkdir()
+        (clone / "in" / "c.json").symlink_to(clone.parent / "out" / "c.json")
+    with pytest.raises(SourceError, match="leads out of"):
+        source.scan()
 
 
 def test_a_found_link_leads_out_for_skills_alone(clone: Path) -> None:

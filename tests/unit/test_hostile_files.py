@@ -339,6 +339,19 @@ def test_hidden_text_of_a_corpus_is_removed_with_a_warning(tmp_path: Path) -> No
     assert [problem.item for problem in scan.problems] == ["a"]
 
 
+@pytest.mark.parametrize(
+    "item_id", ["", " ", "a\nb", "a\n", "a\tb", "a\x1b[2J", "a\u2028b", "a" * 501]
+)
+def test_an_id_of_a_corpus_that_cannot_be_shown_is_a_problem(tmp_path: Path, item_id: str) -> None:
+    """Of its line alone."""
+    rows = [{"id": one, "kind": "tool", "name": "a"} for one in (item_id, "a" * 500, "à b/c")]
+    write(tmp_path / "corpus.jsonl", "\n".join(map(json.dumps, rows)))
+    scan = Corpus("c", tmp_path / "corpus.jsonl").scan()
+    assert [item.id for item in scan.items] == ["a" * 500, "à b/c"]
+    [problem] = scan.problems
+    assert (problem.line, "id of this line" in problem.message) == (1, True)
+
+
 def test_hidden_text_of_a_manifest_is_removed_with_a_warning(tmp_path: Path) -> None:
     """JSON writes characters beyond the first plane as two escapes."""
     manifest = json.dumps({"name": "a", "description": f"d{TAGS}"})

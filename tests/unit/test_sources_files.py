@@ -10,6 +10,7 @@ from repertory.sources.reading import files
 from repertory.sources.reading.files import Walk, read_text, walk
 from repertory.sources.source import Severity
 from tests.support.builders import write
+from tests.support.links import close
 
 
 def is_markdown(name: str) -> bool:
@@ -57,6 +58,20 @@ def test_links_are_followed_only_inside_the_root(tmp_path: Path) -> None:
     walked = walk(root, is_markdown)
     assert places(walked) == ["a.md", "in.md"]
     assert [Path(problem.path).name for problem in walked.problems] == ["out", "out.md"]
+
+
+def test_a_link_that_may_not_be_followed_is_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as one to the folder of another user's process: the rest is read."""
+    fill(tmp_path, "a.md", "docs/b.md")
+    (tmp_path / "docs" / "x").symlink_to("/closed")
+    (tmp_path / "x.md").symlink_to("/closed")
+    close(monkeypatch, "/closed")
+    walked = walk(tmp_path, is_markdown)
+    assert places(walked) == ["a.md", "docs/b.md"]
+    assert [one.path for one in walked.problems] == [f"{tmp_path}/docs/x", f"{tmp_path}/x.md"]
+    assert "cannot be followed" in walked.problems[0].message
 
 
 def test_a_root_whose_name_another_begins_with_does_not_contain_it(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """``repertory init``."""
 
+import os
 import shlex
 import sys
 from pathlib import Path
@@ -7,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from repertory.bounded import real_path
 from repertory.configuration_file import check_place, write
 from repertory.errors import ConfigurationError, UsageError
 from repertory.project import Marker, located
@@ -50,8 +52,8 @@ def init(
     They are those of the folder and of the home directory. Where a repertory.toml of a folder above
     applies already, name the folder.
     """
-    folder = (path or Path()).expanduser().resolve()
-    if not folder.is_dir():
+    folder = Path(real_path((path or Path()).expanduser()))
+    if not os.path.isdir(folder):  # noqa: PTH112 - False also if a link may not be followed
         raise UsageError(f"There is no folder {folder}; name the one that holds the project.")
     file = folder / PROJECT_FILE
     check_place(file)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
+from repertory.bounded import real_path
 from repertory.catalogue.item import Kind
 from repertory.errors import StoreError
 from repertory.index.keywords.document import Entry
@@ -49,7 +50,7 @@ class Catalogue:
             raise StoreError("The files cannot be read now: " + " ".join(engine.degraded))
         inside: dict[str, Entry] = {}
         outside: list[tuple[Entry, str | None]] = []
-        real = cache(os.path.realpath)
+        real = cache(real_path)
         for entry in sorted(engine.keywords.all(), key=lambda entry: entry.id):
             if entry.kind is Kind.TOOL:
                 continue

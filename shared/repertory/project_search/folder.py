@@ -1,12 +1,12 @@
 """The files of a project's folder, with their texts as they are on the disk."""
 
-import os
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
+from repertory.bounded import real_path
 from repertory.catalogue.item import Kind
 from repertory.errors import SourceError, StoreError
 from repertory.files import FOLDER, Signature, signature
@@ -59,7 +59,7 @@ class Folder:
 
     def __init__(self, directory: Path, leave_out: Path | None = None) -> None:
         self._directory = directory
-        self._root = os.path.realpath(directory)
+        self._root = real_path(directory)
         self._listing = Listing(directory, leave_out)
         self._listed: Sequence[Found] = ()
         self._items: Mapping[str, Entry] = {}

@@ -5,6 +5,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from repertory.bounded import real_path
 from repertory.project_search.ignored import Ignored
 from repertory.project_search.private import is_private
 from repertory.sources.memory import GRANULARITY
@@ -27,8 +28,8 @@ class Listing:
     """
 
     def __init__(self, directory: Path, leave_out: Path | None = None) -> None:
-        self._directory = Path(os.path.realpath(directory))
-        self._leave_out = os.path.realpath(leave_out) if leave_out else None
+        self._directory = Path(real_path(directory))
+        self._leave_out = real_path(leave_out) if leave_out else None
         self._files: Sequence[Found] = ()
         self._stamps: dict[str, int] = {}  # of the folders and of the files with rules
 
@@ -70,7 +71,7 @@ class Listing:
         links = {file.path for file in shown if os.path.islink(file.path)}  # noqa: PTH114 - speed
         plain = {file.path for file in shown} - links
         self._files = [
-            file for file in shown if file.path not in links or os.path.realpath(file.path) in plain
+            file for file in shown if file.path not in links or real_path(file.path) in plain
         ]
         rules = [os.path.join(folder, IGNORE_FILE) for folder in folders]  # noqa: PTH118 - speed
         stamps = {path: _stamp(path) for path in (*folders, *rules, *ignored.files)}

@@ -67,10 +67,10 @@ class Catalogue(msgspec.Struct, frozen=True):
             folder: The folder.
             found: Only those sources whose path is in it, and no skills; see ``discover``.
         """
-        for source in _folders(self.sources):
-            if source.fetches:  # its content lies in the data directory
+        for source in self.sources:
+            if source.fetches or source.folder is None:  # its content lies in the data directory
                 continue
-            is_bound = source.type != "skills" and is_inside(str(source.path), str(folder))
+            is_bound = source.type != "skills" and is_inside(source.place, str(folder))
             if is_bound or not found:
                 source.stay_in(str(folder))
 

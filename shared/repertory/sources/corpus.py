@@ -7,15 +7,16 @@ from typing import Any
 import msgspec
 from typing_extensions import override
 
-from repertory.bounded import read_bytes
+from repertory.bounded import read_within
 from repertory.catalogue.item import Item, Kind
 from repertory.errors import SourceError
 from repertory.sources.entry import check_options, checked_name, source_path
 from repertory.sources.reading.structured import is_fit, plain
 from repertory.sources.source import Problem, Scan, Source, WatchedFolder, error, warning
-from repertory.text import UNFIT, clean
+from repertory.text import UNFIT, clean, is_clean
 
 FILE_LIMIT = 64 << 20  # bytes
+MAX_ID_LENGTH = 500  # characters
 
 
 class _Row(msgspec.Struct, frozen=True):
@@ -46,7 +47,7 @@ class Corpus(Source):
     @override
     def scan(self) -> Scan:
         try:
-            lines = read_bytes(str(self.path), FILE_LIMIT).splitlines()
+            lines = read_within(str(self.path), self.within, FILE_LIMIT).splitlines()
         except OSError as exc:
             raise SourceError(f"{self.path} cannot be read: {exc.strerror}.") from exc
         items: dict[str, Item] = {}
@@ -59,6 +60,13 @@ class Corpus(Source):
                 schema = None if row.schema is None else _plain(row.schema)
             except (msgspec.MsgspecError, ValueError, RecursionError) as exc:
                 message = f"This line is not an item: {str(exc).lower()}."
+                problems.append(error(str(self.path), message, line=number))
+                continue
+            if not _is_id(row.id):
+                message = (
+                    f"The id of this line cannot be used; give one of 1 to {MAX_ID_LENGTH} "
+                    "characters on one line, none of them a control or invisible character."
+                )
                 problems.append(error(str(self.path), message, line=number))
                 continue
             if row.id in items:
@@ -81,6 +89,12 @@ class Corpus(Source):
                 input_schema=schema,
             )
         return Scan(items=list(items.values()), problems=problems)
+
+
+def _is_id(text: str) -> bool:
+    """Whether an item can have this id, which is shown and written on one line."""
+    is_one_line = text.splitlines() == [text] and "\t" not in text
+    return is_one_line and len(text) <= MAX_ID_LENGTH and bool(text.strip()) and is_clean(text)
 
 
 def _plain(schema: dict[str, Any]) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from repertory.bounded import is_inside, read_beginning
+from repertory.bounded import is_inside, read_beginning, real_path
 from repertory.catalogue.skill_format import SKILL_FILE
 from repertory.errors import ConfigurationError, UsageError
 from repertory.files import is_project
@@ -86,12 +86,12 @@ class _Folder(msgspec.Struct, frozen=True):
     @property
     def real(self) -> str:
         """Its path without links."""
-        return os.path.realpath(self.path)
+        return real_path(self.path)
 
     @property
     def is_linked(self) -> bool:
         """Whether a link below its project or home leads to it."""
-        return self.real != os.path.join(os.path.realpath(self.base), self.place)  # noqa: PTH118
+        return self.real != os.path.join(real_path(self.base), self.place)  # noqa: PTH118
 
     @property
     def entry(self) -> dict[str, Any]:
@@ -238,7 +238,7 @@ def _anywhere(root: Path, skills: SkillFolders, taken: list[_Folder]) -> Iterato
 
 def _own_name(root: Path) -> str:
     """The name of the source of all skills outside of known folders: the project's, if free."""
-    name = root.resolve().name
+    name = Path(real_path(root)).name
     taken = {*_NAMES, *(folder.name for folder in _known(root, root))}
     return name if is_name(name) and name not in taken else "other-skills"
 
@@ -291,7 +291,7 @@ def json_files(root: Path) -> list[Path]:
 
 def _lists_tools(file: Path) -> bool:
     try:
-        beginning = read_beginning(os.path.realpath(file.parent), file.name, PEEK_SIZE)
+        beginning = read_beginning(real_path(file.parent), file.name, PEEK_SIZE)
         return b'"inputSchema"' in beginning or b'"input_schema"' in beginning
     except OSError:
         return False

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 from typing_extensions import override
 
+from repertory.bounded import real_path
 from repertory.catalogue.item import Kind
 from repertory.catalogue.skill_format import SKILL_FILE
 from repertory.errors import ConfigurationError
@@ -55,7 +56,7 @@ class Documents(FolderSource):
         """Build the source of an entry with a ``path`` and an optional ``name`` and ``include``."""
         check_options(entry, "name", "path", "include")
         path = source_path(entry, base)
-        name = entry.get("name") or path.resolve().name or cls.type
+        name = entry.get("name") or Path(real_path(path)).name or cls.type
         return [cls(name=name, path=path, include=_patterns(entry.get("include", [])))]
 
     @override

@@ -60,7 +60,33 @@ def source_path(entry: Mapping[str, Any], base: Path) -> Path:
             f"A source of type {entry.get('type')!r} needs a `path`, not {path!r}; "
             "name the folder to read."
         )
+    return path_of(path, base)
+
+
+def path_of(text: str, base: Path) -> Path:
+    """A path as an absolute one, ``~`` expanded, a relative one based on ``base``.
+
+    Raises:
+        ConfigurationError: It has a zero byte, or names the home of an unknown user.
+    """
+    if "\0" in text:
+        raise ConfigurationError(f"The path {text!r} has a zero byte; write it without.")
     try:
-        return base.absolute() / Path(path).expanduser()
+        return base.absolute() / Path(text).expanduser()
     except RuntimeError as exc:
-        raise ConfigurationError(f"The path {path!r} names a home that is unknown.") from exc
+        raise ConfigurationError(
+            f"The path {text!r} names a home that is unknown; write the whole path."
+        ) from exc
+
+
+def check_paths(entry: Mapping[str, Any], base: Path) -> None:
+    """Check each path of an entry of any type.
+
+    Raises:
+        ConfigurationError: One is none; see ``path_of``.
+    """
+    for key in ("path", "config", "url"):
+        value = entry.get(key)
+        for text in value if isinstance(value, list) else [value]:
+            if isinstance(text, str):
+                path_of(text, base)

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import msgspec
 from typing_extensions import override
 
-from repertory.bounded import is_inside
+from repertory.bounded import is_inside, real_path
 from repertory.catalogue.item import Item, Kind
 from repertory.errors import ConfigurationError, SourceError
 from repertory.sources.contents import Contents, Entry
@@ -90,7 +90,6 @@ class FolderSource(Source):
         self._walked: Walked | None = None
         self._noted: list[str] | None = None  # the paths that changed during a scan; None: no scan
         self._is_unread = False
-        self._within = ""
 
     @classmethod
     def build(cls, entry: Mapping[str, Any], base: Path) -> list[Source]:
@@ -109,7 +108,7 @@ class FolderSource(Source):
             raise ConfigurationError(
                 f"`gitignore` of the source {path} is {gitignore!r}; it must be true or false."
             )
-        name = entry.get("name") or path.resolve().name or cls.type
+        name = entry.get("name") or Path(real_path(path)).name or cls.type
         return [cls(name=name, path=path, gitignore=gitignore)]
 
     @override
@@ -136,23 +135,19 @@ class FolderSource(Source):
             if one.type in kinds and (place := self._place(one.real_path))
         }
 
-    def stay_in(self, folder: str) -> None:
-        """Refuse to scan while the path leads out of a folder, whatever links are put there."""
-        self._within = folder
-
     def check_place(self) -> None:
         """Check what ``stay_in`` demands.
 
         Raises:
             SourceError: The path leads elsewhere now.
         """
-        if self._within and not lies_in(self.path, self._within):
-            raise SourceError(f"{self.path} now leads out of {self._within}, so it is not read.")
+        if self.within and not lies_in(self.path, self.within):
+            raise SourceError(f"{self.path} now leads out of {self.within}, so it is not read.")
 
     @cached_property
     def real_path(self) -> str:
         """The path of the folder without links."""
-        return os.path.realpath(self.path)
+        return real_path(self.path)
 
     def reaches(self, real: str) -> bool:
         """Whether a scan enters the folder with this real path."""

@@ -109,6 +109,9 @@ def files_to_trust(entry: Mapping[str, Any], base: Path) -> list[Path] | None:
     """Return the files that define an entry's sources and that the user must trust.
 
     None if its type has no such files. The files may be missing or invalid.
+
+    Raises:
+        ConfigurationError: One is no path.
     """
     named = _own(entry, "files_to_trust")
     return named(entry, base) if named else None

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 from typing_extensions import override
 
+from repertory.bounded import place_below, real_path
 from repertory.errors import SourceError
 from repertory.sources.contents import Contents, Entry
 from repertory.sources.folder import FolderSource
@@ -43,7 +44,7 @@ class ToolFiles(FolderSource):
             return super().scan()
         self.check_place()
         self._contents = None
-        [reading] = self._readings.read([Found(self.path.name, str(self.path))], self._read_file)
+        [reading] = self._readings.read([self._single()], self._read_file)
         if reading.broken:
             raise SourceError(
                 f"The tool file {self.path} cannot be used, so its items stay as they are: "
@@ -55,6 +56,16 @@ class ToolFiles(FolderSource):
             unchanged=frozenset(one.id for one in reading.known),
             postponed=frozenset([str(self.path)] if reading.postponed else ()),
         )
+
+    def _single(self) -> Found:
+        """The source's one file, which must not lie elsewhere; see ``stay_in``."""
+        if not self.within:
+            return Found(self.path.name, str(self.path))
+        root = real_path(self.within)
+        try:
+            return Found(place_below(root, str(self.path)), str(self.path), root)
+        except OSError as exc:
+            raise SourceError(f"{self.path} cannot be read: {exc.strerror}.") from exc
 
     @override
     def summary(self, contents: Contents, walked: Walked) -> Scan:

@@ -2,7 +2,6 @@
 
 import contextlib
 import hashlib
-import os
 import secrets
 import shutil
 import time
@@ -13,6 +12,7 @@ from typing import Any
 import msgspec
 from filelock import FileLock, Timeout
 
+from repertory.bounded import real_path
 from repertory.errors import SourceError
 from repertory.files import PRIVATE, make_private, write_atomically
 from repertory.sources.fetched import servers
@@ -52,7 +52,7 @@ class Content:
     @property
     def version(self) -> str:
         """What distinguishes the content that is there from what was and will be."""
-        return os.path.realpath(self.path)
+        return real_path(self.path)
 
     @property
     def entries(self) -> list[dict[str, Any]]:

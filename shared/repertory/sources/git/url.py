@@ -5,6 +5,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from repertory.errors import ConfigurationError
+from repertory.sources.entry import path_of
 from repertory.sources.fetched.urls import shown
 from repertory.text import is_clean
 
@@ -46,7 +47,7 @@ def checked(url: object, base: Path) -> tuple[str, str]:
         return url, protocol
     local = url.removeprefix("file://") if isinstance(url, str) else ""
     if local.startswith(("/", "~", "./", "../")) and is_clean(local):
-        return str(base.absolute() / Path(local).expanduser()), "file"
+        return str(path_of(local, base)), "file"
     name = shown(url) if isinstance(url, str) else repr(url)
     raise ConfigurationError(
         f"{name} is no URL of a git repository; use one like https://host/team/skills.git, "

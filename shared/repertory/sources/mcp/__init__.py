@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import msgspec
 
 from repertory.errors import ConfigurationError
+from repertory.sources.entry import path_of
 from repertory.sources.mcp.config import MAX_NAME_LENGTH, disabled, read_files
 from repertory.sources.mcp.server import ServerConfig, is_own_entry
 from repertory.sources.mcp.source import McpServer
@@ -80,10 +81,14 @@ def _bound(server: ServerConfig, approved: Mapping[str, str]) -> ServerConfig:
 
 
 def files_to_trust(entry: Mapping[str, Any], base: Path) -> list[Path]:
-    """Return the configuration files that an entry names, which may be missing or invalid."""
+    """Return the configuration files that an entry names, which may be missing or invalid.
+
+    Raises:
+        ConfigurationError: One is no path.
+    """
     config = entry.get("config")
     names = [config] if isinstance(config, str) else config if isinstance(config, list) else []
-    return [base / Path(str(name)).expanduser() for name in names]
+    return [path_of(str(name), base) for name in names]
 
 
 def passed_over(entry: Mapping[str, Any], base: Path) -> list[PassedOver]:

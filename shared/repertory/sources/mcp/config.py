@@ -15,7 +15,6 @@ the server is launched, so that no secret of the environment is kept in memory.
 """
 
 import json
-import os
 from collections.abc import Iterable
 from functools import cached_property
 from itertools import pairwise
@@ -24,7 +23,7 @@ from typing import Any
 
 import msgspec
 
-from repertory.bounded import read_bytes, read_inside
+from repertory.bounded import read_bytes, read_inside, real_path
 from repertory.errors import ConfigurationError
 from repertory.sources.mcp.server import DEFAULT_TIMEOUT, OAuthClient, ServerConfig, Transport
 from repertory.sources.reading.jsonc import plain_json
@@ -212,7 +211,7 @@ def _read(path: Path, project: Path | None) -> bytes:
     try:
         if project is not None and path.is_relative_to(project):
             place = path.relative_to(project).as_posix()
-            data = read_inside(os.path.realpath(project), place, MAX_FOUND_SIZE)
+            data = read_inside(real_path(project), place, MAX_FOUND_SIZE)
         else:
             data = read_bytes(str(path), MAX_FILE_SIZE)
     except OSError as exc:

@@ -8,7 +8,14 @@ from stat import S_ISDIR, S_ISLNK
 
 import msgspec
 
-from repertory.bounded import UnfitFileError, is_inside, read_bytes, read_inside
+from repertory.bounded import (
+    UnfitFileError,
+    followed,
+    is_inside,
+    read_bytes,
+    read_inside,
+    real_path,
+)
 from repertory.errors import SourceError
 from repertory.sources.memory import settled_time
 from repertory.sources.source import Problem, error, warning
@@ -109,7 +116,7 @@ class Walk:
         self._wanted, self._enter, self._elsewhere = wanted, enter, elsewhere
         self._max_depth = max_depth
         self._top = os.path.abspath(root)  # noqa: PTH100 - keeps a link's own name, as ids must
-        self._real_top = os.path.realpath(root)
+        self._real_top = real_path(root)
         self._folders: list[tuple[str, str]] = []  # place and real path, the next one last
         self._followed: list[tuple[int, str, str]] = []  # links to folders: depth, place, real path
         self._entered: set[str] = set()
@@ -231,7 +238,10 @@ class Walk:
             self.folders.append(place)
 
     def _add_link(self, place: str, name: str) -> None:
-        self.links[place] = real = os.path.realpath(self._path(place))
+        self.links[place] = real = followed(self._path(place))
+        if not real:
+            self._warn(place, "The link cannot be followed, so it was passed over; remove it.")
+            return
         is_folder = os.path.isdir(real)  # noqa: PTH112 - speed
         if not (self._wanted(name) or (is_folder and name not in SKIPPED)):
             return
@@ -249,7 +259,7 @@ class Walk:
             self._add_file(place)
 
     def _follow(self, place: str, real: str) -> None:
-        if is_inside(os.path.realpath(os.path.dirname(self._path(place))), real):  # noqa: PTH120
+        if is_inside(real_path(os.path.dirname(self._path(place))), real):  # noqa: PTH120
             self._warn(place, "The link leads back to a folder that it is in and was not followed.")
         else:
             self._add_folder(place, real)

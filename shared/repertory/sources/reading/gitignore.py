@@ -6,6 +6,7 @@ from pathlib import Path
 
 from pathspec import GitIgnoreSpec
 
+from repertory.bounded import real_path
 from repertory.sources.reading.files import Found, read_file
 from repertory.sources.reading.patterns import spec_of
 
@@ -22,7 +23,7 @@ class GitIgnore:
 
     def __init__(self, root: Path) -> None:
         self._root = str(root)
-        self._real = os.path.realpath(root)
+        self._real = real_path(root)
         self._specs: dict[str, GitIgnoreSpec | None] = {}
 
     def ignores(self, place: str) -> bool:

@@ -3,6 +3,8 @@
 import os
 from pathlib import Path
 
+from repertory.bounded import real_path
+
 
 class Top:
     """A folder whose files may be given with its links resolved or not.
@@ -12,7 +14,7 @@ class Top:
     """
 
     def __init__(self, folder: Path) -> None:
-        self.real = os.path.realpath(folder)
+        self.real = real_path(folder)
         names = (self.real, os.path.abspath(folder))  # noqa: PTH100 - links stay
         self._prefixes = tuple(os.path.join(name, "") for name in names)  # noqa: PTH118 - a slash
 
