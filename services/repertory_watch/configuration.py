@@ -32,8 +32,7 @@ def reload(before: Configuration) -> Configuration:
     """Load the configuration again.
 
     Unchanged and unreadable sources stay the same objects: they remember their files, and servers
-    keep their sessions. A found source that is away stays as well, until the next start; one whose
-    folder was deleted does not.
+    keep their sessions. A found source that is away stays as well, until the next start.
     """
     old = before.catalogue
     earlier = {source.name: source for source in old.sources} if old else {}

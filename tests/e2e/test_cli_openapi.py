@@ -143,11 +143,20 @@ def test_a_server_of_a_registry_is_found_added_and_trusted(own: Cli, project: Pa
     assert SECRET.encode() not in stored(own.data) + stored(project)
 
 
-@pytest.mark.parametrize("text", ["{}", "<html>", '{"swagger": "2.0"}'])
-def test_what_is_no_document_is_not_added(own: Cli, project: Path, text: str) -> None:
+@pytest.mark.parametrize(
+    ("text", "code", "reason"),
+    [
+        ("{}", 2, "not recognised"),
+        ("<html>", 2, "not recognised"),
+        ('{"swagger": "2.0"}', 4, "it is Swagger 2; convert it to OpenAPI 3."),
+    ],
+)
+def test_what_is_no_document_is_not_added(
+    own: Cli, project: Path, text: str, code: int, reason: str
+) -> None:
     """A file that is something else is refused."""
     write(project / "openapi.json", text)
     done = own.run(project, "add", "openapi.json", "--yes")
-    assert done.returncode == 2
-    assert "not recognised" in " ".join(done.stderr.split())
+    assert done.returncode == code
+    assert reason in " ".join(done.stderr.split())
     assert not (project / "repertory.toml").exists()

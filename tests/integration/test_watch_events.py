@@ -16,7 +16,6 @@ from watchdog.events import FileSystemEventHandler
 from watchdog.observers import inotify, inotify_c
 from watchdog.observers.api import EventQueue, ObservedWatch
 
-from repertory.sources import folder
 from repertory_watch import events, filesystems, tasks
 from tests.support.builders import write
 from tests.support.bulletin_source import registered
@@ -511,26 +510,6 @@ def test_a_change_of_permissions_is_a_change(skills: Path, watch: Watch) -> None
     scans = watching.scans()
     (skills / "first.md").chmod(0o600)
     watching.wait(lambda: watching.scans() == scans + 1)
-
-
-def test_a_found_folder_that_is_deleted_is_gone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """While the disk that it was on is there; without that, its items are kept."""
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    project = tmp_path / "project"
-    save(project / "README.md", "# Read me")
-    found = ["documents/README.md", "project/keys", "project-claude/own"]
-    write(project / "skills" / "keys" / "SKILL.md", SKILL)
-    write(project / ".claude" / "skills" / "own" / "SKILL.md", SKILL)
-    with Watching(project) as watching:
-        watching.wait_for(*found)
-        shutil.rmtree(project / ".claude")
-        watching.wait_for(*found[:2])
-        monkeypatch.setattr(folder, "_device", lambda _: 0)
-        shutil.rmtree(project / "skills")
-        watching.wait(lambda: "cannot be read" in watching.error("project"))
-        assert watching.indexed == found[:2]
 
 
 def test_a_new_folder_removes_nothing_that_was_found(

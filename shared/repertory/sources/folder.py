@@ -80,7 +80,6 @@ class FolderSource(Source):
         self.location = str(self.path)
         self.folder = WatchedFolder(self.path, self.concerns)
         self._readings = ReadingCache()
-        self._device: int | None = None  # where the folder was at the last scan
         self._ignored = GitIgnore(self.path)
         self._others: Sequence[FolderSource] = ()
         self._inner: dict[str, FolderSource] = {}  # by place
@@ -173,12 +172,7 @@ class FolderSource(Source):
 
     @override
     def is_away(self) -> bool:
-        """Whether the folder cannot be seen, but was not deleted from the disk that it was on."""
-        if os.path.exists(self.path):  # noqa: PTH110 - False also below a closed folder
-            return False
-        return (
-            os.path.lexists(self.path) or self._device is None or _device(self.path) != self._device
-        )
+        return not os.path.exists(self.path)  # noqa: PTH110 - False also below a closed folder
 
     def wants(self, filename: str) -> bool:
         """Whether a file of this name may offer items."""
@@ -301,7 +295,6 @@ class FolderSource(Source):
             {file.place: reading for file, reading in zip(files, readings, strict=True)}
         )
         self._walked = Walked(self.path, walked)
-        self._device = _device(self.path)
         deciding = {path: settled_signature(path) for path in self.deciding_files()}
         # A new file changes its folder.
         self._seen = Seen(walked.listed, {path: one for path, one in deciding.items() if one})
@@ -484,15 +477,3 @@ class FolderSource(Source):
         else:
             problems += reading.problems
         return msgspec.structs.replace(reading, problems=problems)
-
-
-def _device(path: Path) -> int | None:
-    """The disk of a folder, or of the lowest one above it that is there; None if it is hidden."""
-    for place in (path, *path.parents):
-        try:
-            return place.lstat().st_dev
-        except (FileNotFoundError, NotADirectoryError):
-            continue
-        except OSError:
-            return None
-    return None

@@ -268,8 +268,7 @@ class Source(Protocol):
     def is_away(self) -> bool:
         """Whether the source is temporarily unavailable, such as a folder on an unmounted disk.
 
-        A source that was found, not configured, then stays in the catalogue. A deleted folder is
-        not away.
+        A source that was found, not configured, then stays in the catalogue.
         """
         return False
 
