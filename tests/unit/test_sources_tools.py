@@ -300,13 +300,13 @@ def test_a_broken_file_keeps_what_it_offered_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"\x00\x01"])
-def test_a_file_without_text_that_never_listed_tools_is_other_json(
+def test_a_file_without_text_that_never_listed_tools_stops_no_deletion(
     tmp_path: Path, content: bytes
 ) -> None:
-    """It stops no deletion, in a folder; a file that is named must have tools."""
+    """It is a problem, in a folder; a file that is named must have tools."""
     (tmp_path / "empty.json").write_bytes(content)
     found = ToolFiles(name="x", path=tmp_path).scan()
-    assert (found.problems, found.unread_under) == ([], ())
+    assert (len(found.problems), found.unread_under) == (1, ())
     with pytest.raises(SourceError, match=r"empty\.json"):
         ToolFiles(name="x", path=tmp_path / "empty.json").scan()
 

@@ -3,6 +3,7 @@
 import contextlib
 import hashlib
 import logging
+import os
 import time
 import weakref
 from collections.abc import Callable, Iterator, Sequence
@@ -150,7 +151,10 @@ class SkillVectors:
     def _newer(
         self, written: Sequence[State], model: Model, engine: SearchEngine | None
     ) -> set[str]:
-        """The paths whose skills the catalogue has read since their files were written."""
+        """The paths that were edited after they were written here, and read by the catalogue since.
+
+        A job of the catalogue may be newer than the text that it is of: the file's time decides.
+        """
         if not written or (parts := _parts_of(engine, model)) is None:
             return set()
         collection, index = parts
@@ -161,6 +165,7 @@ class SkillVectors:
             one.item
             for one in written
             if any(times.get(item, 0) > one.revision for item in skills.get(one.item, ()))
+            and _changed_at(one.item) > one.revision
         }
 
     def _skills(self, index: KeywordIndex) -> dict[str, list[str]]:
@@ -278,6 +283,15 @@ def _write(collection: Collection, path: str, digest: str, vectors: Vectors, see
     collection.upsert([own])
     for state in collection.states([path]):  # newer if another process was faster
         collection.delete_sections([path], before=state.revision)
+
+
+def _changed_at(path: str) -> int:
+    """When a file was written or moved there, at the latest, in microseconds; 0 if it is gone."""
+    try:
+        status = os.stat(path)  # noqa: PTH116 - speed
+    except OSError:
+        return 0
+    return max(status.st_mtime_ns, status.st_ctime_ns) // 1_000
 
 
 def _now() -> int:

@@ -90,7 +90,7 @@ class ToolFiles(FolderSource):
         if text is None:
             is_other = not was_listing and all(one.message in NO_TEXT for one in problems)
             if is_other and file.path != str(self.path):
-                return Reading()
+                return Reading(problems=problems)
             return Reading(problems=problems, broken=True, known=last or ())
         value = _decoded(text)
         listed_tools = was_listing or _lists_tools(text)
