@@ -127,6 +127,7 @@ EXAMPLES = {
     "repertory.sources.marketplace.listing._NAME": ["a-b_c.1"],
     "repertory.sources.marketplace.listing._REPOSITORY": ["acme-1/skills_a.b"],
     "repertory.sources.mcp.mending._ID": ['{"id" : 12', '"id":"a b"'],
+    "repertory.sources.mcp.mending._LAST_ID": ['"id" : 12 } ', '"id":"a b"}'],
     "repertory.sources.mcp.mending._KEY": [' "a\\"b" : 1'],
     "repertory.sources.mcp.mending._NAME": [' { "name" : "a b"'],
     "repertory.sources.mcp.mending._TOKEN": ['"a\\"b" [{,', '"\\'],
