@@ -217,13 +217,18 @@ def _by_terms(found: Candidates) -> Confidences:
         odds = alpha / usual * found.semantic
         odds = odds + (1 - alpha) / (1 - usual) * log_odds_of_words(found)
     confidence = MAX_UNNAMED * np.sqrt(1 / (1 + np.exp(-odds.astype(np.float64))))
-    if len(found.matches.terms) == 1 and word_count(found.query.text) <= MAX_ONE_WORD:
+    if len(found.matches.terms) == 1 and _has_few_words(found.query.text):
         confidence = _of_one_word(found, found.matches.terms[0], found.weights[0], confidence)
     elif found.matches.terms:
         confidence = _of_words(found, confidence)
     if found.close.any():
         confidence = np.maximum(confidence, _of_typed_names(found, confidence))
     return _without_opposites(found, confidence)
+
+
+def _has_few_words(text: str) -> bool:
+    """Whether the one term of a query is nearly all of it; a word that is repeated counts once."""
+    return word_count(" ".join(dict.fromkeys(plain(text).split()))) <= MAX_ONE_WORD
 
 
 def _without_opposites(found: Candidates, confidence: Confidences) -> Confidences:
@@ -317,7 +322,7 @@ def _of_all_words(found: Candidates, confidence: Confidences) -> Confidences:
     least[in_description.all(axis=0)] = ALL_IN_DESCRIPTION
     least[_has_or_corrected(found, NAME).all(axis=0)] = CORRECTED_IN_NAME[0]
     least[in_name.all(axis=0)] = ALL_IN_NAME
-    least[_only_changes(found)] = -1.0
+    least[_only_changes(found) & (least > MEANINGFUL)] = MEANINGFUL
     return least + ADDED * confidence
 
 
