@@ -64,12 +64,15 @@ def opposed(text: str, entries: Sequence[Entry]) -> NDArray[np.bool_]:
     """
     typed = split_name(plain(text)).split()
     asked, conversions = frozenset(typed), _conversions(typed)
-    reversed_words = {prefix + word: word for word in asked for prefix in _REVERSING}
+    opposites = {one: other for one, other in _PARTICLES.items() if other in asked}
     for word in asked:
-        reversed_words |= {word.removeprefix(prefix): word for prefix in _REVERSING}
+        for prefix in _REVERSING:
+            for one in (prefix + word, word.removeprefix(prefix)):
+                if one != word and min(len(one), len(word)) >= MIN_OPPOSITE:
+                    opposites[one] = word
     found = [
         all(
-            _is_opposed(name, asked, reversed_words) or _is_backwards(name, conversions)
+            _is_opposed(name, asked, opposites) or _is_backwards(name, conversions)
             for name in (split_name(name).split() for name in entry.names)
         )
         for entry in entries
@@ -77,18 +80,15 @@ def opposed(text: str, entries: Sequence[Entry]) -> NDArray[np.bool_]:
     return np.array(found, np.bool_)
 
 
-def _is_opposed(
-    name: Sequence[str], asked: frozenset[str], reversed_words: Mapping[str, str]
-) -> bool:
+def _is_opposed(name: Sequence[str], asked: frozenset[str], opposites: Mapping[str, str]) -> bool:
     """Whether a name has the opposite of a word, or of a verb's particle, that was asked for."""
+    if opposites.keys().isdisjoint(name):  # as a rule
+        return False
     for before, word in zip(("", *name), name, strict=False):
-        if word in asked:
+        other = opposites.get(word)
+        if other is None or word in asked or other in name:
             continue
-        other = _PARTICLES.get(word)
-        if before in asked and other in asked and other not in name:
-            return True
-        other = reversed_words.get(word, word)
-        if min(len(word), len(other)) >= MIN_OPPOSITE and other not in (word, *name):
+        if word not in _PARTICLES or before in asked:
             return True
     return False
 
