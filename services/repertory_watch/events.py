@@ -203,7 +203,9 @@ class FolderWatches:
             return
         try:
             self._observer.unschedule(watched.watch)
-        except Exception:
+        except (
+            Exception
+        ):  # a KeyError of watchdog's records, as after moves, must not end the watch
             _log.exception("watching_failed")
             self._restart()
 

@@ -1,4 +1,7 @@
-"""Reading a file that others wrote: only a regular one, up to a size, without waiting."""
+"""Paths and files that others made: where a path leads, and only regular files are read.
+
+They are read up to a size, without waiting.
+"""
 
 import contextlib
 import errno

@@ -74,6 +74,6 @@ def located(flags: Mapping[str, Any], start: Path) -> tuple[Settings, Project]:
 
 def _marker(directory: Path) -> Marker | None:
     """The marker that lies in a directory; both tests are False for a closed one."""
-    if os.path.isfile(directory / PROJECT_FILE):  # noqa: PTH113 - as above
+    if os.path.isfile(directory / PROJECT_FILE):  # noqa: PTH113 - False for it
         return Marker.FILE
-    return Marker.REPOSITORY if os.path.exists(directory / ".git") else None  # noqa: PTH110 - as above
+    return Marker.REPOSITORY if os.path.exists(directory / ".git") else None  # noqa: PTH110 - False for it

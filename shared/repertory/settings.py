@@ -328,9 +328,8 @@ def _flatten(document: Mapping[str, Any], path: Path, *, mine: bool) -> dict[str
                     f"{path}: a file that came with a project cannot set {key!r}; set it in your "
                     f"own config.toml, or name this file with --config."
                 )
-            if key in ("data_dir", "sandbox", "audit.folder") and isinstance(value, str):
-                value = str(path_of(value, path.parent))  # noqa: PLW2901 - as sources
-            found[known[key].field] = value
+            is_path = key in ("data_dir", "sandbox", "audit.folder") and isinstance(value, str)
+            found[known[key].field] = str(path_of(value, path.parent)) if is_path else value
     return found
 
 

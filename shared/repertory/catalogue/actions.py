@@ -70,6 +70,11 @@ def agreement(asked: frozenset[str], does: frozenset[str]) -> int:
     return 1 if asked & does else -1
 
 
-def only_changes(asked: frozenset[str], does: frozenset[str]) -> bool:
-    """Whether a request is only to read, and an item only changes something: get and set."""
-    return bool(asked and does) and asked <= _READING and not does & _READING
+def only_reads(asked: frozenset[str]) -> bool:
+    """Whether a request is only to read something: get the volume."""
+    return bool(asked) and asked <= _READING
+
+
+def only_changes(does: frozenset[str]) -> bool:
+    """Whether an item only changes something: set_volume."""
+    return bool(does) and does.isdisjoint(_READING)

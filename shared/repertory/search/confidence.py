@@ -300,11 +300,10 @@ def _of_one_word(
 
 def _only_changes(found: Candidates) -> NDArray[np.bool_]:
     """Which candidates only change something, where a query is only to read."""
-    asked = actions.of_request(plain(found.query.text))
-    if not asked:
+    if not actions.only_reads(actions.of_request(plain(found.query.text))):
         return np.zeros(len(found.rows), np.bool_)
     changing: NDArray[np.bool_] = found.index.numbers(
-        "actions", found.rows, lambda does: actions.only_changes(asked, frozenset(does.split()))
+        "actions", found.rows, lambda does: actions.only_changes(frozenset(does.split()))
     ).astype(np.bool_)
     return changing
 
