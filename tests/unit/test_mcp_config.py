@@ -369,7 +369,7 @@ def test_claude_code_keeps_servers_of_single_folders(tmp_path: Path) -> None:
         },
     }
     path = write(tmp_path / ".claude.json", json.dumps(document))
-    servers = read_servers([path], directory=folder)
+    servers, _ = read_files([path], directory=folder)
     assert [(one.name, one.command, one.workspace) for one in servers] == [
         ("a", "x", str(tmp_path)),
         ("b", "y", str(folder)),

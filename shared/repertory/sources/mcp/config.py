@@ -96,9 +96,9 @@ class _Rules(msgspec.Struct, frozen=True):
     excluded: frozenset[str] = frozenset()
 
 
-def read_servers(paths: Iterable[Path], directory: Path | None = None) -> list[ServerConfig]:
+def read_servers(paths: Iterable[Path]) -> list[ServerConfig]:
     """The servers of ``read_files`` alone."""
-    return read_files(paths, directory=directory)[0]
+    return read_files(paths)[0]
 
 
 def read_files(
