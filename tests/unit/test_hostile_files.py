@@ -20,7 +20,7 @@ from repertory.sources.corpus import Corpus
 from repertory.sources.discover import discover
 from repertory.sources.documents import Documents
 from repertory.sources.mcp import build
-from repertory.sources.mcp.config import MAX_FOUND_SIZE, read_servers
+from repertory.sources.mcp.config import MAX_FOUND_SIZE, read_files, read_servers
 from repertory.sources.mcp.mending import mended
 from repertory.sources.python_skills import PythonSkills
 from repertory.sources.reading import frontmatter, structured
@@ -138,11 +138,11 @@ def test_many_faulty_servers_on_many_lines_are_read_in_one_pass(tmp_path: Path) 
     write(tmp_path / ".mcp.json", '{"mcpServers": {' + "\n" * breaks + ",\n".join(faulty) + "}}")
     write(tmp_path / "config.toml", "\n".join(f"[mcp_servers.s{n}]" for n in range(1_000)))
     began = time.thread_time()
-    servers = read_servers([tmp_path / ".mcp.json"], tmp_path)
+    servers, _ = read_files([tmp_path / ".mcp.json"], tmp_path)
     assert time.thread_time() - began < 5
     assert f".mcp.json:{breaks + 1}: the MCP server s0 " in servers[0].fault
     assert f".mcp.json:{breaks + 1_000}: the MCP server s999 " in servers[999].fault
-    servers = read_servers([tmp_path / "config.toml"], tmp_path)
+    servers, _ = read_files([tmp_path / "config.toml"], tmp_path)
     assert "config.toml:1000: the MCP server s999 " in servers[999].fault
 
 
