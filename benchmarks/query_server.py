@@ -18,7 +18,7 @@ from repertory.embedding.engine import EmbeddingEngine
 from repertory.embedding.load import load_engine
 from repertory.files import make_directory
 from repertory.settings import Settings, load, url_of
-from repertory_admin import hosting
+from repertory_embedded import host
 from repertory_query.app import MAX_WAITING_SEARCHES, THREADS_PER_CORE, Entrance, create_app
 from repertory_query.listening import listening
 from repertory_query.pool import Pool
@@ -33,10 +33,10 @@ def main() -> None:
     given = {"data_dir": data, "model": model, "port": 0, "requests_per_minute": UNLIMITED}
     settings = load(given, project, {})
     make_directory(settings.data_dir)
-    with listening(settings) as listener, patch.object(hosting, "create_app", _with_embed):
+    with listening(settings) as listener, patch.object(host, "create_app", _with_embed):
         url = url_of(*listener.getsockname()[:2])
-        host = hosting.Host(settings, url, "")
-        host.run(project, listener, (), lambda _: print(url, flush=True))
+        one = host.Host(settings, url, "")
+        one.run(project, listener, (), lambda _: print(url, flush=True))
 
 
 def _with_embed(service: Service, settings: Settings, entrance: Entrance) -> Starlette:

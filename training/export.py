@@ -22,7 +22,7 @@ from sentence_transformers import SentenceTransformer
 
 from repertory.embedding.models import ENCODER
 from repertory.embedding.onnx import OnnxEngine
-from repertory.embedding.weights import Origin, Weights
+from repertory.embedding.weights import Origin, WeightFiles
 from repertory.search.calibration import FOLDER, calibrate
 from training.arguments import paths, refuse
 from training.dataset import items
@@ -107,8 +107,8 @@ def check(package: Path, whole: SentenceTransformer) -> None:
         refuse(f"The vectors of model.onnx have a cosine of {cosine:.3f} with the model's.")
 
 
-def _weights(package: Path) -> Weights:
-    return Weights(
+def _weights(package: Path) -> WeightFiles:
+    return WeightFiles(
         model=ENCODER,
         file=package / "model.onnx",
         tokenizer=package / "model" / "tokenizer.json",

@@ -22,7 +22,7 @@ from scipy.special import expit, logsumexp
 
 from benchmarks.quality.__main__ import CACHE, MODEL
 from repertory.one_shot import open_corpus
-from repertory.search.confidence import Weights, evidence_of_words
+from repertory.search.confidence import EvidenceWeights, evidence_of_words
 from repertory.search.engine import SearchEngine
 from repertory.search.lookup import readable_index
 from repertory.search.query import query_of
@@ -34,7 +34,7 @@ from repertory_eval.labelled import LabelledQuery, evenly, read_sets
 QUERIES = 400  # of each set
 JUDGED_WEIGHT = 3.0  # of the judged pairs, against the mean of a set's queries
 RIDGE = 1e-4
-COLUMNS = ("cosine", *Weights.__struct_fields__)
+COLUMNS = ("cosine", *EvidenceWeights.__struct_fields__)
 OF_QUERY = [COLUMNS.index(name) for name in ("length", "rarity", "bias")]  # they order nothing
 
 Array = NDArray[np.float64]

@@ -18,7 +18,8 @@ def begin(verbose: bool) -> None:
     handler = logging.StreamHandler()
     handler.setFormatter(logs.Lines())
     logging.basicConfig(level=logging.INFO, handlers=[handler])
-    logging.getLogger("repertory").setLevel(logging.DEBUG)
+    for package in logs.PACKAGES:
+        logging.getLogger(package).setLevel(logging.DEBUG)
 
 
 def begin_service(level: int = logging.INFO) -> None:

@@ -15,7 +15,7 @@ from typing_extensions import override
 from repertory.bounded import is_inside, real_path
 from repertory.errors import CallsOffError, NothingIndexedError, UnknownItemError
 from repertory.groups import may_see
-from repertory.indexing.between import problems_between
+from repertory.indexing.item_problems import problems_between
 from repertory.local import available
 from repertory.search.engine import SearchEngine
 from repertory.sources.source import Problem, Severity

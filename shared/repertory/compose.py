@@ -10,8 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from repertory.common import Common
-from repertory.coordination.team import Coordination, on_redis
+from repertory.coordination.ports import Coordination, on_redis
 from repertory.embedding.batching import BatchingEngine
 from repertory.embedding.device import cores
 from repertory.embedding.engine import EmbeddingEngine
@@ -23,6 +22,7 @@ from repertory.progress import Download, Progress
 from repertory.search.calibration import calibrate
 from repertory.search.live import LiveSearch
 from repertory.settings import Settings
+from repertory.shared_objects import SharedObjects
 from repertory.stats import watch_status
 from repertory.workspace import Workspace
 
@@ -50,7 +50,7 @@ class Parts:
         lock_timeout: Seconds that the embedded store waits for another process.
         download: Called with the progress of a model's download.
         progress: Called with the progress of a model's calibration.
-        common: What other projects of this process use as well; None for a process of one project.
+        shared: What other projects of this process use as well; None for a process of one project.
 
     Attributes:
         notices: What the user should know about the model and the index, one sentence each.
@@ -65,7 +65,7 @@ class Parts:
         lock_timeout: float = 5.0,
         download: Download | None = None,
         progress: Progress | None = None,
-        common: Common | None = None,
+        shared: SharedObjects | None = None,
     ) -> None:
         self.settings = settings
         self.workspace = Workspace(settings, directory)
@@ -74,7 +74,7 @@ class Parts:
         self._lock_timeout = lock_timeout
         self._download = download
         self._progress = progress
-        self._common = common or Common()
+        self._shared = shared or SharedObjects()
 
     @property
     def is_team(self) -> bool:
@@ -95,7 +95,7 @@ class Parts:
             from repertory.index.qdrant import QdrantStore  # noqa: PLC0415 - not embedded
 
             return QdrantStore(values.qdrant_url, values.qdrant_api_key, self._replication())
-        return self._common.store(self._folder, self._lock_timeout)
+        return self._shared.store(self._folder, self._lock_timeout)
 
     @cached_property
     def coordination(self) -> Coordination:
@@ -106,7 +106,7 @@ class Parts:
 
             return on_redis(RedisServer(url, self.settings.values.namespace))
         status_file = self._folder / "status" / f"{self.workspace.key}.json"
-        return self._common.coordination(self._folder, status_file)
+        return self._shared.coordination(self._folder, status_file)
 
     @cached_property
     def queries(self) -> LazyEngine:
@@ -117,7 +117,7 @@ class Parts:
             self.calibrate(engine)
             return BatchingEngine(engine, cores())
 
-        return self._common.one(self._model_key("queries"), lambda: LazyEngine(load))
+        return self._shared.one(self._model_key("queries"), lambda: LazyEngine(load))
 
     def live_search(self, reader: Executor) -> LiveSearch:
         """The search.
@@ -145,7 +145,7 @@ class Parts:
             ModelError: There is no model, or it cannot be used.
         """
         try:
-            return self._common.one(
+            return self._shared.one(
                 self._model_key("texts"), lambda: self._load(queries_only=False)
             )
         except WeightsUnavailableError as error:

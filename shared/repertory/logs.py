@@ -27,6 +27,13 @@ _SENTENCES = {
     "ending": "Ended after {requests} requests",
 }
 
+PACKAGES = (  # those whose messages are logged, not only their warnings
+    "repertory",
+    "repertory_embedded",
+    "repertory_query",
+    "repertory_watch",
+    "repertory_worker",
+)
 _OWN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "taskName"}
 
 
@@ -35,7 +42,7 @@ def begin(usual: int = logging.INFO) -> None:
     handler = logging.StreamHandler()
     handler.setFormatter(PlainLines() if sys.stderr.isatty() else JsonLines())
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
-    for package in ("repertory", "repertory_query", "repertory_watch", "repertory_worker"):
+    for package in PACKAGES:
         logger = logging.getLogger(package)
         logger.setLevel(logger.level or usual)  # a level that is already set stays
     logging.captureWarnings(True)

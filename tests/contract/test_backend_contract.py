@@ -27,7 +27,7 @@ from repertory.one_shot import Repertory
 from repertory.project_search.query import ProjectQuery
 from repertory.search.links import Links
 from repertory.search.query import Query
-from repertory_admin.following import Following
+from repertory_embedded.following import Following
 from repertory_query.visible import Restricted
 from tests.support.builders import write_skill
 from tests.support.listening import served

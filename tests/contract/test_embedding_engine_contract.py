@@ -12,7 +12,7 @@ from repertory.embedding.engine import EmbeddingEngine
 from repertory.embedding.folder import Format
 from repertory.embedding.models import ENCODER
 from repertory.embedding.onnx import OnnxEngine
-from repertory.embedding.weights import Weights, resolve
+from repertory.embedding.weights import WeightFiles, resolve
 
 # On a busy machine the import of torch alone can take a minute.
 pytestmark = pytest.mark.timeout(300)
@@ -50,13 +50,13 @@ def build(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Format, str], E
     return engine
 
 
-def _offline(form: Format, data_dir: Path) -> Weights:
+def _offline(form: Format, data_dir: Path) -> WeightFiles:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("HF_HUB_OFFLINE", "1")
         return resolve(ENCODER.id, form, data_dir)
 
 
-def _engine(form: Format, weights: Weights, data_dir: Path) -> EmbeddingEngine:
+def _engine(form: Format, weights: WeightFiles, data_dir: Path) -> EmbeddingEngine:
     if form is Format.ONNX:
         return OnnxEngine(weights, data_dir / "cache")
     from repertory.embedding.sentence_transformer import (  # noqa: PLC0415 - imports torch

@@ -13,8 +13,8 @@ from typing_extensions import override
 
 from repertory.catalogue.item import Item, Kind, item_key
 from repertory.coordination.deltas import REMOVED
+from repertory.coordination.ports import Coordination, in_process, on_redis
 from repertory.coordination.redis_server import RedisServer
-from repertory.coordination.team import Coordination, in_process, on_redis
 from repertory.embedding.engine import EmbeddingEngine
 from repertory.embedding.load import load_engine
 from repertory.errors import StoreError

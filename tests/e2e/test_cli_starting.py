@@ -23,7 +23,7 @@ from repertory_admin.__main__ import main
 
 class Finder:
     def find_spec(name, path=None, target=None):
-        while name == "repertory_admin.server" and not Path(sys.argv[-1]).exists():
+        while name == "repertory_embedded.server" and not Path(sys.argv[-1]).exists():
             time.sleep(0.02)
 
 sys.meta_path.insert(0, Finder)

@@ -13,7 +13,7 @@ from repertory.embedding.download import download as fetched
 from repertory.embedding.folder import Format
 from repertory.embedding.models import BGE_SMALL, ENCODER
 from repertory.embedding.onnx import OnnxEngine
-from repertory.embedding.weights import Origin, Weights, resolve
+from repertory.embedding.weights import Origin, WeightFiles, resolve
 from repertory.errors import ModelError, WeightsUnavailableError
 from tests.support.hub_server import HubServer
 from tests.support.model_folders import write_model
@@ -34,7 +34,7 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[HubServer]:
     server.close()
 
 
-def download(tmp_path: Path, name: str = BGE_SMALL.id) -> Weights:
+def download(tmp_path: Path, name: str = BGE_SMALL.id) -> WeightFiles:
     """Resolve a model in this test's data directory."""
     return resolve(name, Format.ONNX, tmp_path / "data")
 

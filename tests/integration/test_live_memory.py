@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from repertory.coordination.ports import Coordination, in_process
 from repertory.coordination.snapshots import FileSnapshots, Stored
-from repertory.coordination.team import Coordination, in_process
 from repertory.errors import StoreError
 from repertory.index.cache import SqliteVectorCache
 from repertory.index.edge import EdgeStore

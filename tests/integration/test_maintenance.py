@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from repertory.coordination.claims import MemoryClaims
+from repertory.coordination.ports import in_process
 from repertory.coordination.snapshots import FileSnapshots, Segments
-from repertory.coordination.team import in_process
 from repertory.errors import StoreBusyError, StoreError, StoreRefusedError
 from repertory.index.cache import SqliteVectorCache
 from repertory.index.edge import EdgeStore

@@ -9,7 +9,7 @@ import pytest
 from typing_extensions import override
 
 from repertory.catalogue.item import item_key, point_id
-from repertory.coordination.team import in_process
+from repertory.coordination.ports import in_process
 from repertory.embedding.engine import EmbeddingEngine, Vectors
 from repertory.embedding.models import BGE_SMALL, MINILM, Calibration, Model
 from repertory.index.edge import EdgeStore

@@ -9,8 +9,8 @@ import redis
 import repertory
 from repertory.compose import Parts
 from repertory.coordination.failures import Failure
+from repertory.coordination.ports import on_redis
 from repertory.coordination.redis_server import RedisServer
-from repertory.coordination.team import on_redis
 from repertory.index.qdrant import QdrantStore
 from repertory.indexing.celery_queue import CeleryQueue
 from repertory.indexing.collections import configuration_of, generation_of, model_slug

@@ -11,8 +11,8 @@ from typing_extensions import override
 
 from repertory.catalogue.item import Item
 from repertory.coordination.deltas import MemoryDeltas, RedisDeltas
+from repertory.coordination.ports import Coordination
 from repertory.coordination.redis_server import RedisServer
-from repertory.coordination.team import Coordination
 from repertory.index.cache import SqliteVectorCache
 from repertory.index.edge import EdgeStore
 from repertory.index.edge_collection import EdgeCollection

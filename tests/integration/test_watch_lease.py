@@ -12,8 +12,8 @@ import msgspec
 import pytest
 
 from repertory.coordination.lease import LEASE_S, Holder, RedisLease
+from repertory.coordination.ports import on_redis
 from repertory.coordination.redis_server import RedisServer
-from repertory.coordination.team import on_redis
 from repertory.index.cache import SqliteVectorCache
 from repertory.index.edge import EdgeStore
 from repertory.index.edge_collection import EdgeCollection

@@ -10,7 +10,7 @@ from typing_extensions import override
 
 from repertory.catalogue.item import Item, Kind
 from repertory.catalogue.policy import Policy
-from repertory.coordination.team import Coordination, in_process
+from repertory.coordination.ports import Coordination, in_process
 from repertory.embedding.engine import EmbeddingEngine
 from repertory.embedding.words import WordsEngine
 from repertory.errors import ModelError, SourceError

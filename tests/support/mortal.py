@@ -6,7 +6,7 @@ from typing import Any, Self, cast
 
 import msgspec
 
-from repertory.coordination.team import Coordination
+from repertory.coordination.ports import Coordination
 from repertory.index.vectors import VectorStore
 
 

@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import msgspec
 
-from repertory.coordination.team import in_process
+from repertory.coordination.ports import in_process
 from repertory.embedding.words import WordsEngine
 from repertory.errors import StoreError
 from repertory.index.cache import SqliteVectorCache

@@ -39,7 +39,7 @@ from repertory.search.confidence import (
     TYPED,
     TYPED_ALSO,
     WITHOUT_THE_WORD,
-    Weights,
+    EvidenceWeights,
     confidences,
     evidence_of_words,
     likeness,
@@ -47,8 +47,7 @@ from repertory.search.confidence import (
     probability,
 )
 from repertory.search.engine import SearchEngine
-from repertory.search.query import Query
-from repertory.search.query import Weights as Arms
+from repertory.search.query import Query, Weights
 from repertory.search.similar_names import MIN_SIMILARITY
 from tests.support.builders import skill, tool
 from tests.support.keyword_search import keyword_engine, row_of
@@ -70,7 +69,7 @@ def confidence(text: str, item: Item, *others: Item, **weights: float) -> float:
     engine = keyword_engine([item, *others])
     assert engine.keywords
     row = row_of(engine.keywords, item.id)
-    task = engine.rank(Query(text=text, weights=Arms(**weights)), also=[row])
+    task = engine.rank(Query(text=text, weights=Weights(**weights)), also=[row])
     return task.merged.confidence[row]
 
 
@@ -185,10 +184,10 @@ def test_other_evidence_decides_between_items_with_all_words() -> None:
 
 def test_an_item_without_the_only_word_is_as_sure_as_its_meaning() -> None:
     """Up to the confidence of a word in a body."""
-    query = Query(text="zorblax", weights=Arms(alpha=1.0))
+    query = Query(text="zorblax", weights=Weights(alpha=1.0))
     found = keyword_engine([skill("maker", "Makes it")]).rank(query, also=[0]).texts[0].candidates
     values = [float(confidences(with_odds(found, [odds]))[0]) for odds in (-2.0, 100.0)]
-    low = MAX_UNNAMED * math.sqrt(1 / (1 + math.exp(2.0 / Arms().alpha)))
+    low = MAX_UNNAMED * math.sqrt(1 / (1 + math.exp(2.0 / Weights().alpha)))
     assert values == pytest.approx([low, WITHOUT_THE_WORD[1]], abs=1e-4)
     assert low < WITHOUT_THE_WORD[1] - 0.1
 
@@ -315,7 +314,7 @@ def test_an_unfinished_word_says_more_than_a_usual_one(
 def evidence(text: str, item: Item) -> dict[str, float]:
     """The evidence of an item for a query, by the name of its weight."""
     found = keyword_engine([item]).rank(Query(text=text), also=[0]).texts[0].candidates
-    names = Weights.__struct_fields__
+    names = EvidenceWeights.__struct_fields__
     return dict(zip(names, evidence_of_words(found)[0].tolist(), strict=True))
 
 
@@ -434,12 +433,12 @@ def test_the_default_name_weight_is_the_fitted_one() -> None:
     item = skill("zorblax-quuxly", "Thing")
 
     def odds(weight: float) -> float:
-        query = Query(text="zorblax quuxli", weights=Arms(name_weight=weight))
+        query = Query(text="zorblax quuxli", weights=Weights(name_weight=weight))
         found = keyword_engine([item]).rank(query, also=[0]).texts[0].candidates
         return float(log_odds_of_words(found)[0])
 
     likeness_of_it = evidence("zorblax quuxli", item)["like"]
-    default = Arms().name_weight
+    default = Weights().name_weight
     assert odds(default) - odds(0.0) == pytest.approx(
         BESIDE_VECTORS.like * likeness_of_it, rel=1e-4
     )
@@ -452,7 +451,7 @@ def test_alpha_divides_the_evidence_between_the_arms() -> None:
     engine = keyword_engine(items)
 
     def values(alpha: float, odds: Sequence[float]) -> list[float]:
-        query = Query(text="of the sprocket that it was said of", weights=Arms(alpha=alpha))
+        query = Query(text="of the sprocket that it was said of", weights=Weights(alpha=alpha))
         candidates = engine.rank(query, also=rows(engine)).texts[0].candidates
         return [float(one) for one in confidences(with_odds(candidates, odds))]
 

@@ -17,7 +17,7 @@ from repertory.embedding.folder import Format
 from repertory.embedding.models import BGE_QUERY_PREFIX, BGE_SMALL, MULTILINGUAL, known
 from repertory.embedding.onnx import OnnxEngine, _batches
 from repertory.embedding.session import Session
-from repertory.embedding.weights import Weights, resolve
+from repertory.embedding.weights import WeightFiles, resolve
 from repertory.errors import ModelError
 from tests.support.model_folders import WORDS, write_model
 
@@ -27,7 +27,7 @@ def engine(folder: Path, tmp_path: Path) -> OnnxEngine:
     return OnnxEngine(weights(folder, tmp_path), tmp_path / "cache")
 
 
-def weights(folder: Path, tmp_path: Path) -> Weights:
+def weights(folder: Path, tmp_path: Path) -> WeightFiles:
     """The weights of a folder."""
     return resolve(str(folder), Format.ONNX, tmp_path / "data")
 

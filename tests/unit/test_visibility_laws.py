@@ -8,7 +8,7 @@ from repertory.catalogue.item import Item
 from repertory.errors import RepertoryError
 from repertory.filters import check
 from repertory.index.vectors import Filter
-from repertory.indexing.between import problems_between
+from repertory.indexing.item_problems import problems_between
 from repertory.search import lookup
 from repertory.search.engine import SearchEngine
 from repertory.search.explain import explain

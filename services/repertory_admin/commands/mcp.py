@@ -71,7 +71,7 @@ def mcp(
     from repertory.audit import Audit  # noqa: PLC0415 - only for this
     from repertory.compose import Parts  # noqa: PLC0415 - slow to import
     from repertory.defaults import Defaults  # noqa: PLC0415 - only for this
-    from repertory_admin.following import Following  # noqa: PLC0415 - slow to import, and optional
+    from repertory_embedded.following import Following  # noqa: PLC0415 - slow to import, and optional
     from repertory_query.mcp import stdio  # noqa: PLC0415 - slow to import
     from repertory_query.mcp.toolsets import tools_of  # noqa: PLC0415 - slow to import
     from repertory_query.signals import termination_signals  # noqa: PLC0415 - only for this

@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING
 
 from repertory.errors import StoreBusyError
 from repertory.running import sign_in_url
-from repertory_admin import embedded, terminal
+from repertory_admin import terminal
 from repertory_admin.app import app, command
 from repertory_admin.backend import here
 from repertory_admin.logs import begin_service
 from repertory_admin.options import RANKING, SERVING, STORE, WATCHING, Flags
+from repertory_embedded import start
 from repertory_query.signals import termination_signals
 
 if TYPE_CHECKING:
-    from repertory_admin.joining import Joined
+    from repertory_embedded.joining import Joined
     from repertory_query.service import Service
 
 
@@ -49,7 +50,7 @@ def serve(flags: Flags) -> None:
         caller = _Caller(directory, stopping)
         while not stopping:
             try:
-                embedded.run(settings, directory, stopping, caller)
+                start.run(settings, directory, stopping, caller)
             except StoreBusyError:
                 if not caller.has_joined:
                     raise

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from repertory.embedding.models import Model
-from repertory.embedding.weights import Weights
+from repertory.embedding.weights import WeightFiles
 
 Vectors = NDArray[np.float32]
 
@@ -67,7 +67,7 @@ class EmbeddingEngine(Protocol):
 class ModelEngine(EmbeddingEngine):
     """The base of the engines that run a model themselves."""
 
-    def __init__(self, weights: Weights, device: str) -> None:
+    def __init__(self, weights: WeightFiles, device: str) -> None:
         self.model = weights.model
         self.files = (weights.file, weights.tokenizer)
         self.device = device

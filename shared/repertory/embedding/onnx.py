@@ -14,7 +14,7 @@ from repertory.embedding.device import cores
 from repertory.embedding.engine import ModelEngine, Vectors, unit
 from repertory.embedding.models import Model, Pooling
 from repertory.embedding.session import open_session
-from repertory.embedding.weights import Weights
+from repertory.embedding.weights import WeightFiles
 from repertory.errors import ModelError
 
 # Activations are the bottleneck, not weights: small batches stay in the processor's cache.
@@ -47,7 +47,7 @@ class OnnxEngine(ModelEngine):
     in 3.5 ms instead of 4.9 on two idle cores, but in 10 instead of 6 during indexing.
     """
 
-    def __init__(self, weights: Weights, cache: Path, device: str = "cpu") -> None:
+    def __init__(self, weights: WeightFiles, cache: Path, device: str = "cpu") -> None:
         super().__init__(weights, device)
         self._weights = weights
         self._cores = cores()
@@ -156,7 +156,7 @@ def _load_tokenizer(file: Path, model: Model) -> Tokenizer:
     return tokenizer
 
 
-def _check(session: ort.InferenceSession, weights: Weights) -> _Signature:
+def _check(session: ort.InferenceSession, weights: WeightFiles) -> _Signature:
     """The signature of a graph, which must be a sentence encoder with known inputs."""
 
     def refusal(reason: str) -> ModelError:

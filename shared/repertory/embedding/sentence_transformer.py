@@ -13,7 +13,7 @@ from sentence_transformers import SentenceTransformer
 from typing_extensions import override
 
 from repertory.embedding.engine import GPU_BATCH, ModelEngine, Vectors, unit
-from repertory.embedding.weights import Weights
+from repertory.embedding.weights import WeightFiles
 from repertory.errors import ModelError
 
 CPU_RUN = 8  # texts; measured: 31 texts/s, against 22 at 32 and 18 at 256
@@ -27,7 +27,7 @@ class SentenceTransformerEngine(ModelEngine):
     A batch is as large as the memory of the GPU allows. One call runs at a time.
     """
 
-    def __init__(self, weights: Weights, device: str = "cpu") -> None:
+    def __init__(self, weights: WeightFiles, device: str = "cpu") -> None:
         super().__init__(weights, device)
         # Texts per run; halved whenever the memory of a GPU does not suffice.
         self._run = CPU_RUN if device == "cpu" else GPU_BATCH

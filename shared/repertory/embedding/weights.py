@@ -42,7 +42,7 @@ class Origin(StrEnum):
     PACKAGE = "package"
 
 
-class Weights(msgspec.Struct, frozen=True, kw_only=True):
+class WeightFiles(msgspec.Struct, frozen=True, kw_only=True):
     """The files of a model.
 
     Attributes:
@@ -66,7 +66,7 @@ def resolve(
     data_dir: Path,
     progress: Download | None = None,
     digests: Path | None = None,
-) -> Weights:
+) -> WeightFiles:
     """Find the weights of a model, downloading them if necessary.
 
     Another model, from an installed package, may be used only for the default model, and only if
@@ -144,7 +144,7 @@ def _is_complete(folder: Path, form: Format) -> bool:
         return False
 
 
-def _from_path(folder: Path, form: Format, digests: Path) -> Weights:
+def _from_path(folder: Path, form: Format, digests: Path) -> WeightFiles:
     if not folder.is_dir():
         raise ModelError(f"There is no model folder {folder}; give one, or the name of a model.")
     folder = folder.absolute()  # not resolved: the name is part of the id
@@ -162,9 +162,9 @@ def _from_path(folder: Path, form: Format, digests: Path) -> Weights:
 
 def _from_folder(
     folder: Path, form: Format, origin: Origin, model: Model | None, repository: str = ""
-) -> Weights:
+) -> WeightFiles:
     check_modules(folder)
-    return Weights(
+    return WeightFiles(
         model=model or describe(folder, repository=repository),
         file=weights_in(folder, form),
         tokenizer=folder / "tokenizer.json",
@@ -172,7 +172,7 @@ def _from_folder(
     )
 
 
-def _from_package(found: packages.Packaged, asked: Model | None, reason: str) -> Weights:
+def _from_package(found: packages.Packaged, asked: Model | None, reason: str) -> WeightFiles:
     model = found.package.model
     notice = ""
     if asked and asked != model:
@@ -180,7 +180,7 @@ def _from_package(found: packages.Packaged, asked: Model | None, reason: str) ->
             f"{model.id} from the installed package {found.package.name} is used, for the default "
             f"model {asked.id} is unavailable: {reason}."
         )
-    return Weights(
+    return WeightFiles(
         model=model,
         file=found.weights,
         tokenizer=found.tokenizer,

@@ -13,7 +13,7 @@ import msgspec
 
 from repertory.catalogue.item import Item, item_key
 from repertory.catalogue.records import items_of
-from repertory.coordination.team import Coordination
+from repertory.coordination.ports import Coordination
 from repertory.errors import StoreError
 from repertory.index.vectors import State, VectorStore
 from repertory.indexing.diff import Changes, diff

@@ -3,7 +3,7 @@
 import logging
 
 from repertory.coordination.deltas import MAX_ANNOUNCEMENTS
-from repertory.coordination.team import Coordination
+from repertory.coordination.ports import Coordination
 from repertory.embedding.words import WORDS
 from repertory.errors import StoreBusyError, StoreError
 from repertory.index.vectors import VectorStore

@@ -10,7 +10,7 @@ from typing import Self
 
 from typing_extensions import override
 
-from repertory.coordination.team import Coordination
+from repertory.coordination.ports import Coordination
 from repertory.errors import StoreError
 from repertory.indexing import maintenance
 from repertory.indexing.attempts import attempt

@@ -9,7 +9,7 @@ from itertools import islice
 
 from repertory.catalogue.item import END_KEY
 from repertory.coordination.deltas import REMOVED
-from repertory.coordination.team import Coordination
+from repertory.coordination.ports import Coordination
 from repertory.errors import StoreError
 from repertory.index.keywords.index import KeywordIndex
 from repertory.index.vectors import Collection, next_key

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from repertory.catalogue.item import END_KEY
 from repertory.coordination.deltas import REMOVED
 from repertory.coordination.failures import Failure
-from repertory.coordination.team import Coordination
+from repertory.coordination.ports import Coordination
 from repertory.index.vectors import VectorStore, next_key
 from repertory.indexing.failed_items import FailedItems
 from repertory.indexing.lag import Lag

@@ -5,7 +5,7 @@ import math
 import time
 
 from repertory.coordination.failures import Failure, Failures
-from repertory.coordination.team import Coordination
+from repertory.coordination.ports import Coordination
 from repertory.errors import RepertoryError, StoreRefusedError
 from repertory.indexing.attempts import MAX_ATTEMPTS
 from repertory.indexing.writer import Writer

@@ -8,7 +8,7 @@ import msgspec
 
 from repertory.catalogue.item import Item
 from repertory.catalogue.policy import Rule
-from repertory.indexing.between import problems_between
+from repertory.indexing.item_problems import problems_between
 from repertory.sources.configured import Catalogue
 from repertory.sources.policies import Policies
 from repertory.sources.source import Problem, Severity

@@ -15,7 +15,7 @@ from itertools import islice
 
 from repertory.catalogue.item import Item
 from repertory.coordination.deltas import REMOVED
-from repertory.coordination.team import Coordination
+from repertory.coordination.ports import Coordination
 from repertory.embedding.engine import EmbeddingEngine
 from repertory.embedding.models import Model
 from repertory.embedding.words import WORDS

@@ -28,7 +28,7 @@ from repertory.search.query import Query
 from repertory.search.similar_names import OTHER, closest_name, is_other, similarities
 from repertory.telemetry.spans import traced
 
-# Candidates at any limit, so that a larger limit only adds hits.
+# Candidates at any limit, except for a query of one word: so a larger limit only adds hits.
 POOL = 40  # by meaning: the nearest points
 WORDS = 20  # by words, beside them; see benchmarks/NOTES.md
 LIKELY = 10  # of three shown items, these best ones by words have all for three queries in four

@@ -29,7 +29,7 @@ from repertory.search.similar_names import MIN_SIMILARITY, OTHER, opposed
 from repertory.values import Values
 
 
-class Weights(msgspec.Struct, frozen=True, kw_only=True):
+class EvidenceWeights(msgspec.Struct, frozen=True, kw_only=True):
     """What each unit of evidence adds to the log odds.
 
     ``benchmarks/quality/fit.py`` fits them: to the order of labelled queries, and at the same time
@@ -62,7 +62,7 @@ class Weights(msgspec.Struct, frozen=True, kw_only=True):
     bias: float
 
 
-BESIDE_VECTORS = Weights(
+BESIDE_VECTORS = EvidenceWeights(
     share=1.78,
     mass=0.49,
     named=0.0,
@@ -75,7 +75,7 @@ BESIDE_VECTORS = Weights(
     rarity=0.25,
     bias=-2.85,
 )
-WORDS_ALONE = Weights(
+WORDS_ALONE = EvidenceWeights(
     share=0.83,
     mass=1.37,
     named=1.87,
@@ -139,7 +139,7 @@ def likeness(similarity: Numbers) -> Numbers:
 
 
 def evidence_of_words(found: Candidates) -> Numbers:
-    """The evidence that is weighed: shape ``(candidates, fields of Weights)``, in their order."""
+    """The evidence that is weighed: shape ``(candidates, fields of EvidenceWeights)``."""
     text, asked_terms, weights = found.query.text, found.matches.terms, found.weights
     shares = found.matches.shares
     rarities = np.array([term.rarity for term in asked_terms], np.float32)
@@ -152,7 +152,7 @@ def evidence_of_words(found: Candidates) -> Numbers:
     servers = index.numbers(
         "server", rows, lambda server: sum(map(rarity, term_set(server) & typed))
     )
-    evidence = np.empty((len(rows), len(Weights.__struct_fields__)), np.float32)
+    evidence = np.empty((len(rows), len(EvidenceWeights.__struct_fields__)), np.float32)
     columns = {
         "share": shares @ (weights > 0),
         "mass": np.minimum(rarities @ weights, MAX_RARITY),
@@ -166,7 +166,7 @@ def evidence_of_words(found: Candidates) -> Numbers:
         "rarity": min(float(rarities.sum()), MAX_RARITY),
         "bias": 1.0,
     }
-    for place, name in enumerate(Weights.__struct_fields__):
+    for place, name in enumerate(EvidenceWeights.__struct_fields__):
         evidence[:, place] = columns[name]
     return evidence
 
@@ -188,7 +188,7 @@ def _has_whole_name(found: Candidates, typed: frozenset[str]) -> NDArray[np.bool
     return has
 
 
-def log_odds_of_words(found: Candidates, by: Weights = BESIDE_VECTORS) -> Numbers:
+def log_odds_of_words(found: Candidates, by: EvidenceWeights = BESIDE_VECTORS) -> Numbers:
     """What everything but the meaning adds to the log odds of each candidate."""
     like = by.like * found.query.weights.name_weight / _DEFAULTS.name_weight
     weights = msgspec.structs.astuple(replace(by, like=like))

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Self
 
-from repertory.coordination.team import Coordination
+from repertory.coordination.ports import Coordination
 from repertory.embedding.engine import EmbeddingEngine
 from repertory.embedding.words import WORDS
 from repertory.errors import ModelError, NothingIndexedError, StoreError

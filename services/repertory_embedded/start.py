@@ -3,7 +3,6 @@
 It imports little: a server listens before it imports the rest, and a joined process never does.
 """
 
-import logging
 import secrets
 import time
 from collections.abc import Callable, Sequence
@@ -14,7 +13,7 @@ from repertory.errors import StoreError, UsageError
 from repertory.files import make_directory
 from repertory.running import announce, the_only_server
 from repertory.settings import Settings, url_of
-from repertory_admin import joining
+from repertory_embedded import joining
 from repertory_query.listening import listening
 
 if TYPE_CHECKING:
@@ -22,8 +21,6 @@ if TYPE_CHECKING:
 
 HOST_TIMEOUT_S = 15.0  # for a host that starts or ends
 RETRY_INTERVAL_S = 0.1
-
-_log = logging.getLogger(__name__)
 
 
 class Caller(Protocol):
@@ -115,7 +112,7 @@ def _serve(
         announce(settings, directory, url, token)
         if is_host:
             joining.invite(settings, url, token)
-        from repertory_admin.hosting import Host  # noqa: PLC0415 - slow to import
+        from repertory_embedded.host import Host  # noqa: PLC0415 - slow to import
 
         Host(settings, url, token).run(
             directory, listener, stopping, lambda service: ready(url, token, service)

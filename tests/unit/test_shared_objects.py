@@ -4,36 +4,36 @@ import gc
 import weakref
 from pathlib import Path
 
-from repertory.common import Common
 from repertory.compose import Parts
 from repertory.coordination.failures import Failure
 from repertory.settings import load
+from repertory.shared_objects import SharedObjects
 
 
-def parts(common: Common, directory: Path, data: Path, **flags: str) -> Parts:
+def parts(shared: SharedObjects, directory: Path, data: Path, **flags: str) -> Parts:
     """The parts of a project."""
     directory.mkdir(exist_ok=True)
-    return Parts(load({"data_dir": str(data), **flags}, directory, {}), directory, common=common)
+    return Parts(load({"data_dir": str(data), **flags}, directory, {}), directory, shared=shared)
 
 
 def test_projects_of_one_model_share_its_engine(tmp_path: Path) -> None:
     """Another model or another device has an engine of its own."""
-    common = Common()
-    one = parts(common, tmp_path / "one", tmp_path / "data")
-    two = parts(common, tmp_path / "two", tmp_path / "data")
-    other = parts(common, tmp_path / "two", tmp_path / "data", model="other")
-    device = parts(common, tmp_path / "two", tmp_path / "data", device="cpu")
+    shared = SharedObjects()
+    one = parts(shared, tmp_path / "one", tmp_path / "data")
+    two = parts(shared, tmp_path / "two", tmp_path / "data")
+    other = parts(shared, tmp_path / "two", tmp_path / "data", model="other")
+    device = parts(shared, tmp_path / "two", tmp_path / "data", device="cpu")
 
     assert one.queries is two.queries
     assert len({id(each.queries) for each in (one, other, device)}) == 3
-    assert one.queries is not parts(Common(), tmp_path / "one", tmp_path / "data").queries
+    assert one.queries is not parts(SharedObjects(), tmp_path / "one", tmp_path / "data").queries
 
 
 def test_an_engine_ends_with_its_last_project(tmp_path: Path) -> None:
     """No other reference keeps a model in memory."""
-    common = Common()
-    one = parts(common, tmp_path / "one", tmp_path / "data")
-    two = parts(common, tmp_path / "two", tmp_path / "data")
+    shared = SharedObjects()
+    one = parts(shared, tmp_path / "one", tmp_path / "data")
+    two = parts(shared, tmp_path / "two", tmp_path / "data")
     engine = weakref.ref(one.queries)
     assert two.queries is engine()
 
@@ -47,9 +47,9 @@ def test_an_engine_ends_with_its_last_project(tmp_path: Path) -> None:
 
 def test_collections_are_shared_and_reports_are_not(tmp_path: Path) -> None:
     """Two projects may have one collection: both follow its changes. Failures are a project's."""
-    common = Common()
-    one = parts(common, tmp_path / "one", tmp_path / "data")
-    two = parts(common, tmp_path / "two", tmp_path / "data")
+    shared = SharedObjects()
+    one = parts(shared, tmp_path / "one", tmp_path / "data")
+    two = parts(shared, tmp_path / "two", tmp_path / "data")
     one.coordination.deltas.announce("collection", {"item": "hash"})
     failure = Failure(id="job", collection="collection", items={}, error="", at=0, attempts=1)
     one.coordination.failures.add(failure)

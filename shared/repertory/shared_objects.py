@@ -13,7 +13,7 @@ from weakref import WeakValueDictionary
 
 import msgspec
 
-from repertory.coordination.team import Coordination, in_process
+from repertory.coordination.ports import Coordination, in_process
 
 if TYPE_CHECKING:
     from repertory.index.edge import EdgeStore
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class Common:
+class SharedObjects:
     """Objects that the projects of one process share. Thread-safe.
 
     An object is kept as long as a project uses it, so an engine ends with its last project.

@@ -8,13 +8,13 @@ from pathlib import Path
 from starlette.applications import Starlette
 
 from repertory import memory, telemetry
-from repertory.common import Common
 from repertory.compose import Parts
 from repertory.running import announce, browser_secret, note_of, the_only_server
 from repertory.settings import Settings, load
+from repertory.shared_objects import SharedObjects
 from repertory.wire import WantedProject
-from repertory_admin.joining import PATHS
-from repertory_admin.server import running
+from repertory_embedded.joining import PATHS
+from repertory_embedded.server import running
 from repertory_query.app import create_app, entrance_of
 from repertory_query.projects import Project, Projects
 from repertory_query.run import serve
@@ -37,7 +37,7 @@ class Host:
         self.url = url
         self.secret = secret
         self.entrance = entrance_of(settings, secret, browser_secret(settings.data_dir))
-        self.common = Common()
+        self.shared = SharedObjects()
 
     def run(
         self,
@@ -92,7 +92,7 @@ class HostedProject:
     """
 
     def __init__(self, host: Host, settings: Settings, directory: Path) -> None:
-        self.parts = Parts(settings, directory, common=host.common)
+        self.parts = Parts(settings, directory, shared=host.shared)
         self.key = self.parts.workspace.directory_key
         self._host = host
 

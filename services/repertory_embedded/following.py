@@ -22,12 +22,12 @@ from repertory.errors import StoreBusyError, StoreError
 from repertory.index.vectors import Filter
 from repertory.settings import Settings
 from repertory.stats import Contents
-from repertory_admin import embedded
+from repertory_embedded import start
 
 if TYPE_CHECKING:
     from repertory.calling.result import CallResult
     from repertory.index.keywords.document import Entry
-    from repertory_admin.joining import Joined
+    from repertory_embedded.joining import Joined
     from repertory_query.service import Service
 
 REQUEST_TIMEOUT_S = 20.0  # of a request while a server starts and indexes for the first time
@@ -98,7 +98,7 @@ class Following(Forwarding):
             self._follow()
             return
         try:
-            embedded.run(self._private(), self._directory, self._stopping, self)
+            start.run(self._private(), self._directory, self._stopping, self)
         except StoreBusyError:  # the directory has a server that cannot be joined
             if not self._follow():
                 raise
