@@ -16,6 +16,10 @@ NOTHING_OFFERED = (
     "The configuration offers no items at all, so the previous index stays active; check that its "
     "folders exist."
 )
+HAS_RIVAL = (
+    "Another watch service publishes another catalogue in the same place of Qdrant, so this one "
+    "publishes no more; stop one of them, or give each a `REPERTORY_NAMESPACE` of its own."
+)
 
 SUDDENLY_EMPTY = (
     "It is suddenly empty; its items are kept. If it is meant to be empty, run `repertory rebuild`."

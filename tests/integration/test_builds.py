@@ -8,11 +8,12 @@ import pytest
 from repertory.coordination.unused import MemoryUnusedSince
 from repertory.index.edge_collection import EdgeCollection
 from repertory.index.vectors import State
-from repertory.indexing.collections import configuration_of, next_alias
+from repertory.indexing.collections import ACTIVE, configuration_of, next_alias
 from repertory.indexing.coordinator import KEEP_UNUSED_S
 from repertory.indexing.generations import GRACE_S, MIN_DELTAS, SNAPSHOT_INTERVAL_S, Generations
 from repertory.indexing.job import QueueName
 from repertory.indexing.unused import INTERVAL_S, UnusedIndexes
+from repertory.notices import HAS_RIVAL
 from repertory.sources.source import WatchedFolder
 from repertory.stats import Building, UnusedIndex
 from tests.support.builders import Folder
@@ -112,6 +113,27 @@ def test_another_source_of_the_same_name_inherits_nothing(
     team.adopt(files, other)
     team.work()
     assert team.indexed() == {"files/f"}
+
+
+def test_two_watches_of_different_catalogues_do_not_replace_each_other_for_ever(
+    team: SteeredTeam, files: Folder
+) -> None:
+    """They share a Qdrant and no Redis. The one that is replaced again stops, and says why."""
+    own, others = team.active, "repertory_0123456789abcdef_other_g1"
+    team.store.create(others, 3).close()
+    team.store.set_alias(ACTIVE, others)
+    team.work()
+    assert (team.active, team.coordinator.error) == (own, "")
+    team.store.set_alias(ACTIVE, others)
+    files.write("new")
+    team.scan()
+    team.work()
+    assert (team.active, team.coordinator.error) == (others, HAS_RIVAL)
+    assert team.coordinator.is_finished
+    team.adopt(files)
+    team.work()
+    assert configuration_of(team.active) == team.coordinator.status().configuration
+    assert team.coordinator.error == ""
 
 
 @pytest.mark.parametrize("is_restarted", [False, True])

@@ -25,7 +25,7 @@ from repertory.indexing.ledgers import Ledgers
 from repertory.indexing.save_trace import SaveTrace
 from repertory.indexing.scan import ChangeResult, ScanResult
 from repertory.indexing.unused import UnusedIndexes
-from repertory.notices import NOTHING_OFFERED
+from repertory.notices import HAS_RIVAL, NOTHING_OFFERED
 from repertory.review.gate import Gate
 from repertory.sources.configured import Catalogue
 from repertory.sources.source import Problem, error, warning
@@ -152,13 +152,18 @@ class Coordinator:
         generations = self._generations
         is_published = generations.target is not None and not generations.is_building
         return (
-            not self.is_busy and self._scans.is_complete and (is_published or bool(self._refusal))
+            not self.is_busy and self._scans.is_complete and (is_published or bool(self._refused))
         )
 
     @property
     def error(self) -> str:
         """Why it cannot proceed; empty when it can."""
-        return self._store_error or self._refusal
+        return self._store_error or self._refused
+
+    @property
+    def _refused(self) -> str:
+        """Why a complete build is not published; empty if it may be."""
+        return HAS_RIVAL if self._generations.has_rival else self._refusal
 
     @property
     def ledger(self) -> Ledger | None:
@@ -331,7 +336,7 @@ class Coordinator:
     def _is_written(self) -> bool:
         """Whether all files were read and everything that a build lacks was written."""
         ledger = self.ledger
-        if ledger is None or not self._generations.is_building or self._refusal:
+        if ledger is None or not self._generations.is_building or self._refused:
             return False
         return not ledger.outstanding and self._scans.are_files_read
 

@@ -26,6 +26,9 @@ SNAPSHOT_INTERVAL_S = 10.0  # between two such requests
 # An unused collection is kept so long, for searches that still read it: a query process changes to
 # the active one when it has read its keyword index, which takes 1.1 ms for each item.
 GRACE_S, GRACE_OF_ITEM_S = 15.0, 0.002
+# How often another process may replace the index. One that does so again is a watch service of
+# another catalogue: each would replace the other's index for ever.
+MAX_REPLACED = 1
 
 _log = logging.getLogger(__name__)
 
@@ -52,6 +55,7 @@ class Generations:
         self._namespace = namespace_of(alias)
         self._configuration = ""
         self._requested_at = self._snapshot_at = float("-inf")
+        self._replaced = 0  # times that another configuration took the place of this one
         self._is_built = False  # whether the configuration ever had a complete index
         self._unused_since: dict[str, float] = {}
         self.active: str | None = None
@@ -60,6 +64,7 @@ class Generations:
     def adopt(self, configuration: str) -> None:
         """Follow another configuration."""
         self._configuration = configuration
+        self._replaced = 0
         self.target = None
         self.request_target()
 
@@ -82,7 +87,9 @@ class Generations:
                     raise
                 # Its queue is full: saves go on, and the next reconciliation asks again.
             self._requested_at = now
+        was_own = self.is_own
         self.active = self._store.alias(self._alias)
+        self._replaced += was_own and self.active is not None and not self.is_own
         self.target = self._store.alias(next_alias(self._alias, self._configuration))
         own = alias_name(self._namespace, self._configuration)
         self._is_built = self._store.alias(own) is not None
@@ -93,6 +100,11 @@ class Generations:
     def is_own(self) -> bool:
         """Whether the active collection belongs to the configuration."""
         return self.active is not None and configuration_of(self.active) == self._configuration
+
+    @property
+    def has_rival(self) -> bool:
+        """Whether another watch service publishes its catalogue under the same alias."""
+        return self._replaced > MAX_REPLACED
 
     @property
     def is_building(self) -> bool:

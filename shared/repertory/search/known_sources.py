@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from repertory.errors import StoreError
 from repertory.groups import may_see
-from repertory.notices import NOTHING_OFFERED, about_first_index, about_sources
+from repertory.notices import HAS_RIVAL, NOTHING_OFFERED, about_first_index, about_sources
 from repertory.stats import SourceState, WatchStatus
 
 UNKNOWN = (
@@ -50,7 +50,7 @@ class KnownSources(msgspec.Struct, frozen=True, kw_only=True):
         """
         is_same = watch.configuration == configuration
         before = {} if is_same else self.audiences
-        refused = [NOTHING_OFFERED] if watch.error == NOTHING_OFFERED else []
+        refused = [watch.error] if watch.error in {HAS_RIVAL, NOTHING_OFFERED} else []
         return KnownSources(
             states=tuple(
                 replace(one, location="", items=0, seen=0.0, stale=int(bool(one.stale)))
