@@ -83,7 +83,13 @@ def gathered(*scores: tuple[int | None, float], weight: float = 0.9) -> Candidat
         Query(text="a letter to someone", weights=Weights(section_weight=weight)),
         index,
         words=Words(
-            matches=index.match(""), shared=None, close={}, found=set(), keys={}, likely=[]
+            matches=index.match(""),
+            shared=None,
+            close={},
+            found=set(),
+            keys={},
+            likely=[],
+            limit=0,
         ),
         nearest=[*nearest, Match(key=item_key("indexed/later"), section=None, score=0.99)],
         cosines_of=lambda _: {},

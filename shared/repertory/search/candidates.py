@@ -49,6 +49,7 @@ class Words(msgspec.Struct, frozen=True, kw_only=True):
             policies promote.
         keys: The keys of their items, by row.
         likely: The rows that are probably shown, best first.
+        limit: How many rows were taken by words, at most; with the copies among them.
     """
 
     matches: Matches
@@ -57,6 +58,7 @@ class Words(msgspec.Struct, frozen=True, kw_only=True):
     found: Set[int]
     keys: Mapping[int, int]
     likely: Sequence[int]
+    limit: int
 
 
 class Candidates(msgspec.Struct, frozen=True, kw_only=True, dict=True):
@@ -76,6 +78,7 @@ class Candidates(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         similarity: How similar the query is to the name, 0…1; 0 for a long query.
         close: Whether the name was typed; see ``NameIndex.close``.
         sections: The number of the best section, of the rows where a section was best.
+        limit: As in ``Words``.
     """
 
     query: Query
@@ -91,6 +94,7 @@ class Candidates(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     similarity: Numbers
     close: Numbers
     sections: Mapping[int, int]
+    limit: int
 
     @cached_property
     def place_of(self) -> dict[int, int]:
@@ -132,8 +136,10 @@ def read(
     likely = {**close}
     # What has the only word is right, as often as it is asked for.
     most = max(limit, min(query.limit, MAX_NAMED)) if len(matches.terms) == 1 else limit
+    taken = most
     for one in filter(None, (matches, shared)):
         best = one.best(most, query.where).tolist()
+        taken = max(taken, len(best))
         found.update(best)
         likely |= dict.fromkeys(best[:LIKELY])
     found |= _promoted(query, found, index)
@@ -146,6 +152,7 @@ def read(
         found=found,
         keys=dict(zip(expected, _keys(index, expected), strict=True)),
         likely=[*likely][:LIKELY],
+        limit=taken,
     )
 
 
@@ -190,6 +197,7 @@ def gather(
         similarity=similarities(query.text, index.entries(ordered)),
         close=np.array([close.get(row, 0.0) for row in ordered], np.float32),
         sections=sections,
+        limit=words.limit,
     )
 
 
