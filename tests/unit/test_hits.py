@@ -14,7 +14,7 @@ from repertory.errors import StoreError
 from repertory.index.keywords.index import KeywordIndex
 from repertory.index.vectors import Collection, VectorAnswer, VectorQuery
 from repertory.search.answer import Hit, Term
-from repertory.search.candidates import WORDS as MAX_BY_WORDS
+from repertory.search.candidates import MAX_BY_WORDS
 from repertory.search.engine import SearchEngine
 from repertory.search.explain import explain
 from repertory.search.query import Query

@@ -45,8 +45,8 @@ def known_tools(
 def _known(
     server: Source, items: list[Item], last: SourceState | None, problems: Iterable[Problem]
 ) -> ScanResult:
-    # Its error, whose path is its name, is one more. Those between items are found anew, and so are
-    # those of the gate, which are equal then.
+    # One with its name as the path repeats its error. Those between items are found again, and so
+    # are those of the gate, which are equal then.
     own = [
         replace(one, sources=())
         for one in problems

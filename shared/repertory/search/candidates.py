@@ -29,8 +29,8 @@ from repertory.search.similar_names import OTHER, closest_name, is_other, simila
 from repertory.telemetry.spans import traced
 
 # Candidates at any limit, except for a query of one word: so a larger limit only adds hits.
-POOL = 40  # by meaning: the nearest points
-WORDS = 20  # by words, beside them; see benchmarks/NOTES.md
+MAX_BY_MEANING = 40  # by meaning: the nearest points
+MAX_BY_WORDS = 20  # by words, beside them; see benchmarks/NOTES.md
 LIKELY = 10  # of three shown items, these best ones by words have all for three queries in four
 MAX_NAMED = 200  # items added for a typed name, or for the only word; thousands may have it
 MIN_NAME_LENGTH = 4  # characters of an identifier within a sentence
@@ -117,8 +117,8 @@ class Candidates(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
 
 @traced("search keywords")
-def read(
-    query: Query, index: KeywordIndex, also: Collection[int] = (), *, limit: int = WORDS
+def keyword_candidates(
+    query: Query, index: KeywordIndex, also: Collection[int] = (), *, limit: int = MAX_BY_WORDS
 ) -> Words:
     """Look up the words of a query, which can be done while it is embedded.
 
@@ -132,7 +132,7 @@ def read(
     # What is needed of the query alone after the embedding is made now, and kept.
     _ = matches.shares, matches.whole, jobs(query.text), actions.of_request(plain(query.text))
     close = _close_names(query.text, index, query.where)
-    found = {*also, *close, *matches.as_typed(POOL, query.where)}
+    found = {*also, *close, *matches.as_typed(MAX_BY_MEANING, query.where)}
     likely = {**close}
     # What has the only word is right, as often as it is asked for.
     most = max(limit, min(query.limit, MAX_NAMED)) if len(matches.terms) == 1 else limit
@@ -156,7 +156,7 @@ def read(
     )
 
 
-def gather(
+def all_candidates(
     query: Query,
     index: KeywordIndex,
     *,

@@ -15,7 +15,7 @@ from repertory.index.keywords.matches import ItemMatch
 from repertory.index.keywords.places import places_of
 from repertory.index.vectors import Filter
 from repertory.search.answer import Evidence, Hit, Mode, Term
-from repertory.search.candidates import POOL, Candidates
+from repertory.search.candidates import MAX_BY_MEANING, Candidates
 from repertory.search.confidence import probability
 from repertory.search.reasons import best_section, reason
 
@@ -55,7 +55,7 @@ def explained(
         probability=round(probability(confidence), 4),
         semantic=round(_share(float(found.semantic[place])), 4) if semantic else None,
         cosine=round(cosine, 4) if semantic else None,
-        semantic_rank=_rank(found.sorted_cosines, cosine, POOL) if semantic else None,
+        semantic_rank=_rank(found.sorted_cosines, cosine, MAX_BY_MEANING) if semantic else None,
         keyword=round(score, 4) if keyword else None,
         keyword_rank=_rank(found.sorted_keyword_scores, score, found.limit) if keyword else None,
         name=max(close, float(found.similarity[place])),

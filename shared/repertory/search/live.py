@@ -12,7 +12,7 @@ from typing import Self
 
 from repertory.coordination.ports import Coordination
 from repertory.embedding.engine import EmbeddingEngine
-from repertory.embedding.words import WORDS
+from repertory.embedding.words import WORDS_MODEL
 from repertory.errors import ModelError, NothingIndexedError, StoreError
 from repertory.index.keywords.document import Entry
 from repertory.index.keywords.index import KeywordIndex
@@ -383,7 +383,7 @@ class LiveSearch:
         if self._threads:  # else one search builds what it needs
             self._feed.index.prepare(self._folder)
         collection = self._feed.collection
-        if model_slug(collection.name) == WORDS.slug:
+        if model_slug(collection.name) == WORDS_MODEL.slug:
             self._missing["model"] = NO_VECTORS
         elif self._missing.get("model") == NO_VECTORS:
             del self._missing["model"]
@@ -427,7 +427,7 @@ class LiveSearch:
     def _fitting_engine(self, collection: Collection | None) -> EmbeddingEngine:
         """The engine for queries, if it matches the vectors of a collection."""
         slug = model_slug(collection.name) if collection else None
-        if slug == WORDS.slug:
+        if slug == WORDS_MODEL.slug:
             raise ModelError(NO_VECTORS)
         engine = self._embedding()
         if slug and engine.model.slug != slug:

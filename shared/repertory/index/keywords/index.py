@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from repertory.catalogue.item import Item, item_key
-from repertory.index.keywords.columns import Things
+from repertory.index.keywords.columns import DuplicateKeys
 from repertory.index.keywords.document import Entry
 from repertory.index.keywords.lexicon import Lexicon
 from repertory.index.keywords.matches import Matches
@@ -128,11 +128,11 @@ class KeywordIndex:
             found[places] = [known[code] for code in codes]
         return found
 
-    def things(self, rows: NDArray[np.integer]) -> Things:
-        """What each of some rows is, apart from copies; see ``Columns``."""
+    def duplicate_keys(self, rows: NDArray[np.integer]) -> DuplicateKeys:
+        """The ``duplicate_key`` of each of some rows: those of copies are equal."""
         found = np.empty(len(rows), np.uint64)
         for part, places in self.divided(rows):
-            found[places] = part.segment.columns.things[rows[places] - part.start]
+            found[places] = part.segment.columns.duplicate_keys[rows[places] - part.start]
         return found
 
     def all(self) -> Iterator[Entry]:

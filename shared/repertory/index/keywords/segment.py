@@ -215,7 +215,7 @@ class Segment:
             "postings.weights": self.postings.weights,
             **_of_tables(self.names.tables),
             **_of_tables({"tags": columns.tags}),
-            "things": columns.things,
+            "things": columns.duplicate_keys,
             **dict(
                 one
                 for field, column in columns.fields.items()

@@ -112,7 +112,7 @@ def _part(name: str, left: bytes, data: bytes) -> Part:
 def _consistent(segment: Segment) -> Iterator[bool]:
     """Whether all places in it exist: the checksum says nothing about who made a snapshot."""
     items, postings, columns = len(segment), segment.postings, segment.columns
-    yield len(segment.keys) == len(columns.things) == items
+    yield len(segment.keys) == len(columns.duplicate_keys) == items
     yield segment.keys.dtype == KEY
     yield _divides(segment.offsets, items, segment.arrays()["entries"].size)
     yield _has_strings(postings.vocabulary)
