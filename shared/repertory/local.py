@@ -24,7 +24,7 @@ from repertory.files import is_project
 from repertory.filters import check
 from repertory.index.keywords.document import Entry
 from repertory.index.vectors import Filter
-from repertory.indexing.collections import (
+from repertory.indexing.collection_names import (
     configuration_of,
     generation_of,
     generations,

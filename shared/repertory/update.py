@@ -11,7 +11,7 @@ from repertory.embedding.engine import EmbeddingEngine
 from repertory.embedding.words import WORDS_MODEL, WordsEngine
 from repertory.errors import ModelError, StoreError
 from repertory.freshness import Freshness
-from repertory.indexing.collections import configuration_of, model_slug
+from repertory.indexing.collection_names import configuration_of, model_slug
 from repertory.indexing.coordinator import Coordinator
 from repertory.indexing.in_process_queue import InProcessQueue
 from repertory.indexing.known_tools import known_tools

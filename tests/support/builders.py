@@ -16,7 +16,7 @@ from repertory.embedding.words import WordsEngine
 from repertory.errors import ModelError, SourceError
 from repertory.index.cache import VectorCache
 from repertory.index.vectors import VectorStore
-from repertory.indexing.collections import ACTIVE
+from repertory.indexing.collection_names import ACTIVE
 from repertory.indexing.writer import Writer
 from repertory.sources.source import Scan, Source
 

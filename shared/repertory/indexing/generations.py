@@ -7,7 +7,7 @@ from repertory.coordination.ports import Coordination
 from repertory.embedding.words import WORDS_MODEL
 from repertory.errors import StoreBusyError, StoreError
 from repertory.index.vectors import VectorStore
-from repertory.indexing.collections import (
+from repertory.indexing.collection_names import (
     alias_name,
     configuration_of,
     differ_in_generation,

@@ -22,7 +22,7 @@ from repertory.embedding.words import WORDS_MODEL
 from repertory.errors import ModelError, StoreCorruptError, StoreError
 from repertory.index.cache import Vector, VectorCache, vector_key
 from repertory.index.vectors import Collection, VectorStore
-from repertory.indexing.collections import (
+from repertory.indexing.collection_names import (
     collection_name,
     configuration_of,
     current,

@@ -17,8 +17,8 @@ from repertory.errors import ModelError, NothingIndexedError, StoreError
 from repertory.index.keywords.document import Entry
 from repertory.index.keywords.index import KeywordIndex
 from repertory.index.vectors import Collection, VectorStore
-from repertory.indexing import keywords
-from repertory.indexing.collections import configuration_of, model_slug
+from repertory.indexing import keyword_sync
+from repertory.indexing.collection_names import configuration_of, model_slug
 from repertory.indexing.keyword_feed import KeywordFeed
 from repertory.indexing.verification import Verifier
 from repertory.memory import trim
@@ -313,7 +313,7 @@ class LiveSearch:
         if self._feed is not None or is_new:
             return
         try:
-            stored = keywords.load(self._coordination.snapshots, name)
+            stored = keyword_sync.load(self._coordination.snapshots, name)
         except StoreError:
             return
         if stored is not None:

@@ -16,7 +16,8 @@ from msgspec import Meta
 from repertory.errors import StoreCorruptError
 from repertory.index.keywords.index import KeywordIndex
 from repertory.index.keywords.packed import Offsets, Rows, Strings, Table
-from repertory.index.keywords.segment import KEY, Part, Segment
+from repertory.index.keywords.part import Part
+from repertory.index.keywords.segment import KEY, Segment
 
 # Raise it when the index is built or packed differently.
 VERSION = 14
