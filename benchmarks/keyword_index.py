@@ -24,7 +24,7 @@ from repertory.catalogue.item import Item
 from repertory.index.keywords.index import KeywordIndex
 from repertory.index.keywords.snapshot import packing, unpack
 from repertory.memory import keep_little, trim
-from repertory.search.candidates import read
+from repertory.search.candidates import keyword_candidates
 from repertory.search.query import Query
 
 SAVES = 50
@@ -52,7 +52,10 @@ def _measure(number: int, folder: Path) -> None:
         f"build: {seconds:.1f} s, {usage(os.getpid()).memory - before:.0f} MB, "
         f"{peak - before:.0f} at the peak, in {len(index.parts)} segments"
     )
-    searches = [_timed(partial(read, Query(text=text), index))[1] for text in questions(QUERIES)]
+    searches = [
+        _timed(partial(keyword_candidates, Query(text=text), index))[1]
+        for text in questions(QUERIES)
+    ]
     print(
         f"the words of a query: {_shown(searches)}; "
         f"then {usage(os.getpid()).memory - before:.0f} MB"

@@ -34,7 +34,7 @@ from benchmarks.synthetic import items, questions
 from repertory.catalogue.item import Item, item_key, point_id
 from repertory.index.keywords.document import entry, term_weights
 from repertory.index.keywords.index import KeywordIndex
-from repertory.search.candidates import POOL
+from repertory.search.candidates import MAX_BY_MEANING
 
 SEARCHES, SAVES = 200, 50
 PORTION = 1_000  # points of one write
@@ -57,7 +57,8 @@ def main(count: int) -> None:
     print(f"  built in {seconds:.1f} s of processor time, {len(index.parts)} segments")
     del index
     gc.collect()
-    candidates = [_ids(held[at * 7 % count :: max(1, count // POOL)][:POOL]) for at in range(97)]
+    step = max(1, count // MAX_BY_MEANING)
+    candidates = [_ids(held[at * 7 % count :: step][:MAX_BY_MEANING]) for at in range(97)]
     with tempfile.TemporaryDirectory() as folder:
         inside = _Edge(Path(folder), held)
         _compare("Qdrant Edge", inside, asked, candidates, saved)
@@ -79,8 +80,8 @@ class _Segments:
     def search(self, text: str) -> None:
         """The best rows, and the weights of these and as many others."""
         matches = self._index.match(text)
-        rows = matches.best(POOL)
-        others = np.linspace(0, self._index.rows - 1, POOL).astype(np.int64)
+        rows = matches.best(MAX_BY_MEANING)
+        others = np.linspace(0, self._index.rows - 1, MAX_BY_MEANING).astype(np.int64)
         matches.weights(np.concatenate([rows, others]))
 
 
@@ -95,7 +96,7 @@ class _Edge:
     def best(self, words: Words, _: Sequence[UUID] = ()) -> list[Any]:
         """The best points alone, as if this process had the words of all candidates."""
         asked = edge.Query.Nearest(edge.SparseVector(**words), using="words")
-        request = edge.QueryRequest(limit=POOL, query=asked, with_payload=["hash"])
+        request = edge.QueryRequest(limit=MAX_BY_MEANING, query=asked, with_payload=["hash"])
         return [point.id for point in self._shard.query(request)]
 
     def search(self, words: Words, others: Ids) -> None:
@@ -137,7 +138,7 @@ class _Server:
 
     def best(self, words: Words, _: Sequence[UUID] = ()) -> list[Any]:
         """As ``_Edge.best``, in one request."""
-        body = {"query": words, "using": "words", "limit": POOL, "with_payload": ["hash"]}
+        body = {"query": words, "using": "words", "limit": MAX_BY_MEANING, "with_payload": ["hash"]}
         batch = "/collections/bench_words/points/query/batch"
         found = self._call("POST", batch, {"searches": [body]})
         return [point["id"] for point in found[0]["points"]]
@@ -206,7 +207,7 @@ def _tantivy(held: Sequence[Item], saved: Sequence[Item]) -> None:
     searcher = index.searcher()
 
     def search(text: str) -> None:
-        for _, address in searcher.search(index.parse_query(text, ["text"]), POOL).hits:
+        for _, address in searcher.search(index.parse_query(text, ["text"]), MAX_BY_MEANING).hits:
             _ = searcher.doc(address)["key"]
 
     def save(item: Item) -> None:

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from benchmarks.synthetic import vectors
 from repertory.index.qdrant import QdrantStore
 from repertory.index.qdrant_connection import QdrantServer, Result
-from repertory.search.candidates import POOL
+from repertory.search.candidates import MAX_BY_MEANING
 
 NAME = "repertory_bench_settings"
 DIMENSION = 384
@@ -104,7 +104,7 @@ def _measure(url: str, queries: Vectors, exact: list[set[int]]) -> None:
         taken, found = [], 0
         for again in (False, True):  # the first round reads the vectors from the disk
             for query, wanted in zip(queries, exact, strict=True):
-                body = {"query": query.tolist(), "limit": POOL, "params": params}
+                body = {"query": query.tolist(), "limit": MAX_BY_MEANING, "params": params}
                 answer = client.post(f"/collections/{NAME}/points/query", json=body)
                 answer.raise_for_status()
                 if again:

@@ -13,7 +13,7 @@ from repertory.embedding.engine import EmbeddingEngine
 from repertory.embedding.load import load_engine
 from repertory.index.keywords.index import KeywordIndex
 from repertory.one_shot import Repertory
-from repertory.search.candidates import POOL
+from repertory.search.candidates import MAX_BY_MEANING
 from repertory.search.query import Query
 from repertory.settings import load
 
@@ -41,8 +41,8 @@ def searches(folder: Path) -> list[Figure]:
 
         def both_arms(text: str) -> None:
             """Both arms of a search, side by side as in a search, without its ranking."""
-            reading = reader.submit(lambda: keywords.match(text).best(POOL))
-            collection.search(engine.embed_query(text), POOL)
+            reading = reader.submit(lambda: keywords.match(text).best(MAX_BY_MEANING))
+            collection.search(engine.embed_query(text), MAX_BY_MEANING)
             reading.result()
 
         texts, unranked, others = cycle(asked), cycle(asked), cycle(asked)
@@ -79,8 +79,8 @@ def _keyword_arm(engine: EmbeddingEngine) -> list[Figure]:
     small, large = _keywords(ITEMS), _keywords(LARGE)
     one, two, three = cycle(asked), cycle(asked), cycle(asked)
     works = [
-        lambda: small.match(next(one)).best(POOL),
-        lambda: large.match(next(two)).best(POOL),
+        lambda: small.match(next(one)).best(MAX_BY_MEANING),
+        lambda: large.match(next(two)).best(MAX_BY_MEANING),
         lambda: engine.embed_query(next(three)),
     ]
     at_small, at_large, embedding = medians(works, ROUNDS)

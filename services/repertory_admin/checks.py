@@ -24,7 +24,7 @@ from repertory.errors import (
     StoreError,
 )
 from repertory.files import make_directory
-from repertory.indexing import keywords
+from repertory.indexing import keyword_sync
 from repertory.indexing.run import SCANNING
 from repertory.indexing.scan import admitted, merge, scan_all
 from repertory.one_shot import Repertory
@@ -226,7 +226,7 @@ def index(repertory: Repertory) -> Iterator[Finding]:
         yield Finding(State.GOOD, "index", text)
     else:
         yield Finding(State.BAD, "index", answer.degraded)
-    if keywords.load(repertory.parts.coordination.snapshots, stats.collection):
+    if keyword_sync.load(repertory.parts.coordination.snapshots, stats.collection):
         yield Finding(State.GOOD, "keyword index", "its snapshot can be loaded")
     else:
         text = "its snapshot is missing or damaged: `repertory index` builds it again"

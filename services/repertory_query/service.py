@@ -12,7 +12,7 @@ from typing_extensions import override
 from repertory.catalogue.item import Item
 from repertory.compose import Parts
 from repertory.errors import StoreError
-from repertory.indexing.collections import configuration_of
+from repertory.indexing.collection_names import configuration_of
 from repertory.indexing.job import JobQueue
 from repertory.local import Local, available
 from repertory.search.answer import Answer

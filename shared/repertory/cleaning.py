@@ -24,7 +24,7 @@ from repertory.embedding.session import SOURCE, source_of
 from repertory.errors import StoreBusyError, StoreError
 from repertory.files import COPIES, PRIVATE, size_on_disk
 from repertory.index.edge import EdgeStore
-from repertory.indexing.collections import (
+from repertory.indexing.collection_names import (
     alias_parts,
     configuration_of,
     is_index,

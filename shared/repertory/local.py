@@ -18,13 +18,13 @@ from repertory.compose import Parts
 from repertory.coordination.lease import Holders
 from repertory.coordination.status import WATCH
 from repertory.embedding.engine import EmbeddingEngine
-from repertory.embedding.words import WORDS
+from repertory.embedding.words import WORDS_MODEL
 from repertory.errors import CallsOffError, StoreError
 from repertory.files import is_project
 from repertory.filters import check
 from repertory.index.keywords.document import Entry
 from repertory.index.vectors import Filter
-from repertory.indexing.collections import (
+from repertory.indexing.collection_names import (
     configuration_of,
     generation_of,
     generations,
@@ -269,7 +269,7 @@ class Local(Backend, abc.ABC):
             index_version=engine.version if engine else 0,
             configuration=watch.configuration or configuration_of(collection),
             collection=collection,
-            model="" if slug == WORDS.slug else slug,
+            model="" if slug == WORDS_MODEL.slug else slug,
             items=kinds.total(),
             kinds=dict(sorted(kinds.items())),
             points=available(live.count, []) if stored else None,

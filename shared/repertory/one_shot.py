@@ -22,7 +22,7 @@ from repertory.files import make_directory
 from repertory.freshness import Freshness
 from repertory.index.keywords.document import Entry
 from repertory.index.vectors import Filter
-from repertory.indexing.collections import configuration_of, is_complete
+from repertory.indexing.collection_names import configuration_of, is_complete
 from repertory.local import Local
 from repertory.notices import about_servers
 from repertory.progress import Download, Progress, no_progress

@@ -8,10 +8,10 @@ from functools import partial
 from repertory.catalogue.item import Item
 from repertory.compose import Parts
 from repertory.embedding.engine import EmbeddingEngine
-from repertory.embedding.words import WORDS, WordsEngine
+from repertory.embedding.words import WORDS_MODEL, WordsEngine
 from repertory.errors import ModelError, StoreError
 from repertory.freshness import Freshness
-from repertory.indexing.collections import configuration_of, model_slug
+from repertory.indexing.collection_names import configuration_of, model_slug
 from repertory.indexing.coordinator import Coordinator
 from repertory.indexing.in_process_queue import InProcessQueue
 from repertory.indexing.known_tools import known_tools
@@ -175,7 +175,7 @@ class Update:
     def _engine(self, *, words_suffice: bool) -> EmbeddingEngine:
         """The engine for texts; an index with vectors is never replaced by one without."""
         parts, slug = self._parts, self._slug
-        has_vectors = slug not in ("", WORDS.slug)
+        has_vectors = slug not in ("", WORDS_MODEL.slug)
         engine = parts.text_engine(words_suffice=words_suffice and not has_vectors)
         # The first run with a model says that it stands in for another one, and that shortly.
         said = [] if engine.model.slug == slug else parts.notices
@@ -188,7 +188,7 @@ class Update:
 
     def _engine_of_queries(self) -> EmbeddingEngine:
         """The engine for queries, which is loaded anyway, if it is of the model of the index."""
-        if self._slug == WORDS.slug:
+        if self._slug == WORDS_MODEL.slug:
             return WordsEngine("the index has no vectors")
         engine = self._parts.queries.get()
         if engine.model.slug != self._slug:

@@ -24,7 +24,7 @@ from repertory.index.keywords.snapshot import unpack
 from repertory.index.qdrant import QdrantStore
 from repertory.index.vectors import VectorStore
 from repertory.indexing.celery_queue import CeleryQueue
-from repertory.indexing.collections import ACTIVE, collection_name, generation_of, next_alias
+from repertory.indexing.collection_names import ACTIVE, collection_name, generation_of, next_alias
 from repertory.indexing.in_process_queue import InProcessQueue
 from repertory.indexing.job import Job, JobQueue, QueueName
 from repertory.indexing.writer import Writer

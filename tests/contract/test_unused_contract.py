@@ -3,7 +3,7 @@
 import pytest
 
 from repertory.coordination.redis_server import RedisServer
-from repertory.coordination.unused import MemoryUnusedSince, RedisUnusedSince, UnusedSince
+from repertory.coordination.unused_since import MemoryUnusedSince, RedisUnusedSince, UnusedSince
 from tests.support.redis_server import RedisProcess
 
 

@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from repertory.coordination.unused import MemoryUnusedSince
+from repertory.coordination.unused_since import MemoryUnusedSince
 from repertory.index.edge_collection import EdgeCollection
 from repertory.index.vectors import State
-from repertory.indexing.collections import ACTIVE, configuration_of, next_alias
+from repertory.indexing.collection_names import ACTIVE, configuration_of, next_alias
 from repertory.indexing.coordinator import KEEP_UNUSED_S
 from repertory.indexing.generations import GRACE_S, MIN_DELTAS, SNAPSHOT_INTERVAL_S, Generations
 from repertory.indexing.job import QueueName
-from repertory.indexing.unused import INTERVAL_S, UnusedIndexes
+from repertory.indexing.unused_indexes import INTERVAL_S, UnusedIndexes
 from repertory.notices import HAS_RIVAL
 from repertory.sources.source import WatchedFolder
 from repertory.stats import Building, UnusedIndex

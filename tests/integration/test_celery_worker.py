@@ -14,7 +14,7 @@ from repertory.coordination.failures import Failure
 from repertory.errors import ConfigurationError
 from repertory.indexing.attempts import MAX_ATTEMPTS
 from repertory.indexing.celery_queue import CeleryQueue
-from repertory.indexing.collections import next_alias, recipe_of
+from repertory.indexing.collection_names import next_alias, recipe_of
 from repertory.indexing.job import Job, QueueName
 from repertory.settings import load
 from repertory_worker.app import run

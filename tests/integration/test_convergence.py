@@ -28,7 +28,7 @@ from repertory.index.edge import EdgeStore
 from repertory.index.qdrant import QdrantStore
 from repertory.index.vectors import VectorStore
 from repertory.indexing.attempts import attempt
-from repertory.indexing.collections import ACTIVE
+from repertory.indexing.collection_names import ACTIVE
 from repertory.indexing.coordinator import Coordinator
 from repertory.indexing.scan import scan_source
 from repertory.indexing.verification import Verifier

@@ -11,7 +11,7 @@ from repertory.catalogue.item import Item
 from repertory.coordination.failures import Failure
 from repertory.errors import StoreError
 from repertory.index.edge_collection import EdgeCollection
-from repertory.indexing.collections import ACTIVE, recipe_of
+from repertory.indexing.collection_names import ACTIVE, recipe_of
 from repertory.indexing.coordinator import LOST_AFTER_S, POLL_INTERVAL_S
 from repertory.indexing.generations import GRACE_S
 from repertory.indexing.job import QueueName
@@ -466,7 +466,7 @@ def test_a_release_with_another_recipe_builds_again(
     """The server is upgraded while it runs: a new collection, and no recipes mixed in one."""
     (folder,) = team.folders
     before = team.store.alias(ACTIVE) or ""
-    for module in ("indexing.collections", "catalogue.item"):
+    for module in ("indexing.collection_names", "catalogue.item"):
         monkeypatch.setattr(f"repertory.{module}.RECIPE", recipe_of(before) + 1)
     team.start()
     team.tick()

@@ -9,7 +9,7 @@ from typing_extensions import override
 from repertory.coordination.deltas import REMOVED
 from repertory.errors import StoreError
 from repertory.indexing import generations as module
-from repertory.indexing.collections import ACTIVE, configuration_of
+from repertory.indexing.collection_names import ACTIVE, configuration_of
 from repertory.indexing.generations import (
     GRACE_S,
     ITEMS_OF_DELTA,

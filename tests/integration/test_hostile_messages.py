@@ -13,7 +13,7 @@ import redis
 
 from repertory.compose import Parts
 from repertory.indexing.celery_queue import QUEUES, CeleryQueue, redis_key
-from repertory.indexing.collections import next_alias
+from repertory.indexing.collection_names import next_alias
 from repertory.indexing.job import Job, QueueName
 from repertory.settings import load
 from tests.support.builders import skill

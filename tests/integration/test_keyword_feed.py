@@ -12,7 +12,7 @@ from repertory.catalogue.item import Item, item_key
 from repertory.errors import StoreError
 from repertory.index.keywords.index import KeywordIndex
 from repertory.index.vectors import Collection
-from repertory.indexing import keyword_feed, keywords
+from repertory.indexing import keyword_feed, keyword_sync
 from repertory.indexing.keyword_feed import KeywordFeed
 from tests.support.builders import Folder
 from tests.support.points import point
@@ -63,7 +63,7 @@ def test_a_snapshot_that_takes_too_long_is_continued(
             team.scan()
             team.work()
         read: list[str] = []
-        refreshed = keywords.refreshed
+        refreshed = keyword_sync.refreshed
 
         def ends(index: KeywordIndex, items: Sequence[str], of: Collection) -> object:
             if len(read) >= 4:
@@ -71,7 +71,7 @@ def test_a_snapshot_that_takes_too_long_is_continued(
             read.extend(items)
             return refreshed(index, items, of)
 
-        monkeypatch.setattr(keywords, "refreshed", ends)
+        monkeypatch.setattr(keyword_sync, "refreshed", ends)
         with pytest.raises(StoreError, match="ends"):
             KeywordFeed(collection, team.coordination).keep()
         assert len(read) == 4

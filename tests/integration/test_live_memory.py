@@ -10,8 +10,8 @@ from repertory.errors import StoreError
 from repertory.index.cache import SqliteVectorCache
 from repertory.index.edge import EdgeStore
 from repertory.index.keywords.index import KeywordIndex
-from repertory.indexing import keywords
-from repertory.indexing.collections import ACTIVE
+from repertory.indexing import keyword_sync
+from repertory.indexing.collection_names import ACTIVE
 from repertory.search.live import REST_INTERVAL_S, WORDS_INTERVAL_S, LiveSearch
 from tests.support.builders import coordination, no_model, skill, words_writer
 from tests.support.keyword_search import reader
@@ -70,7 +70,7 @@ def test_a_stored_index_is_read_seldom_while_its_collection_is_away(
     words_writer(store, SqliteVectorCache(tmp_path / "vectors.sqlite", 1), parts).begin("c" * 16)
     store.set_alias(ACTIVE, *store.collections())
     index = KeywordIndex.empty().updated((), [skill("a")])
-    keywords.save(snapshots, store.collections()[0], index, 1)
+    keyword_sync.save(snapshots, store.collections()[0], index, 1)
 
     def away(*_: object) -> None:
         raise StoreError("It is away.")

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from repertory.errors import StoreError
 from repertory.index.edge_collection import EdgeCollection
 from repertory.indexing import keyword_feed
-from repertory.indexing.collections import ACTIVE
+from repertory.indexing.collection_names import ACTIVE
 from repertory.indexing.keyword_feed import KeywordFeed
 from repertory.search.live import LiveSearch
 from tests.support.builders import Folder, no_model

@@ -15,7 +15,7 @@ from repertory.index.cache import SqliteVectorCache
 from repertory.index.edge import EdgeStore
 from repertory.indexing import in_process_queue, maintenance
 from repertory.indexing.attempts import MAX_ATTEMPTS
-from repertory.indexing.collections import ACTIVE, next_alias
+from repertory.indexing.collection_names import ACTIVE, next_alias
 from repertory.indexing.in_process_queue import InProcessQueue
 from repertory.indexing.job import Job, QueueName
 from repertory.indexing.keyword_feed import KeywordFeed

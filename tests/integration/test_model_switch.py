@@ -14,7 +14,7 @@ from repertory.embedding.engine import EmbeddingEngine, Vectors
 from repertory.embedding.models import BGE_SMALL, MINILM, Calibration, Model
 from repertory.index.edge import EdgeStore
 from repertory.index.vectors import Point
-from repertory.indexing.collections import ACTIVE, collection_name
+from repertory.indexing.collection_names import ACTIVE, collection_name
 from repertory.search.answer import Answer, Mode
 from repertory.search.live import LiveSearch
 from repertory.search.query import Query

@@ -13,7 +13,7 @@ from repertory.coordination.ports import on_redis
 from repertory.coordination.redis_server import RedisServer
 from repertory.index.qdrant import QdrantStore
 from repertory.indexing.celery_queue import CeleryQueue
-from repertory.indexing.collections import configuration_of, generation_of, model_slug
+from repertory.indexing.collection_names import configuration_of, generation_of, model_slug
 from repertory.settings import load
 from tests.support.command_line import COMMAND
 from tests.support.logged_process import LoggedProcess

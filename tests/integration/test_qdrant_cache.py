@@ -14,7 +14,7 @@ from repertory.index import layout
 from repertory.index.cache import vector_key
 from repertory.index.qdrant import QdrantStore
 from repertory.index.qdrant_cache import QdrantVectorCache
-from repertory.indexing.collections import (
+from repertory.indexing.collection_names import (
     alias_name,
     configuration_of,
     generation_of,

@@ -17,7 +17,7 @@ from repertory.coordination.redis_server import RedisServer
 from repertory.coordination.snapshots import RedisSnapshots, Stored
 from repertory.coordination.status import RedisStatus
 from repertory.coordination.tombstones import RedisTombstones
-from repertory.coordination.unused import RedisUnusedSince
+from repertory.coordination.unused_since import RedisUnusedSince
 from repertory.errors import StoreCorruptError, StoreError
 from repertory.index.keywords.index import KeywordIndex
 from repertory.index.keywords.snapshot import unpack

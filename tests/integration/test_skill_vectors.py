@@ -19,7 +19,7 @@ from repertory.functions.vector import vector_update
 from repertory.index.edge import EdgeStore
 from repertory.index.qdrant import QdrantStore
 from repertory.index.vectors import VectorStore
-from repertory.indexing.collections import configuration_of, model_slug
+from repertory.indexing.collection_names import configuration_of, model_slug
 from repertory.one_shot import Repertory
 from repertory.progress import no_progress
 from repertory.skill_vectors import vectors

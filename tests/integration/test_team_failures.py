@@ -14,7 +14,7 @@ import pytest
 
 from repertory.errors import StoreError
 from repertory.index.qdrant import QdrantStore
-from repertory.indexing.collections import generation_of
+from repertory.indexing.collection_names import generation_of
 from tests.support.model_folders import write_model
 from tests.support.ports import free_port
 from tests.support.qdrant import QdrantProcess, cluster_of_programs

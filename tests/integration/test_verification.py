@@ -18,7 +18,7 @@ from repertory.index.edge import EdgeStore
 from repertory.index.edge_collection import EdgeCollection
 from repertory.index.vectors import State
 from repertory.indexing import keyword_feed, verification
-from repertory.indexing.collections import ACTIVE
+from repertory.indexing.collection_names import ACTIVE
 from repertory.indexing.job import Job
 from repertory.search.live import LiveSearch
 from tests.support.builders import coordination, no_model, skill, words_writer

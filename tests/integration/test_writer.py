@@ -28,7 +28,7 @@ from repertory.index.edge_collection import EdgeCollection
 from repertory.index.qdrant import QdrantStore
 from repertory.index.vectors import Point
 from repertory.indexing.attempts import MAX_ATTEMPTS, attempt
-from repertory.indexing.collections import ACTIVE, generation_of, next_alias, recipe_of
+from repertory.indexing.collection_names import ACTIVE, generation_of, next_alias, recipe_of
 from repertory.indexing.job import MAX_BYTES, MAX_ITEMS, MAX_REMOVED, Job, QueueName, job_of, jobs
 from repertory.indexing.writer import Writer
 from tests.support.builders import coordination, skill, words_writer
@@ -522,7 +522,7 @@ def test_recipes_never_mix(house: House, monkeypatch: pytest.MonkeyPatch) -> Non
     before = house.collection
     house.writer.write([house.job(1, skill("a"))])
     older, newer = house.job(2, skill("b")), recipe_of(before) + 1
-    monkeypatch.setattr("repertory.indexing.collections.RECIPE", newer)
+    monkeypatch.setattr("repertory.indexing.collection_names.RECIPE", newer)
     house.writer.write([older])
     assert set(house.hashes()) == {"team/a"}
     house.writer.begin(CONFIGURATION)

@@ -16,7 +16,7 @@ from repertory.embedding.words import WordsEngine
 from repertory.errors import ModelError, SourceError
 from repertory.index.cache import VectorCache
 from repertory.index.vectors import VectorStore
-from repertory.indexing.collections import ACTIVE
+from repertory.indexing.collection_names import ACTIVE
 from repertory.indexing.writer import Writer
 from repertory.sources.source import Scan, Source
 
@@ -83,10 +83,12 @@ class Folder(Source):
     Attributes:
         items: Its items, by name.
         is_unreadable: Whether scanning fails.
+        why: The error then.
     """
 
     type = "skills"
     location = "nowhere"
+    why = "The folder is unreadable."
 
     def __init__(self, name: str = "team", *items: str) -> None:
         self.name = name
@@ -102,7 +104,7 @@ class Folder(Source):
     @override
     def scan(self) -> Scan:
         if self.is_unreadable:
-            raise SourceError("The folder is unreadable.")
+            raise SourceError(self.why)
         return Scan(items=[self.items[name] for name in sorted(self.items)])
 
     def write(self, name: str, description: str = "", body: str = "") -> None:

@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 from repertory.catalogue.item import Item, Kind, item_key
 from repertory.index.keywords.index import KeywordIndex
-from repertory.index.keywords.segment import Part, Segment, as_keys
+from repertory.index.keywords.part import Part, as_keys, merged
+from repertory.index.keywords.segment import Segment
 from repertory.index.keywords.snapshot import packing
 from repertory.search.engine import SearchEngine
 from tests.support.builders import no_model
@@ -34,7 +35,7 @@ def reader() -> ThreadPoolExecutor:
 
 def content(index: KeywordIndex) -> Packed:
     """All that an index holds, whatever changes it was made by."""
-    return pack(KeywordIndex([Part(Segment.merged(index.parts))]), 1)
+    return pack(KeywordIndex([Part(merged(index.parts))]), 1)
 
 
 def row_of(index: KeywordIndex, item: str) -> int:

@@ -12,7 +12,7 @@ from repertory.errors import StoreError
 from repertory.index.cache import SqliteVectorCache
 from repertory.index.edge import EdgeStore
 from repertory.index.edge_collection import EdgeCollection
-from repertory.indexing.collections import ACTIVE, generation_of
+from repertory.indexing.collection_names import ACTIVE, generation_of
 from repertory.indexing.coordinator import Coordinator
 from repertory.indexing.job import Job, QueueName
 from repertory.indexing.scan import scan_source

@@ -15,7 +15,7 @@ from repertory.embedding.words import WordsEngine
 from repertory.errors import StoreError
 from repertory.index.cache import SqliteVectorCache
 from repertory.index.edge import EdgeStore
-from repertory.indexing.collections import ACTIVE
+from repertory.indexing.collection_names import ACTIVE
 from repertory.indexing.coordinator import Coordinator
 from repertory.indexing.in_process_queue import InProcessQueue
 from repertory.indexing.scan import ChangeResult, ScanResult

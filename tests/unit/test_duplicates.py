@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from repertory.catalogue.item import Item, Kind
-from repertory.index.keywords.columns import thing
+from repertory.index.keywords.columns import duplicate_key
 from repertory.index.keywords.document import Entry, entry
 from repertory.search.duplicates import MAX_DUPLICATES, grouped
 from repertory.search.explain import explain
@@ -26,7 +26,7 @@ def _skill(source: str, description: str, name: str = "review") -> Item:
 
 
 def _grouped(entries: Sequence[Entry]) -> list[list[int]]:
-    return grouped([thing(one) for one in entries], entries.__getitem__)
+    return grouped([duplicate_key(one) for one in entries], entries.__getitem__)
 
 
 @pytest.mark.parametrize(

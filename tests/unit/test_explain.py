@@ -8,7 +8,7 @@ import pytest
 from repertory.catalogue.item import Item
 from repertory.catalogue.policy import Policy
 from repertory.errors import StoreError, UnknownItemError, UsageError
-from repertory.search.candidates import POOL
+from repertory.search.candidates import MAX_BY_MEANING
 from repertory.search.engine import SearchEngine
 from repertory.search.explain import _left_out
 from repertory.search.explain import explain as explained
@@ -140,7 +140,7 @@ def test_a_filter_that_excludes_it_is_named(where: dict[str, list[str]], fault: 
 def test_an_item_that_was_not_found_is_scored() -> None:
     """It has no rank in either arm."""
     found = explain("read the contents of a file", "calendar__list")
-    assert found.verdict.startswith(f"Not found: its words are not among the {POOL} best")
+    assert found.verdict.startswith(f"Not found: its words are not among the {MAX_BY_MEANING} best")
     assert (found.shown, found.rank) == (False, None)
     assert found.hit.evidence.keyword_rank is None
     assert found.hit.confidence < found.better[0].confidence

@@ -14,6 +14,7 @@ from repertory.errors import StoreError
 from repertory.index.keywords.index import KeywordIndex
 from repertory.index.vectors import Collection, VectorAnswer, VectorQuery
 from repertory.search.answer import Hit, Term
+from repertory.search.candidates import MAX_BY_WORDS
 from repertory.search.engine import SearchEngine
 from repertory.search.explain import explain
 from repertory.search.query import Query
@@ -93,6 +94,40 @@ def test_an_item_without_a_word_of_the_query_has_no_rank_among_words() -> None:
     hit = hit_of(hybrid_engine([BREAD, FILE]), "loaves of flour", "fetch")
     assert hit.evidence.keyword_rank is None
     assert hit.evidence.keyword == 0.0
+
+
+def ranks_of(text: str, items: Sequence[Item], limit: int) -> list[int | None]:
+    """The ranks among words of all hits, in ascending order; the missing ones come last."""
+    hits = hybrid_engine(items).search(Query(text=text, limit=limit, threshold=0.0)).hits
+    return sorted((hit.evidence.keyword_rank for hit in hits), key=lambda rank: rank or 1_000)
+
+
+def test_what_the_words_did_not_find_has_no_rank_among_words() -> None:
+    """Beside vectors they find 20 items; the meaning alone found the others that have the words."""
+    items = [skill(f"item-{at}", f"Mixes flour and {'salt ' * at}water") for at in range(50)]
+    ranks = ranks_of("mixes flour with salt", items, limit=200)
+    assert len(ranks) > MAX_BY_WORDS
+    assert all(rank <= MAX_BY_WORDS for rank in ranks if rank is not None)
+    assert None in ranks
+
+
+def test_all_that_the_only_word_found_has_its_rank() -> None:
+    """A word alone finds as many items as are asked for."""
+    items = [skill(f"item-{at}", f"Mixes zorblax {'salt ' * at}") for at in range(60)]
+    ranks = ranks_of("zorblax", items, limit=60)
+    assert len(ranks) == 60
+    assert None not in ranks
+
+
+def test_what_was_found_beside_copies_has_its_rank() -> None:
+    """They take no places of other items, so more items are found; they are before these."""
+    copy = skill("same", "Mixes flour with salt")
+    items = [msgspec.structs.replace(copy, id=f"s{at}/same", source=f"s{at}") for at in range(45)]
+    items += [skill(f"item-{at}", f"Mixes flour and {'salt ' * at}water") for at in range(5)]
+    ranks = ranks_of("mixes flour with salt", items, limit=10)
+    assert len(ranks) == 6
+    assert None not in ranks
+    assert max(rank for rank in ranks if rank) > 45
 
 
 def test_the_section_whose_meaning_is_nearest_is_named() -> None:

@@ -17,12 +17,12 @@ from repertory.search.answer import Evidence, Hit
 from repertory.search.capabilities import CAPABILITIES, JOBS, PLAIN, jobs
 from repertory.search.hits import hit
 from repertory.search.inference import (
-    FIRST,
+    CONFIDENCE_STEP,
+    DEFAULT_THRESHOLD,
+    FIRST_CONFIDENCE,
     GOOD_ENOUGH,
     MAX_READ,
     MAX_TOOLS,
-    STEP,
-    USUAL,
     beside,
     infer,
     items_for,
@@ -76,7 +76,7 @@ def inferred(
     """The inferred hits of a query; with ``known`` false no whole item can be read."""
     query = msgspec.convert({"text": text, "limit": 10} | options, Query)
     index = KeywordIndex.empty().updated((), items)
-    usual = [one for one in direct if one.confidence >= USUAL]
+    usual = [one for one in direct if one.confidence >= DEFAULT_THRESHOLD]
     sure, shown = [one.confidence for one in usual], ids(usual)
     read = {*items_for(query, index, sure, shown)}
     whole = {item.id: item for item in items if item.id in read} if known else {}
@@ -121,7 +121,7 @@ def test_a_plain_request_finds_a_capable_tool(text: str, why: str) -> None:
     first, *_ = inferred(text, SHELL, BROWSER, QUERY, *NO_SHELLS)
     assert first.reason == f"Capability inference ({why})"
     assert first.evidence.capability == why
-    assert first.confidence == FIRST < GOOD_ENOUGH
+    assert first.confidence == FIRST_CONFIDENCE < GOOD_ENOUGH
 
 
 @pytest.mark.parametrize(
@@ -240,7 +240,7 @@ def test_the_likelier_capability_comes_first_with_at_most_two_tools() -> None:
     fitting = tool("s9__bash", "Runs it, for example to dump a database.")
     hits = inferred("dump the postgres database", *shells, fitting, QUERY, threshold=0.0)
     assert ids(hits) == [QUERY.id, fitting.id, "s0__bash"]
-    sure = [round(FIRST - place * STEP, 4) for place in range(MAX_TOOLS + 1)]
+    sure = [round(FIRST_CONFIDENCE - place * CONFIDENCE_STEP, 4) for place in range(MAX_TOOLS + 1)]
     assert [one.confidence for one in hits] == sure
 
 
@@ -255,10 +255,10 @@ def test_filters_and_the_threshold_hold() -> None:
     other = tool("other__run_command")
     where = Filter(servers=("other",))
     assert ids(inferred("run the tests", SHELL, other, where=where)) == [other.id]
-    assert ids(inferred("run the tests", SHELL, threshold=FIRST)) == [SHELL.id]
-    assert inferred("run the tests", SHELL, threshold=FIRST + 0.01) == []
+    assert ids(inferred("run the tests", SHELL, threshold=FIRST_CONFIDENCE)) == [SHELL.id]
+    assert inferred("run the tests", SHELL, threshold=FIRST_CONFIDENCE + 0.01) == []
     [weak] = inferred("run the tests", SHELL, direct=[found(QUERY, 0.3)], threshold=0.0)
-    assert weak.confidence == FIRST  # a hit that is usually hidden does not lower it
+    assert weak.confidence == FIRST_CONFIDENCE  # a hit that is usually hidden does not lower it
 
 
 def test_policies_hold() -> None:
@@ -269,7 +269,7 @@ def test_policies_hold() -> None:
         return [one.confidence for one in inferred("commit my changes", item, threshold=0.0)]
 
     assert sure(deprecated_by="new_shell") == []
-    assert sure(boost=-1.0) < sure(boost=-0.25) < sure() == sure(boost=1.0) == [FIRST]
+    assert sure(boost=-1.0) < sure(boost=-0.25) < sure() == sure(boost=1.0) == [FIRST_CONFIDENCE]
     low = msgspec.structs.replace(SHELL, policy=Policy(boost=-1.0))
     other = tool("zz__bash")
     assert ids(inferred("commit my changes", low, other, threshold=0.0)) == [other.id, low.id]
@@ -317,10 +317,10 @@ def test_inferred_hits_come_after_usual_ones(
     values = [one.confidence for one in whole]
     assert values == sorted(values, reverse=True)
     assert len({*ids(whole)}) == len(whole)
-    usual = [one for one in direct if one.confidence >= USUAL]
+    usual = [one for one in direct if one.confidence >= DEFAULT_THRESHOLD]
     assert whole[: len(usual)] == usual
     for one in whole[len(usual) :]:
-        assert one.confidence < (GOOD_ENOUGH if one.evidence.capability else USUAL)
+        assert one.confidence < (GOOD_ENOUGH if one.evidence.capability else DEFAULT_THRESHOLD)
     assert answer(20, threshold) == [one for one in whole if one.confidence >= threshold]
     for limit in range(1, len(whole) + 1):
         assert answer(limit) == whole[:limit]

@@ -23,7 +23,7 @@ from repertory.index.keywords.names import (
     UNPREFIXED,
 )
 from repertory.search.answer import Hit
-from repertory.search.candidates import MAX_NAMED, POOL
+from repertory.search.candidates import MAX_BY_MEANING, MAX_NAMED
 from repertory.search.engine import SearchEngine
 from repertory.search.query import Query
 from repertory.search.similar_names import is_other
@@ -352,7 +352,8 @@ def test_the_cost_of_a_name_does_not_grow_with_its_number_of_items() -> None:
         skill("README", number, f"Of project {number}") for number in range(1_000)
     )
     assert len(engine.search(Query(text="readme", limit=600)).hits) == MAX_NAMED
-    assert len(engine.rank(Query(text="readme", limit=10)).merged.order) < MAX_NAMED + POOL
+    found = engine.rank(Query(text="readme", limit=10)).merged.order
+    assert len(found) < MAX_NAMED + MAX_BY_MEANING
 
 
 @pytest.mark.parametrize(

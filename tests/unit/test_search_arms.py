@@ -15,7 +15,7 @@ from repertory.errors import StoreError
 from repertory.index.keywords.index import KeywordIndex
 from repertory.index.vectors import Filter, Match, VectorAnswer, VectorQuery
 from repertory.search.answer import Answer, Mode
-from repertory.search.candidates import POOL
+from repertory.search.candidates import MAX_BY_MEANING
 from repertory.search.engine import SearchEngine
 from repertory.search.nearest import ask
 from repertory.search.query import Query, Weights
@@ -155,12 +155,12 @@ class Flooded(Failing):
     def query(self, queries: Sequence[VectorQuery]) -> list[VectorAnswer]:
         self._fail("query")
         first, *others = (item_key(item.id) for item in FLOODED)
-        sections = [Match(key=first, section=at, score=0.9) for at in range(2 * POOL)]
+        sections = [Match(key=first, section=at, score=0.9) for at in range(2 * MAX_BY_MEANING)]
         matches = sections + [Match(key=key, section=None, score=0.8) for key in others]
         return [VectorAnswer(matches=matches[: one.limit], scores={}) for one in queries]
 
 
-FLOODED = [skill(f"item {at}", f"zorb{at}") for at in range(2 * POOL)]
+FLOODED = [skill(f"item {at}", f"zorb{at}") for at in range(2 * MAX_BY_MEANING)]
 
 
 def test_sections_of_a_few_long_documents_leave_room_for_other_items() -> None:
@@ -168,7 +168,7 @@ def test_sections_of_a_few_long_documents_leave_room_for_other_items() -> None:
     points = Flooded(FLOODED, WordCounts())
     keywords = KeywordIndex.empty().updated((), FLOODED)
     answer = search(engine_of(collection=points, keywords=keywords), "qqq", limit=100)
-    assert len(answer.hits) == POOL
+    assert len(answer.hits) == MAX_BY_MEANING
 
 
 @pytest.mark.parametrize(
@@ -356,7 +356,7 @@ def test_the_section_weight_is_a_share_of_the_cosine_of_a_section() -> None:
 
 def test_an_item_beyond_the_nearest_points_has_its_cosine() -> None:
     """The words found it; its meaning is asked for."""
-    nearer = [skill(f"dough-{at}", "Flour") for at in range(POOL + 20)]
+    nearer = [skill(f"dough-{at}", "Flour") for at in range(MAX_BY_MEANING + 20)]
     far = skill("zorblax", "Grinds corn to fine flour with water and wind and patience")
     answer = search(hybrid_engine([*nearer, far]), "flour zorblax", limit=200)
     evidence = next(hit.evidence for hit in answer.hits if hit.name == "zorblax")

@@ -11,7 +11,7 @@ from repertory.errors import UsageError
 from repertory.index.keywords.index import KeywordIndex
 from repertory.index.vectors import Match
 from repertory.search.answer import Mode
-from repertory.search.candidates import Candidates, Words, gather
+from repertory.search.candidates import Candidates, Words, all_candidates
 from repertory.search.query import MAX_QUERY_LENGTH, Query, Weights, query_of
 from repertory.values import Values
 from tests.support.keyword_search import keyword_engine
@@ -79,11 +79,17 @@ def gathered(*scores: tuple[int | None, float], weight: float = 0.9) -> Candidat
     mail = item_key("tools/mail")
     nearest = [Match(key=mail, section=section, score=score) for section, score in scores]
     index = KeywordIndex.empty().updated((), ITEMS)
-    return gather(
+    return all_candidates(
         Query(text="a letter to someone", weights=Weights(section_weight=weight)),
         index,
         words=Words(
-            matches=index.match(""), shared=None, close={}, found=set(), keys={}, likely=[]
+            matches=index.match(""),
+            shared=None,
+            close={},
+            found=set(),
+            keys={},
+            likely=[],
+            limit=0,
         ),
         nearest=[*nearest, Match(key=item_key("indexed/later"), section=None, score=0.99)],
         cosines_of=lambda _: {},

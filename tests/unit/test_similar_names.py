@@ -3,8 +3,9 @@
 import pytest
 
 from repertory.search.confidence import CORRECTED_IN_NAME, MISSPELT
+from repertory.search.opposites import opposed
 from repertory.search.query import Query
-from repertory.search.similar_names import is_other, opposed
+from repertory.search.similar_names import is_other
 from tests.support.builders import skill, tool
 from tests.support.keyword_search import keyword_engine
 

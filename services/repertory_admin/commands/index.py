@@ -8,7 +8,7 @@ import typer
 
 from repertory.client import Client
 from repertory.errors import StoreError, UsageError
-from repertory.indexing.collections import configuration_of, generation_of
+from repertory.indexing.collection_names import configuration_of, generation_of
 from repertory.stats import Rebuild, Stats
 from repertory.text import counted
 from repertory.trusting import untrusted

@@ -14,7 +14,7 @@ from repertory.embedding.models import Model
 from repertory.errors import StoreBusyError, UsageError
 from repertory.index.cache import Vector
 from repertory.index.vectors import Point
-from repertory.indexing.collections import namespace_of
+from repertory.indexing.collection_names import namespace_of
 
 if TYPE_CHECKING:  # optional, and slow
     from repertory.index.qdrant_cache import QdrantVectorCache

@@ -15,7 +15,7 @@ from repertory.files import make_directory
 from repertory.index.cache import Vector
 from repertory.index.layout import CHUNK, checked_name
 from repertory.index.vectors import Collection, Point
-from repertory.indexing.collections import generation_of, is_index, is_newer, namespace_of
+from repertory.indexing.collection_names import generation_of, is_index, is_newer, namespace_of
 from repertory.running import claimed, notes
 
 T = TypeVar("T")

@@ -12,7 +12,7 @@ from repertory.coordination.lease import Lease, RedisLease, SoleLease
 from repertory.coordination.snapshots import FileSnapshots, RedisSnapshots, SnapshotStore
 from repertory.coordination.status import FileStatus, MemoryStatus, RedisStatus, StatusBoard
 from repertory.coordination.tombstones import MemoryTombstones, RedisTombstones, Tombstones
-from repertory.coordination.unused import MemoryUnusedSince, RedisUnusedSince, UnusedSince
+from repertory.coordination.unused_since import MemoryUnusedSince, RedisUnusedSince, UnusedSince
 
 if TYPE_CHECKING:
     from repertory.coordination.redis_server import RedisServer

@@ -9,7 +9,7 @@ from repertory.embedding.engine import CPU_BATCH, EmbeddingEngine, Vectors
 from repertory.embedding.models import Model
 from repertory.errors import ModelError
 
-WORDS = Model(id="", slug="keywords", dimension=1, max_tokens=1)
+WORDS_MODEL = Model(id="", slug="keywords", dimension=1, max_tokens=1)
 
 
 class WordsEngine(EmbeddingEngine):
@@ -19,7 +19,7 @@ class WordsEngine(EmbeddingEngine):
         reason: Why no model is available.
     """
 
-    model = WORDS
+    model = WORDS_MODEL
     device = "cpu"
     batch = CPU_BATCH
 

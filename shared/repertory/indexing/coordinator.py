@@ -24,7 +24,7 @@ from repertory.indexing.ledger import Ledger
 from repertory.indexing.ledgers import Ledgers
 from repertory.indexing.save_trace import SaveTrace
 from repertory.indexing.scan import ChangeResult, ScanResult
-from repertory.indexing.unused import UnusedIndexes
+from repertory.indexing.unused_indexes import UnusedIndexes
 from repertory.notices import HAS_RIVAL, NOTHING_OFFERED
 from repertory.review.gate import Gate
 from repertory.sources.configured import Catalogue

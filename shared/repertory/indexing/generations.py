@@ -4,10 +4,10 @@ import logging
 
 from repertory.coordination.deltas import MAX_ANNOUNCEMENTS
 from repertory.coordination.ports import Coordination
-from repertory.embedding.words import WORDS
+from repertory.embedding.words import WORDS_MODEL
 from repertory.errors import StoreBusyError, StoreError
 from repertory.index.vectors import VectorStore
-from repertory.indexing.collections import (
+from repertory.indexing.collection_names import (
     alias_name,
     configuration_of,
     differ_in_generation,
@@ -198,7 +198,7 @@ class Generations:
             return set()
         stored = {
             one
-            for slug in (model_slug(name), WORDS.slug)
+            for slug in (model_slug(name), WORDS_MODEL.slug)
             for one in generations(self._store, self._namespace, self._configuration, slug)
         }
         unused = stored - {self.active, self.target}

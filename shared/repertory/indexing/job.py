@@ -9,7 +9,7 @@ import msgspec
 
 from repertory.catalogue.item import Item
 from repertory.errors import JobError, NewerReleaseError
-from repertory.indexing.collections import is_newer
+from repertory.indexing.collection_names import is_newer
 
 VERSION = 1
 MAX_ITEMS = 32  # per job: about a second of work without a GPU

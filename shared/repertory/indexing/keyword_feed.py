@@ -13,7 +13,7 @@ from repertory.coordination.ports import Coordination
 from repertory.errors import StoreError
 from repertory.index.keywords.index import KeywordIndex
 from repertory.index.vectors import Collection, next_key
-from repertory.indexing import keywords
+from repertory.indexing import keyword_sync
 
 BUILD_CLAIM_S = 60.0  # that other processes wait for the one that builds the index
 POLL_INTERVAL_S = 0.2  # while another process builds it
@@ -110,7 +110,7 @@ class KeywordFeed:
         Raises:
             StoreError: The collection is unreadable.
         """
-        index, revision = keywords.refreshed(self.index, items, self.collection)
+        index, revision = keyword_sync.refreshed(self.index, items, self.collection)
         self._replace(index, revision)
 
     def compare(self) -> None:
@@ -122,7 +122,7 @@ class KeywordFeed:
         with contextlib.suppress(StoreError):
             self._position = self._deltas.position(self.collection.name)
         states = {state.item: state for state in self.collection.states()}
-        index = keywords.synchronised(self.index, states, self.collection)
+        index = keyword_sync.synchronised(self.index, states, self.collection)
         revision = max((state.revision for state in states.values()), default=0)
         self._replace(index, revision)
         self.is_partial = False
@@ -146,7 +146,7 @@ class KeywordFeed:
         while some := dict(islice(hashes, STEP)):
             if self.index is not stored:
                 stored = self.index
-                keywords.save(self._snapshots, self.collection.name, stored, revision, position)
+                keyword_sync.save(self._snapshots, self.collection.name, stored, revision, position)
                 if time.monotonic() > until:
                     return
             self.reread(self.differing(some))
@@ -162,12 +162,12 @@ class KeywordFeed:
             StoreError: It cannot be stored.
         """
         name = self.collection.name
-        keywords.save(self._snapshots, name, self.index, self.revision, self._position)
+        keyword_sync.save(self._snapshots, name, self.index, self.revision, self._position)
         self._deltas.trim(name, self._position)
 
     def differing(self, hashes: Mapping[str, str]) -> list[str]:
         """The items whose hashes differ from the index."""
-        held = keywords.hashes(self.index, hashes)
+        held = keyword_sync.hashes(self.index, hashes)
         return [item for item, found in hashes.items() if held.get(item, REMOVED) != found]
 
     def _compare_if_small(self) -> None:
@@ -185,7 +185,7 @@ class KeywordFeed:
             start = next_key(states, PAGE)
 
     def _load(self) -> bool:
-        stored = keywords.load(self._snapshots, self.collection.name)
+        stored = keyword_sync.load(self._snapshots, self.collection.name)
         if stored is None:
             return False
         self.index, self.revision, self._position = stored

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable, Sequence
 
+from msgspec.structs import replace
+
 from repertory.catalogue.item import Item, item_key
 from repertory.catalogue.records import items_of
 from repertory.index.vectors import Collection
@@ -43,8 +45,13 @@ def known_tools(
 def _known(
     server: Source, items: list[Item], last: SourceState | None, problems: Iterable[Problem]
 ) -> ScanResult:
-    about = f"{server.name}__", f"The MCP server {server.name} "
-    own = [one for one in problems if one.item.startswith(about[0]) or about[1] in one.message]
+    # One with its name as the path repeats its error. Those between items are found again, and so
+    # are those of the gate, which are equal then.
+    own = [
+        replace(one, sources=())
+        for one in problems
+        if one.sources == (server.name,) and one.path != server.name
+    ]
     # It was not trusted then, and is now.
     error = last.error if last and not last.awaits_trust else ""
     return ScanResult(

@@ -18,11 +18,11 @@ from repertory.coordination.deltas import REMOVED
 from repertory.coordination.ports import Coordination
 from repertory.embedding.engine import EmbeddingEngine
 from repertory.embedding.models import Model
-from repertory.embedding.words import WORDS
+from repertory.embedding.words import WORDS_MODEL
 from repertory.errors import ModelError, StoreCorruptError, StoreError
 from repertory.index.cache import Vector, VectorCache, vector_key
 from repertory.index.vectors import Collection, VectorStore
-from repertory.indexing.collections import (
+from repertory.indexing.collection_names import (
     collection_name,
     configuration_of,
     current,
@@ -131,7 +131,7 @@ class Writer:
         stored = generations(self._store, self._namespace, configuration, model.slug)
         newest = max(map(generation_of, stored), default=0)
         name = before = self._store.alias(alias)
-        if model == WORDS and name is not None and model_slug(name) != WORDS.slug:
+        if model == WORDS_MODEL and name is not None and model_slug(name) != WORDS_MODEL.slug:
             return  # keep the vectors until there is a model again
         if name is None or not is_writable(name, model.slug):
             name = current(self._store, self._namespace, configuration, model.slug)
@@ -202,14 +202,14 @@ class Writer:
     def _reload_missing_model(self) -> None:
         """If there was no model, load the engine again at its next use."""
         with self._lock:
-            if self._engine is not None and self._engine.model == WORDS:
+            if self._engine is not None and self._engine.model == WORDS_MODEL:
                 self._engine = self._cache = None
 
     def _opened(self, name: str) -> Collection | None:
         """A collection to write to; None if it is gone, or of another model or recipe."""
         model = self.engine.model
         if model_slug(name) != model.slug:
-            if model == WORDS:
+            if model == WORDS_MODEL:
                 self._reload_missing_model()
                 raise StoreError(f"Nothing can be written to {name} now: there is no model.")
             _log.warning("job_of_another_model", extra={"collection": name})
@@ -270,7 +270,7 @@ class Writer:
             if others and len(others) == len(missing):
                 time.sleep(POLL_INTERVAL_S)
             missing = others
-        if embedded and engine.model != WORDS:
+        if embedded and engine.model != WORDS_MODEL:
             _log.info("texts_embedded", extra={"texts": embedded})
             self.count(texts=embedded)
         return vectors

@@ -31,7 +31,7 @@ from repertory.index.keywords.index import KeywordIndex
 from repertory.index.keywords.query_words import plain
 from repertory.progress import Progress
 from repertory.search.answer import Mode
-from repertory.search.candidates import gather, read
+from repertory.search.candidates import all_candidates, keyword_candidates
 from repertory.search.confidence import BESIDE_VECTORS, log_odds_of_words
 from repertory.search.query import Query
 
@@ -227,10 +227,10 @@ def _words(pairs: Sequence[Pair]) -> Numbers:
         own = [place for place, pair in enumerate(pairs) if pair.query == text]
         ids = [pairs[place].item.id for place in own]
         rows = [row for item in ids if (row := index.row_of(item)) is not None]
-        found = gather(
+        found = all_candidates(
             query := Query(text=text),
             index,
-            words=read(query, index, rows),
+            words=keyword_candidates(query, index, rows),
             nearest=[],
             cosines_of=lambda _: {},
             calibration=Calibration(),

@@ -29,8 +29,8 @@ from repertory.search.similar_names import OTHER, closest_name, is_other, simila
 from repertory.telemetry.spans import traced
 
 # Candidates at any limit, except for a query of one word: so a larger limit only adds hits.
-POOL = 40  # by meaning: the nearest points
-WORDS = 20  # by words, beside them; see benchmarks/NOTES.md
+MAX_BY_MEANING = 40  # by meaning: the nearest points
+MAX_BY_WORDS = 20  # by words, beside them; see benchmarks/NOTES.md
 LIKELY = 10  # of three shown items, these best ones by words have all for three queries in four
 MAX_NAMED = 200  # items added for a typed name, or for the only word; thousands may have it
 MIN_NAME_LENGTH = 4  # characters of an identifier within a sentence
@@ -49,6 +49,7 @@ class Words(msgspec.Struct, frozen=True, kw_only=True):
             policies promote.
         keys: The keys of their items, by row.
         likely: The rows that are probably shown, best first.
+        limit: How many rows were taken by words, at most; with the copies among them.
     """
 
     matches: Matches
@@ -57,6 +58,7 @@ class Words(msgspec.Struct, frozen=True, kw_only=True):
     found: Set[int]
     keys: Mapping[int, int]
     likely: Sequence[int]
+    limit: int
 
 
 class Candidates(msgspec.Struct, frozen=True, kw_only=True, dict=True):
@@ -76,6 +78,7 @@ class Candidates(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         similarity: How similar the query is to the name, 0…1; 0 for a long query.
         close: Whether the name was typed; see ``NameIndex.close``.
         sections: The number of the best section, of the rows where a section was best.
+        limit: As in ``Words``.
     """
 
     query: Query
@@ -91,6 +94,7 @@ class Candidates(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     similarity: Numbers
     close: Numbers
     sections: Mapping[int, int]
+    limit: int
 
     @cached_property
     def place_of(self) -> dict[int, int]:
@@ -113,8 +117,8 @@ class Candidates(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
 
 @traced("search keywords")
-def read(
-    query: Query, index: KeywordIndex, also: Collection[int] = (), *, limit: int = WORDS
+def keyword_candidates(
+    query: Query, index: KeywordIndex, also: Collection[int] = (), *, limit: int = MAX_BY_WORDS
 ) -> Words:
     """Look up the words of a query, which can be done while it is embedded.
 
@@ -128,12 +132,14 @@ def read(
     # What is needed of the query alone after the embedding is made now, and kept.
     _ = matches.shares, matches.whole, jobs(query.text), actions.of_request(plain(query.text))
     close = _close_names(query.text, index, query.where)
-    found = {*also, *close, *matches.as_typed(POOL, query.where)}
+    found = {*also, *close, *matches.as_typed(MAX_BY_MEANING, query.where)}
     likely = {**close}
     # What has the only word is right, as often as it is asked for.
     most = max(limit, min(query.limit, MAX_NAMED)) if len(matches.terms) == 1 else limit
+    taken = most
     for one in filter(None, (matches, shared)):
         best = one.best(most, query.where).tolist()
+        taken = max(taken, len(best))
         found.update(best)
         likely |= dict.fromkeys(best[:LIKELY])
     found |= _promoted(query, found, index)
@@ -146,10 +152,11 @@ def read(
         found=found,
         keys=dict(zip(expected, _keys(index, expected), strict=True)),
         likely=[*likely][:LIKELY],
+        limit=taken,
     )
 
 
-def gather(
+def all_candidates(
     query: Query,
     index: KeywordIndex,
     *,
@@ -190,6 +197,7 @@ def gather(
         similarity=similarities(query.text, index.entries(ordered)),
         close=np.array([close.get(row, 0.0) for row in ordered], np.float32),
         sections=sections,
+        limit=words.limit,
     )
 
 

@@ -11,14 +11,14 @@ from repertory.index.keywords.query_words import query_words
 from repertory.index.keywords.tokens import term_of, terms
 
 # How clearly a tool has a capability: by its name and its parameters, by one of them, …
-BY_BOTH, BY_PARAMETER, BY_NAME, FOR_THIS_JOB, NOT = 4, 3, 2, 1, 0
+BY_BOTH, BY_PARAMETER, BY_NAME, FOR_THIS_JOB, NO_CAPABILITY = 4, 3, 2, 1, 0
 MIN_SHARE = 0.7  # of a query's words that must belong to a job
 
 # Words of any request, which do not count for that share.
 _PLAIN = """able all check create current every find first give help last latest left list look make
 many more most much new now old one open please quickly recent run see set show start tell thing
 today tool unused view whether work"""
-# For each capability, words of names as they are written: verbs / things that these act on /
+# For each capability, words of names as they are written: verbs / objects that these act on /
 # parameters of such tools / words of tools that do something else, or do it elsewhere.
 _CAPABILITIES = {
     "shell": """run exec execute invoke start / shell bash zsh powershell terminal command commands
@@ -60,13 +60,13 @@ class Job(msgspec.Struct, frozen=True):
     label: str
     by: tuple[str, ...]
     alone: frozenset[str]
-    things: frozenset[str]
+    objects: frozenset[str]
     words: frozenset[str]
 
     def is_asked_by(self, stems: Collection[str]) -> bool:
         """Whether some stems ask for it."""
         own = self.words.intersection(stems)
-        return not own.isdisjoint(self.alone) or (len(own) > 1 and not own.isdisjoint(self.things))
+        return not own.isdisjoint(self.alone) or (len(own) > 1 and not own.isdisjoint(self.objects))
 
 
 @lru_cache(maxsize=256)
@@ -86,17 +86,17 @@ def certainty(capability: str, job: Job, tool: Entry, parameters: Collection[str
 
     A tool such as ``Shell__cat`` has it for the jobs that its own name belongs to.
     """
-    verbs, things, taken, unless = CAPABILITIES[capability]
+    verbs, objects, taken, unless = CAPABILITIES[capability]
     named, around = {*split_name(tool.name).split()}, {*split_name(tool.server).split()}
     if not named or unless & (named | around):
-        return NOT
+        return NO_CAPABILITY
     takes = not taken.isdisjoint(parameters)
-    if (verbs & named and things & (named | around)) or named <= things:
+    if (verbs & named and objects & (named | around)) or named <= objects:
         return BY_BOTH if takes else BY_NAME
-    if takes and (verbs | things) & named:
+    if takes and (verbs | objects) & named:
         return BY_PARAMETER
     own = {*terms(tool.name)}
-    return FOR_THIS_JOB if around & things and own and own <= job.words else NOT
+    return FOR_THIS_JOB if around & objects and own and own <= job.words else NO_CAPABILITY
 
 
 def _sets(text: str) -> list[frozenset[str]]:
@@ -106,8 +106,8 @@ def _sets(text: str) -> list[frozenset[str]]:
 
 def _job(label: str, text: str) -> Job:
     by, *words = text.split("/")
-    alone, things, others = (frozenset(map(term_of, part.split())) for part in words)
-    return Job(label, tuple(by.split()), alone, things, alone | things | others)
+    alone, objects, others = (frozenset(map(term_of, part.split())) for part in words)
+    return Job(label, tuple(by.split()), alone, objects, alone | objects | others)
 
 
 PLAIN = frozenset(terms(_PLAIN))

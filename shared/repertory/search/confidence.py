@@ -25,7 +25,8 @@ from repertory.index.keywords.query_words import plain
 from repertory.index.keywords.tokens import STOP_WORDS, term_of, term_set, word_count
 from repertory.search.answer import Mode
 from repertory.search.candidates import Candidates, Numbers
-from repertory.search.similar_names import MIN_SIMILARITY, OTHER, opposed
+from repertory.search.opposites import opposed
+from repertory.search.similar_names import MIN_SIMILARITY, OTHER
 from repertory.values import Values
 
 

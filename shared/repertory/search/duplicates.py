@@ -14,7 +14,7 @@ COMPARED = 24  # terms of descriptions that are compared; the kept 400 character
 MIN_TERMS = 4
 
 
-def grouped(things: Sequence[int], entry_at: Callable[[int], Entry]) -> list[list[int]]:
+def grouped(keys: Sequence[int], entry_at: Callable[[int], Entry]) -> list[list[int]]:
     """Group items that are the same thing: copies follow the first of them.
 
     They have one kind, one name, apart from case, separators and the server's name before it, and
@@ -22,15 +22,15 @@ def grouped(things: Sequence[int], entry_at: Callable[[int], Entry]) -> list[lis
     too: many begin alike.
 
     Args:
-        things: The kind and name of each item, as ``columns.thing`` digests them.
-        entry_at: The entry of an item by its place; only those of equal things are read.
+        keys: The ``duplicate_key`` of each item, which digests its kind and name.
+        entry_at: The entry of an item by its place; only those of equal keys are read.
 
     Returns:
         The places of the items of each group, in order; the groups by their first place.
     """
     named: defaultdict[int, list[int]] = defaultdict(list)
-    for place, thing in enumerate(things):
-        named[thing].append(place)
+    for place, key in enumerate(keys):
+        named[key].append(place)
     groups: list[list[int]] = []
     for places in named.values():
         if len(places) == 1:

@@ -22,12 +22,18 @@ from repertory.index.layout import own_and_leads
 from repertory.index.vectors import Filter, Match, Searched, VectorQuery
 from repertory.notices import NOTHING_TO_SEARCH
 from repertory.search.answer import Answer, Hit, Mode
-from repertory.search.candidates import POOL, WORDS, Words, gather, read
+from repertory.search.candidates import (
+    MAX_BY_MEANING,
+    MAX_BY_WORDS,
+    Words,
+    all_candidates,
+    keyword_candidates,
+)
 from repertory.search.confidence import confidences
 from repertory.search.duplicates import MAX_DUPLICATES, grouped
 from repertory.search.editorial import edited
 from repertory.search.hits import explained, shadowing
-from repertory.search.inference import USUAL, beside, infer, items_for
+from repertory.search.inference import DEFAULT_THRESHOLD, beside, infer, items_for
 from repertory.search.nearest import Nearest, ask, embedded
 from repertory.search.query import Query, check
 from repertory.search.ranking import Ranked, Task, ordered, task_of
@@ -180,7 +186,8 @@ class SearchEngine:
         self, query: Query, index: KeywordIndex, also: Sequence[int]
     ) -> tuple[Words, Callable[..., VectorQuery]]:
         """The results of the keyword arm, and what is asked of the vectors once there is one."""
-        words = read(query, index, also, limit=WORDS if self.collection else POOL)
+        limit = MAX_BY_WORDS if self.collection else MAX_BY_MEANING
+        words = keyword_candidates(query, index, also, limit=limit)
         entries = dict(zip(words.likely, index.entries(words.likely), strict=True))
         shown = self._shown.get(entries.values())
         if self.collection:  # while the query is embedded; what is read here explains hits
@@ -190,7 +197,7 @@ class SearchEngine:
         keys = [*words.keys.values()]
         return words, partial(
             VectorQuery,
-            limit=POOL,
+            limit=MAX_BY_MEANING,
             where=query.where,
             keys=keys,
             points=own_and_leads(keys),  # making ids takes a while
@@ -215,9 +222,9 @@ class SearchEngine:
             if nearest is None or self.collection is None:
                 raise StoreError("Nothing can answer: " + " ".join(problems))
             index = _index_of(nearest.matches, self.collection)
-            words = read(query, index)
+            words = keyword_candidates(query, index)
             mode = Mode.SEMANTIC
-        candidates = gather(
+        candidates = all_candidates(
             query,
             index,
             words=words,
@@ -257,8 +264,8 @@ class SearchEngine:
         rows = task.reaching(query.threshold) if reached is None else reached
         if self._is_gone is not None:  # the first of some copies may be gone, and others not
             rows = [row for row in rows if not self._is_gone(whole.index.entry(row))]
-        things = whole.index.things(np.array(rows, np.int64)).tolist()
-        groups = grouped(things, lambda place: whole.index.entry(rows[place]))[: query.limit]
+        keys = whole.index.duplicate_keys(np.array(rows, np.int64)).tolist()
+        groups = grouped(keys, lambda place: whole.index.entry(rows[place]))[: query.limit]
         first = [rows[places[0]] for places in groups]
         copies = [
             tuple(whole.index.entry(rows[place]).id for place in places[1:][:max_copies])
@@ -266,11 +273,11 @@ class SearchEngine:
         ]
         cut = replace(query, text=whole.query.text)
         sure = task.merged.confidence
-        direct = [sure[row] for row in task.reaching(USUAL)]
+        direct = [sure[row] for row in task.reaching(DEFAULT_THRESHOLD)]
         shown = {
             one
             for row, same in zip(first, copies, strict=True)
-            if sure[row] >= USUAL
+            if sure[row] >= DEFAULT_THRESHOLD
             for one in (whole.index.entry(row).id, *same)
         }
         # One read of all that is needed: on a server it is a request.
@@ -348,14 +355,14 @@ class SearchEngine:
                 found |= read
         return found
 
-    def _things(self, keys: Sequence[int]) -> Sequence[Hashable]:
-        """What the items of some keys are; see ``Columns``. An unknown one is its own thing."""
+    def _duplicate_keys(self, keys: Sequence[int]) -> Sequence[Hashable]:
+        """The ``duplicate_key`` of the items of some keys; of an unknown one its own key."""
         rows = self.keywords.rows_of(keys) if self.keywords else {}
-        things: Mapping[int, Hashable] = {}
+        found: Mapping[int, Hashable] = {}
         if self.keywords and rows:
-            of = self.keywords.things(np.fromiter(rows.values(), np.int64, len(rows)))
-            things = dict(zip(rows, of.tolist(), strict=True))
-        return [things.get(key, (key,)) for key in keys]
+            of = self.keywords.duplicate_keys(np.fromiter(rows.values(), np.int64, len(rows)))
+            found = dict(zip(rows, of.tolist(), strict=True))
+        return [found.get(key, (key,)) for key in keys]
 
     def _nearest(
         self,
@@ -377,7 +384,7 @@ class SearchEngine:
                 self.collection,
                 [one(vector=vector) for one, vector in zip(asked, vectors, strict=True)],
                 embedding.model.calibration or Calibration(),
-                self._things,
+                self._duplicate_keys,
             )
         except (ModelError, StoreError) as error:
             problems.append(str(error))

@@ -11,7 +11,7 @@ from repertory.catalogue.item import Item
 from repertory.index.keywords.places import Places
 from repertory.index.vectors import Filter
 from repertory.search.answer import Hit, Mode, rounded_down
-from repertory.search.candidates import POOL, WORDS, Candidates
+from repertory.search.candidates import MAX_BY_MEANING, Candidates
 from repertory.search.engine import SearchEngine
 from repertory.search.explanation import Better, Explanation, Word
 from repertory.search.lookup import readable_index, row_of
@@ -123,10 +123,14 @@ def _filtered_out(hit: Hit, where: Filter) -> str:
 
 
 def _not_found(hit: Hit, found: Candidates) -> str:
+    limit = found.limit
     if found.mode is Mode.KEYWORD:
-        arms = f"its words are not among the {POOL} best"
+        arms = f"its words are not among the {limit} best"
     else:
-        arms = f"its meaning is not among the {POOL} best, nor are its words among the {WORDS} best"
+        arms = (
+            f"its meaning is not among the {MAX_BY_MEANING} best, nor are its words among the "
+            f"{limit} best"
+        )
     return f"Not found: {arms} for this query; its confidence is {hit.confidence:.2f}."
 
 

@@ -15,7 +15,7 @@ from repertory.index.keywords.matches import ItemMatch
 from repertory.index.keywords.places import places_of
 from repertory.index.vectors import Filter
 from repertory.search.answer import Evidence, Hit, Mode, Term
-from repertory.search.candidates import POOL, Candidates
+from repertory.search.candidates import MAX_BY_MEANING, Candidates
 from repertory.search.confidence import probability
 from repertory.search.reasons import best_section, reason
 
@@ -55,9 +55,9 @@ def explained(
         probability=round(probability(confidence), 4),
         semantic=round(_share(float(found.semantic[place])), 4) if semantic else None,
         cosine=round(cosine, 4) if semantic else None,
-        semantic_rank=_rank(found.sorted_cosines, cosine) if semantic else None,
+        semantic_rank=_rank(found.sorted_cosines, cosine, MAX_BY_MEANING) if semantic else None,
         keyword=round(score, 4) if keyword else None,
-        keyword_rank=_rank(found.sorted_keyword_scores, score) if keyword else None,
+        keyword_rank=_rank(found.sorted_keyword_scores, score, found.limit) if keyword else None,
         name=max(close, float(found.similarity[place])),
         terms=tuple(
             Term(typed=one.term.typed, matched=one.spelling, field=next(iter(one.fields), ""))
@@ -136,10 +136,10 @@ def _share(log_odds: float) -> float:
     return 1 / (1 + math.exp(-log_odds))
 
 
-def _rank(values: Sequence[float], value: float) -> int | None:
-    """The rank of a value among those of an arm, from 1; None beyond that arm's candidates.
+def _rank(values: Sequence[float], value: float, limit: int) -> int | None:
+    """The rank of a value among those of an arm, from 1; None beyond that arm's limit.
 
     ``values`` are ascending.
     """
     rank = len(values) - bisect_right(values, value) + 1
-    return rank if value > 0 and rank <= POOL else None
+    return rank if value > 0 and rank <= limit else None

@@ -25,9 +25,9 @@ from repertory.search.query import Query
 from repertory.values import Values
 
 GOOD_ENOUGH = 0.5  # the confidence of a direct hit from which nothing is inferred
-USUAL = Values().threshold  # the confidence from which a direct hit comes before what is inferred
-FIRST = 0.45  # the confidence of the likeliest tool
-STEP = 0.03  # how much less each further tool has
+DEFAULT_THRESHOLD = Values().threshold  # direct hits from here on come before what is inferred
+FIRST_CONFIDENCE = 0.45  # the confidence of the likeliest tool
+CONFIDENCE_STEP = 0.03  # how much less each further tool has
 MAX_TOOLS = 2  # offered for one capability
 MAX_READ = 32  # tools of one capability that are compared, and as many whose parameters are read
 
@@ -42,7 +42,7 @@ class _Tools:
     """
 
     def __init__(self, segment: Segment) -> None:
-        words = {word for verbs, things, *_ in CAPABILITIES.values() for word in verbs | things}
+        words = {word for verbs, objects, *_ in CAPABILITIES.values() for word in verbs | objects}
         entries = ((row, segment.entry(row)) for row in _tools_with(segment, words))
         rows = [
             row
@@ -80,8 +80,8 @@ def infer(
     Args:
         query: The search.
         index: The keyword index.
-        direct: The confidences of all hits from ``USUAL`` on, at any threshold. No tool has more
-            than the lowest one.
+        direct: The confidences of all hits from ``DEFAULT_THRESHOLD`` on, at any threshold. No tool
+            has more than the lowest one.
         items: The whole items of ``items_for`` by id, as far as they are available.
         exclude: The ids of the items that are not offered.
     """
@@ -91,7 +91,7 @@ def infer(
     found: list[Hit] = []
     for capability, job in ways.items():
         for entry, *copies in _able(capability, job, query, index, exclude, items):
-            sure = min([FIRST - STEP * len(found), *direct])
+            sure = min([FIRST_CONFIDENCE - CONFIDENCE_STEP * len(found), *direct])
             if entry.policy:
                 sure = min(sure, boosted(sure, entry.policy.boost))
             if sure >= query.threshold:
@@ -108,11 +108,11 @@ def beside(hits: list[Hit], inferred: Sequence[Hit]) -> list[Hit]:
     if not inferred:
         return hits
     known = {one for hit in inferred for one in (hit.id, *hit.duplicates)}
-    usual = [hit for hit in hits if hit.confidence >= USUAL]
+    usual = [hit for hit in hits if hit.confidence >= DEFAULT_THRESHOLD]
     weak = [
         hit
         for hit in hits
-        if hit.confidence < USUAL and known.isdisjoint((hit.id, *hit.duplicates))
+        if hit.confidence < DEFAULT_THRESHOLD and known.isdisjoint((hit.id, *hit.duplicates))
     ]
     return [*usual, *inferred, *weak]
 
@@ -229,8 +229,8 @@ def _able(
             names = len(typed.intersection(terms(entry.description)))
             found.append((-sure, -names, entry.id, row, entry))
     found.sort()
-    things = index.things(np.array([row for *_, row, _ in found], np.int64)).tolist()
-    groups = grouped(things, lambda place: found[place][-1])[:MAX_TOOLS]
+    keys = index.duplicate_keys(np.array([row for *_, row, _ in found], np.int64)).tolist()
+    groups = grouped(keys, lambda place: found[place][-1])[:MAX_TOOLS]
     return [[found[place][-1] for place in places] for places in groups]
 
 

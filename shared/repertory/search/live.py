@@ -12,13 +12,13 @@ from typing import Self
 
 from repertory.coordination.ports import Coordination
 from repertory.embedding.engine import EmbeddingEngine
-from repertory.embedding.words import WORDS
+from repertory.embedding.words import WORDS_MODEL
 from repertory.errors import ModelError, NothingIndexedError, StoreError
 from repertory.index.keywords.document import Entry
 from repertory.index.keywords.index import KeywordIndex
 from repertory.index.vectors import Collection, VectorStore
-from repertory.indexing import keywords
-from repertory.indexing.collections import configuration_of, model_slug
+from repertory.indexing import keyword_sync
+from repertory.indexing.collection_names import configuration_of, model_slug
 from repertory.indexing.keyword_feed import KeywordFeed
 from repertory.indexing.verification import Verifier
 from repertory.memory import trim
@@ -313,7 +313,7 @@ class LiveSearch:
         if self._feed is not None or is_new:
             return
         try:
-            stored = keywords.load(self._coordination.snapshots, name)
+            stored = keyword_sync.load(self._coordination.snapshots, name)
         except StoreError:
             return
         if stored is not None:
@@ -383,7 +383,7 @@ class LiveSearch:
         if self._threads:  # else one search builds what it needs
             self._feed.index.prepare(self._folder)
         collection = self._feed.collection
-        if model_slug(collection.name) == WORDS.slug:
+        if model_slug(collection.name) == WORDS_MODEL.slug:
             self._missing["model"] = NO_VECTORS
         elif self._missing.get("model") == NO_VECTORS:
             del self._missing["model"]
@@ -427,7 +427,7 @@ class LiveSearch:
     def _fitting_engine(self, collection: Collection | None) -> EmbeddingEngine:
         """The engine for queries, if it matches the vectors of a collection."""
         slug = model_slug(collection.name) if collection else None
-        if slug == WORDS.slug:
+        if slug == WORDS_MODEL.slug:
             raise ModelError(NO_VECTORS)
         engine = self._embedding()
         if slug and engine.model.slug != slug:

@@ -15,7 +15,7 @@ from repertory.search.query import Query
 from repertory.search.steps import MAX_EMBEDDED
 from repertory.telemetry.spans import traced
 
-Things = Callable[[Sequence[int]], Sequence[Hashable]]
+DuplicateKeysOf = Callable[[Sequence[int]], Sequence[Hashable]]
 
 # An item has a point for each of its sections, so that a few long documents may be all that the
 # nearest points are of. More points are then asked for, until they are of so many items.
@@ -39,10 +39,10 @@ class Nearest:
         query: VectorQuery,
         answer: VectorAnswer,
         calibration: Calibration,
-        things: Things,
+        duplicate_keys_of: DuplicateKeysOf,
     ) -> None:
         self.calibration = calibration
-        self.matches = _of_enough_items(collection, query, answer.matches, things)
+        self.matches = _of_enough_items(collection, query, answer.matches, duplicate_keys_of)
         self.records = answer.records
         self._collection = collection
         self._query = query
@@ -72,7 +72,7 @@ def ask(
     collection: Searched,
     queries: Sequence[VectorQuery],
     calibration: Calibration,
-    things: Things,
+    duplicate_keys_of: DuplicateKeysOf,
 ) -> list[Nearest]:
     """Ask a collection all of a search's queries at once.
 
@@ -80,17 +80,23 @@ def ask(
         collection: The points.
         queries: The vectors of the texts.
         calibration: What the cosines of the model mean.
-        things: What the items of some keys are; equal for copies.
+        duplicate_keys_of: The values of the items of some keys that are equal for copies.
 
     Raises:
         StoreError: The collection is unavailable.
     """
     answers = zip(queries, collection.query(queries), strict=True)
-    return [Nearest(collection, query, answer, calibration, things) for query, answer in answers]
+    return [
+        Nearest(collection, query, answer, calibration, duplicate_keys_of)
+        for query, answer in answers
+    ]
 
 
 def _of_enough_items(
-    collection: Searched, query: VectorQuery, matches: Sequence[Match], things: Things
+    collection: Searched,
+    query: VectorQuery,
+    matches: Sequence[Match],
+    duplicate_keys_of: DuplicateKeysOf,
 ) -> Sequence[Match]:
     """The matches of a query, or more of them if they are of few items."""
 
@@ -102,13 +108,13 @@ def _of_enough_items(
             return False
         # Copies have equal scores.
         is_varied = len({match.score for match in found}) >= MIN_ITEMS
-        return is_varied or len({*things([*keys])}) >= MIN_ITEMS
+        return is_varied or len({*duplicate_keys_of([*keys])}) >= MIN_ITEMS
 
     if len(matches) < query.limit or is_enough(matches):
         return matches
     more = nearest(collection, query.vector, 4 * query.limit, is_enough, query.where)
     keys = [*dict.fromkeys(match.key for match in more)][: max(query.limit, MAX_WITH_COPIES)]
-    of = dict(zip(keys, things(keys), strict=True))
+    of = dict(zip(keys, duplicate_keys_of(keys), strict=True))
     first = {*islice(dict.fromkeys(of.values()), query.limit)}
     return [match for match in more if of.get(match.key) in first]
 

@@ -1,6 +1,6 @@
 """How similar a query is to a name, and which similar names are of something else."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,22 +12,16 @@ from repertory.index.keywords.background import is_common, is_english, is_known,
 from repertory.index.keywords.document import Entry
 from repertory.index.keywords.query_words import plain
 from repertory.index.keywords.tokens import STOP_WORDS, term_of
+from repertory.search.opposites import ARTICLES, reverses
 
 MAX_NAME_WORDS = 4  # a longer query is a sentence, not a name
 MIN_SIMILARITY = 0.65  # names that are less similar to the query do not count
 SAME_END = 4  # letters, or a whole shorter word, that make words similar that mean something else
 SAME_BEGINNING = 3  # letters with which forms of a word begin alike, and
 SAME_SHARE = 0.6  # how much of the shorter one they are at least
-MIN_OPPOSITE = 3  # characters of a word that a prefix makes an opposite
 
 # How close a name is that is one edit away and has another word; beside those of ``NameIndex``.
 OTHER = 0.8125
-
-# Words after a verb that make two verbs of it, and prefixes that reverse one.
-_PARTICLES = {"on": "off", "off": "on", "in": "out", "out": "in", "up": "down", "down": "up"}
-_REVERSING = ("un", "dis", "de")
-_TO, _FROM = ("to", "into", "2"), "from"  # of conversions: pdf to text, text from pdf
-_ARTICLES = frozenset({"a", "an", "the", "my", "our", "your", "this", "that", "all", "some"})
 
 
 def similarities(text: str, entries: Sequence[Entry]) -> NDArray[np.float32]:
@@ -56,66 +50,6 @@ def is_other(text: str, name: str) -> bool:
     return _has_another_word(split_name(plain(text)), split_name(name))
 
 
-def opposed(text: str, entries: Sequence[Entry]) -> NDArray[np.bool_]:
-    """Which entries have a name that is the opposite of what a query asks for.
-
-    ``turn_on_light`` is for "turn the light off", ``ban_player`` for "unban a player", and
-    ``csv_to_json`` for "csv from json".
-    """
-    typed = split_name(plain(text)).split()
-    asked, conversions = frozenset(typed), _conversions(typed)
-    opposites = {one: other for one, other in _PARTICLES.items() if other in asked}
-    for word in asked:
-        for prefix in _REVERSING:
-            for one in (prefix + word, word.removeprefix(prefix)):
-                if one != word and min(len(one), len(word)) >= MIN_OPPOSITE:
-                    opposites[one] = word
-    found = [
-        all(
-            _is_opposed(name, asked, opposites) or _is_backwards(name, conversions)
-            for name in (split_name(name).split() for name in entry.names)
-        )
-        for entry in entries
-    ]
-    return np.array(found, np.bool_)
-
-
-def _is_opposed(name: Sequence[str], asked: frozenset[str], opposites: Mapping[str, str]) -> bool:
-    """Whether a name has the opposite of a word, or of a verb's particle, that was asked for."""
-    if opposites.keys().isdisjoint(name):  # as a rule
-        return False
-    for before, word in zip(("", *name), name, strict=False):
-        other = opposites.get(word)
-        if other is None or word in asked or other in name:
-            continue
-        if word not in _PARTICLES or before in asked:
-            return True
-    return False
-
-
-def _conversions(words: Sequence[str]) -> set[tuple[str, str]]:
-    """What some words convert, and into what."""
-    found = set()
-    words = [word for word in words if word not in _ARTICLES]
-    for one, link, other in zip(words, words[1:], words[2:], strict=False):
-        if link in _TO:
-            found.add((one, other))
-        elif link == _FROM:
-            found.add((other, one))
-    return found
-
-
-def _is_backwards(name: Sequence[str], asked: set[tuple[str, str]]) -> bool:
-    """Whether a name is of the reverse of a conversion that was asked for."""
-    found = _conversions(name) if asked else set()
-    return any((other, one) in asked for one, other in found - asked)
-
-
-def _reverses(word: str, other: str) -> bool:
-    """Whether a word is another one with a prefix that reverses it: ``unban``, ``ban``."""
-    return len(other) >= MIN_OPPOSITE and word.removesuffix(other) in _REVERSING
-
-
 def _alike(asked: str, typed: str, names: Sequence[str]) -> Sequence[str]:
     """The names with the signs of the typed one, or an empty one: C# is neither C nor F#.
 
@@ -142,8 +76,8 @@ def _has_another_word(typed: str, name: str) -> bool:
     A word that is none may be a misspelt one. Of a name with more or fewer words, only one that
     ends alike counts: ``remove``, ``move``.
     """
-    asked = [word for word in typed.split() if word not in _ARTICLES]
-    named = [word for word in name.split() if word not in _ARTICLES]
+    asked = [word for word in typed.split() if word not in ARTICLES]
+    named = [word for word in name.split() if word not in ARTICLES]
     left = [word for word in named if word not in asked]
     typed_alone = [word for word in asked if word not in named]
     if not left:
@@ -151,7 +85,7 @@ def _has_another_word(typed: str, name: str) -> bool:
     if len(asked) == len(named) and any(
         not any(_may_be_one(word, other) for other in left)
         for word in typed_alone
-        if _is_right(word) or any(_reverses(word, other) for other in left)
+        if _is_right(word) or any(reverses(word, other) for other in left)
     ):
         return True
     return any(

@@ -23,7 +23,7 @@ from repertory.index.vectors import (
     VectorStore,
     nearest,
 )
-from repertory.indexing.collections import model_slug, sandbox_name
+from repertory.indexing.collection_names import model_slug, sandbox_name
 from repertory.search.engine import SearchEngine
 from repertory.search.query import check_text
 from repertory.skill_vectors.match import SkillMatch

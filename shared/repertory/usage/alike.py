@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from repertory.catalogue.item import Kind
 from repertory.catalogue.precedence import by_precedence
-from repertory.index.keywords.columns import thing
+from repertory.index.keywords.columns import duplicate_key
 from repertory.index.keywords.document import Entry
 from repertory.index.keywords.tokens import terms
 from repertory.search.duplicates import grouped
@@ -58,7 +58,7 @@ def shadowed(entries: Sequence[Entry], sources: Sequence[str]) -> list[Pair]:
 
 
 def _grouped(entries: Sequence[Entry]) -> list[list[int]]:
-    return grouped([thing(entry) for entry in entries], entries.__getitem__)
+    return grouped([duplicate_key(entry) for entry in entries], entries.__getitem__)
 
 
 def _similar(entries: Sequence[Entry]) -> Iterator[Pair]:

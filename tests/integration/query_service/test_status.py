@@ -16,7 +16,7 @@ from repertory.catalogue.item import Item, Kind
 from repertory.coordination.deltas import MemoryDeltas
 from repertory.coordination.failures import Failure
 from repertory.indexing import verification
-from repertory.indexing.collections import next_alias
+from repertory.indexing.collection_names import next_alias
 from repertory.indexing.job import Job, jobs
 from repertory.search.engine import SearchEngine
 from repertory.stats import Lengths, Rebuild, Stats

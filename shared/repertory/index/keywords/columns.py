@@ -23,7 +23,7 @@ FIELDS: Mapping[str, Callable[[Entry], str]] = {
 }
 
 
-Things = NDArray[np.uint64]
+DuplicateKeys = NDArray[np.uint64]
 
 
 class Column(msgspec.Struct, frozen=True):
@@ -60,19 +60,19 @@ class Columns(msgspec.Struct, frozen=True):
     Attributes:
         fields: The columns of ``FIELDS``.
         tags: The rows of each tag.
-        things: What ``thing`` makes of each row.
+        duplicate_keys: The ``duplicate_key`` of each row.
     """
 
     fields: Mapping[str, Column]
     tags: Table
-    things: Things
+    duplicate_keys: DuplicateKeys
 
     @classmethod
     def of(cls, entries: Sequence[Entry]) -> Self:
         """The columns of some entries; a row is an entry's place."""
         fields = {field: Column.of([*map(value_of, entries)]) for field, value_of in FIELDS.items()}
         tags = ((tag, row) for row, entry in enumerate(entries) for tag in {*entry.tags})
-        return cls(fields, Table.of(tags), np.array([*map(thing, entries)], np.uint64))
+        return cls(fields, Table.of(tags), np.array([*map(duplicate_key, entries)], np.uint64))
 
     @classmethod
     def merged(cls, parts: Sequence["Columns"], moved: Sequence[Rows]) -> Self:
@@ -81,7 +81,7 @@ class Columns(msgspec.Struct, frozen=True):
             field: Column.merged([one.fields[field] for one in parts], moved) for field in FIELDS
         }
         tags, _ = Table.merged([one.tags for one in parts], moved)
-        return cls(fields, tags, rearranged([one.things for one in parts], moved))
+        return cls(fields, tags, rearranged([one.duplicate_keys for one in parts], moved))
 
     def allowed(self, rows: NDArray[np.integer], where: Filter) -> NDArray[np.bool_]:
         """Which of some rows a filter allows."""
@@ -96,7 +96,7 @@ class Columns(msgspec.Struct, frozen=True):
         return allowed
 
 
-def thing(entry: Entry) -> int:
+def duplicate_key(entry: Entry) -> int:
     """A digest of an item's kind and name, apart from case, separators and its server's name."""
     name = entry.compact.removeprefix(compact_name(entry.server)) or entry.compact
     digest = hashlib.blake2b(f"{entry.kind} {name}".encode("utf-8", "replace"), digest_size=8)

@@ -16,16 +16,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from repertory.catalogue.item import Item, item_key
-from repertory.index.keywords.columns import Things
+from repertory.index.keywords.columns import DuplicateKeys
 from repertory.index.keywords.document import Entry
 from repertory.index.keywords.lexicon import Lexicon
 from repertory.index.keywords.matches import Matches
 from repertory.index.keywords.names import NameIndex
 from repertory.index.keywords.packed import Rows
 from repertory.index.keywords.paging import Page, page_of
-from repertory.index.keywords.parts import Parts, Places
+from repertory.index.keywords.part import Part, as_keys, merged
+from repertory.index.keywords.parts import Parts, RowPlaces
 from repertory.index.keywords.policies import PolicyIndex
-from repertory.index.keywords.segment import KEY, Keys, Part, Segment, as_keys
+from repertory.index.keywords.segment import KEY, Keys, Segment
 from repertory.index.vectors import Filter
 
 # A segment is merged with the one before if that is not so many times larger: each item is then
@@ -67,12 +68,12 @@ class KeywordIndex:
             number += len(batch)
             parts = [*_without(parts, batch), Part(Segment.of(batch.values()))]
             while _is_to_merge(parts):
-                parts[-2:] = [Part(Segment.merged(parts[-2:]))]
+                parts[-2:] = [Part(merged(parts[-2:]))]
         if not number and parts == [*self.parts]:
             return self
         size = sum(part.size for part in parts)
         if len(parts) > 1 and size <= min(2 * number, MAX_ROWS):  # most of it is new
-            parts = [Part(Segment.merged(parts))]
+            parts = [Part(merged(parts))]
         return KeywordIndex(parts)
 
     def only(self, sources: Collection[str]) -> "KeywordIndex":
@@ -128,11 +129,11 @@ class KeywordIndex:
             found[places] = [known[code] for code in codes]
         return found
 
-    def things(self, rows: NDArray[np.integer]) -> Things:
-        """What each of some rows is, apart from copies; see ``Columns``."""
+    def duplicate_keys(self, rows: NDArray[np.integer]) -> DuplicateKeys:
+        """The ``duplicate_key`` of each of some rows: those of copies are equal."""
         found = np.empty(len(rows), np.uint64)
         for part, places in self.divided(rows):
-            found[places] = part.segment.columns.things[rows[places] - part.start]
+            found[places] = part.segment.columns.duplicate_keys[rows[places] - part.start]
         return found
 
     def all(self) -> Iterator[Entry]:
@@ -248,7 +249,7 @@ class KeywordIndex:
             allowed[places] = columns.allowed(rows[places] - part.start, where)
         return allowed
 
-    def divided(self, rows: NDArray[np.integer]) -> Sequence[tuple[Part, Places]]:
+    def divided(self, rows: NDArray[np.integer]) -> Sequence[tuple[Part, RowPlaces]]:
         """The parts that some rows are of, each with the places of its own among them."""
         return self._parts.divided(rows)
 
@@ -265,8 +266,7 @@ def _without(parts: Iterable[Part], items: Iterable[str]) -> list[Part]:
     gone = as_keys([item_key(item) for item in items])
     left = [part.without(part.places_of(gone)[1]) for part in parts]
     return [
-        Part(Segment.merged([part])) if 0 < 2 * part.size < len(part.segment) else part
-        for part in left
+        Part(merged([part])) if 0 < 2 * part.size < len(part.segment) else part for part in left
     ]
 
 

@@ -13,8 +13,8 @@ import msgspec
 from repertory.catalogue.names import compact_name, digits
 from repertory.index.keywords.background import frequency, is_english, is_known, rarity
 from repertory.index.keywords.document import WRITTEN
+from repertory.index.keywords.part import Part
 from repertory.index.keywords.query_words import query_words
-from repertory.index.keywords.segment import Part
 from repertory.index.keywords.spellings import other_spellings
 from repertory.index.keywords.tokens import ENGLISH, is_unspaced, runs, term_of
 

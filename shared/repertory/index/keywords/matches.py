@@ -80,10 +80,10 @@ class Matches:
         """
         if len(rows) <= limit or len({*scores[:limit].tolist()}) == limit:
             return limit
-        things: set[int] = set()
-        for number, thing in enumerate(self._index.things(rows[:MAX_WITH_COPIES]).tolist()):
-            things.add(thing)
-            if len(things) == limit:
+        found: set[int] = set()
+        for number, key in enumerate(self._index.duplicate_keys(rows[:MAX_WITH_COPIES]).tolist()):
+            found.add(key)
+            if len(found) == limit:
                 return number + 1
         return len(rows) + 1
 

@@ -8,8 +8,8 @@ from itertools import islice
 import numpy as np
 
 from repertory.catalogue.names import compact_name, digits, signs
+from repertory.index.keywords.part import Part
 from repertory.index.keywords.parts import Parts
-from repertory.index.keywords.segment import Part
 
 MIN_PREFIX_LENGTH = 3  # characters; one less in other scripts than ASCII, whose signs say more
 MAX_COMPLETIONS = 100  # as many as either arm finds

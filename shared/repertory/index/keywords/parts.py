@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from repertory.index.keywords.document import Entry
-from repertory.index.keywords.segment import Part
+from repertory.index.keywords.part import Part
 
-Places = NDArray[np.intp] | slice
+RowPlaces = NDArray[np.intp] | slice
 
 
 class Parts:
@@ -38,7 +38,7 @@ class Parts:
         part = self.of(row)
         return part.segment.entry(row - part.start)
 
-    def divided(self, rows: NDArray[np.integer]) -> Sequence[tuple[Part, Places]]:
+    def divided(self, rows: NDArray[np.integer]) -> Sequence[tuple[Part, RowPlaces]]:
         """The parts that some rows are of, each with the places of its own among them."""
         if len(self.all) == 1:
             return [(self.all[0], slice(None))]

@@ -16,7 +16,8 @@ from msgspec import Meta
 from repertory.errors import StoreCorruptError
 from repertory.index.keywords.index import KeywordIndex
 from repertory.index.keywords.packed import Offsets, Rows, Strings, Table
-from repertory.index.keywords.segment import KEY, Part, Segment
+from repertory.index.keywords.part import Part
+from repertory.index.keywords.segment import KEY, Segment
 
 # Raise it when the index is built or packed differently.
 VERSION = 14
@@ -112,7 +113,7 @@ def _part(name: str, left: bytes, data: bytes) -> Part:
 def _consistent(segment: Segment) -> Iterator[bool]:
     """Whether all places in it exist: the checksum says nothing about who made a snapshot."""
     items, postings, columns = len(segment), segment.postings, segment.columns
-    yield len(segment.keys) == len(columns.things) == items
+    yield len(segment.keys) == len(columns.duplicate_keys) == items
     yield segment.keys.dtype == KEY
     yield _divides(segment.offsets, items, segment.arrays()["entries"].size)
     yield _has_strings(postings.vocabulary)

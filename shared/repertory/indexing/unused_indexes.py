@@ -3,9 +3,9 @@
 import logging
 from collections.abc import Callable, Collection
 
-from repertory.coordination.unused import UnusedSince
+from repertory.coordination.unused_since import UnusedSince
 from repertory.index.vectors import VectorStore
-from repertory.indexing.collections import is_index
+from repertory.indexing.collection_names import is_index
 from repertory.stats import UnusedIndex
 
 INTERVAL_S = 60.0  # between two checks

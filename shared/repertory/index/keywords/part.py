@@ -1,0 +1,139 @@
+"""A part of an index: a segment, and which of its rows are left."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from repertory.catalogue.item import KEY_BYTES
+from repertory.index.keywords.columns import Columns
+from repertory.index.keywords.name_tables import NameTables
+from repertory.index.keywords.packed import Rows, rearranged
+from repertory.index.keywords.postings import Postings, Scores
+from repertory.index.keywords.segment import KEY, Keys, Segment
+
+
+class Part:
+    """A segment within an index: where its rows begin there, and which of them are left.
+
+    Args:
+        segment: The segment.
+        start: The row of the index that its first row is.
+        alive: Which of its rows are left; None for all.
+    """
+
+    def __init__(
+        self, segment: Segment, start: int = 0, alive: NDArray[np.bool_] | None = None
+    ) -> None:
+        self.segment = segment
+        self.start = start
+        self.alive = alive
+        self.size = len(segment) if alive is None else int(np.count_nonzero(alive))
+
+    def at(self, start: int) -> "Part":
+        """This part with another first row."""
+        return self if start == self.start else Part(self.segment, start, self.alive)
+
+    def without(self, rows: NDArray[np.integer]) -> "Part":
+        """This part without some of its segment's rows."""
+        if not len(rows):
+            return self
+        alive = np.ones(len(self.segment), np.bool_) if self.alive is None else self.alive.copy()
+        alive[rows] = False
+        return Part(self.segment, self.start, alive)
+
+    def left(self) -> Rows:
+        """The rows of the segment that are left."""
+        if self.alive is None:
+            return np.arange(len(self.segment), dtype=np.int32)
+        return np.flatnonzero(self.alive).astype(np.int32)
+
+    def rows(self, rows: Rows) -> Rows:
+        """The rows of the index for rows of the segment; those that are gone are left out."""
+        if self.alive is not None:
+            rows = rows[self.alive[rows]]
+        return rows + np.int32(self.start)
+
+    def has(self, rows: Rows) -> bool:
+        """Whether one of some rows of the segment is left."""
+        return bool(len(rows)) and (self.alive is None or bool(self.alive[rows].any()))
+
+    def has_term(self, term: str) -> bool:
+        """Whether an item that is left contains a term."""
+        term_id = self.segment.postings.id_of(term)
+        return term_id is not None and self._holds(term_id)
+
+    def _holds(self, term_id: int) -> bool:
+        postings = self.segment.postings
+        start, end = postings.offsets[term_id], postings.offsets[term_id + 1]
+        # As a rule fewer items are gone than contain a term that many have.
+        is_sure = self.alive is None or end - start > len(self.segment) - self.size
+        return bool(is_sure or self.has(postings.rows[start:end]))
+
+    def frequency(self, term: str) -> int:
+        """How many items that are left contain a term."""
+        term_id = self.segment.postings.id_of(term)
+        if term_id is None:
+            return 0
+        postings = self.segment.postings
+        start, end = postings.offsets[term_id], postings.offsets[term_id + 1]
+        if self.alive is None:
+            return int(end - start)
+        return int(np.count_nonzero(self.alive[postings.rows[start:end]]))
+
+    def of_term(self, term: str) -> tuple[Rows, Scores] | None:
+        """The rows of the index that contain a term, ascending, and its weight in each."""
+        term_id = self.segment.postings.id_of(term)
+        if term_id is None:
+            return None
+        rows, weights = self.segment.postings.of_term(term_id)
+        if self.alive is not None:
+            is_left = self.alive[rows]
+            rows, weights = rows[is_left], weights[is_left]
+        return rows + np.int32(self.start), weights
+
+    def places_of(self, keys: Keys) -> tuple[NDArray[np.intp], Rows]:
+        """Which of some keys are those of items that are left, and the segment's row of each."""
+        segment = self.segment
+        if not len(segment):
+            return np.zeros(0, np.intp), np.zeros(0, np.int32)
+        at = np.minimum(segment.sorted_keys.searchsorted(keys), len(segment) - 1)
+        places = np.flatnonzero(segment.sorted_keys[at] == keys)
+        rows = segment.by_key[at[places]]
+        if self.alive is not None:
+            is_left = self.alive[rows]
+            places, rows = places[is_left], rows[is_left]
+        return places, rows
+
+
+def merged(parts: Sequence[Part]) -> Segment:
+    """The items that are left of some segments, as one segment.
+
+    Arrays are merged as they are: objects for all of the items would leave holes in the memory.
+    """
+    segments = [part.segment for part in parts]
+    kept = [(at, row) for at, part in enumerate(parts) for row in part.left().tolist()]
+    ids = [segments[at].id_of(row) for at, row in kept]
+    moved = [np.full(len(segment), -1, np.int32) for segment in segments]
+    text, offsets = bytearray(), np.zeros(len(kept) + 1, np.int64)
+    for new, place in enumerate(sorted(range(len(kept)), key=ids.__getitem__)):
+        at, row = kept[place]
+        text += segments[at].stored(row)
+        offsets[new + 1] = len(text)
+        moved[at][row] = new
+    policies = [new[segment.policies] for segment, new in zip(segments, moved, strict=True)]
+    with_policy = np.sort(np.concatenate(policies))
+    return Segment(
+        entries=memoryview(bytes(text)),
+        offsets=offsets,
+        keys=rearranged([segment.keys for segment in segments], moved),
+        policies=with_policy[with_policy >= 0],
+        postings=Postings.merged([one.postings for one in segments], moved),
+        names=NameTables.merged([one.names for one in segments], moved),
+        columns=Columns.merged([one.columns for one in segments], moved),
+    )
+
+
+def as_keys(keys: Sequence[int]) -> Keys:
+    """Keys of items as an array."""
+    return np.frombuffer(b"".join([key.to_bytes(KEY_BYTES, "big") for key in keys]), KEY)
