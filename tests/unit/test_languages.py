@@ -5,8 +5,10 @@
 import pytest
 
 from repertory.catalogue.item import Item, Kind
+from repertory.catalogue.names import folded
 from repertory.index.keywords.tokens import terms
 from repertory.search.query import Query
+from tests.support.builders import tool
 from tests.support.keyword_search import keyword_engine
 
 SCRIPTS = {
@@ -182,3 +184,17 @@ def test_a_word_of_many_descriptions_and_one_name_is_a_shared_word() -> None:
     typed = "Wie lege ich das auf GitHub an?"
     assert found(others | {"github_search": "Looks it up"}, typed)[0] == "github_search"
     assert found(others, typed) == []
+
+
+@pytest.mark.parametrize(
+    "query", ["résumé issue review", "café message rota", "Zürich file robots"]
+)
+def test_an_english_word_with_an_accent_is_not_foreign(query: str) -> None:
+    """All words of the query count, and not only those that names have."""
+    items = [tool(f"srv__{name}", text) for name, text in ENGLISH.items()]
+    engine = keyword_engine(items)
+    with_accent = engine.search(Query(text=query, threshold=0.0)).hits
+    without = engine.search(Query(text=folded(query), threshold=0.0)).hits
+    assert [(hit.name, hit.confidence) for hit in with_accent] == [
+        (hit.name, hit.confidence) for hit in without
+    ]

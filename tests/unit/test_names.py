@@ -405,3 +405,13 @@ def test_a_language_with_a_sign_is_no_misspelling_of_another() -> None:
     assert sure("C#") == []
     assert sure("C++") == ["C++"]
     assert sure("C++_style") == ["C++ style"]
+
+
+@pytest.mark.parametrize("typed", ["mcp__kube__drain_node", "MCP__kube__drain_node"])
+def test_a_tool_is_found_by_its_name_in_an_agent_host(typed: str) -> None:
+    """Hosts write it with their own beginning."""
+    drain = tool("kube__drain_node", "Move all pods away", server="kube")
+    index = KeywordIndex.empty().updated((), [drain, tool("kube__uncordon_node", server="kube")])
+    assert {index.entry(row).id: like for row, like in index.names.close(typed).items()} == {
+        drain.id: EXACT
+    }

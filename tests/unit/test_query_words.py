@@ -67,9 +67,15 @@ def test_words_of_an_identifier(text: str, expected: list[str]) -> None:
     ["intake", "labour", "beds", "comfortable", "towels", "door", "wegen", "uptime", "filebeat"],
 )
 def test_a_word_is_not_divided_by_chance(typed: str) -> None:
-    """A word of English consists of words of English alone, and of no stop words."""
+    """A word that consists of common words may have nothing to do with them."""
     assert [word.text for word in query_words(typed)] == [typed]
-    assert [word.text for word in query_words("timetable")] == ["time", "table"]
+
+
+@pytest.mark.parametrize("typed", ["membership", "friendships", "breakfast", "newsletter"])
+def test_a_word_of_english_is_whole(typed: str) -> None:
+    """It is embedded as it is, too: a membership is no ship of a member."""
+    assert [word.text for word in query_words(typed)] == [typed]
+    assert plain(f"Cancel my {typed}") == f"cancel my {typed}"
 
 
 def test_the_likeliest_division_wins() -> None:
@@ -179,6 +185,15 @@ def test_a_word_is_found_in_the_other_spelling(typed: str, name: str) -> None:
     """British or American."""
     [hit] = keyword_engine([skill(name), skill("other")]).search(Query(text=typed)).hits
     assert hit.name == name
+
+
+@pytest.mark.parametrize("typed", ["the netcode", "my netcode", "netcode"])
+def test_stop_words_beside_one_word_change_nothing(typed: str) -> None:
+    """It is looked for as a whole, and not only its parts ``net`` and ``code``."""
+    engine = keyword_engine([skill("netcode-debugging"), skill("code-of-the-net")])
+    hits = engine.search(Query(text=typed)).hits
+    assert hits[0].name == "netcode-debugging"
+    assert hits[0].confidence >= 0.8
 
 
 def test_a_word_of_english_is_not_corrected() -> None:

@@ -21,7 +21,7 @@ from repertory.index.keywords.background import is_known, is_word, rarity
 from repertory.index.keywords.document import BODY, DESCRIPTION, HEADINGS, NAME, Field
 from repertory.index.keywords.lexicon import VARIANT_FACTOR, Term
 from repertory.index.keywords.names import ALSO, EXACT, ONE_EDIT, ONE_MORE
-from repertory.index.keywords.query_words import plain
+from repertory.index.keywords.query_words import has_few_words, plain
 from repertory.index.keywords.tokens import STOP_WORDS, term_of, term_set, word_count
 from repertory.search.answer import Mode
 from repertory.search.candidates import Candidates, Numbers
@@ -98,7 +98,6 @@ MAX_UNNAMED = 0.97  # the confidence that no evidence but a typed name exceeds
 IN_NAME, IN_DESCRIPTION, IN_REST, IN_BODY = (0.8, 0.97), (0.6, 0.79), (0.42, 0.59), (0.36, 0.41)
 CORRECTED_IN_NAME, CORRECTED, CORRECTED_IN_REST = (0.45, 0.59), (0.37, 0.41), (0.36, 0.4)
 WITHOUT_THE_WORD = (0.0, 0.41)
-MAX_ONE_WORD = 3  # words of such a query, with stop words: "get the invoice", not "who is on call"
 RARE = 0.45  # the rarity from which a word in a body alone says something about the item
 
 # The least confidence of an item that has all words of a query, or a meaningful share of them, by
@@ -218,18 +217,13 @@ def _by_terms(found: Candidates) -> Confidences:
         odds = alpha / usual * found.semantic
         odds = odds + (1 - alpha) / (1 - usual) * log_odds_of_words(found)
     confidence = MAX_UNNAMED * np.sqrt(1 / (1 + np.exp(-odds.astype(np.float64))))
-    if len(found.matches.terms) == 1 and _has_few_words(found.query.text):
+    if len(found.matches.terms) == 1 and has_few_words(found.query.text):
         confidence = _of_one_word(found, found.matches.terms[0], found.weights[0], confidence)
     elif found.matches.terms:
         confidence = _of_words(found, confidence)
     if found.close.any():
         confidence = np.maximum(confidence, _of_typed_names(found, confidence))
     return _without_opposites(found, confidence)
-
-
-def _has_few_words(text: str) -> bool:
-    """Whether the one term of a query is nearly all of it; a word that is repeated counts once."""
-    return word_count(" ".join(dict.fromkeys(plain(text).split()))) <= MAX_ONE_WORD
 
 
 def _without_opposites(found: Candidates, confidence: Confidences) -> Confidences:

@@ -3,6 +3,7 @@
 import re
 
 from repertory.catalogue.names import folded
+from repertory.index.keywords.background import is_english
 from repertory.index.keywords.lexicon import Term
 from repertory.index.keywords.matches import Matches
 from repertory.index.keywords.tokens import ENGLISH, OTHER_LANGUAGES
@@ -24,9 +25,15 @@ def shared_terms(text: str, matches: Matches) -> list[Term]:
 def _is_in_another_language(text: str) -> bool:
     """Whether the query has as many foreign words as English function words.
 
-    One foreign word in ASCII may be something else: ``du`` is also a command.
+    One foreign word in ASCII may be something else: ``du`` is also a command. English has words
+    with accents, too: ``résumé``.
     """
-    words = [folded(word) if word.isascii() else word for word in _WORD.findall(text)]
-    others = sum(not word.isascii() or word in OTHER_LANGUAGES for word in words)
+    words = _WORD.findall(text)
+    others = sum(map(_is_foreign, words))
     is_sure = others > 1 or not text.isascii()
-    return is_sure and others > 0 and others >= sum(word in ENGLISH for word in words)
+    return is_sure and others > 0 and others >= sum(folded(word) in ENGLISH for word in words)
+
+
+def _is_foreign(word: str) -> bool:
+    plain = folded(word)
+    return plain in OTHER_LANGUAGES or not (word.isascii() or is_english(plain))

@@ -13,6 +13,7 @@ import msgspec
 from repertory.catalogue.names import compact_name, digits
 from repertory.index.keywords.background import frequency, is_english, is_known, rarity
 from repertory.index.keywords.document import WRITTEN
+from repertory.index.keywords.inflections import base_of
 from repertory.index.keywords.part import Part
 from repertory.index.keywords.query_words import query_words
 from repertory.index.keywords.spellings import other_spellings
@@ -29,8 +30,6 @@ MIN_OF_CODE = 4  # letters of a word with digits that is corrected; fewer are a 
 FOREIGN_FACTOR = 0.25
 PAIR_FACTOR = 0.5
 
-
-_PLURAL = re.compile(r"(s|x|z|ch|sh)es$")
 _ACRONYM = re.compile(r"[b-df-hj-np-tv-xz]+[a-z]")  # in the singular
 
 
@@ -40,11 +39,12 @@ class Term(msgspec.Struct, frozen=True):
     Attributes:
         typed: The word as the query has it, in lower case.
         stem: The term itself.
-        exact: The indexed terms that are the word itself: one, or also the longer word that it is a
-            part of (``java`` of ``JavaScript``).
+        exact: The indexed terms that are the word itself: its own, that of its other spelling
+            (``colour``), and the longer word that it is a part of (``java`` of ``JavaScript``).
         variants: The indexed terms that are its corrections or completions.
-        as_typed: The indexed words, with ``WRITTEN``, that are the word itself or its plural; empty
-            if its stem says as much.
+        forms: The indexed words of the term, with ``WRITTEN``, that are forms of the word; only of
+            a query of one term.
+        others: The indexed words of the same stem that are other words.
         rarity: How much it tells, 0…1; see ``background.rarity``.
     """
 
@@ -53,12 +53,18 @@ class Term(msgspec.Struct, frozen=True):
     exact: tuple[str, ...]
     variants: tuple[str, ...]
     rarity: float
-    as_typed: tuple[str, ...] = ()
+    forms: tuple[str, ...] = ()
+    others: tuple[str, ...] = ()
 
     @property
     def indexed(self) -> tuple[str, ...]:
         """All indexed terms that it stands for."""
         return self.exact + self.variants
+
+    @property
+    def is_itself(self) -> bool:
+        """Whether the stem, as a word, is a form of the word: ``track`` of ``tracking``."""
+        return base_of(self.stem) == base_of(self.typed)
 
 
 class Lexicon:
@@ -97,10 +103,9 @@ class Lexicon:
         if len(term) == 1 and is_unspaced(term):
             return Term(word, term, (), self._with_character(term), PAIR_FACTOR)
         candidates = dict.fromkeys((term, *map(term_of, others)))
+        spellings = (word, *other_spellings(word))
+        candidates |= dict.fromkeys(map(term_of, spellings[1:]))
         exact = tuple(one for one in candidates if self._has(one))
-        if not exact:
-            spelt = dict.fromkeys(map(term_of, other_spellings(word)))
-            exact = tuple(one for one in spelt if self._has(one))
         number = _other_number(word, term)
         if number and (not exact or _is_same(word, number)) and self._has(number):
             exact += (number,)
@@ -115,7 +120,23 @@ class Lexicon:
             variants = self._variants(compact_name(word), exact, is_corrected=is_corrected)
         is_foreign = not exact and not variants and not word.isascii()
         share = FOREIGN_FACTOR if is_foreign else 1.0
-        return Term(word, term, exact, variants, share * rarity(term), _as_typed(word, term))
+        forms, others = self._forms(spellings) if is_alone else ((), ())
+        return Term(word, term, exact, variants, share * rarity(term), forms, others)
+
+    def _forms(self, spellings: Iterable[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The indexed words that are forms of a word, and the others of the same stems."""
+        forms: dict[str, None] = {}
+        others: dict[str, None] = {}
+        for word in spellings:
+            term, base = term_of(word), base_of(word)
+            # The last letter of a term may be another one than that of the word: an i for a y.
+            beginning = WRITTEN + term[: max(MIN_PREFIX_LENGTH, len(term) - 1)]
+            found = {one for part in self._parts for one in _beginning(part, beginning)}
+            for one in sorted(found):
+                written = one.removeprefix(WRITTEN)
+                if term_of(written) == term:
+                    (forms if base_of(written) == base else others)[one] = None
+        return tuple(forms), tuple(others)
 
     def _has(self, term: str) -> bool:
         return any(part.has_term(term) for part in self._parts)
@@ -179,10 +200,3 @@ def _is_same(word: str, other: str) -> bool:
     """Whether a plural is of a much more usual acronym, or the other way: ``dns`` is of none."""
     one, several = sorted((word, other), key=len)
     return frequency(one) >= 2 * frequency(several) > 0
-
-
-def _as_typed(word: str, term: str) -> tuple[str, ...]:
-    """A derived word, its singular and its plural, as written: integrals are no integrations."""
-    base = _PLURAL.sub(r"\1", re.sub("ies$", "y", word)).removesuffix("s")
-    forms = dict.fromkeys((word, base, base + "s", base + "es", base.removesuffix("y") + "ies"))
-    return () if term in forms or not word.isalpha() else tuple(WRITTEN + one for one in forms)

@@ -8,13 +8,14 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from repertory.catalogue.names import compact_name, folded, split_name
+from repertory.catalogue.names import folded, split_name
 from repertory.index.keywords.background import rarity
 from repertory.index.keywords.document import WRITTEN
 from repertory.index.keywords.lexicon import VARIANT_FACTOR, Term
 from repertory.index.keywords.packed import Rows
 from repertory.index.keywords.places import Places
 from repertory.index.keywords.postings import Scores
+from repertory.index.keywords.query_words import joined
 from repertory.index.keywords.tokens import term_of
 from repertory.index.vectors import Filter
 
@@ -139,20 +140,20 @@ class Matches:
     @cached_property
     def whole(self) -> Term:
         """All words of the query as one: ``generateobject``."""
-        stem = term_of(compact_name(self._query))
+        stem = term_of(joined(self._query))
         exact = (stem,) if self._index.frequency(stem) else ()
         one_of_them = (term for term in self.terms if term.stem == stem)
         return next(one_of_them, Term(stem, stem, exact, (), rarity(stem)))
 
     def as_typed(self, limit: int, where: Filter | None = None) -> list[int]:
-        """The rows that have the only word of a query as it is typed, not just its stem.
+        """The rows that have a form of the only word of a query, not just its stem.
 
         They are those in which it weighs most, of those that a filter allows.
         """
-        if len(self.terms) != 1 or not self.terms[0].as_typed:
+        if len(self.terms) != 1 or not self.terms[0].forms:
             return []
         total = np.zeros(self._index.rows, np.float32)
-        for term in self.terms[0].as_typed:
+        for term in self.terms[0].forms:
             for rows, weights in self._index.of_term(term):
                 total[rows] = np.maximum(total[rows], weights)  # a term has each row once
         if where:
@@ -162,11 +163,21 @@ class Matches:
         return first
 
     def holds_as_typed(self, term: Term, rows: NDArray[np.integer]) -> NDArray[np.bool_]:
-        """Which rows have a word as it is typed; all, if its stem says as much."""
-        if not term.as_typed:
+        """Which rows have a form of a word, and not only another word of the same stem.
+
+        A word that equals its stem is not indexed as it is written: a row that has no other word of
+        the stem has it.
+        """
+        if not (term.forms or term.others):
             return np.ones(len(rows), np.bool_)
-        weights = [self._index.weights_in(one, rows) for one in term.as_typed]
-        holds: NDArray[np.bool_] = np.any([weight > 0 for weight in weights], axis=0)
+        holds = self._hold(term.forms, rows)
+        return holds | ~self._hold(term.others, rows) if term.is_itself else holds
+
+    def _hold(self, terms: Sequence[str], rows: NDArray[np.integer]) -> NDArray[np.bool_]:
+        """Which rows contain one of some terms."""
+        holds = np.zeros(len(rows), np.bool_)
+        for term in terms:
+            holds |= self._index.weights_in(term, rows) > 0
         return holds
 
     @cached_property

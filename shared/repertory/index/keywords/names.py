@@ -24,6 +24,7 @@ ONE_MORE = 0.890625  # the name without its last letter
 ONE_EDIT = 0.875
 BEGUN = 0.75  # the beginning of a name: so much of the share that was typed
 
+_OF_HOST = re.compile(r"^\s*mcp__(?=\w+__\w)", re.IGNORECASE)
 _LAST_LETTER = re.compile(r"[^\W_][\W_]+[^\W_]\s*$")
 
 
@@ -38,7 +39,7 @@ class NameIndex:
 
         If no item has it, the rows of which it is an alias.
         """
-        key = compact_name(typed)
+        key = compact_name(_id_of(typed))
         own = self._under("names", key)
         if len(typed.split()) <= MAX_ID_WORDS:
             own += self._under("ids", key)
@@ -53,7 +54,7 @@ class NameIndex:
         ``search_c`` is not ``search``. A name of which only the beginning was typed counts by the
         share that was typed, below ``BEGUN``.
         """
-        key = compact_name(typed)
+        key = compact_name(_id_of(typed))
         found: dict[int, float] = {}
         for name in self._begun(key):
             like = BEGUN * len(key) / len(name)
@@ -116,6 +117,11 @@ def _shortest(part: Part, key: str) -> Iterator[str]:
         left = (place for place in by_length.tolist() if part.has(table.at(place)))
         longer = (name for place in left if (name := table.keys[place]) != key)
         yield from islice(longer, MAX_COMPLETIONS)
+
+
+def _id_of(typed: str) -> str:
+    """A name without the beginning that agent hosts give the tools of their MCP servers."""
+    return _OF_HOST.sub("", typed)
 
 
 def _begins_a_word(typed: str) -> bool:

@@ -24,10 +24,12 @@ from repertory.index.keywords.tokens import (
     pieces,
     runs,
     term_of,
+    word_count,
     words,
 )
 from repertory.text import remembered
 
+MAX_FEW = 3  # words of a query that is nearly one: "get the invoice", not "who is on call"
 MIN_PART = 2  # characters of each common word into which a rare word is divided
 LEAST = 1e-3  # the frequency of a stop word, which is not counted, when words are divided
 _AROUND = " \"'\u2018\u2019\u201c\u201d"  # quotation marks
@@ -70,6 +72,19 @@ def plain(text: str) -> str:
     say nothing.
     """
     return RUN.sub(lambda run: _plain(run[0]), text.lower().strip(_AROUND))
+
+
+def has_few_words(text: str) -> bool:
+    """Whether the one term of a query is nearly all of it; a word that is repeated counts once."""
+    return word_count(" ".join(dict.fromkeys(plain(text).split()))) <= MAX_FEW
+
+
+def joined(text: str) -> str:
+    """The words of a query as one, without separators; of few words, without stop words."""
+    typed = text.split()
+    if has_few_words(text):
+        typed = [word for word in typed if word.lower() not in STOP_WORDS] or typed
+    return compact_name(" ".join(typed))
 
 
 @remembered
@@ -122,15 +137,17 @@ def _common_words(word: str) -> tuple[str, ...]:
     """
     if len(word) > MAX_TERM_LENGTH or not (word.isascii() and word.isalpha()):
         return ()
-    if is_common(word, term_of(word)):
+    is_whole = is_common(word, term_of(word)) or any(
+        map(is_english, (word, word.removesuffix("s")))  # no "member ship"
+    )
+    if is_whole:
         return ()
-    is_part = _is_english_part if is_english(word) else _is_part
     best: dict[int, tuple[float, tuple[str, ...]]] = {0: (0.0, ())}  # by where it ends
     for end in range(MIN_PART, len(word) + 1):
         divisions = [
             (likelihood + math.log(max(frequency(term_of(part)), LEAST)), (*before, part))
             for start, (likelihood, before) in best.items()
-            if end - start >= MIN_PART and is_part(part := word[start:end])
+            if end - start >= MIN_PART and _is_part(part := word[start:end])
         ]
         if divisions:
             best[end] = max(divisions)
@@ -172,11 +189,6 @@ def _is_one_word(whole: str, parts: tuple[str, ...]) -> bool:
         return True  # a code: e501
     term = term_of(whole)
     return is_known(term) and (is_common(whole, term) or not all(map(_is_part, parts)))
-
-
-def _is_english_part(word: str) -> bool:
-    """Whether a word of English may consist of another: "intake" is no "in take"."""
-    return is_english(word) and word not in ENGLISH and is_common(word, term_of(word))
 
 
 def _is_part(word: str) -> bool:

@@ -1,0 +1,87 @@
+"""Forms of a word count as the word; other words of the same stem count less."""
+
+import pytest
+
+from repertory.index.keywords.inflections import base_of
+from repertory.index.keywords.tokens import term_of
+from repertory.search.query import Query
+from tests.support.builders import tool
+from tests.support.keyword_search import keyword_engine
+
+
+@pytest.mark.parametrize(
+    "forms",
+    [
+        "invoice invoices invoiced invoicing",
+        "track tracks tracked tracking",
+        "bill bills billed billing",
+        "run runs running",
+        "try tries tried trying",
+        "process processes processed processing",
+        "box boxes boxed boxing",
+        "cancel cancelled canceled cancelling",
+        "agree agrees agreed agreeing",
+        "deploy deploys deployment deployments",
+        "status statuses",
+        "string strings",
+    ],
+)
+def test_forms_of_a_word_have_one_base(forms: str) -> None:
+    """Whatever their endings."""
+    assert len({base_of(form) for form in forms.split()}) == 1
+
+
+@pytest.mark.parametrize(
+    ("word", "other"),
+    [("customs", "customers"), ("object", "objective"), ("import", "important")],
+)
+def test_other_words_of_a_stem_have_another_base(word: str, other: str) -> None:
+    """The stemmer takes them for one word."""
+    assert term_of(word) == term_of(other)
+    assert base_of(word) != base_of(other)
+
+
+def found(query: str, *names: str) -> dict[str, float]:
+    """The hits among tools of some names, which also describe them, with their confidences."""
+    tools = [tool(f"srv__{name}", name.replace("_", " ")) for name in names]
+    hits = keyword_engine(tools).search(Query(text=query)).hits
+    return {hit.name: hit.confidence for hit in hits}
+
+
+@pytest.mark.parametrize(
+    ("typed", "name"),
+    [
+        ("tracking", "track_parcel"),
+        ("invoicing", "send_invoice"),
+        ("scheduled", "schedule_visit"),
+        ("refunded", "refund_payment"),
+    ],
+)
+def test_a_form_of_a_word_counts_as_the_word(typed: str, name: str) -> None:
+    """Its stem, or another form of it, is in the name."""
+    assert found(typed, name, "water_plants")[name] >= 0.8
+
+
+@pytest.mark.parametrize(
+    ("typed", "name", "other"),
+    [
+        ("customs", "declare_customs", "greet_customers"),
+        ("import", "import_rows", "list_important_dates"),
+        ("object", "delete_object", "weekly_objectives"),
+    ],
+)
+def test_another_word_of_the_same_stem_counts_less(typed: str, name: str, other: str) -> None:
+    """Also where the typed word, or its singular, equals its stem."""
+    confidence = found(typed, name, other)
+    assert confidence[name] >= 0.8
+    assert confidence.get(other, 0.0) < 0.6
+
+
+def test_both_spellings_of_a_word_are_found_beside_each_other() -> None:
+    """An item in one spelling takes nothing from an item in the other."""
+    alone = found("color", "colour_grading")
+    both = found("color", "colour_grading", "color_palette")
+    assert both["colour_grading"] == alone["colour_grading"] >= 0.8
+    assert both["color_palette"] >= 0.8
+    digits = "count_digits"
+    assert found("digitize", "digitise_photo", digits)["digitise_photo"] >= 0.8
