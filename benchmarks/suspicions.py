@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from repertory.catalogue.item import Item, Kind
-from repertory.catalogue.suspicions import suspicions
+from repertory.review.suspicions import suspicions
 from repertory.sources.registry import build
 
 LURES = Path(__file__).with_name("lures.txt")

@@ -25,8 +25,9 @@ from repertory.errors import (
 )
 from repertory.files import make_directory
 from repertory.indexing import keyword_sync
+from repertory.indexing.latest_scans import LatestScans
 from repertory.indexing.run import SCANNING
-from repertory.indexing.scan import admitted, merge, scan_all
+from repertory.indexing.scan import scan_all
 from repertory.one_shot import Repertory
 from repertory.review.gate import Gate
 from repertory.search.answer import Mode
@@ -243,11 +244,11 @@ def sources(repertory: Repertory, step: Callable[[str, int, int], None]) -> Sour
     built = catalogue.sources
     findings = [Finding(State.UNSURE, "configuration", notice) for notice in workspace.notices]
     done = itertools.count(1)
-    gate = Gate(repertory.parts.reviews, records=False)
-    scanned = [
-        admitted(one, gate)
-        for one in scan_all(built, lambda: step(SCANNING, next(done), len(built)))
-    ]
+    scans = LatestScans({}, Gate(repertory.parts.reviews, records=False))
+    scans.adopt(catalogue)
+    for result in scan_all(built, lambda: step(SCANNING, next(done), len(built))):
+        scans.add(result)
+    scanned = scans.admitted
     for one in scanned:
         subject = f"source {one.source.name}"
         if one.scan is not None:
@@ -265,11 +266,11 @@ def sources(repertory: Repertory, step: Callable[[str, int, int], None]) -> Sour
     if not built:
         findings.append(Finding(State.UNSURE, "sources", "no sources were found"))
     failures = {one.error for one in scanned if one.error}  # their findings say so
+    configured = {*catalogue.problems}
     return Sources(
         findings=findings,
         problems=[
-            *catalogue.problems,
-            *(one for one in merge(scanned, catalogue)[1] if one.message not in failures),
+            one for one in scans.problems if one in configured or one.message not in failures
         ],
         sources=[
             Found(

@@ -17,6 +17,7 @@ from repertory.embedding.engine import EmbeddingEngine
 from repertory.embedding.lazy import LazyEngine
 from repertory.embedding.load import load_engine
 from repertory.errors import ConfigurationError, WeightsUnavailableError
+from repertory.index.keywords.document import Entry
 from repertory.index.vectors import VectorStore
 from repertory.progress import Download, Progress
 from repertory.search.calibration import calibrate
@@ -119,11 +120,14 @@ class Parts:
 
         return self._shared.one(self._model_key("queries"), lambda: LazyEngine(load))
 
-    def live_search(self, reader: Executor) -> LiveSearch:
+    def live_search(
+        self, reader: Executor, is_gone: Callable[[Entry], bool] | None = None
+    ) -> LiveSearch:
         """The search.
 
         Args:
             reader: Runs the keyword arm.
+            is_gone: As for ``SearchEngine``.
         """
         return LiveSearch(
             store=self.store,
@@ -133,6 +137,7 @@ class Parts:
             reader=reader,
             is_shared=self.is_team,
             folder=self._folder,
+            is_gone=is_gone,
         )
 
     def text_engine(self, *, words_suffice: bool = True) -> EmbeddingEngine:

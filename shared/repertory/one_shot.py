@@ -80,8 +80,7 @@ class Repertory(Local):
             progress=progress,
         )
         self._reader = ThreadPoolExecutor(1, thread_name_prefix="keywords")
-        super().__init__(parts, parts.live_search(self._reader))
-        self.live.is_gone = self._is_gone
+        super().__init__(parts, parts.live_search(self._reader, self._is_gone))
         self._lock = threading.RLock()
         self._refreshed_at = float("-inf")
         self._checked_at = float("-inf")

@@ -110,7 +110,9 @@ def test_a_corrupt_file_is_set_aside(
         assert cache.count() == 2_000
         cache.close()
     assert [name.name for name in path.parent.glob("*.corrupt-1")] == ["vectors.sqlite.corrupt-1"]
-    assert "vectors.sqlite.corrupt-1" in caplog.text
+    (record,) = (one for one in caplog.records if one.message == "vector_cache_replaced")
+    assert str(vars(record)["set_aside"]).endswith("vectors.sqlite.corrupt-1")
+    assert "is corrupt" in str(vars(record)["error"])
     damaged(path, "garbage")
     SqliteVectorCache(path, DIMENSION).close()
     assert (path.parent / "vectors.sqlite.corrupt-2").exists()

@@ -32,8 +32,8 @@ def by_id(*items: Item) -> dict[str, Item]:
     return {one.id: one for one in items}
 
 
-def test_added_changed_removed_and_unchanged_are_distinguished() -> None:
-    """Each item is in exactly one of the four."""
+def test_added_changed_and_removed_are_distinguished() -> None:
+    """What did not change is none of them."""
     changes = diff(
         by_id(item("same"), item("new"), item("edited", "after")),
         states(item("same"), item("edited", "before"), item("gone")),
@@ -41,7 +41,7 @@ def test_added_changed_removed_and_unchanged_are_distinguished() -> None:
     assert [one.id for one in changes.added] == ["new"]
     assert [one.id for one in changes.changed] == ["edited"]
     assert changes.removed == ["gone"]
-    assert changes.unchanged == 1
+    assert changes.kept == []
 
 
 def test_a_source_that_failed_keeps_its_items() -> None:

@@ -9,10 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from repertory.catalogue.item import Item
-from repertory.indexing.scan import merge, scan_all
+from repertory.indexing.scan import scan_all
 from repertory.sources.configured import build_catalogue
 from repertory.sources.discover import discover
 from tests.support.builders import write
+from tests.support.scans import latest_scans
 
 FOLDERS = (
     *("", "skills", ".claude/skills", ".agents/skills", "agent/skills", "examples/skills"),
@@ -55,7 +56,7 @@ def found(root: Path, home: Path) -> dict[str, Item]:
     """The items of everything that is discovered."""
     discovered = discover(root, home)
     catalogue = build_catalogue(discovered.entries, root, found=True)
-    return merge(scan_all(catalogue.sources, lambda: None), catalogue)[0]
+    return dict(latest_scans(catalogue).items)
 
 
 def became_part_of_a_skill(item: Item, root: Path, place: tuple[str, str]) -> bool:

@@ -9,7 +9,6 @@ import pytest
 from repertory.api import open_directory
 from repertory.catalogue.item import Item
 from repertory.errors import ConfigurationError, SourceError, UsageError
-from repertory.indexing.scan import merge, scan_source
 from repertory.settings import Settings, load
 from repertory.sources.folder import FolderSource
 from repertory.sources.registry import build
@@ -18,6 +17,7 @@ from repertory.trusting import defined_by, wanted
 from repertory.workspace import Workspace
 from tests.support.builders import write
 from tests.support.links import close
+from tests.support.scans import latest_scans
 
 KEY = "-----BEGIN OPENSSH PRIVATE KEY-----"
 SKILL = "---\nname: {0}\ndescription: Deploys the site.\n---\n\nPush it.\n"
@@ -52,7 +52,7 @@ def documents(path: object, more: str = "") -> str:
 def items_of(settings: Settings, clone: Path) -> dict[str, Item]:
     """The items of all sources that can be read."""
     catalogue = Workspace(settings, clone).catalogue()
-    return merge([scan_source(source) for source in catalogue.sources], catalogue)[0]
+    return dict(latest_scans(catalogue).items)
 
 
 @pytest.mark.parametrize(
@@ -110,8 +110,7 @@ def test_a_link_that_may_not_be_followed_ends_no_command(
         (clone / name).symlink_to("/closed")
     close(monkeypatch, "/closed")
     catalogue = Workspace(settings(clone), clone).catalogue()
-    items, _ = merge([scan_source(one) for one in catalogue.sources], catalogue)[:2]
-    assert "documents/docs/guide.md" in items
+    assert "documents/docs/guide.md" in latest_scans(catalogue).items
     assert not lies_in(clone / "skills", clone)
     (clone / "repertory.toml").symlink_to("/closed")
     with pytest.raises(ConfigurationError, match=r"toml cannot be read: Permission denied"):
@@ -310,8 +309,8 @@ def test_a_policy_about_other_items_is_listed(clone: Path) -> None:
     """The problem names the file, the table and the command."""
     found = settings(clone, '[[policy]]\nitem = "mine"\npin = ["deploy"]\n')
     catalogue = Workspace(found, clone).catalogue()
-    scanned = [scan_source(source) for source in catalogue.sources]
-    [problem] = [one for one in merge(scanned, catalogue)[1] if "[[policy]]" in one.message]
+    problems = latest_scans(catalogue).problems
+    [problem] = [one for one in problems if "[[policy]]" in one.message]
     assert "[[policy]] 1 is about 'mine'" in problem.message
     assert f"repertory config trust {clone / 'repertory.toml'}" in problem.message
 

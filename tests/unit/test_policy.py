@@ -9,7 +9,7 @@ from repertory.catalogue.item import Item, Kind
 from repertory.catalogue.policy import MAX_AUTHOR_BOOST, Policy, Rule
 from repertory.errors import ConfigurationError
 from repertory.indexing.latest_scans import LatestScans
-from repertory.indexing.scan import merge, scan_source
+from repertory.indexing.scan import scan_source
 from repertory.settings import load
 from repertory.sources.configured import Catalogue
 from repertory.sources.documents import Documents
@@ -20,6 +20,7 @@ from repertory.sources.reading.policy import authored
 from repertory.sources.skill_folders import SkillFolders
 from repertory.sources.source import Source
 from repertory.workspace import Workspace
+from tests.support.scans import latest_scans
 
 WHOLE = Policy(
     pin=("ship it",),
@@ -217,10 +218,11 @@ def test_a_rule_about_no_item_is_reported_once_all_sources_were_read(tmp_path: P
     rule = Rule(item="missing", changes={"boost": 1.0}, place="repertory.toml: [[policy]] 1")
     seen = [scan_source(source)]
     missing = Documents(name="docs", path=tmp_path)
-    assert [str(problem) for problem in merge(seen, Catalogue((source,), (), (rule,)))[1]] == [
+    problems = latest_scans(Catalogue((source,), (), (rule,)), seen).problems
+    assert [str(problem) for problem in problems] == [
         "repertory.toml: [[policy]] 1 is about 'missing', and no item has that id or name."
     ]
-    assert merge(seen, Catalogue((source, missing), (), (rule,)))[1] == []
+    assert latest_scans(Catalogue((source, missing), (), (rule,)), seen).problems == []
 
 
 def test_a_missing_successor_is_reported(tmp_path: Path) -> None:
@@ -232,8 +234,8 @@ def test_a_missing_successor_is_reported(tmp_path: Path) -> None:
 
     def problems_of(item: str, successor: str) -> list[str]:
         rule = Rule(item=item, changes={"deprecated_by": successor}, place="[[policy]] 1")
-        problems = merge([scan_source(one) for one in sources], Catalogue(sources, (), (rule,)))[1]
-        return [problem.message for problem in problems]
+        scans = latest_scans(Catalogue(sources, (), (rule,)))
+        return [problem.message for problem in scans.problems]
 
     assert problems_of("a/deploy", "deploy") == []
     assert problems_of("a/deploy", "b/deploy") == []

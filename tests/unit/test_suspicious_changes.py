@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from repertory.catalogue.item import Item, Kind
-from repertory.catalogue.suspicious_changes import difference, free_text, suspicious_changes
+from repertory.review.suspicious_changes import difference, free_text, suspicious_changes
 
 TOOL = Item(
     id="notes__add",

@@ -12,7 +12,7 @@ from typing_extensions import override
 from repertory.errors import ConfigurationError, StoreError, UsageError
 from repertory.groups import MAX_GROUPS, checked, may_see
 from repertory.index.vectors import Searched, State, VectorAnswer, VectorQuery
-from repertory.indexing.scan import ScanResult, merge
+from repertory.indexing.scan import ScanResult
 from repertory.search import subsets as subsets_module
 from repertory.search.known_sources import BUILDING, KnownSources
 from repertory.search.subsets import KEEP_S, MAX_SUBSETS, Subsets, VisibleCollection
@@ -22,6 +22,7 @@ from repertory.sources.source import Scan
 from repertory.stats import Building, WatchStatus
 from tests.support.builders import Folder, skill, write
 from tests.support.keyword_search import keyword_engine
+from tests.support.scans import latest_scans
 from tests.support.visibility import known, state
 
 NOBODY: frozenset[str] = frozenset()
@@ -134,9 +135,9 @@ def test_of_two_items_with_one_id_the_one_for_more_callers_stays(
         )
         for source in sources
     ]
-    items, problems = merge(scanned, Catalogue(sources))
-    assert items["team/x"].source == winner
-    assert [{*one.sources} for one in problems] == [{"first", "second"}]
+    scans = latest_scans(Catalogue(sources), scanned)
+    assert scans.items["team/x"].source == winner
+    assert [{*one.sources} for one in scans.problems] == [{"first", "second"}]
 
 
 def test_nothing_is_visible_before_a_report() -> None:

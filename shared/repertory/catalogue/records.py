@@ -1,5 +1,6 @@
 """Items as they are stored: records, which another release may have written in another form."""
 
+import contextlib
 import logging
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -19,3 +20,13 @@ def items_of(records: Iterable[Mapping[str, Any]]) -> Iterator[Item]:
         except msgspec.ValidationError as error:
             extra = {"item": record.get("id"), "error": str(error)}
             _log.warning("record_unreadable", extra=extra)
+
+
+def items_of_json(records: Iterable[str]) -> Iterator[Item]:
+    """The items of some records as JSON.
+
+    One that cannot be read is left out, and not logged: who asks for it reads its record.
+    """
+    for record in records:
+        with contextlib.suppress(msgspec.DecodeError):
+            yield msgspec.json.decode(record, type=Item)

@@ -190,7 +190,8 @@ class SqliteVectorCache(VectorCache):
             for suffix in ("-wal", "-shm", ""):
                 with contextlib.suppress(FileNotFoundError):
                     Path(f"{self._path}{suffix}").rename(f"{aside}{suffix}")
-        _log.warning("%s It was set aside as %s, and a new one was made.", reason, aside)
+        extra = {"error": str(reason), "set_aside": str(aside)}
+        _log.warning("vector_cache_replaced", extra=extra)
 
 
 @contextlib.contextmanager

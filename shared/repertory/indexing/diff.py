@@ -16,7 +16,6 @@ class Changes(msgspec.Struct, frozen=True, kw_only=True):
         changed: Items whose text or other data changed.
         removed: Ids of items that are gone.
         kept: Ids of unreadable items, which stay as they were indexed.
-        unchanged: How many items did not change.
         emptied: The names of sources that had items and now have none; theirs are kept.
     """
 
@@ -24,7 +23,6 @@ class Changes(msgspec.Struct, frozen=True, kw_only=True):
     changed: list[Item]
     removed: list[str]
     kept: list[str]
-    unchanged: int
     emptied: frozenset[str]
 
     @property
@@ -74,15 +72,13 @@ def diff(
         for state in states.values()
         if state.source not in offering and not keeps(state) and not prune
     )
-    added, changed, same = [], [], 0
+    added, changed = [], []
     for item in items.values():
         state = states.get(item.id)
         if state is None:
             added.append(item)
         elif item.metadata_hash() != state.metadata_hash:  # it covers the text as well
             changed.append(item)
-        else:
-            same += 1
     removed: list[str] = []
     kept: list[str] = []
     for state in states.values():
@@ -95,6 +91,5 @@ def diff(
         changed=changed,
         removed=sorted(removed),
         kept=sorted(kept),
-        unchanged=same,
         emptied=emptied,
     )

@@ -87,6 +87,14 @@ class _Latest:
                 self.judged.setdefault(problem.item, []).append(problem)
 
     @property
+    def admitted(self) -> ScanResult:
+        """The result, with the items that pass."""
+        if self.result.scan is None:
+            return self.result
+        scan = msgspec.structs.replace(self.result.scan, items=[*self.passed.values()])
+        return msgspec.structs.replace(self.result, scan=scan)
+
+    @property
     def problems(self) -> list[Problem]:
         """The problems of the scan, and those of the gate."""
         if self.result.scan is None:
@@ -127,6 +135,12 @@ class LatestScans:
         self._problems: list[Problem] = []
         self._are_problems_old = False
         self._problems_due = float("-inf")
+
+    @property
+    def admitted(self) -> list[ScanResult]:
+        """The scan of each source that was scanned, with the items that pass the gate."""
+        latest = (self._latest.get(source.name) for source in self.catalogue.sources)
+        return [one.admitted for one in latest if one is not None]
 
     @property
     def items(self) -> Mapping[str, Item]:

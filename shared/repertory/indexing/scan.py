@@ -1,4 +1,4 @@
-"""Scans the sources, and merges what they offer."""
+"""Scans the sources."""
 
 import contextlib
 import time
@@ -7,12 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import msgspec
 
-from repertory.catalogue.item import Item
-from repertory.errors import SignInError, SourceError, StoreError
-from repertory.indexing.merged import Merged, from_source
-from repertory.review.gate import Gate
-from repertory.sources.configured import Catalogue
-from repertory.sources.source import Change, Problem, Scan, Source, Trust
+from repertory.errors import SignInError, SourceError
+from repertory.sources.source import Change, Scan, Source
 
 CONCURRENCY = 16  # sources scanned at a time; most of them wait for a server
 
@@ -95,33 +91,3 @@ def scan_all(sources: Sequence[Source], done: Callable[[], None]) -> list[ScanRe
         return []
     with ThreadPoolExecutor(min(CONCURRENCY, len(sources))) as pool:
         return list(pool.map(one, sources))
-
-
-def admitted(result: ScanResult, gate: Gate) -> ScanResult:
-    """A scan without the items in quarantine.
-
-    If the approvals are unreadable, so is the source, unless it is trusted.
-    """
-    if result.scan is None:
-        return result
-    try:
-        is_whole = result.is_whole and not result.is_known
-        scan = gate.admit(result.source, result.scan, is_whole=is_whole)
-    except StoreError as error:
-        if result.source.trust is Trust.TRUSTED:
-            return result
-        return msgspec.structs.replace(result, scan=None, error=str(error))
-    return msgspec.structs.replace(result, scan=scan)
-
-
-def merge(
-    scanned: Sequence[ScanResult], catalogue: Catalogue
-) -> tuple[dict[str, Item], list[Problem]]:
-    """Merge scans into all items by id, with the catalogue's policies, and all problems."""
-    merged = Merged(catalogue)
-    scans = [(one.source.name, one.scan) for one in scanned if one.scan is not None]
-    offered = [{item.id: item for item in scan.items} for _, scan in scans]
-    merged.update({item: None for items in offered for item in items}, offered)
-    problems = [one for name, scan in scans for one in from_source(scan.problems, name)]
-    is_whole = len(scanned) == len(catalogue.sources) and all(one.is_whole for one in scanned)
-    return merged.items, [*problems, *merged.problems(is_whole=is_whole)]

@@ -1,6 +1,5 @@
 """The collections of configurations and models that are not used any more."""
 
-import logging
 from collections.abc import Callable, Collection
 
 from repertory.coordination.unused_since import UnusedSince
@@ -9,8 +8,6 @@ from repertory.indexing.collection_names import is_index
 from repertory.stats import UnusedIndex
 
 INTERVAL_S = 60.0  # between two checks
-
-_log = logging.getLogger(__name__)
 
 
 class UnusedIndexes:

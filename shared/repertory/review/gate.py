@@ -6,10 +6,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 import msgspec
 
 from repertory.catalogue.item import Item, Kind
-from repertory.catalogue.suspicions import INVISIBLE
 from repertory.errors import StoreError
 from repertory.review.judgement import Judgement, State, fits, judge
 from repertory.review.store import Known, ReviewStore, approval_digest
+from repertory.review.suspicions import INVISIBLE
 from repertory.sources.source import Problem, Scan, Source, warning
 from repertory.text import UNFIT
 

@@ -6,8 +6,8 @@ from enum import StrEnum
 import msgspec
 
 from repertory.catalogue.item import Item
-from repertory.catalogue.suspicions import Finding, suspicions
-from repertory.catalogue.suspicious_changes import suspicious_changes
+from repertory.review.suspicions import Finding, suspicions
+from repertory.review.suspicious_changes import suspicious_changes
 from repertory.sources.source import Trust
 
 

@@ -14,11 +14,11 @@ from pathlib import Path
 import msgspec
 
 from repertory.catalogue.item import Item
-from repertory.catalogue.suspicions import Finding
-from repertory.catalogue.suspicious_changes import difference
 from repertory.database import connected, transaction
 from repertory.errors import StoreError
 from repertory.review.judgement import Judgement, State
+from repertory.review.suspicions import Finding
+from repertory.review.suspicious_changes import difference
 
 MAX_EVENTS = 50  # of one item
 MAX_DIFF = 20_000  # characters of one event

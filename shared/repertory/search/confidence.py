@@ -118,7 +118,7 @@ MISSPELT = 0.972
 BEGUN_IDENTIFIER, BEGUN, BEGUN_WORD = 0.955, 0.9, 0.66
 IDENTIFIER_SHARE, BEGUN_SHARE = 0.015, 0.05
 MIN_MISSPELT = 4  # characters; one edit of a shorter name is another word: `aws`, `awk`
-TIE = 0.0004
+TIE = 0.0004  # what its own confidence adds to a least one, so that fewer are equal
 OPPOSITE = CORRECTED_IN_NAME[1]  # the confidence that no opposite of what is asked for exceeds
 
 Confidences = NDArray[np.float64]

@@ -14,14 +14,13 @@ from repertory.index.keywords.policies import Pin
 from repertory.index.keywords.query_words import plain
 from repertory.index.keywords.tokens import terms
 from repertory.search.candidates import Candidates
-from repertory.search.confidence import MAX_UNNAMED, TYPED, Confidences, is_typed
+from repertory.search.confidence import MAX_UNNAMED, TIE, TYPED, Confidences, is_typed
 from repertory.text import cut
 
 # The least confidence of a pinned item; its own breaks ties.
 PINNED_ALONE = 0.995  # if the query is the phrase and nothing else: above any name
 PINNED = TYPED - 0.0005  # above all but exact names
 PINNED_BY_AUTHOR = 0.85
-TIE = 0.0004
 
 # A boost of 1 multiplies the odds by e²: an item without other evidence stays below the default
 # threshold.

@@ -1,17 +1,16 @@
 """One search: both arms run in parallel, their candidates are scored together, hits explained."""
 
+import copy
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from concurrent.futures import Executor, Future
-from contextlib import suppress
 from functools import partial
 
-import msgspec
 import numpy as np
 from msgspec.structs import replace
 
 from repertory.catalogue.item import Item, Kind, item_key
 from repertory.catalogue.precedence import by_precedence
-from repertory.catalogue.records import items_of
+from repertory.catalogue.records import items_of, items_of_json
 from repertory.embedding.engine import EmbeddingEngine
 from repertory.embedding.models import Calibration
 from repertory.errors import ModelError, StoreError
@@ -102,20 +101,14 @@ class SearchEngine:
         hides: bool,
     ) -> "SearchEngine":
         """This engine over some of its items and sources."""
-        return SearchEngine(
-            keywords=keywords,
-            collection=collection,
-            embedding=self._embedding,
-            reader=self._reader,
-            degraded=self.degraded,
-            precedence=precedence,
-            stale=stale,
-            notices=notices,
-            version=self.version,
-            shown=self._shown,
-            hides=hides,
-            is_gone=self._is_gone,
-        )
+        engine = copy.copy(self)
+        engine.keywords = keywords
+        engine.collection = collection
+        engine._precedence = by_precedence(precedence)
+        engine._stale = tuple(stale)
+        engine.notices = tuple(notices)
+        engine.hides = hides
+        return engine
 
     @traced("search")
     def search(self, query: Query) -> Answer:
@@ -340,9 +333,10 @@ class SearchEngine:
         index = self.keywords or KeywordIndex.empty()
         rows = index.rows_of([item_key(item_id) for item_id in ids])
         found = self._shown.get(index.entries(rows.values()))
-        came = _items_of(given or {}, ids)
-        self._shown.keep(came.values())
-        found |= came
+        given = given or {}
+        came = list(items_of_json(given[item_id] for item_id in ids if item_id in given))
+        self._shown.keep(came)
+        found |= {item.id: item for item in came}
         missing = [item_id for item_id in ids if item_id not in found]
         if missing and self.collection:
             try:
@@ -394,16 +388,6 @@ class SearchEngine:
 def _with_body(index: KeywordIndex, rows: Sequence[int]) -> list[str]:
     """The ids of the items with a body in which something may be looked up; a tool has none."""
     return [entry.id for entry in index.entries(rows) if entry.kind is not Kind.TOOL]
-
-
-def _items_of(records: Mapping[str, str], ids: Sequence[str]) -> dict[str, Item]:
-    """The items of some ids that have records, which are JSON; unreadable ones are left out."""
-    found = {}
-    for item_id in ids:
-        if record := records.get(item_id):
-            with suppress(msgspec.DecodeError):
-                found[item_id] = msgspec.json.decode(record, type=Item)
-    return found
 
 
 def _index_of(nearest: Sequence[Match], collection: Searched) -> KeywordIndex:

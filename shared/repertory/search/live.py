@@ -61,9 +61,10 @@ class LiveSearch:
         is_shared: Whether other processes write to the store.
         folder: Where a large keyword index may keep files; None keeps all of it in memory.
         clock: A monotonic clock, in seconds.
+        is_gone: As for ``SearchEngine``.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - one for each part
         self,
         *,
         store: VectorStore,
@@ -74,6 +75,7 @@ class LiveSearch:
         is_shared: bool = False,
         folder: Path | None = None,
         clock: Callable[[], float] = time.monotonic,
+        is_gone: Callable[[Entry], bool] | None = None,
     ) -> None:
         self._store = store
         self._coordination = coordination
@@ -83,7 +85,7 @@ class LiveSearch:
         self._is_shared = is_shared
         self._folder = folder
         self._clock = clock
-        self.is_gone: Callable[[Entry], bool] | None = None
+        self._is_gone = is_gone
         self._shown = ShownItems()
         self._missing: dict[str, str] = {"index": OPENING}
         self._subsets: Subsets | None = None
@@ -421,7 +423,7 @@ class LiveSearch:
             notices=self._sources.every_notice(len(index)),
             version=version,
             shown=self._shown,
-            is_gone=self.is_gone,
+            is_gone=self._is_gone,
         )
 
     def _fitting_engine(self, collection: Collection | None) -> EmbeddingEngine:

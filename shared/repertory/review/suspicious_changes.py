@@ -11,7 +11,7 @@ import msgspec
 from repertory.catalogue.item import Item, Kind
 from repertory.catalogue.passages import item_passages
 from repertory.catalogue.safety import READ_ONLY
-from repertory.catalogue.suspicions import Finding, shown, suspicions
+from repertory.review.suspicions import Finding, shown, suspicions
 from repertory.text import clean
 
 MAX_DIFF_LINES = 200
