@@ -11,13 +11,14 @@ import msgspec
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import BaseRoute, Route
+from starlette.routing import BaseRoute
 
 from repertory.errors import UsageError
 from repertory.keys import Scope
 from repertory.text import media_type_of
 from repertory.wire import V1, Refusal
 from repertory_query.access import OPEN, require
+from repertory_query.actions import Action, AuditedRoute
 from repertory_query.schemas import REF, Schema, components_of, with_names
 
 JSON = "application/json"
@@ -34,7 +35,7 @@ class Nothing(msgspec.Struct):
     """No parameters."""
 
 
-class Operation(Route, Generic[T]):
+class Operation(AuditedRoute, Generic[T]):
     """One operation: ``GET`` takes parameters of its address, ``POST`` a JSON body.
 
     Unknown parameters and fields are refused; an operation that takes nothing ignores all.
@@ -44,6 +45,7 @@ class Operation(Route, Generic[T]):
         path: The path, with parameters as Starlette writes them.
         handler: Answers a request, given what it takes.
         takes: The type of the parameters or of the body.
+        action: What it is recorded as in the audit log; None if it is not recorded.
         returns: The type of the JSON of the answer; None if ``content`` alone describes it.
         summary: A few words.
         tag: The group that it belongs to.
@@ -64,6 +66,7 @@ class Operation(Route, Generic[T]):
         handler: Handler[T],
         takes: type[T],
         *,
+        action: Action | None,
         returns: Any = None,  # noqa: ANN401 - any type that msgspec knows
         summary: str,
         tag: str,
@@ -76,8 +79,8 @@ class Operation(Route, Generic[T]):
         text: str = "",
         error_is_message: bool = False,
     ) -> None:
-        super().__init__(path, self._answer, methods=[method])
-        self.method, self.takes, self.returns, self.unready = method, takes, returns, unready
+        super().__init__(method, path, self._answer, action=action)
+        self.takes, self.returns, self.unready = takes, returns, unready
         self.tag, self.summary, self.status, self.content = tag, summary, status, content or {}
         self.body = body
         self.id = name or _camel(getattr(handler, "__name__", ""))
@@ -114,19 +117,23 @@ class Operations:
         self,
         path: str,
         takes: type[T],
+        *,
+        action: Action | None,
         **more: Any,  # noqa: ANN401 - what ``Operation`` takes
     ) -> Callable[[Handler[T]], Handler[T]]:
         """Add a ``GET``; see ``Operation``."""
-        return self._add("GET", path, takes, more)
+        return self._add("GET", path, takes, {"action": action, **more})
 
     def post(
         self,
         path: str,
         takes: type[T],
+        *,
+        action: Action | None,
         **more: Any,  # noqa: ANN401 - as above
     ) -> Callable[[Handler[T]], Handler[T]]:
         """Add a ``POST``; see ``Operation``."""
-        return self._add("POST", path, takes, more)
+        return self._add("POST", path, takes, {"action": action, **more})
 
     def _add(
         self, method: str, path: str, takes: type[T], more: dict[str, Any]
@@ -253,16 +260,16 @@ def _components(kind: type) -> dict[str, Schema]:
 def versioned(routes: Iterable[BaseRoute]) -> list[BaseRoute]:
     """The same routes below ``/v1``, except those that have no version."""
     return undescribed(
-        (one for one in routes if isinstance(one, Route) and one.path not in UNVERSIONED), V1
+        (one for one in routes if isinstance(one, AuditedRoute) and one.path not in UNVERSIONED), V1
     )
 
 
 def undescribed(routes: Iterable[BaseRoute], prefix: str = "") -> list[BaseRoute]:
     """The same routes with a prefix, which the OpenAPI document does not describe."""
     return [
-        Route(prefix + one.path, one.endpoint, methods=[*(one.methods or ())])
+        AuditedRoute(one.method, prefix + one.path, one.endpoint, action=one.action)
         for one in routes
-        if isinstance(one, Route)
+        if isinstance(one, AuditedRoute)
     ]
 
 

@@ -15,6 +15,7 @@ from repertory.typescript.module import module
 from repertory.typescript.selection import select_tools
 from repertory.wire import MAX_VALUES
 from repertory_query.access import Access
+from repertory_query.actions import Action
 from repertory_query.api import Operations
 from repertory_query.pool import Pool
 from repertory_query.service import Service
@@ -45,6 +46,7 @@ def routes(service: Service, pool: Pool, access: Access) -> list[BaseRoute]:
         "/runtime/tools.ts",
         Selection,
         content={MEDIA_TYPE: {"type": "string"}},
+        action=Action("read", "filter"),
         summary="Get tools as TypeScript",
     )
     async def get_tools_module(request: Request, given: Selection) -> Response:

@@ -19,17 +19,17 @@ def routes(service: Service, pool: Pool, metrics: Metrics, access: Access) -> li
     """The routes."""
     operations = Operations("state")
 
-    @operations.get("/stats", Nothing, returns=Stats, summary="Statistics")
+    @operations.get("/stats", Nothing, returns=Stats, action=None, summary="Statistics")
     async def get_stats(request: Request, _: Nothing) -> Response:
         """Report what is indexed, how fresh it is, what is running and what is wrong."""
         return answer(await pool.run(visible_to(request.state.caller, service).stats))
 
-    @operations.get("/healthz", Nothing, returns=Alive, summary="Alive")
+    @operations.get("/healthz", Nothing, returns=Alive, action=None, summary="Alive")
     async def get_health(request: Request, _: Nothing) -> Response:
         """Report that the process answers."""
         return answer(Alive(alive=True, proof=access.proof(request.headers.get(HEADER, ""))))
 
-    @operations.get("/readyz", Nothing, returns=Ready, unready=Ready, summary="Ready")
+    @operations.get("/readyz", Nothing, returns=Ready, unready=Ready, action=None, summary="Ready")
     async def get_readiness(_: Request, __: Nothing) -> Response:
         """Report whether a search can be answered, and which parts are unavailable."""
         missing = {part: without_paths(why) for part, why in service.missing.items()}
@@ -37,7 +37,11 @@ def routes(service: Service, pool: Pool, metrics: Metrics, access: Access) -> li
         return answer(found, 200 if found.ready else 503)
 
     @operations.get(
-        "/metrics", Nothing, content={"text/plain": {"type": "string"}}, summary="Metrics"
+        "/metrics",
+        Nothing,
+        content={"text/plain": {"type": "string"}},
+        action=None,
+        summary="Metrics",
     )
     async def get_metrics(request: Request, _: Nothing) -> Response:
         """Give all metrics to Prometheus."""

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, TypeVar
 import anyio
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from repertory.audit import Audit
 from repertory.errors import StoreError
 from repertory.usage.recorder import UsageRecorder
 from repertory.values import Values
+from repertory_query.actions import MCP, AuditedRoute
 from repertory_query.limits import MAX_BODY_SIZE
 from repertory_query.mcp.toolset import Toolset
 from repertory_query.mcp.work import Work
@@ -70,7 +70,10 @@ class Mcp:
         self._managers: dict[str, StreamableHTTPSessionManager] = {}
         self._requested = anyio.Event()
         self._running = anyio.Event()
-        self.routes = [Route(path, _Endpoint(self, path), methods=["POST"]) for path in PATHS]
+        self.routes = [
+            AuditedRoute("POST", path, _Endpoint(self, path), action=MCP, face="mcp")
+            for path in PATHS
+        ]
 
     @asynccontextmanager
     async def lifespan(self, _: Starlette) -> AsyncIterator[None]:

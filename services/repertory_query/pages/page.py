@@ -3,7 +3,7 @@
 import hashlib
 import shlex
 import time
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import cache
 from pathlib import Path
 from urllib.parse import quote, urlencode
@@ -11,13 +11,15 @@ from urllib.parse import quote, urlencode
 import msgspec
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
-from starlette.requests import HTTPConnection
+from starlette.requests import HTTPConnection, Request
 from starlette.responses import Response
 
+from repertory.keys import Scope
 from repertory.search.answer import rounded_down
 from repertory.text import ago
 from repertory.wire import Refusal
-from repertory_query.access import Caller
+from repertory_query.access import Caller, require
+from repertory_query.actions import Action, AuditedRoute
 from repertory_query.pages.charts import duration
 
 STATIC_FILES = {
@@ -50,6 +52,36 @@ _UNSEEN = {
     for code in (*range(32), *range(127, 160), *range(0x202A, 0x202F), *range(0x2066, 0x206A))
     if chr(code) not in "\t\n\r"
 }
+
+
+class PageRoute(AuditedRoute):
+    """The route of a page, or of a form of one.
+
+    Args:
+        method: ``GET`` or ``POST``.
+        path: The path, with parameters as Starlette writes them.
+        handler: Answers a request.
+        action: What it is recorded as in the audit log; None if it is not recorded.
+        scope: The scope that a caller needs; None if everyone may come, to sign in.
+    """
+
+    def __init__(
+        self,
+        method: str,
+        path: str,
+        handler: Callable[[Request], Awaitable[Response]],
+        *,
+        action: Action | None,
+        scope: Scope | None,
+    ) -> None:
+        super().__init__(method, path, self._answer, action=action, face="page")
+        self._handler = handler
+        self._scope = scope
+
+    async def _answer(self, request: Request) -> Response:
+        if self._scope is not None:
+            require(request.state.caller, self._scope)
+        return await self._handler(request)
 
 
 def page(

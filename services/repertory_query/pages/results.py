@@ -7,18 +7,20 @@ import msgspec
 from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import BaseRoute, Route
+from starlette.routing import BaseRoute
 
+from repertory.keys import Scope
 from repertory.search.answer import Answer, Hit
 from repertory.search.engine import SearchEngine
 from repertory.values import Values
+from repertory_query.actions import Action
 from repertory_query.pages.catalogue import Catalogue, Listing, listing, ordered
 from repertory_query.pages.choices import Choice, Choices
 from repertory_query.pages.facets import facets
 from repertory_query.pages.form import LIMIT, Form, form_of
 from repertory_query.pages.highlighting import Marker
 from repertory_query.pages.item import home_of, states_of
-from repertory_query.pages.page import page
+from repertory_query.pages.page import PageRoute, page
 from repertory_query.searching import AnsweredSearches
 from repertory_query.service import Service
 from repertory_query.visible import placed_for, seen_by, text_for
@@ -110,7 +112,16 @@ def routes(
         """Show the catalogue."""
         return await shown(request, CATALOGUE)
 
-    return [Route("/", search), Route(CATALOGUE, browse)]
+    return [
+        PageRoute(
+            "GET",
+            "/",
+            search,
+            action=Action("search", has_text=True, needs="q"),
+            scope=Scope.READ,
+        ),
+        PageRoute("GET", CATALOGUE, browse, action=Action("list"), scope=Scope.READ),
+    ]
 
 
 def _cards(engine: SearchEngine, answer: Answer) -> list[Card]:

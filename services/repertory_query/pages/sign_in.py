@@ -6,11 +6,12 @@ from urllib.parse import parse_qsl
 
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
-from starlette.routing import BaseRoute, Route
+from starlette.routing import BaseRoute
 
 from repertory_query.access import LOGIN, Access
+from repertory_query.actions import Action
 from repertory_query.cookies import LIFETIME_S
-from repertory_query.pages.page import page, root_of
+from repertory_query.pages.page import PageRoute, page, root_of
 
 
 async def fields(request: Request) -> dict[str, str]:
@@ -62,9 +63,9 @@ def routes(access: Access) -> list[BaseRoute]:
         return response
 
     return [
-        Route(LOGIN, ask),
-        Route(LOGIN, sign_in, methods=["POST"]),
-        Route("/logout", sign_out, methods=["POST"]),
+        PageRoute("GET", LOGIN, ask, action=Action("sign-in", needs="token"), scope=None),
+        PageRoute("POST", LOGIN, sign_in, action=Action("sign-in"), scope=None),
+        PageRoute("POST", "/logout", sign_out, action=Action("sign-out"), scope=None),
     ]
 
 
