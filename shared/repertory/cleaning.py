@@ -22,7 +22,7 @@ from repertory.embedding.folder import WEIGHTS, Format
 from repertory.embedding.packages import installed_weights
 from repertory.embedding.session import SOURCE, source_of
 from repertory.errors import StoreBusyError, StoreError
-from repertory.files import COPIES, PRIVATE, size_on_disk
+from repertory.files import COPIES, PRIVATE, UNFINISHED, size_on_disk
 from repertory.index.edge import EdgeStore
 from repertory.indexing.collections import (
     alias_parts,
@@ -38,9 +38,7 @@ from repertory.workspace import FETCHED, directory_key, owners
 GRACE_S = 60.0  # another process may be about to use what is newer and has no name yet
 BACKUP_S = 86_400.0  # that a backup may read its copy of a database
 
-_HASH = "[0-9a-f]{16}"
-_NOTE = re.compile(rf"{_HASH}\.json")
-_UNFINISHED = re.compile(rf"\..+\.{_HASH}\.tmp")
+_NOTE = re.compile(r"[0-9a-f]{16}\.json")
 
 
 class Kind(StrEnum):
@@ -217,7 +215,7 @@ def _unfinished(data: Path) -> Iterator[Path]:
     for place, folders, files in os.walk(data):
         if Path(place) == data:
             folders[:] = [name for name in folders if name not in {"collections", FETCHED}]
-        yield from (Path(place, name) for name in files if _UNFINISHED.fullmatch(name))
+        yield from (Path(place, name) for name in files if UNFINISHED.fullmatch(name))
 
 
 def _is_keywords(path: Path) -> bool:

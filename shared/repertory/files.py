@@ -3,11 +3,13 @@
 import contextlib
 import json
 import os
+import re
 import secrets
 import stat
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from typing import BinaryIO
 
 import msgspec
 
@@ -18,6 +20,8 @@ PRIVATE = 0o600  # only the owner may read or write
 LOCK_TIMEOUT_S = 10.0  # while another process changes a file
 
 COPIES = ".backup-"  # begins the names of a backup's own folders in the data directory
+
+UNFINISHED = re.compile(r"\..+\.[0-9a-f]{16}\.tmp")  # the names that ``half_of`` gives
 
 private = partial(os.open, mode=PRIVATE)  # an opener of new files
 
@@ -140,19 +144,46 @@ def write_atomically(
         OSError: The file cannot be written; the old one stays.
     """
     make_private(path.parent)
-    # A random name that must be new: nothing that lies there is followed or overwritten.
-    half = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
+    with replacing(path, mode=mode) as file:
+        file.write(data)
+        if is_durable:
+            flush_to_disk(file)
+
+
+@contextlib.contextmanager
+def replacing(path: Path, *, mode: int = PRIVATE) -> Iterator[BinaryIO]:
+    """Write a new file that replaces another at once, unless writing fails.
+
+    Args:
+        path: The file that is replaced.
+        mode: The permissions of the new file, less the umask.
+
+    Raises:
+        OSError: The file cannot be written; the old one stays.
+    """
+    half = half_of(path)
     try:
         with open(half, "xb", opener=partial(os.open, mode=mode)) as file:
-            file.write(data)
-            if is_durable:
-                file.flush()
-                os.fsync(file.fileno())
+            yield file
         half.replace(path)
     except BaseException:
         with contextlib.suppress(OSError):
             half.unlink(missing_ok=True)
         raise
+
+
+def half_of(path: Path) -> Path:
+    """Where the next content of a path is written until it is whole; ``UNFINISHED`` matches it.
+
+    The random name must be new: nothing that lies there is followed or overwritten.
+    """
+    return path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
+
+
+def flush_to_disk(file: BinaryIO) -> None:
+    """Wait until what was written is on the disk."""
+    file.flush()
+    os.fsync(file.fileno())
 
 
 def signature(path: str) -> Signature | None:

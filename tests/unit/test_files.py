@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from repertory.files import make_directory, write_atomically
+from repertory.files import UNFINISHED, half_of, make_directory, replacing, write_atomically
 
 
 def test_a_file_is_replaced_and_nothing_is_left_beside_it(tmp_path: Path) -> None:
@@ -32,6 +32,17 @@ def test_a_write_that_fails_leaves_the_old_file_alone(
     with pytest.raises(OSError, match="No space left"):
         write_atomically(path, b"new", is_durable=True)
     assert path.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_file_that_is_not_whole_is_known_by_its_name(tmp_path: Path) -> None:
+    """Whoever cleans up finds what an interrupted process left."""
+    path = tmp_path / "note.json"
+    assert UNFINISHED.fullmatch(half_of(path).name)
+    assert half_of(path) != half_of(path)
+    with replacing(path) as file:
+        assert UNFINISHED.fullmatch(Path(file.name).name)
+        assert not path.exists()
     assert list(tmp_path.iterdir()) == [path]
 
 

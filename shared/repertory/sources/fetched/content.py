@@ -14,7 +14,7 @@ from filelock import FileLock, Timeout
 
 from repertory.bounded import real_path
 from repertory.errors import SourceError
-from repertory.files import PRIVATE, make_private, write_atomically
+from repertory.files import PRIVATE, half_of, make_private, write_atomically
 from repertory.sources.fetched import servers
 from repertory.sources.fetched.fetcher import Fetched, Fetcher, State
 from repertory.text import cut, one_line
@@ -142,7 +142,7 @@ class Content:
 
     def _switch(self, into: Path) -> None:
         """Let ``path`` lead to new content, at once."""
-        link = self.folder / f".{CURRENT}.{secrets.token_hex(8)}.tmp"
+        link = half_of(self.path)
         link.symlink_to(into.name, target_is_directory=True)
         link.replace(self.path)
 
