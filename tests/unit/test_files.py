@@ -36,7 +36,7 @@ def test_a_write_that_fails_leaves_the_old_file_alone(
 
 
 def test_a_file_that_is_not_whole_is_known_by_its_name(tmp_path: Path) -> None:
-    """Whoever cleans up finds what an interrupted process left."""
+    """So what an interrupted process left is found later."""
     path = tmp_path / "note.json"
     assert UNFINISHED.fullmatch(half_of(path).name)
     assert half_of(path) != half_of(path)

@@ -1,6 +1,7 @@
 """Pages made from templates: escaped, without misleading characters, and confined."""
 
 import hashlib
+import re
 import shlex
 import time
 from collections.abc import Awaitable, Callable, Mapping
@@ -16,7 +17,7 @@ from starlette.responses import Response
 
 from repertory.keys import Scope
 from repertory.search.answer import rounded_down
-from repertory.text import ago
+from repertory.text import DIRECTIONS, ago
 from repertory.wire import Refusal
 from repertory_query.access import Caller, require
 from repertory_query.actions import Action, AuditedRoute
@@ -47,11 +48,7 @@ _HERE = Path(__file__).parent
 
 # Invisible characters that change what is seen: control characters other than white space, and
 # those that turn the direction of a text.
-_UNSEEN = {
-    code: "\N{REPLACEMENT CHARACTER}"
-    for code in (*range(32), *range(127, 160), *range(0x202A, 0x202F), *range(0x2066, 0x206A))
-    if chr(code) not in "\t\n\r"
-}
+_UNSEEN = re.compile(f"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f{DIRECTIONS}]")
 
 
 class PageRoute(AuditedRoute):
@@ -224,7 +221,7 @@ def _json(value: object) -> str:
 
 def seen(text: str) -> str:
     """A text with its misleading characters replaced by visible ones."""
-    return text.translate(_UNSEEN)
+    return _UNSEEN.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 def _seen(value: object) -> object:
