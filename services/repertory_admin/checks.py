@@ -23,7 +23,7 @@ from repertory.errors import (
     RepertoryError,
     StoreError,
 )
-from repertory.files import make_directory
+from repertory.files import make_directory, unwritable
 from repertory.indexing import keywords
 from repertory.indexing.run import SCANNING
 from repertory.indexing.scan import admitted, merge, scan_all
@@ -103,7 +103,7 @@ def data_directory(data: Path) -> Iterator[Finding]:
         yield Finding(State.BAD, "data directory", str(error))
         return
     except OSError as error:
-        text = f"{data} cannot be written: {error.strerror}; choose another with --data-dir."
+        text = str(unwritable(data, error))
         yield Finding(State.BAD, "data directory", text)
         return
     yield Finding(State.GOOD, "data directory", f"{terminal.short_path(str(data))} can be written")

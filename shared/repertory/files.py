@@ -53,6 +53,12 @@ def changing(path: Path) -> Iterator[None]:
         ) from error
 
 
+def unwritable(path: Path, error: OSError) -> StoreError:
+    """The error that a path in the data directory cannot be written."""
+    reason = error.strerror or error
+    return StoreError(f"{path} cannot be written: {reason}; choose another --data-dir.")
+
+
 def json_bytes(value: object, indent: int | None = None) -> bytes:
     """A value as JSON with escapes: the name of a file need not be valid Unicode."""
     return json.dumps(msgspec.to_builtins(value), indent=indent).encode("ascii")

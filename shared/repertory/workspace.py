@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 
 from repertory.bounded import real_path
-from repertory.errors import ConfigurationError, StoreError, UsageError
-from repertory.files import is_project, json_bytes, write_atomically
+from repertory.errors import ConfigurationError, UsageError
+from repertory.files import is_project, json_bytes, unwritable, write_atomically
 from repertory.notices import about_withheld
 from repertory.settings import SIGN_INS, TRUST_FILE, Added, Settings, files, load
 from repertory.text import one_line
@@ -95,9 +95,7 @@ class Workspace:
         try:
             self._paths_file.unlink(missing_ok=True)
         except OSError as error:
-            raise StoreError(
-                f"Cannot remove {self._paths_file}: {error.strerror}; choose another --data-dir."
-            ) from error
+            raise unwritable(self._paths_file, error) from error
 
     @property
     def is_found(self) -> bool:
@@ -510,6 +508,4 @@ def write_json(path: Path, value: object) -> None:
     try:
         write_atomically(path, json_bytes(value))
     except OSError as error:
-        raise StoreError(
-            f"Cannot write {path}: {error.strerror}; choose another --data-dir."
-        ) from error
+        raise unwritable(path, error) from error

@@ -18,6 +18,7 @@ from repertory.catalogue.suspicions import Finding
 from repertory.catalogue.suspicious_changes import difference
 from repertory.database import connected, transaction
 from repertory.errors import StoreError
+from repertory.files import unwritable
 from repertory.review.judgement import Judgement, State
 
 MAX_EVENTS = 50  # of one item
@@ -333,9 +334,7 @@ class ReviewStore:
                 "remove it: what the sources offer then counts as approved."
             ) from error
         except OSError as error:
-            raise StoreError(
-                f"Cannot write {self._path}: {error.strerror}; choose another --data-dir."
-            ) from error
+            raise unwritable(self._path, error) from error
 
 
 def _note(
