@@ -22,7 +22,7 @@ from repertory.embedding.folder import WEIGHTS, Format
 from repertory.embedding.packages import installed_weights
 from repertory.embedding.session import SOURCE, source_of
 from repertory.errors import StoreBusyError, StoreError
-from repertory.files import COPIES, PRIVATE, UNFINISHED, size_on_disk
+from repertory.files import COPIES, PRIVATE, UNFINISHED, is_gone, size_on_disk
 from repertory.index.edge import EdgeStore
 from repertory.indexing.collections import (
     alias_parts,
@@ -80,7 +80,7 @@ def find(data: Path, now: float) -> list[Unused]:
     """
     try:
         known = owners(data)
-        gone = {key: owner for key, owner in known.items() if _is_gone(owner, data)}
+        gone = {key: owner for key, owner in known.items() if _is_left(owner, data)}
         return [
             *_indexes(data, known, gone, now),
             *_notes(data, gone),
@@ -227,15 +227,9 @@ def _unused(kind: Kind, *paths: Path, is_busy: bool = False) -> Unused:
     return Unused(kind=kind, paths=paths, size=sum(map(size_on_disk, paths)), is_busy=is_busy)
 
 
-def _is_gone(directory: Path, data: Path) -> bool:
+def _is_left(directory: Path, data: Path) -> bool:
     """Whether a directory does not exist, and no server of it runs."""
-    try:
-        directory.stat()
-    except (FileNotFoundError, NotADirectoryError):
-        return not _is_served(data, directory)
-    except OSError:  # it cannot be reached now
-        pass
-    return False
+    return is_gone(directory) and not _is_served(data, directory)
 
 
 def _is_served(data: Path, directory: Path) -> bool:

@@ -192,6 +192,17 @@ def flush_to_disk(file: BinaryIO) -> None:
     os.fsync(file.fileno())
 
 
+def is_gone(path: Path) -> bool:
+    """Whether nothing is at a path; False if it cannot be reached now."""
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except OSError:
+        pass
+    return False
+
+
 def signature(path: str) -> Signature | None:
     """Return a value that changes when a file's content does; None if the path does not exist.
 
@@ -203,6 +214,11 @@ def signature(path: str) -> Signature | None:
         return None
     if stat.S_ISDIR(status.st_mode):
         return FOLDER
+    return signature_of(status)
+
+
+def signature_of(status: os.stat_result) -> Signature:
+    """The signature of a file with a status."""
     return status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino
 
 

@@ -257,9 +257,9 @@ class Workspace:
         return () if self.paths() else self._settings.added
 
     def _not_fetched(self, one: Added) -> str:
-        from repertory.sources.fetched.urls import shown  # noqa: PLC0415 - not to search
+        from repertory.sources.fetched.urls import place_of  # noqa: PLC0415 - not to search
 
-        where = one_line(shown(str(one.entry.get("url") or one.entry.get("path"))))
+        where = place_of(one.entry)
         return (
             f"{one.file} was found, and a source is {where}, which was not fetched; run "
             f"'{self._settings.to_trust}' to allow it."

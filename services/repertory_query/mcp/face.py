@@ -1,8 +1,6 @@
 """The MCP server of a backend: its tools, its resources, and how it reports failures."""
 
 import contextlib
-import logging
-import secrets
 import time
 from collections.abc import Awaitable, Callable, Hashable, Sequence
 from importlib.metadata import version
@@ -47,7 +45,7 @@ from repertory_query.mcp.recording import Recorded, Recorder
 from repertory_query.mcp.resources import after_of, read, skills_after
 from repertory_query.mcp.tool import Tool
 from repertory_query.mcp.work import Work
-from repertory_query.problems import status_of
+from repertory_query.problems import incident, status_of
 from repertory_query.service import Service
 from repertory_query.visible import visibility, visible_to
 
@@ -59,8 +57,6 @@ _INSTRUCTIONS = (
     "Repertory knows the skills, tools and documents that are there for this work. Search it "
     "before you start on a task, and read what fits."
 )
-
-_log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 Context = ServerRequestContext[Any, Any]
@@ -232,7 +228,7 @@ class Face:
             return tool.failure(str(error))
         # The boundary: the client gets an answer that reveals nothing.
         except Exception as error:
-            return tool.failure(_unexpected(error))
+            return tool.failure(incident("mcp_request_failed", error))
 
     async def _list_resources(
         self, context: Context, params: PaginatedRequestParams | None
@@ -294,7 +290,7 @@ class Face:
             raise MCPError(INTERNAL_ERROR, str(error)) from error
         # The boundary, as above.
         except Exception as error:
-            raise MCPError(INTERNAL_ERROR, _unexpected(error)) from error
+            raise MCPError(INTERNAL_ERROR, incident("mcp_request_failed", error)) from error
 
 
 def _contents(backend: Backend) -> Listing:
@@ -314,9 +310,3 @@ def _fresh_ms() -> int:
 def _scopes(context: Context) -> frozenset[Scope]:
     """The scopes of a caller; the user who started this process has all."""
     return context.request.state.caller.scopes if context.request else frozenset(Scope)
-
-
-def _unexpected(error: Exception) -> str:
-    incident = secrets.token_hex(4)
-    _log.error("mcp_request_failed", extra={"incident": incident}, exc_info=error)
-    return f"Something went wrong here; the server's log says what, at {incident}."
