@@ -33,7 +33,7 @@ from repertory_query.auditing import Trail
 from repertory_query.digests import with_digests
 from repertory_query.guard import Guard, Record
 from repertory_query.history import sampling
-from repertory_query.mcp.http import Mcp
+from repertory_query.mcp.http import McpEndpoints
 from repertory_query.mcp.work import Work
 from repertory_query.member import Member
 from repertory_query.metrics import Metrics
@@ -93,7 +93,7 @@ def create_app(service: Service, settings: Settings, entrance: Entrance | None =
     usage = service.parts.usage_recorder()
     pools = {Work.SEARCH: searches, Work.READ: others, Work.CALL: calls}
     defaults = Defaults(settings, service.workspace.directory)
-    mcp = Mcp(service, defaults, audit, usage, pools)
+    mcp = McpEndpoints(service, defaults, audit, usage, pools)
     answers = AnsweredSearches(service, searches, metrics)
     keys = keys_of(settings, service.workspace.directory)
     access = Access(keys, values.host, entrance.owner, people_of(values), values.public_url)

@@ -14,8 +14,8 @@ from repertory.usage.recorder import UsageRecorder
 from repertory.wire import RECORDED
 from repertory_query.access import Caller
 from repertory_query.actions import MCP, AuditedRoute
-from repertory_query.noted import Noted
 from repertory_query.rates import Rates
+from repertory_query.request_usage import RequestUsage
 
 MAX_REFUSALS = 60  # a minute of callers without a name, so that they cannot flush the log
 MAX_TEXT_SIZE = 16_384  # bytes of a body that is recorded as text
@@ -57,14 +57,14 @@ class Trail:
 
         return kept
 
-    def request(self, scope: Scope, status: int, seconds: float, noted: Noted) -> None:
+    def request(self, scope: Scope, status: int, seconds: float, usage: RequestUsage) -> None:
         """Record a request that was answered, if its route has an action, and its usage."""
         route, given = _route_of(scope)
         state: dict[str, Any] = scope.get("state", {})
         caller: Caller | None = state.get("caller")
         if caller is not None:
             is_page = route is not None and route.face == "page"
-            noted.record(self._usage, caller.who, is_typed=is_page)
+            usage.record(self._usage, caller.who, is_typed=is_page)
         action = route.action if route else None
         if (
             route is None

@@ -19,7 +19,7 @@ from repertory_query.actions import Action
 from repertory_query.api import Operations
 from repertory_query.pool import Pool
 from repertory_query.service import Service
-from repertory_query.visible import seen_by, visible_to
+from repertory_query.visible import for_caller, visible_to
 
 MEDIA_TYPE = "application/typescript"
 
@@ -57,7 +57,9 @@ def routes(service: Service, pool: Pool, access: Access) -> list[BaseRoute]:
         backend = visible_to(request.state.caller, service)
 
         def made() -> str:
-            found = seen_by(request.state.caller, service).entries(Filter(kinds=(Kind.TOOL.value,)))
+            found = for_caller(request.state.caller, service).entries(
+                Filter(kinds=(Kind.TOOL.value,))
+            )
             tools = select_tools(found, wanted)
             return module(list(backend.items(tools).values()), gateway).text
 

@@ -12,7 +12,7 @@ from repertory_query.api import Nothing, Operations, answer
 from repertory_query.metrics import Metrics
 from repertory_query.pool import Pool
 from repertory_query.service import Service
-from repertory_query.visible import seen_by, sees_all, visible_to, without_paths
+from repertory_query.visible import for_caller, sees_all, visible_to, without_paths
 
 
 def routes(service: Service, pool: Pool, metrics: Metrics, access: Access) -> list[BaseRoute]:
@@ -47,11 +47,11 @@ def routes(service: Service, pool: Pool, metrics: Metrics, access: Access) -> li
         """Give all metrics to Prometheus."""
         accept = request.headers.get("accept", "")
         caller = request.state.caller
-        seen = seen_by(caller, service)
-        callers = seen.recent.callers.searches() if sees_all(caller) else {}
+        visible = for_caller(caller, service)
+        callers = visible.recent.callers.searches() if sees_all(caller) else {}
         text, media_type = await pool.run(
             lambda: metrics.text(
-                accept, seen.stats(), seen.call_outcomes, seen.recent.counts(), callers
+                accept, visible.stats(), visible.call_outcomes, visible.recent.counts(), callers
             )
         )
         return Response(text, headers={"Content-Type": media_type})

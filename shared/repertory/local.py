@@ -39,6 +39,7 @@ from repertory.search.explanation import Explanation
 from repertory.search.linking import links
 from repertory.search.links import Links, Lookup
 from repertory.search.live import LiveSearch
+from repertory.search.lookup import readable_index
 from repertory.search.query import Query
 from repertory.settings import url_of
 from repertory.sources.source import Problem, Severity
@@ -132,7 +133,7 @@ class Local(Backend, abc.ABC):
 
     @override
     def contents(self) -> Contents:
-        kinds, skills = lookup.readable_index(self.engine).contents()
+        kinds, skills = readable_index(self.engine).contents()
         return Contents(
             kinds={kind: dict(sources) for kind, sources in kinds.items()},
             skills=skills,
@@ -165,8 +166,8 @@ class Local(Backend, abc.ABC):
         return self.engine.items(ids)
 
     @override
-    def links(self, item_id: str, seen: Lookup | None = None) -> Links:
-        return links(lookup.readable_index(self.engine), item_id, seen or self.items)
+    def links(self, item_id: str, lookup: Lookup | None = None) -> Links:
+        return links(readable_index(self.engine), item_id, lookup or self.items)
 
     @override
     def skill_files(self, ids: Sequence[str]) -> "dict[str, SkillFiles]":

@@ -11,7 +11,7 @@ from repertory.catalogue.item import Kind
 from repertory.search.answer import Answer, Mode
 from repertory_admin import terminal
 from repertory_query.pages.form import Form
-from repertory_query.pages.page import seen, view_address
+from repertory_query.pages.page import legible, view_address
 from repertory_query.pages.schema import MAX_ROWS, rows
 from repertory_query.pages.sign_in import here
 from repertory_query.recent import MAX_SEARCHES, Recent
@@ -36,7 +36,7 @@ JSON = st.recursive(
 @pytest.mark.parametrize("code", [0x61C, 0x200E, 0x200F, *range(0x202A, 0x202F), 0x2066, 0x2069])
 def test_what_turns_the_direction_of_a_text_is_shown_or_removed(code: int) -> None:
     """On a page it is visible; a terminal gets none."""
-    assert seen(f"a{chr(code)}b\n") == "a\N{REPLACEMENT CHARACTER}b\n"
+    assert legible(f"a{chr(code)}b\n") == "a\N{REPLACEMENT CHARACTER}b\n"
     assert terminal.safe(f"a{chr(code)}b") == "ab"
 
 

@@ -40,7 +40,7 @@ PATHS = {
 T = TypeVar("T")
 
 
-class Mcp:
+class McpEndpoints:
     """The MCP servers of an application, which run from their first request to its end.
 
     Args:
@@ -104,12 +104,12 @@ class Mcp:
             StreamableHTTPSessionManager,
         )
 
-        from repertory_query.mcp.face import Face  # noqa: PLC0415 - as above
+        from repertory_query.mcp.server import McpServer  # noqa: PLC0415 - as above
         from repertory_query.mcp.toolsets import tools_of  # noqa: PLC0415 - as above
 
         return {
             path: StreamableHTTPSessionManager(
-                Face(
+                McpServer(
                     self._service,
                     tools_of([toolset], self._defaults),
                     self._threads,
@@ -133,7 +133,7 @@ class Mcp:
 class _Endpoint:
     """The route of one server."""
 
-    def __init__(self, mcp: Mcp, path: str) -> None:
+    def __init__(self, mcp: McpEndpoints, path: str) -> None:
         self._mcp = mcp
         self._path = path
 

@@ -21,7 +21,7 @@ from repertory_query.pages.argument_form import fields
 from repertory_query.pages.page import page
 from repertory_query.pages.schema import rows
 from repertory_query.service import Service
-from repertory_query.visible import seen_by, visible_to
+from repertory_query.visible import for_caller, visible_to
 
 
 class ItemPage:
@@ -47,7 +47,9 @@ class ItemPage:
         try:
             item = backend.item(item_id)
         except UnknownItemError:
-            close = close_to(seen_by(request.state.caller, self._service).engine.keywords, item_id)
+            close = close_to(
+                for_caller(request.state.caller, self._service).engine.keywords, item_id
+            )
             return page(request, "unknown.html", 404, item_id=item_id, close=close)
         return self.page(request, backend, item)
 

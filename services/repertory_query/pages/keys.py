@@ -13,8 +13,7 @@ from repertory.keys import Keys, Scope
 from repertory_query.access import Access
 from repertory_query.actions import Action
 from repertory_query.auditing import about
-from repertory_query.pages import sign_in
-from repertory_query.pages.page import PageRoute, page, root_of
+from repertory_query.pages.page import PageRoute, page, posted_fields, root_of
 from repertory_query.pool import Pool
 from repertory_query.service import Service
 
@@ -55,7 +54,7 @@ def routes(service: Service, pool: Pool, keys: Keys, access: Access) -> list[Bas
 
     async def create(request: Request) -> Response:
         """Create a key, and show it once."""
-        sent = await sign_in.fields(request)
+        sent = await posted_fields(request)
         name = sent.get("name", "").strip()
         groups = sent.get("groups", "").replace(",", " ").split()
         about(request, [name])
@@ -76,7 +75,7 @@ def routes(service: Service, pool: Pool, keys: Keys, access: Access) -> list[Bas
 
     async def revoke(request: Request) -> Response:
         """Revoke a key at once."""
-        name = (await sign_in.fields(request)).get("name", "")
+        name = (await posted_fields(request)).get("name", "")
         about(request, [name])
         await pool.run(partial(keys.revoke, name))
         return RedirectResponse(f"{root_of(request)}{PATH}", 303)

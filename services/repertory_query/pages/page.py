@@ -7,7 +7,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from functools import cache
 from pathlib import Path
-from urllib.parse import quote, urlencode
+from urllib.parse import parse_qsl, quote, urlencode
 
 import msgspec
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -134,6 +134,12 @@ def problem_page(request: HTTPConnection, problem: Refusal, headers: Mapping[str
     )
 
 
+async def posted_fields(request: Request) -> dict[str, str]:
+    """The fields of a posted form, the last of each name."""
+    body = (await request.body()).decode("utf-8", "replace")
+    return dict(parse_qsl(body))
+
+
 def root_of(request: HTTPConnection) -> str:
     """What every address of a request's application begins with: empty, or a prefix."""
     root: str = request.scope.get("root_path", "")
@@ -169,7 +175,7 @@ def _environment() -> Environment:
         autoescape=True,
         auto_reload=False,
         undefined=StrictUndefined,
-        finalize=_seen,
+        finalize=_legible,
         trim_blocks=True,
         lstrip_blocks=True,
     )
@@ -219,11 +225,11 @@ def _json(value: object) -> str:
     return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
 
 
-def seen(text: str) -> str:
+def legible(text: str) -> str:
     """A text with its misleading characters replaced by visible ones."""
     return _UNSEEN.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
-def _seen(value: object) -> object:
-    """A value of a template, as ``seen``; HTML is as it was made."""
-    return seen(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+def _legible(value: object) -> object:
+    """A value of a template, as ``legible``; HTML is as it was made."""
+    return legible(value) if isinstance(value, str) and not isinstance(value, Markup) else value

@@ -24,9 +24,8 @@ from repertory.trust import digest_of
 from repertory.workspace import Workspace
 from repertory_query.actions import Action
 from repertory_query.auditing import about
-from repertory_query.pages import sign_in
 from repertory_query.pages.changes import changed_lines
-from repertory_query.pages.page import PageRoute, page, root_of
+from repertory_query.pages.page import PageRoute, page, posted_fields, root_of
 from repertory_query.pool import Pool
 from repertory_query.service import Service
 
@@ -110,12 +109,12 @@ def routes(service: Service, pool: Pool) -> list[BaseRoute]:
 
     async def preview(request: Request) -> Response:
         """Show the change before it is written."""
-        sent = await sign_in.fields(request)
+        sent = await posted_fields(request)
         return await pool.run(partial(_preview, request, service, sent))
 
     async def write(request: Request) -> Response:
         """Write the change that was shown."""
-        sent = await sign_in.fields(request)
+        sent = await posted_fields(request)
         about(request, [sent.get("item", "")])
 
         def written() -> Response:

@@ -23,7 +23,7 @@ from repertory_query.pages.item import home_of, states_of
 from repertory_query.pages.page import PageRoute, page
 from repertory_query.searching import AnsweredSearches
 from repertory_query.service import Service
-from repertory_query.visible import placed_for, seen_by, text_for
+from repertory_query.visible import for_caller, placed_for, text_for
 
 CATALOGUE = "/catalogue"
 
@@ -72,8 +72,8 @@ def routes(
         """The page below an address: results, a page of the catalogue, or the start."""
         form, caller = form_of(request), request.state.caller
         values = defaults()
-        seen = seen_by(caller, service)
-        engine = service.engine if seen is service else await pool.run(lambda: seen.engine)
+        visible = for_caller(caller, service)
+        engine = service.engine if visible is service else await pool.run(lambda: visible.engine)
         answer = None
         if form.q.strip():
             answer = (await searches.answer(form.query(values), caller)).answer
@@ -87,7 +87,7 @@ def routes(
             notices = [text_for(caller, one) for one in engine.notices]
             if not form.where and base == "/":
                 return Shown(choices=choices, notices=notices)
-            items = ordered(seen.entries(form.where)) if form.where else catalogue.of(engine)
+            items = ordered(visible.entries(form.where)) if form.where else catalogue.of(engine)
             listed = listing(items, form.page, partial(placed_for, caller))
             states = states_of(service, listed.entries)
             return Shown(choices=choices, listed=listed, states=states, notices=notices)

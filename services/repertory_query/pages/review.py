@@ -19,8 +19,7 @@ from repertory.workspace import Workspace
 from repertory_query.access import Caller
 from repertory_query.actions import Action
 from repertory_query.auditing import about
-from repertory_query.pages import sign_in
-from repertory_query.pages.page import PageRoute, page, root_of
+from repertory_query.pages.page import PageRoute, page, posted_fields, root_of
 from repertory_query.pool import Pool
 from repertory_query.service import Service
 
@@ -65,7 +64,7 @@ def routes(service: Service, pool: Pool) -> list[BaseRoute]:
     async def approve(request: Request) -> Response:
         """Approve an item as it was shown, or all that were shown."""
         caller = request.state.caller
-        sent = await sign_in.fields(request)
+        sent = await posted_fields(request)
         one = f"{sent.get('item', '')}@{sent.get('version', '')}"
         items = sent["all"].splitlines() if "all" in sent else [one]
         about(request, await pool.run(lambda: store.approve(items, caller.who)))
@@ -74,7 +73,7 @@ def routes(service: Service, pool: Pool) -> list[BaseRoute]:
     async def trust(request: Request) -> Response:
         """Trust a configuration as it was shown."""
         caller = request.state.caller
-        sent = await sign_in.fields(request)
+        sent = await posted_fields(request)
         about(request, [sent.get("file", "")])
         if service.parts.is_team or not _may_trust(caller):
             raise HTTPException(403, "Only the user who started this server trusts configurations.")

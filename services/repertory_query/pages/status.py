@@ -15,10 +15,9 @@ from repertory.stats import Jobs
 from repertory_query.actions import Action
 from repertory_query.api import parameters
 from repertory_query.history import Span
-from repertory_query.pages import sign_in
 from repertory_query.pages.charts import charts_of
 from repertory_query.pages.item import home_of
-from repertory_query.pages.page import PageRoute, page, root_of
+from repertory_query.pages.page import PageRoute, page, posted_fields, root_of
 from repertory_query.pool import Pool
 from repertory_query.service import Service
 from repertory_query.visible import jobs_for, visible_to
@@ -62,7 +61,7 @@ def routes(service: Service, pool: Pool) -> list[BaseRoute]:
 
     async def retry(request: Request) -> Response:
         """Try a failed job, or all of them, again."""
-        sent = await sign_in.fields(request)
+        sent = await posted_fields(request)
         ids = [sent["id"]] if sent.get("id") else None
         await pool.run(partial(service.retry, ids))
         return RedirectResponse(f"{root_of(request)}{PATH}", 303)

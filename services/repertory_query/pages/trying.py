@@ -19,8 +19,7 @@ from repertory_query.actions import Action
 from repertory_query.origins import check_origin
 from repertory_query.pages.argument_form import arguments_of
 from repertory_query.pages.item import ItemPage
-from repertory_query.pages.page import PageRoute, page
-from repertory_query.pages.sign_in import fields
+from repertory_query.pages.page import PageRoute, page, posted_fields
 from repertory_query.pool import Pool
 from repertory_query.problems import status_of
 from repertory_query.service import Service
@@ -65,7 +64,7 @@ def routes(service: Service, items: ItemPage, calls: Pool) -> list[BaseRoute]:
         """Call the tool, and show what it answers."""
         # This is for our own page alone, which browsers name; programs have an API.
         check_origin(request, needed=True)
-        sent = await fields(request)
+        sent = await posted_fields(request)
         return await calls.run(lambda: _called(request, service, items, sent))
 
     return [

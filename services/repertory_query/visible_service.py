@@ -36,7 +36,7 @@ EVERY_SOURCE = (
 )
 
 
-class Seen(Service):
+class VisibleService(Service):
     """A server as callers with some groups see it. Thread-safe.
 
     Args:
