@@ -28,7 +28,6 @@ from repertory_query import (
     state,
 )
 from repertory_query.access import Access, Owner
-from repertory_query.api import answer, document, versioned
 from repertory_query.auditing import Trail
 from repertory_query.digests import with_digests
 from repertory_query.guard import Guard, Record
@@ -37,6 +36,8 @@ from repertory_query.mcp.http import McpEndpoints
 from repertory_query.mcp.work import Work
 from repertory_query.member import Member
 from repertory_query.metrics import Metrics
+from repertory_query.openapi_document import document
+from repertory_query.operations import answer, versioned
 from repertory_query.pages import api_reference, manage
 from repertory_query.pages import routes as pages
 from repertory_query.pages.page import root_of

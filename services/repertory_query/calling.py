@@ -9,7 +9,7 @@ from starlette.routing import BaseRoute
 from repertory.calling.result import CallResult
 from repertory.keys import Scope
 from repertory_query.actions import Action
-from repertory_query.api import Operations, answer
+from repertory_query.operations import Operations, answer
 from repertory_query.pool import Pool
 from repertory_query.problems import problem
 from repertory_query.service import Service

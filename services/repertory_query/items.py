@@ -15,8 +15,8 @@ from repertory.skill_files import FileContent, SkillFiles
 from repertory.stats import Contents
 from repertory.wire import Ids, Items, Linked, Summaries, linked, summary
 from repertory_query.actions import Action
-from repertory_query.api import Nothing, Operations, answer
 from repertory_query.auditing import about
+from repertory_query.operations import Nothing, Operations, answer
 from repertory_query.pool import Pool
 from repertory_query.searching import Filters
 from repertory_query.service import Service

@@ -30,9 +30,9 @@ from repertory.wire import (
 )
 from repertory_query.access import Access, Caller
 from repertory_query.actions import Action
-from repertory_query.api import JSON, Operations, answer
 from repertory_query.cache import AnswerCache, Encoded
 from repertory_query.metrics import Metrics
+from repertory_query.operations import JSON, Operations, answer
 from repertory_query.pool import Pool
 from repertory_query.schemas import Schema
 from repertory_query.service import Service

@@ -257,12 +257,12 @@ EXAMPLES = {
     r"repertory.sources.mcp.server [/\\]": ["a/b"],
     "repertory.sources.mcp.variables [^/]*//([^/@]*)@": ["http://a:b@c"],
     r"repertory.sources.mcp.variables \W": ["a-b"],
-    r"repertory_query.api (?<!\])(\[\d+\])+$": ["a[1][2]"],
-    "repertory_query.api Object (missing|contains unknown).* field `(.*)`": [
+    r"repertory_query.operations (?<!\])(\[\d+\])+$": ["a[1][2]"],
+    "repertory_query.operations Object (missing|contains unknown).* field `(.*)`": [
         "Object missing required field `a`"
     ],
-    r"repertory_query.api [.\[\]]+": ["a.b[c]"],
-    r"repertory_query.api application/\S+\+json": ["application/a+json"],
+    r"repertory_query.operations [.\[\]]+": ["a.b[c]"],
+    r"repertory_query.operations application/\S+\+json": ["application/a+json"],
     r"repertory_query.pages.sign_in /(?![/\\])[!-~]*": ["/a?b"],
 }
 
