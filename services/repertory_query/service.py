@@ -14,7 +14,7 @@ from repertory.compose import Parts
 from repertory.errors import StoreError
 from repertory.indexing.collections import configuration_of
 from repertory.indexing.job import JobQueue
-from repertory.local import Local, available
+from repertory.local import Local, available, read_or_none
 from repertory.search.answer import Answer
 from repertory.search.live import LiveSearch
 from repertory.search.query import Query
@@ -127,14 +127,14 @@ class Service(Local):
     def sample(self) -> None:
         """Note in the history how it does now."""
         coordination, now = self.parts.coordination, time.time()
-        watch = available(lambda: watch_status(coordination.status), [])
+        watch = read_or_none(lambda: watch_status(coordination.status))
         is_reporting = watch is not None and watch.at >= now - SILENCE_S
         known = watch if is_reporting else None
         self.history.note(
             now,
             self.recent.counts(),
             pending=known.pending if known else None,
-            failed=available(coordination.failures.count, []),
+            failed=read_or_none(coordination.failures.count),
             saves=known.saves.durations if known else (),
         )
 
@@ -193,7 +193,7 @@ class Service(Local):
 
     @override
     def _taken(self) -> int | None:
-        return available(self._queue.taken, [])
+        return read_or_none(self._queue.taken)
 
     @override
     def _silent(self, workers: Mapping[str, Mapping[str, Any]], watch: WatchStatus) -> list[str]:

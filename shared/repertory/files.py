@@ -9,7 +9,7 @@ import stat
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, TypeVar
 
 import msgspec
 
@@ -28,6 +28,8 @@ private = partial(os.open, mode=PRIVATE)  # an opener of new files
 Signature = tuple[int, int, int, int]  # mtime and ctime in nanoseconds, size, inode
 
 FOLDER: Signature = (0, 0, 0, 0)  # of any folder
+
+T = TypeVar("T")
 
 
 @contextlib.contextmanager
@@ -62,6 +64,26 @@ def unwritable(path: Path, error: OSError) -> StoreError:
 def json_bytes(value: object, indent: int | None = None) -> bytes:
     """A value as JSON with escapes: the name of a file need not be valid Unicode."""
     return json.dumps(msgspec.to_builtins(value), indent=indent).encode("ascii")
+
+
+def read_json(path: Path, kind: type[T]) -> T | None:
+    """Read a value that ``write_json`` stored; None if it is missing or invalid."""
+    try:
+        return msgspec.convert(json.loads(path.read_bytes()), kind)
+    except (OSError, ValueError):
+        return None
+
+
+def write_json(path: Path, value: object) -> None:
+    """Store a value as JSON with escapes: the name of a directory need not be valid Unicode.
+
+    Raises:
+        StoreError: The file cannot be written.
+    """
+    try:
+        write_atomically(path, json_bytes(value))
+    except OSError as error:
+        raise unwritable(path, error) from error
 
 
 def make_directory(path: Path) -> None:

@@ -17,10 +17,17 @@ import msgspec
 from msgspec.structs import replace
 
 from repertory.errors import ConfigurationError, StoreBusyError, StoreError
-from repertory.files import PRIVATE, make_private, unwritable, write_atomically
+from repertory.files import (
+    PRIVATE,
+    make_private,
+    read_json,
+    unwritable,
+    write_atomically,
+    write_json,
+)
 from repertory.settings import Settings
 from repertory.values import NAMESPACE
-from repertory.workspace import Workspace, read_json, write_json
+from repertory.workspace import Workspace
 
 if TYPE_CHECKING:
     from repertory.client import Client

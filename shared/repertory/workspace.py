@@ -8,13 +8,13 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from repertory.bounded import real_path
 from repertory.errors import ConfigurationError, UsageError
-from repertory.files import is_project, json_bytes, unwritable, write_atomically
+from repertory.files import is_project, read_json, unwritable, write_json
 from repertory.notices import about_withheld
 from repertory.settings import SIGN_INS, TRUST_FILE, Added, Settings, files, load
 from repertory.text import one_line
@@ -30,8 +30,6 @@ FETCHED = "fetched"  # the folder of fetched content in the data directory
 OWNER = ".directory.json"  # the end of the file that holds the directory of a key
 
 MAX_FILES_OF_TOOLS = 100  # that each search without a server looks at
-
-T = TypeVar("T")
 
 
 class Indexed(msgspec.Struct, frozen=True, kw_only=True):
@@ -489,23 +487,3 @@ def directory_key(directory: Path) -> str:
 def _digest(value: object) -> str:
     # Escapes, for the name of a directory need not be valid Unicode.
     return hashlib.sha256(json.dumps(value, default=str).encode()).hexdigest()[:16]
-
-
-def read_json(path: Path, kind: type[T]) -> T | None:
-    """Read a value that ``write_json`` stored; None if it is missing or invalid."""
-    try:
-        return msgspec.convert(json.loads(path.read_bytes()), kind)
-    except (OSError, ValueError):
-        return None
-
-
-def write_json(path: Path, value: object) -> None:
-    """Store a value as JSON with escapes: the name of a directory need not be valid Unicode.
-
-    Raises:
-        StoreError: The file cannot be written.
-    """
-    try:
-        write_atomically(path, json_bytes(value))
-    except OSError as error:
-        raise unwritable(path, error) from error

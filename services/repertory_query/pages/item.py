@@ -11,7 +11,7 @@ from repertory.catalogue.item import Item, Kind
 from repertory.errors import UnknownItemError
 from repertory.index.keywords.document import Entry
 from repertory.keys import Scope
-from repertory.local import available
+from repertory.local import read_or_none
 from repertory.notices import about_text
 from repertory.search.answer import Hit
 from repertory.search.lookup import close_to
@@ -110,7 +110,7 @@ class ItemPage:
 
 def states_of(service: Service, shown: Sequence[Item | Entry | Hit]) -> dict[str, str]:
     """What waits for a person among some items: ``new``, ``changed`` or ``quarantined``, by id."""
-    found = available(lambda: service.parts.reviews.states([one.id for one in shown]), [])
+    found = read_or_none(lambda: service.parts.reviews.states([one.id for one in shown]))
     sources = {one.id: one.source for one in shown}
     return {
         item_id: state.value

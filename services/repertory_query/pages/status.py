@@ -10,7 +10,7 @@ from starlette.routing import BaseRoute
 
 from repertory.errors import StoreError
 from repertory.keys import Scope
-from repertory.local import available
+from repertory.local import read_or_none
 from repertory.stats import Jobs
 from repertory_query.actions import Action
 from repertory_query.history import Span
@@ -104,7 +104,7 @@ def _status(request: Request, service: Service, shown: Shown) -> Response:
         may_all=may_all,
         recent=recent,
         only_empty=shown.empty,
-        waiting=available(service.parts.reviews.count, []) if may_all else 0,
+        waiting=read_or_none(service.parts.reviews.count) if may_all else 0,
         charts=charts_of(_spans(service, shown.window), service.history.latest) if may_all else (),
         hours=shown.window,
         windows=list(WINDOWS),
