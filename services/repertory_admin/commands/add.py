@@ -33,7 +33,7 @@ from repertory_admin.options import ASKING, INDEXING, STORE, Flags, YesOption
 from repertory_admin.registry_search import FindOption, show_servers
 
 MAX_SHOWN = 5  # problems
-WAKE_S = 0.2  # between two looks for a signal while something is fetched
+WAKE_S = 0.2  # between two checks for a signal while something is fetched
 
 UserOption = Annotated[
     bool, typer.Option("--user", help="In your own config.toml, for all your projects.")
