@@ -17,6 +17,7 @@ from pathlib import Path
 import msgspec
 from filelock import FileLock, Timeout
 
+from repertory.directory_catalogue import FETCHED
 from repertory.embedding.digests import identity
 from repertory.embedding.folder import WEIGHTS, Format
 from repertory.embedding.packages import installed_weights
@@ -33,7 +34,7 @@ from repertory.indexing.collections import (
 )
 from repertory.sources.fetched.content import LOCK
 from repertory.sources.fetched.users import USERS, used, users_gone
-from repertory.workspace import FETCHED, directory_key, owners
+from repertory.workspace import directory_key, owners
 
 GRACE_S = 60.0  # another process may be about to use what is newer and has no name yet
 BACKUP_S = 86_400.0  # that a backup may read its copy of a database

@@ -13,6 +13,7 @@ import msgspec
 import typer
 
 from repertory.configuration_file import project_file, read, rewrite
+from repertory.directory_catalogue import FETCHED
 from repertory.errors import SourceError, UsageError
 from repertory.settings import files
 from repertory.sources.adding import Address, Recognised, recognise, reconsider
@@ -24,7 +25,7 @@ from repertory.sources.registry import build, contained
 from repertory.sources.source import Source
 from repertory.text import counted
 from repertory.trusting import described
-from repertory.workspace import FETCHED, Workspace
+from repertory.workspace import Workspace
 from repertory_admin import source_entries, terminal
 from repertory_admin.app import app, command
 from repertory_admin.asking import confirm
