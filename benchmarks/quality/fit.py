@@ -21,13 +21,13 @@ from scipy.optimize import minimize
 from scipy.special import expit, logsumexp
 
 from benchmarks.quality.__main__ import CACHE, MODEL
-from repertory.one_shot import open_corpus
 from repertory.search.confidence import EvidenceWeights, evidence_of_words
 from repertory.search.engine import SearchEngine
 from repertory.search.lookup import readable_index
 from repertory.search.query import query_of
 from repertory.settings import load
 from repertory.values import Values
+from repertory_eval.corpus import open_corpus
 from repertory_eval.judged import GOOD
 from repertory_eval.labelled import LabelledQuery, evenly, read_sets
 

@@ -23,7 +23,7 @@ from repertory.errors import (
     RepertoryError,
     StoreError,
 )
-from repertory.files import make_directory
+from repertory.files import make_directory, unwritable
 from repertory.indexing import keyword_sync
 from repertory.indexing.latest_scans import LatestScans
 from repertory.indexing.run import SCANNING
@@ -104,7 +104,7 @@ def data_directory(data: Path) -> Iterator[Finding]:
         yield Finding(State.BAD, "data directory", str(error))
         return
     except OSError as error:
-        text = f"{data} cannot be written: {error.strerror}; choose another with --data-dir."
+        text = str(unwritable(data, error))
         yield Finding(State.BAD, "data directory", text)
         return
     yield Finding(State.GOOD, "data directory", f"{terminal.short_path(str(data))} can be written")

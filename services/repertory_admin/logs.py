@@ -16,7 +16,7 @@ def begin(verbose: bool) -> None:
         logging.getLogger().addHandler(logging.NullHandler())
         return
     handler = logging.StreamHandler()
-    handler.setFormatter(logs.Lines())
+    handler.setFormatter(logs.DebugLines())
     logging.basicConfig(level=logging.INFO, handlers=[handler])
     for package in logs.PACKAGES:
         logging.getLogger(package).setLevel(logging.DEBUG)

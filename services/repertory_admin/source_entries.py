@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from repertory.errors import ConfigurationError
-from repertory.sources.reading import toml
+from repertory.sources.configuration_text import checked, parsed, without_mark
 
 _HEAD = """\
 # What Repertory indexes in this project, besides what it finds here.
@@ -21,7 +20,7 @@ def with_entry(text: str, entry: Mapping[str, Any]) -> str:
     import tomlkit  # noqa: PLC0415 - for two commands
     from tomlkit.items import AoT  # noqa: PLC0415 - as above
 
-    document = tomlkit.parse(text or _HEAD)
+    document = tomlkit.parse(without_mark(text) or _HEAD)
     table = tomlkit.table()
     table.update(entry)
     sources = document.get("sources")
@@ -35,7 +34,8 @@ def with_entry(text: str, entry: Mapping[str, Any]) -> str:
         inline = tomlkit.inline_table()
         inline.update(entry)
         sources.append(inline)
-    return _checked(document.as_string(), text, lambda before: [*before, dict(entry)])
+    before = parsed(text).get("sources", [])
+    return checked(document.as_string(), text, "sources", [*before, dict(entry)])
 
 
 def without_entry(text: str, name: str) -> str:
@@ -46,33 +46,19 @@ def without_entry(text: str, name: str) -> str:
     """
     import tomlkit  # noqa: PLC0415 - as above
 
-    document = tomlkit.parse(text)
+    document = tomlkit.parse(without_mark(text))
     sources = document.get("sources", [])
     for at in reversed(range(len(sources))):
         if sources[at].get("name") == name:
             del sources[at]
     if "sources" in document and not sources:
         del document["sources"]
-    if document.as_string() == text:
+    if document.as_string() == without_mark(text):
         return text
-    return _checked(
-        document.as_string().rstrip("\n") + "\n",
-        text,
-        lambda before: [entry for entry in before if entry.get("name") != name],
-    )
+    kept = [one for one in parsed(text).get("sources", []) if one.get("name") != name]
+    return checked(document.as_string().rstrip("\n") + "\n", text, "sources", kept)
 
 
 def names_in(text: str) -> list[str]:
     """The names of the sources of a configuration file."""
-    return [str(one["name"]) for one in toml.parse(text).get("sources", []) if "name" in one]
-
-
-def _checked(text: str, before: str, change: Any) -> str:  # noqa: ANN401 - of a list of entries
-    """The changed text, if it says what it said before apart from the change."""
-    old, new = toml.parse(before), toml.parse(text)
-    sources = change(old.pop("sources", []))
-    if new.pop("sources", []) != sources or new != old:
-        raise ConfigurationError(
-            "The configuration file cannot be changed without losing something; edit it by hand."
-        )
-    return text
+    return [str(one["name"]) for one in parsed(text).get("sources", []) if "name" in one]

@@ -16,11 +16,10 @@ from pathlib import Path
 import msgspec
 
 from repertory.files import json_bytes
-from repertory.text import clean, one_line
+from repertory.text import DIRECTIONS, clean, one_line
 from repertory_admin.columns import MIN_PROSE_WIDTH, width_of
 
-# Marks that reverse the direction of text, and so can disguise it.
-_DIRECTIONS = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+_DIRECTIONS = re.compile(f"[{DIRECTIONS}]")
 
 # The rich style of a cell, given its text.
 Style = Callable[[str], str]

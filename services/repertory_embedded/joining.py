@@ -22,10 +22,10 @@ import msgspec
 
 from repertory.client import Client
 from repertory.errors import StoreError, UsageError
+from repertory.files import read_json, write_json
 from repertory.running import claimed
 from repertory.settings import Settings
 from repertory.wire import PROJECTS, WantedProject
-from repertory.workspace import read_json, write_json
 
 PATHS = ("keys", "audit_folder", "oidc_client_secret_file")  # settings
 ANSWER_TIMEOUT_S = 60.0  # for the host to open a project

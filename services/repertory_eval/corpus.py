@@ -1,16 +1,38 @@
-"""Indexes the corpus of a labelled set, apart from the user's own items."""
+"""Opens and indexes the corpus of a labelled set, apart from the user's own items."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
-from repertory.one_shot import Repertory, open_corpus
+from msgspec.structs import replace
+
+from repertory.one_shot import Repertory
+from repertory.progress import Download
 from repertory.settings import Settings
 from repertory.text import counted
+from repertory.usage.labels import CORPUS
 from repertory_admin import terminal
 from repertory_admin.progress import Bars
 from repertory_eval.labelled import LabelledSet, missing
 
 MAX_SHOWN = 3  # problems and ids in a warning
+
+
+def open_corpus(settings: Settings, folder: Path, download: Download | None = None) -> Repertory:
+    """The repertory of a labelled set's corpus, without the user's own items and policies."""
+    base = folder.resolve()
+    alone = replace(
+        settings,
+        sources=({"type": "corpus", "path": str(base / CORPUS)},),
+        rules=(),
+        base=base,
+        file=None,
+        is_confined=False,
+        withheld=(),
+        mcp_configs=(),
+    )
+    # A file cannot be anyone's directory, so no other paths were given for this one.
+    return Repertory(alone, base / CORPUS, download=download)
 
 
 @contextmanager

@@ -9,10 +9,9 @@ import msgspec
 
 from repertory.errors import UsageError
 from repertory.search.query import MAX_QUERY_LENGTH
-from repertory.usage.labels import PROPOSED
+from repertory.usage.labels import CORPUS, PROPOSED, QUERIES, RIGHT
 
 MAX_GRADE = 1_000  # trec_eval makes an array of this length
-CORPUS, QUERIES, RIGHT = "corpus.jsonl", "queries.jsonl", "qrels.jsonl"
 JUDGEMENTS = "judgements.jsonl"  # of a judged set alone
 
 T = TypeVar("T")

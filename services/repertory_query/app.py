@@ -28,15 +28,16 @@ from repertory_query import (
     state,
 )
 from repertory_query.access import Access, Owner
-from repertory_query.api import answer, document, versioned
 from repertory_query.auditing import Trail
 from repertory_query.digests import with_digests
 from repertory_query.guard import Guard, Record
 from repertory_query.history import sampling
-from repertory_query.mcp.http import Mcp
+from repertory_query.mcp.http import McpEndpoints
 from repertory_query.mcp.work import Work
 from repertory_query.member import Member
 from repertory_query.metrics import Metrics
+from repertory_query.openapi_document import document
+from repertory_query.operations import answer, versioned
 from repertory_query.pages import api_reference, manage
 from repertory_query.pages import routes as pages
 from repertory_query.pages.page import root_of
@@ -93,7 +94,7 @@ def create_app(service: Service, settings: Settings, entrance: Entrance | None =
     usage = service.parts.usage_recorder()
     pools = {Work.SEARCH: searches, Work.READ: others, Work.CALL: calls}
     defaults = Defaults(settings, service.workspace.directory)
-    mcp = Mcp(service, defaults, audit, usage, pools)
+    mcp = McpEndpoints(service, defaults, audit, usage, pools)
     answers = AnsweredSearches(service, searches, metrics)
     keys = keys_of(settings, service.workspace.directory)
     access = Access(keys, values.host, entrance.owner, people_of(values), values.public_url)

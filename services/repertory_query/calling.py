@@ -8,7 +8,8 @@ from starlette.routing import BaseRoute
 
 from repertory.calling.result import CallResult
 from repertory.keys import Scope
-from repertory_query.api import Operations, answer
+from repertory_query.actions import Action
+from repertory_query.operations import Operations, answer
 from repertory_query.pool import Pool
 from repertory_query.problems import problem
 from repertory_query.service import Service
@@ -30,6 +31,7 @@ def routes(service: Service, pool: Pool) -> list[BaseRoute]:
         returns=CallResult,
         scope=Scope.CALL,
         body=_ARGUMENTS,
+        action=Action("call", "tool_id", has_text=True),
         summary="Call a tool",
     )
     async def call_tool(request: Request, arguments: dict[str, Any]) -> Response:

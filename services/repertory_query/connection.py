@@ -16,8 +16,8 @@ class Connection(H11Protocol):
     Such answers stay in memory. h11 bounds the head of a request; the faster parser does not.
     """
 
-    _waiting: asyncio.TimerHandle | None = None
-    _writing: asyncio.TimerHandle | None = None
+    _request_timer: asyncio.TimerHandle | None = None
+    _send_timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Start the request timeout."""
@@ -25,58 +25,58 @@ class Connection(H11Protocol):
         super().connection_made(transport)
         # Proxies may change the client that a request shows, and not this.
         self.app_state = {**self.app_state, PEER: self.client}
-        self._wait()
+        self._start_request_timer()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Cancel the timeouts."""
-        self._wait_no_more()
-        self._write_no_more()
+        self._cancel_request_timer()
+        self._cancel_send_timer()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
         """Restart the request timeout until the request is whole."""
         super().data_received(data)
         if self.conn.their_state in (h11.IDLE, h11.SEND_BODY):
-            self._wait()
+            self._start_request_timer()
         else:
-            self._wait_no_more()
+            self._cancel_request_timer()
 
     def on_response_complete(self) -> None:
         """Start the request timeout for a part of another request that arrived before."""
         super().on_response_complete()
         if self.conn.their_state is h11.SEND_BODY:
-            self._wait()
+            self._start_request_timer()
 
     def pause_writing(self) -> None:
         """Start the send-stall timeout."""
         super().pause_writing()
-        self._watch_writing()
+        self._start_send_timer()
 
     def resume_writing(self) -> None:
         """Cancel the send-stall timeout."""
-        self._write_no_more()
+        self._cancel_send_timer()
         super().resume_writing()
 
-    def _wait(self) -> None:
-        if self._waiting is None:
-            self._waiting = self.loop.call_later(TIMEOUT_S, self.transport.abort)
+    def _start_request_timer(self) -> None:
+        if self._request_timer is None:
+            self._request_timer = self.loop.call_later(TIMEOUT_S, self.transport.abort)
 
-    def _wait_no_more(self) -> None:
-        if self._waiting is not None:
-            self._waiting.cancel()
-            self._waiting = None
+    def _cancel_request_timer(self) -> None:
+        if self._request_timer is not None:
+            self._request_timer.cancel()
+            self._request_timer = None
 
-    def _watch_writing(self) -> None:
+    def _start_send_timer(self) -> None:
         left = self.transport.get_write_buffer_size()
-        self._writing = self.loop.call_later(TIMEOUT_S, self._see_less_than, left)
+        self._send_timer = self.loop.call_later(TIMEOUT_S, self._abort_unless_drained, left)
 
-    def _see_less_than(self, before: int) -> None:
+    def _abort_unless_drained(self, before: int) -> None:
         if self.transport.get_write_buffer_size() < before:
-            self._watch_writing()
+            self._start_send_timer()
         else:
             self.transport.abort()
 
-    def _write_no_more(self) -> None:
-        if self._writing is not None:
-            self._writing.cancel()
-            self._writing = None
+    def _cancel_send_timer(self) -> None:
+        if self._send_timer is not None:
+            self._send_timer.cancel()
+            self._send_timer = None

@@ -8,11 +8,12 @@ from collections.abc import Iterator
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
-from starlette.routing import BaseRoute, Route
+from starlette.routing import BaseRoute
 
 from repertory.errors import StoreError
 from repertory.wire import EXPORT
 from repertory_query.access import OWNER
+from repertory_query.actions import Action, AuditedRoute
 from repertory_query.pool import Pool
 from repertory_query.service import Service
 
@@ -37,4 +38,5 @@ def routes(service: Service, pool: Pool) -> list[BaseRoute]:
 
         return StreamingResponse(content(), media_type="application/octet-stream")
 
-    return [Route(f"{EXPORT}/{{collection}}", export)]
+    action = Action("export", "collection")
+    return [AuditedRoute("GET", f"{EXPORT}/{{collection}}", export, action=action)]

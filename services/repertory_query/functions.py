@@ -5,13 +5,14 @@ from typing import Any, Literal
 import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import BaseRoute, Route
+from starlette.routing import BaseRoute
 
 from repertory.errors import UnknownItemError
 from repertory.functions.function import Function
 from repertory.functions.table import FUNCTIONS, PORTABLE
 from repertory.keys import Scope
-from repertory_query.api import JSON, Handler, Nothing, Operations, answer, undescribed
+from repertory_query.actions import Action, AuditedRoute
+from repertory_query.operations import JSON, Handler, Nothing, Operations, answer, undescribed
 from repertory_query.pool import Pool
 from repertory_query.service import Service
 from repertory_query.visible import visible_to
@@ -36,7 +37,9 @@ def routes(service: Service, pool: Pool) -> list[BaseRoute]:
     """The routes."""
     operations = Operations("functions")
 
-    @operations.get("/functions", Nothing, returns=list[FunctionTool], summary="List functions")
+    @operations.get(
+        "/functions", Nothing, returns=list[FunctionTool], action=None, summary="List functions"
+    )
     async def list_functions(_: Request, __: Nothing) -> Response:
         """List the functions for agents, each defined as function-calling models take it.
 
@@ -58,6 +61,7 @@ def routes(service: Service, pool: Pool) -> list[BaseRoute]:
             f"/functions/{function.name}",
             dict,
             name=f"call_{function.name}",
+            action=Action(function.action, has_text=True),
             summary=function.title,
             text=function.description,
             scope=Scope.CALL if function.writes else Scope.READ,
@@ -73,5 +77,5 @@ def routes(service: Service, pool: Pool) -> list[BaseRoute]:
     return [
         *operations.routes,
         *undescribed(by_contract.routes),
-        Route("/functions/{name}", unknown, methods=["POST"]),
+        AuditedRoute("POST", "/functions/{name}", unknown, action=Action("search", has_text=True)),
     ]

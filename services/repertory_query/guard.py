@@ -15,9 +15,9 @@ from repertory_query.access import Access, is_open
 from repertory_query.auditing import Trail
 from repertory_query.limits import bounded, check_address, check_rate
 from repertory_query.metrics import Metrics, known_method
-from repertory_query.noted import noting
 from repertory_query.problems import failure, refusal
 from repertory_query.rates import Rates
+from repertory_query.request_usage import collecting
 
 # For browsers: they guess no media type, cache nothing, and load nothing into pages of other sites.
 _HEADERS = {
@@ -104,7 +104,7 @@ class Record:
             await send(message)
 
         receive = self._trail.listening(scope, receive)
-        with noting() as noted:
+        with collecting() as usage:
             try:
                 await self._app(scope, receive, sending)
             except ClientDisconnect:  # while it sent its request: an answer would not be read
@@ -115,7 +115,7 @@ class Record:
                 if not status:
                     await response(scope, receive, sending)
         seconds = time.perf_counter() - began
-        self._trail.request(scope, status, seconds, noted)
+        self._trail.request(scope, status, seconds, usage)
         route = getattr(scope.get("route"), "path", "none")  # never the path: callers choose it
         route = route.removeprefix(V1)  # one name for both spellings
         self._metrics.request(method, route, status, seconds)

@@ -7,7 +7,8 @@ from starlette.routing import BaseRoute
 from repertory.insights import insights_of, unanswered_of
 from repertory.keys import Scope
 from repertory.usage.wire import Insights, UnansweredQueries
-from repertory_query.api import Nothing, Operations, answer
+from repertory_query.actions import Action
+from repertory_query.operations import Nothing, Operations, answer
 from repertory_query.pool import Pool
 from repertory_query.service import Service
 
@@ -17,7 +18,12 @@ def routes(service: Service, pool: Pool) -> list[BaseRoute]:
     operations = Operations("insights")
 
     @operations.get(
-        "/insights", Nothing, returns=Insights, scope=Scope.ADMIN, summary="Usage insights"
+        "/insights",
+        Nothing,
+        returns=Insights,
+        scope=Scope.ADMIN,
+        action=Action("insights"),
+        summary="Usage insights",
     )
     async def get_insights(_: Request, __: Nothing) -> Response:
         """Report searches without results or use, items without use, and what to do about them."""
@@ -28,6 +34,7 @@ def routes(service: Service, pool: Pool) -> list[BaseRoute]:
         Nothing,
         returns=UnansweredQueries,
         scope=Scope.ADMIN,
+        action=Action("insights"),
         summary="Queries without results",
     )
     async def list_unanswered(_: Request, __: Nothing) -> Response:

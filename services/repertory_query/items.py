@@ -14,8 +14,9 @@ from repertory.search.links import Links
 from repertory.skill_files import FileContent, SkillFiles
 from repertory.stats import Contents
 from repertory.wire import Ids, Items, Linked, Summaries, linked, summary
-from repertory_query.api import Nothing, Operations, answer
+from repertory_query.actions import Action
 from repertory_query.auditing import about
+from repertory_query.operations import Nothing, Operations, answer
 from repertory_query.pool import Pool
 from repertory_query.searching import Filters
 from repertory_query.service import Service
@@ -43,26 +44,34 @@ def routes(service: Service, pool: Pool) -> list[BaseRoute]:
     """The routes."""
     operations = Operations("items")
 
-    @operations.get("/items", Page, returns=Summaries, summary="List items")
+    @operations.get("/items", Page, returns=Summaries, action=Action("list"), summary="List items")
     async def list_items(request: Request, given: Page) -> Response:
         """List the indexed items by id, each with the beginning of its description."""
         backend = visible_to(request.state.caller, service)
         return await pool.run(lambda: answer(_page(backend, given.where, given)))
 
-    @operations.get("/contents", Nothing, returns=Contents, summary="Count the items")
+    @operations.get("/contents", Nothing, returns=Contents, action=None, summary="Count the items")
     async def count_items(request: Request, _: Nothing) -> Response:
         """Count the indexed items of each kind and source."""
         backend = visible_to(request.state.caller, service)
         return await pool.run(lambda: answer(backend.contents()))
 
-    @operations.post("/items", Ids, returns=Items, summary="Show several items")
+    @operations.post(
+        "/items", Ids, returns=Items, action=Action("read"), summary="Show several items"
+    )
     async def get_items(request: Request, given: Ids) -> Response:
         """Show some items whole, in the requested order; missing ones are left out."""
         about(request, given.ids)
         backend = visible_to(request.state.caller, service)
         return await pool.run(lambda: answer(Items(items=list(backend.items(given.ids).values()))))
 
-    @operations.get("/items/{item_id:path}", Nothing, returns=Linked, summary="Show an item")
+    @operations.get(
+        "/items/{item_id:path}",
+        Nothing,
+        returns=Linked,
+        action=Action("read", "item_id"),
+        summary="Show an item",
+    )
     async def get_item(request: Request, _: Nothing) -> Response:
         """Show one item whole, with its text, its schemas and its links.
 
@@ -71,14 +80,20 @@ def routes(service: Service, pool: Pool) -> list[BaseRoute]:
         backend = visible_to(request.state.caller, service)
         return await pool.run(lambda: answer(_linked(backend, request.path_params["item_id"])))
 
-    @operations.get("/links/{item_id:path}", Nothing, returns=Links, summary="Show links")
+    @operations.get(
+        "/links/{item_id:path}", Nothing, returns=Links, action=None, summary="Show links"
+    )
     async def get_links(request: Request, _: Nothing) -> Response:
         """Show the tools that a skill needs, or the skills that need a tool."""
         backend, item_id = visible_to(request.state.caller, service), request.path_params["item_id"]
         return await pool.run(lambda: answer(backend.links(item_id)))
 
     @operations.post(
-        "/skills/files", Ids, returns=dict[str, SkillFiles], summary="List the files of skills"
+        "/skills/files",
+        Ids,
+        returns=dict[str, SkillFiles],
+        action=Action("read"),
+        summary="List the files of skills",
     )
     async def list_skill_files(request: Request, given: Ids) -> Response:
         """List the supporting files of some skills by id, as far as this server can read them."""
@@ -86,7 +101,13 @@ def routes(service: Service, pool: Pool) -> list[BaseRoute]:
         backend = visible_to(request.state.caller, service)
         return await pool.run(lambda: answer(backend.skill_files(given.ids)))
 
-    @operations.get("/skills/file", Place, returns=FileContent, summary="Read a file of a skill")
+    @operations.get(
+        "/skills/file",
+        Place,
+        returns=FileContent,
+        action=Action("read", "item"),
+        summary="Read a file of a skill",
+    )
     async def read_skill_file(request: Request, given: Place) -> Response:
         """Read one supporting file of a skill."""
         about(request, [given.item])

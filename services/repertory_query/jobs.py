@@ -7,7 +7,8 @@ from starlette.routing import BaseRoute
 from repertory.keys import Scope
 from repertory.stats import Jobs, Rebuild
 from repertory.wire import Retried, Retry
-from repertory_query.api import Nothing, Operations, answer
+from repertory_query.actions import Action
+from repertory_query.operations import Nothing, Operations, answer
 from repertory_query.pool import Pool
 from repertory_query.service import Service
 from repertory_query.visible import jobs_for
@@ -18,19 +19,30 @@ def routes(service: Service, pool: Pool) -> list[BaseRoute]:
     operations = Operations("jobs")
 
     @operations.post(
-        "/rebuild", Nothing, returns=Rebuild, status=202, scope=Scope.ADMIN, summary="Rebuild"
+        "/rebuild",
+        Nothing,
+        returns=Rebuild,
+        status=202,
+        scope=Scope.ADMIN,
+        action=Action("rebuild"),
+        summary="Rebuild",
     )
     async def rebuild(_: Request, __: Nothing) -> Response:
         """Begin to rebuild the index beside the active one; `/v1/stats` shows the progress."""
         return answer(await pool.run(service.rebuild), 202)
 
-    @operations.get("/queue", Nothing, returns=Jobs, summary="Jobs")
+    @operations.get("/queue", Nothing, returns=Jobs, action=None, summary="Jobs")
     async def list_jobs(request: Request, _: Nothing) -> Response:
         """List the pending, the running and the failed jobs."""
         return answer(await pool.run(lambda: jobs_for(request.state.caller, service)))
 
     @operations.post(
-        "/queue/retry", Retry, returns=Retried, scope=Scope.ADMIN, summary="Retry failed jobs"
+        "/queue/retry",
+        Retry,
+        returns=Retried,
+        scope=Scope.ADMIN,
+        action=Action("retry"),
+        summary="Retry failed jobs",
     )
     async def retry_jobs(_: Request, given: Retry) -> Response:
         """Try failed jobs again, with the items as they are now."""

@@ -25,6 +25,7 @@ from repertory.stats import SAVE_BOUNDS, SaveTimes, SourceState, Stats, Watch
 from repertory_query.member import COUNTERS, Member
 from repertory_query.recent import BOUNDS, Counts
 
+REQUESTS = ("repertory_request_duration_seconds", "Time to answer a request.")
 _METHODS = frozenset({"GET", "HEAD", "OPTIONS", "POST"})
 
 
@@ -51,8 +52,7 @@ class Metrics:
         self._registry = CollectorRegistry()
         self._member = member
         self._requests = Histogram(
-            "repertory_request_duration_seconds",
-            "Time to answer a request.",
+            *REQUESTS,
             ("method", "route", "status"),
             buckets=BOUNDS,
             registry=self._registry,

@@ -26,7 +26,7 @@ from repertory.errors import (
     UsageError,
 )
 from repertory.wire import Refusal
-from repertory_query.api import PROBLEM
+from repertory_query.operations import PROBLEM
 from repertory_query.pages.page import problem_page, wants_page
 from repertory_query.visible import text_for
 
@@ -78,9 +78,19 @@ def refusal(error: HTTPException, *, error_is_message: bool = False) -> Response
 
 def failure(error: Exception) -> Response:
     """The response to an unexpected error: it reveals nothing, and the log has all of it."""
-    incident = secrets.token_hex(4)
-    _log.error("request_failed", extra={"incident": incident}, exc_info=error)
-    return problem(500, f"Something went wrong here; the server's log says what, at {incident}.")
+    return problem(500, incident("request_failed", error))
+
+
+def incident(event: str, error: Exception) -> str:
+    """Log an unexpected error under a number, and say the number and nothing else.
+
+    Args:
+        event: The event of the log.
+        error: The error.
+    """
+    number = secrets.token_hex(4)
+    _log.error(event, extra={"incident": number}, exc_info=error)
+    return f"Something went wrong here; the server's log says what, at {number}."
 
 
 def install(app: Starlette) -> None:

@@ -23,7 +23,7 @@ from repertory_query.rates import Table
 from repertory_query.signals import TERMINATION, termination_signals
 
 RESTART_INTERVAL_S = 1.0  # at least, between two starts in the same place
-LOOK_S = 0.2  # between two looks for a signal
+CHECK_INTERVAL_S = 0.2  # between two checks for a signal
 END_TIMEOUT_S = 15.0  # for a process to finish its requests and close what it has open
 
 _log = logging.getLogger(__name__)
@@ -56,7 +56,9 @@ def run(settings: Settings, count: int) -> None:
             while not stopping:
                 for place in places:
                     place.keep()
-                connection.wait([one for place in places for one in place.sentinels], LOOK_S)
+                connection.wait(
+                    [one for place in places for one in place.sentinels], CHECK_INTERVAL_S
+                )
         finally:
             _end(places)
 

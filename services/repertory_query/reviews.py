@@ -7,8 +7,9 @@ from starlette.routing import BaseRoute
 from repertory.keys import Scope
 from repertory.review.store import ReviewStore
 from repertory.review.wire import Approve, Approved, History, Reviews, Which
-from repertory_query.api import Nothing, Operations, answer
+from repertory_query.actions import Action
 from repertory_query.auditing import about
+from repertory_query.operations import Nothing, Operations, answer
 from repertory_query.pool import Pool
 
 
@@ -17,14 +18,24 @@ def routes(reviews: ReviewStore, pool: Pool) -> list[BaseRoute]:
     operations = Operations("reviews")
 
     @operations.get(
-        "/reviews", Nothing, returns=Reviews, scope=Scope.ADMIN, summary="Items to review"
+        "/reviews",
+        Nothing,
+        returns=Reviews,
+        scope=Scope.ADMIN,
+        action=None,
+        summary="Items to review",
     )
     async def list_reviews(_: Request, __: Nothing) -> Response:
         """List the items that are in quarantine, new or changed, with what is suspicious."""
         return await pool.run(lambda: answer(Reviews(reviews=reviews.waiting())))
 
     @operations.post(
-        "/reviews/approve", Approve, returns=Approved, scope=Scope.ADMIN, summary="Approve items"
+        "/reviews/approve",
+        Approve,
+        returns=Approved,
+        scope=Scope.ADMIN,
+        action=Action("approve"),
+        summary="Approve items",
     )
     async def approve(request: Request, given: Approve) -> Response:
         """Approve items as they are now; agents see them within seconds."""
@@ -35,7 +46,12 @@ def routes(reviews: ReviewStore, pool: Pool) -> list[BaseRoute]:
         return answer(Approved(items=done))
 
     @operations.get(
-        "/reviews/history", Which, returns=History, scope=Scope.ADMIN, summary="History"
+        "/reviews/history",
+        Which,
+        returns=History,
+        scope=Scope.ADMIN,
+        action=Action("read", "item"),
+        summary="History",
     )
     async def get_history(_: Request, given: Which) -> Response:
         """List when an item appeared, how it changed, and who approved it."""

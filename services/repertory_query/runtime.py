@@ -15,10 +15,11 @@ from repertory.typescript.module import module
 from repertory.typescript.selection import select_tools
 from repertory.wire import MAX_VALUES
 from repertory_query.access import Access
-from repertory_query.api import Operations
+from repertory_query.actions import Action
+from repertory_query.operations import Operations
 from repertory_query.pool import Pool
 from repertory_query.service import Service
-from repertory_query.visible import seen_by, visible_to
+from repertory_query.visible import for_caller, visible_to
 
 MEDIA_TYPE = "application/typescript"
 
@@ -45,6 +46,7 @@ def routes(service: Service, pool: Pool, access: Access) -> list[BaseRoute]:
         "/runtime/tools.ts",
         Selection,
         content={MEDIA_TYPE: {"type": "string"}},
+        action=Action("read", "filter"),
         summary="Get tools as TypeScript",
     )
     async def get_tools_module(request: Request, given: Selection) -> Response:
@@ -55,7 +57,9 @@ def routes(service: Service, pool: Pool, access: Access) -> list[BaseRoute]:
         backend = visible_to(request.state.caller, service)
 
         def made() -> str:
-            found = seen_by(request.state.caller, service).entries(Filter(kinds=(Kind.TOOL.value,)))
+            found = for_caller(request.state.caller, service).entries(
+                Filter(kinds=(Kind.TOOL.value,))
+            )
             tools = select_tools(found, wanted)
             return module(list(backend.items(tools).values()), gateway).text
 

@@ -29,9 +29,10 @@ from repertory.wire import (
     Text,
 )
 from repertory_query.access import Access, Caller
-from repertory_query.api import JSON, Operations, answer
+from repertory_query.actions import Action
 from repertory_query.cache import AnswerCache, Encoded
 from repertory_query.metrics import Metrics
+from repertory_query.operations import JSON, Operations, answer
 from repertory_query.pool import Pool
 from repertory_query.schemas import Schema
 from repertory_query.service import Service
@@ -202,7 +203,14 @@ def routes(
     """
     operations = Operations("search")
 
-    @operations.get("/search", FormatParameters, returns=Answer, content=_FORMATS, summary="Search")
+    @operations.get(
+        "/search",
+        FormatParameters,
+        returns=Answer,
+        content=_FORMATS,
+        action=Action("search", has_text=True),
+        summary="Search",
+    )
     async def search(request: Request, given: FormatParameters) -> Response:
         """Find the items that fit a query best, each with its confidence and a reason."""
         query, caller = query_from(given, defaults()), request.state.caller
@@ -216,7 +224,13 @@ def routes(
         )
         return await searches.rendered(query, caller, given.format, host)
 
-    @operations.post("/search", Searches, returns=Answers, summary="Search for many at once")
+    @operations.post(
+        "/search",
+        Searches,
+        returns=Answers,
+        action=Action("search", has_text=True),
+        summary="Search for many at once",
+    )
     async def search_many(request: Request, given: Searches) -> Response:
         """Answer up to a hundred queries, in their order. One that is invalid refuses them all."""
         queries = [query_from(one, defaults()) for one in given.queries]
@@ -224,7 +238,13 @@ def routes(
         content = b",".join(one.content for one in found)
         return Response(b'{"answers":[' + content + b"]}", media_type=JSON)
 
-    @operations.get("/explain", ItemParameters, returns=Explanation, summary="Explain a result")
+    @operations.get(
+        "/explain",
+        ItemParameters,
+        returns=Explanation,
+        action=Action("explain", "item", has_text=True),
+        summary="Explain a result",
+    )
     async def explain(request: Request, given: ItemParameters) -> Response:
         """Explain why a search shows an item, or why it does not, and what would show it."""
         query = query_from(given, defaults())

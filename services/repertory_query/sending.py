@@ -6,11 +6,10 @@ from contextlib import asynccontextmanager
 
 from prometheus_client.metrics_core import Metric
 
-from repertory_query.metrics import Metrics
+from repertory_query.metrics import REQUESTS, Metrics
 from repertory_query.recent import BOUNDS
 from repertory_query.service import Service
 
-TEXT = "Time to answer a request."
 NAMES = {True: "repertory-api", False: "repertory"}  # of a team's query service, and another
 
 
@@ -32,7 +31,7 @@ async def sending(metrics: Metrics, service: Service) -> AsyncIterator[None]:
 
     name = NAMES[service.parts.is_team]
     meters = Meters(export.resource(name, service.workspace.directory_key), families)
-    requests = meters.histogram("repertory_request_duration_seconds", TEXT, BOUNDS)
+    requests = meters.histogram(*REQUESTS, BOUNDS)
     metrics.also = requests.record
     try:
         yield

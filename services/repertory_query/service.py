@@ -14,7 +14,7 @@ from repertory.compose import Parts
 from repertory.errors import StoreError
 from repertory.indexing.collection_names import configuration_of
 from repertory.indexing.job import JobQueue
-from repertory.local import Local, available
+from repertory.local import Local, available, read_or_none
 from repertory.search.answer import Answer
 from repertory.search.live import LiveSearch
 from repertory.search.query import Query
@@ -28,15 +28,15 @@ from repertory.stats import (
     watch_status,
     workers_of,
 )
-from repertory_query import noted
+from repertory_query import request_usage
 from repertory_query.history import History
 from repertory_query.recent import Recent
 
 if TYPE_CHECKING:
     from repertory.project_search.search import ProjectSearch
-    from repertory_query.seen import Seen
+    from repertory_query.visible_service import VisibleService
 
-MAX_SEEN = 1_000  # sets of groups that are remembered
+MAX_VIEWS = 1_000  # sets of groups that are remembered
 MAX_CATALOGUE_SEARCHES = 8  # that are kept; each has the texts that some callers see
 FIRST_INDEX_S = 5.0  # that a search waits while nothing is indexed yet
 SILENCE_S = 60.0  # after which a process counts as stopped; each one reports every few seconds
@@ -64,27 +64,27 @@ class Service(Local):
         self._queue = queue
         self.recent = Recent()
         self.history = History()
-        self._seeing = threading.Lock()
-        self._seen: LRUCache[frozenset[str], Seen] = LRUCache(MAX_SEEN)
+        self._views_lock = threading.Lock()
+        self._views: LRUCache[frozenset[str], VisibleService] = LRUCache(MAX_VIEWS)
         self._of_catalogue: LRUCache[frozenset[str], ProjectSearch] = LRUCache(
             MAX_CATALOGUE_SEARCHES
         )
 
-    def seen_by(self, groups: frozenset[str]) -> "Seen":
+    def for_groups(self, groups: frozenset[str]) -> "VisibleService":
         """This server as callers with some groups see it."""
-        from repertory_query.seen import Seen  # noqa: PLC0415 - it is a service itself
+        from repertory_query.visible_service import VisibleService  # noqa: PLC0415 - it is a service itself
 
-        with self._seeing:  # on the event loop: never while something is imported
-            if (seen := self._seen.get(groups)) is None:
-                seen = self._seen[groups] = Seen(self, groups)
-        return seen
+        with self._views_lock:  # on the event loop: never while something is imported
+            if (view := self._views.get(groups)) is None:
+                view = self._views[groups] = VisibleService(self, groups)
+        return view
 
     def catalogue_search(self, visible: frozenset[str]) -> "ProjectSearch":
         """The project search of callers who may see some sources: that of the catalogue alone."""
         from repertory.project_search.search import ProjectSearch  # noqa: PLC0415 - rarely needed
 
         directory = self.workspace.directory
-        with self._seeing:
+        with self._views_lock:
             if (files := self._of_catalogue.get(visible)) is None:
                 files = self._of_catalogue[visible] = ProjectSearch(directory)
         return files
@@ -116,25 +116,25 @@ class Service(Local):
     def note(self, answer: Answer, seconds: float) -> None:
         """Note a search that was answered in some seconds, by this or from a cache."""
         self.recent.note(answer, seconds)
-        noted.searched(answer, seconds)
+        request_usage.note_search(answer, seconds)
 
     @override
     def item(self, item: str) -> Item:
         found = super().item(item)
-        noted.used(found.id)
+        request_usage.note_use(found.id)
         return found
 
     def sample(self) -> None:
         """Note in the history how it does now."""
         coordination, now = self.parts.coordination, time.time()
-        watch = available(lambda: watch_status(coordination.status), [])
+        watch = read_or_none(lambda: watch_status(coordination.status))
         is_reporting = watch is not None and watch.at >= now - SILENCE_S
         known = watch if is_reporting else None
         self.history.note(
             now,
             self.recent.counts(),
             pending=known.pending if known else None,
-            failed=available(coordination.failures.count, []),
+            failed=read_or_none(coordination.failures.count),
             saves=known.saves.durations if known else (),
         )
 
@@ -193,7 +193,7 @@ class Service(Local):
 
     @override
     def _taken(self) -> int | None:
-        return available(self._queue.taken, [])
+        return read_or_none(self._queue.taken)
 
     @override
     def _silent(self, workers: Mapping[str, Mapping[str, Any]], watch: WatchStatus) -> list[str]:

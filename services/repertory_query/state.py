@@ -8,28 +8,28 @@ from repertory.proof import HEADER
 from repertory.stats import Stats
 from repertory.wire import Alive, Ready
 from repertory_query.access import Access
-from repertory_query.api import Nothing, Operations, answer
 from repertory_query.metrics import Metrics
+from repertory_query.operations import Nothing, Operations, answer
 from repertory_query.pool import Pool
 from repertory_query.service import Service
-from repertory_query.visible import seen_by, sees_all, visible_to, without_paths
+from repertory_query.visible import for_caller, sees_all, visible_to, without_paths
 
 
 def routes(service: Service, pool: Pool, metrics: Metrics, access: Access) -> list[BaseRoute]:
     """The routes."""
     operations = Operations("state")
 
-    @operations.get("/stats", Nothing, returns=Stats, summary="Statistics")
+    @operations.get("/stats", Nothing, returns=Stats, action=None, summary="Statistics")
     async def get_stats(request: Request, _: Nothing) -> Response:
         """Report what is indexed, how fresh it is, what is running and what is wrong."""
         return answer(await pool.run(visible_to(request.state.caller, service).stats))
 
-    @operations.get("/healthz", Nothing, returns=Alive, summary="Alive")
+    @operations.get("/healthz", Nothing, returns=Alive, action=None, summary="Alive")
     async def get_health(request: Request, _: Nothing) -> Response:
         """Report that the process answers."""
         return answer(Alive(alive=True, proof=access.proof(request.headers.get(HEADER, ""))))
 
-    @operations.get("/readyz", Nothing, returns=Ready, unready=Ready, summary="Ready")
+    @operations.get("/readyz", Nothing, returns=Ready, unready=Ready, action=None, summary="Ready")
     async def get_readiness(_: Request, __: Nothing) -> Response:
         """Report whether a search can be answered, and which parts are unavailable."""
         missing = {part: without_paths(why) for part, why in service.missing.items()}
@@ -37,17 +37,21 @@ def routes(service: Service, pool: Pool, metrics: Metrics, access: Access) -> li
         return answer(found, 200 if found.ready else 503)
 
     @operations.get(
-        "/metrics", Nothing, content={"text/plain": {"type": "string"}}, summary="Metrics"
+        "/metrics",
+        Nothing,
+        content={"text/plain": {"type": "string"}},
+        action=None,
+        summary="Metrics",
     )
     async def get_metrics(request: Request, _: Nothing) -> Response:
         """Give all metrics to Prometheus."""
         accept = request.headers.get("accept", "")
         caller = request.state.caller
-        seen = seen_by(caller, service)
-        callers = seen.recent.callers.searches() if sees_all(caller) else {}
+        visible = for_caller(caller, service)
+        callers = visible.recent.callers.searches() if sees_all(caller) else {}
         text, media_type = await pool.run(
             lambda: metrics.text(
-                accept, seen.stats(), seen.call_outcomes, seen.recent.counts(), callers
+                accept, visible.stats(), visible.call_outcomes, visible.recent.counts(), callers
             )
         )
         return Response(text, headers={"Content-Type": media_type})

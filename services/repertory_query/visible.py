@@ -46,12 +46,12 @@ def sees_all(caller: Caller) -> bool:
 
 def visible_to(caller: Caller, service: Service) -> Backend:
     """A server as a caller sees it."""
-    return service if sees_all(caller) else Restricted(service.seen_by(caller.groups))
+    return service if sees_all(caller) else Restricted(service.for_groups(caller.groups))
 
 
-def seen_by(caller: Caller, service: Service) -> Service:
+def for_caller(caller: Caller, service: Service) -> Service:
     """The same for use inside the server: its texts still have the paths."""
-    return service if sees_all(caller) else service.seen_by(caller.groups)
+    return service if sees_all(caller) else service.for_groups(caller.groups)
 
 
 def visibility(caller: Caller, service: Service) -> frozenset[str] | None:
@@ -60,12 +60,12 @@ def visibility(caller: Caller, service: Service) -> frozenset[str] | None:
     Raises:
         StoreError: They are not known.
     """
-    return None if sees_all(caller) else service.seen_by(caller.groups).visible
+    return None if sees_all(caller) else service.for_groups(caller.groups).visible
 
 
 def jobs_for(caller: Caller, service: Service) -> Jobs:
     """The jobs as a caller sees them."""
-    jobs = seen_by(caller, service).jobs()
+    jobs = for_caller(caller, service).jobs()
     return jobs if sees_all(caller) else _cleaned(jobs)
 
 
@@ -145,8 +145,8 @@ class Restricted(Forwarding):
         return {item_id: _placed(item) for item_id, item in super().items(ids).items()}
 
     @override
-    def links(self, item_id: str, seen: Lookup | None = None) -> Links:
-        return super().links(item_id, seen or self.items)
+    def links(self, item_id: str, lookup: Lookup | None = None) -> Links:
+        return super().links(item_id, lookup or self.items)
 
     @override
     def skill_files(self, ids: Sequence[str]) -> dict[str, SkillFiles]:

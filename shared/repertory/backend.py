@@ -1,9 +1,10 @@
 """The port that every interface asks: an index of this process, or a server over HTTP.
 
 Adapters: ``one_shot.Repertory``; ``client.Client``; the command line's ``Following``, which looks
-for a server or becomes one; the query service's ``Service``, its ``Seen``, which hides sources from
-some callers, and its ``Restricted``, which hides absolute paths. Every method may block and may be
-called from several threads. Every failure is a ``RepertoryError`` that says what to do.
+for a server or becomes one; the query service's ``Service``, its ``VisibleService``, which
+hides sources from some callers, and its ``Restricted``, which hides absolute paths. Every method
+may block and may be called from several threads. Every failure is a ``RepertoryError`` that says
+what to do.
 """
 
 from abc import abstractmethod
@@ -117,12 +118,12 @@ class Backend(Protocol):
         """
         ...
 
-    def links(self, item_id: str, seen: Lookup | None = None) -> Links:
+    def links(self, item_id: str, lookup: Lookup | None = None) -> Links:
         """The tools that a skill needs, or the skills that need a tool; see ``linking.links``.
 
         Args:
             item_id: The id of the skill or the tool.
-            seen: What the caller sees of some ids; ``items`` of this backend by default. A server
+            lookup: What the caller sees of some ids; ``items`` of this backend by default. A server
                 uses what it shows to the key.
 
         Raises:
@@ -231,8 +232,8 @@ class Forwarding(Backend):
         return self.forward(lambda backend: backend.items(ids))
 
     @override
-    def links(self, item_id: str, seen: Lookup | None = None) -> Links:
-        return self.forward(lambda backend: backend.links(item_id, seen))
+    def links(self, item_id: str, lookup: Lookup | None = None) -> Links:
+        return self.forward(lambda backend: backend.links(item_id, lookup))
 
     @override
     def skill_files(self, ids: Sequence[str]) -> "dict[str, SkillFiles]":

@@ -17,12 +17,13 @@ from pathlib import Path
 import msgspec
 from filelock import FileLock, Timeout
 
+from repertory.directory_catalogue import FETCHED
 from repertory.embedding.digests import identity
 from repertory.embedding.folder import WEIGHTS, Format
 from repertory.embedding.packages import installed_weights
 from repertory.embedding.session import SOURCE, source_of
 from repertory.errors import StoreBusyError, StoreError
-from repertory.files import COPIES, PRIVATE, size_on_disk
+from repertory.files import COPIES, PRIVATE, UNFINISHED, is_gone, size_on_disk
 from repertory.index.edge import EdgeStore
 from repertory.indexing.collection_names import (
     alias_parts,
@@ -33,14 +34,12 @@ from repertory.indexing.collection_names import (
 )
 from repertory.sources.fetched.content import LOCK
 from repertory.sources.fetched.users import USERS, used, users_gone
-from repertory.workspace import FETCHED, directory_key, owners
+from repertory.workspace import directory_key, owners
 
 GRACE_S = 60.0  # another process may be about to use what is newer and has no name yet
 BACKUP_S = 86_400.0  # that a backup may read its copy of a database
 
-_HASH = "[0-9a-f]{16}"
-_NOTE = re.compile(rf"{_HASH}\.json")
-_UNFINISHED = re.compile(rf"\..+\.{_HASH}\.tmp")
+_NOTE = re.compile(r"[0-9a-f]{16}\.json")
 
 
 class Kind(StrEnum):
@@ -82,7 +81,7 @@ def find(data: Path, now: float) -> list[Unused]:
     """
     try:
         known = owners(data)
-        gone = {key: owner for key, owner in known.items() if _is_gone(owner, data)}
+        gone = {key: owner for key, owner in known.items() if _is_left(owner, data)}
         return [
             *_indexes(data, known, gone, now),
             *_notes(data, gone),
@@ -217,7 +216,7 @@ def _unfinished(data: Path) -> Iterator[Path]:
     for place, folders, files in os.walk(data):
         if Path(place) == data:
             folders[:] = [name for name in folders if name not in {"collections", FETCHED}]
-        yield from (Path(place, name) for name in files if _UNFINISHED.fullmatch(name))
+        yield from (Path(place, name) for name in files if UNFINISHED.fullmatch(name))
 
 
 def _is_keywords(path: Path) -> bool:
@@ -229,15 +228,9 @@ def _unused(kind: Kind, *paths: Path, is_busy: bool = False) -> Unused:
     return Unused(kind=kind, paths=paths, size=sum(map(size_on_disk, paths)), is_busy=is_busy)
 
 
-def _is_gone(directory: Path, data: Path) -> bool:
+def _is_left(directory: Path, data: Path) -> bool:
     """Whether a directory does not exist, and no server of it runs."""
-    try:
-        directory.stat()
-    except (FileNotFoundError, NotADirectoryError):
-        return not _is_served(data, directory)
-    except OSError:  # it cannot be reached now
-        pass
-    return False
+    return is_gone(directory) and not _is_served(data, directory)
 
 
 def _is_served(data: Path, directory: Path) -> bool:

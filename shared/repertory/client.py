@@ -163,7 +163,7 @@ class Client(Backend):
         return {item.id: item for page in found for item in page.items}
 
     @override
-    def links(self, item_id: str, seen: Lookup | None = None) -> Links:
+    def links(self, item_id: str, lookup: Lookup | None = None) -> Links:
         return self._ask("GET", "/links/" + quote(item_id, errors="replace"), {}, Links)
 
     @override

@@ -3,11 +3,13 @@
 import contextlib
 import json
 import os
+import re
 import secrets
 import stat
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from typing import BinaryIO, TypeVar
 
 import msgspec
 
@@ -19,11 +21,15 @@ LOCK_TIMEOUT_S = 10.0  # while another process changes a file
 
 COPIES = ".backup-"  # begins the names of a backup's own folders in the data directory
 
+UNFINISHED = re.compile(r"\..+\.[0-9a-f]{16}\.tmp")  # the names that ``half_of`` gives
+
 private = partial(os.open, mode=PRIVATE)  # an opener of new files
 
 Signature = tuple[int, int, int, int]  # mtime and ctime in nanoseconds, size, inode
 
 FOLDER: Signature = (0, 0, 0, 0)  # of any folder
+
+T = TypeVar("T")
 
 
 @contextlib.contextmanager
@@ -49,9 +55,35 @@ def changing(path: Path) -> Iterator[None]:
         ) from error
 
 
+def unwritable(path: Path, error: OSError) -> StoreError:
+    """The error that a path in the data directory cannot be written."""
+    reason = error.strerror or error
+    return StoreError(f"{path} cannot be written: {reason}; choose another --data-dir.")
+
+
 def json_bytes(value: object, indent: int | None = None) -> bytes:
     """A value as JSON with escapes: the name of a file need not be valid Unicode."""
     return json.dumps(msgspec.to_builtins(value), indent=indent).encode("ascii")
+
+
+def read_json(path: Path, kind: type[T]) -> T | None:
+    """Read a value that ``write_json`` stored; None if it is missing or invalid."""
+    try:
+        return msgspec.convert(json.loads(path.read_bytes()), kind)
+    except (OSError, ValueError):
+        return None
+
+
+def write_json(path: Path, value: object) -> None:
+    """Store a value as JSON with escapes: the name of a directory need not be valid Unicode.
+
+    Raises:
+        StoreError: The file cannot be written.
+    """
+    try:
+        write_atomically(path, json_bytes(value))
+    except OSError as error:
+        raise unwritable(path, error) from error
 
 
 def make_directory(path: Path) -> None:
@@ -140,19 +172,57 @@ def write_atomically(
         OSError: The file cannot be written; the old one stays.
     """
     make_private(path.parent)
-    # A random name that must be new: nothing that lies there is followed or overwritten.
-    half = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
+    with replacing(path, mode=mode) as file:
+        file.write(data)
+        if is_durable:
+            flush_to_disk(file)
+
+
+@contextlib.contextmanager
+def replacing(path: Path, *, mode: int = PRIVATE) -> Iterator[BinaryIO]:
+    """Write a new file that replaces another at once, unless writing fails.
+
+    Args:
+        path: The file that is replaced.
+        mode: The permissions of the new file, less the umask.
+
+    Raises:
+        OSError: The file cannot be written; the old one stays.
+    """
+    half = half_of(path)
     try:
         with open(half, "xb", opener=partial(os.open, mode=mode)) as file:
-            file.write(data)
-            if is_durable:
-                file.flush()
-                os.fsync(file.fileno())
+            yield file
         half.replace(path)
     except BaseException:
         with contextlib.suppress(OSError):
             half.unlink(missing_ok=True)
         raise
+
+
+def half_of(path: Path) -> Path:
+    """Where the next content of a path is written until it is whole; ``UNFINISHED`` matches it.
+
+    The random name must be new: nothing that lies there is followed or overwritten.
+    """
+    return path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
+
+
+def flush_to_disk(file: BinaryIO) -> None:
+    """Wait until what was written is on the disk."""
+    file.flush()
+    os.fsync(file.fileno())
+
+
+def is_gone(path: Path) -> bool:
+    """Whether nothing is at a path; False if it cannot be reached now."""
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except OSError:
+        pass
+    return False
 
 
 def signature(path: str) -> Signature | None:
@@ -166,6 +236,11 @@ def signature(path: str) -> Signature | None:
         return None
     if stat.S_ISDIR(status.st_mode):
         return FOLDER
+    return signature_of(status)
+
+
+def signature_of(status: os.stat_result) -> Signature:
+    """The signature of a file with a status."""
     return status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino
 
 

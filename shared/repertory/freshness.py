@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from repertory.files import Signature, signature, write_atomically
-from repertory.sources.memory import KnownFile, Memory, Seen, settled_signature
+from repertory.sources.memory import FolderState, KnownFile, Memory, settled_signature
 from repertory.workspace import Workspace
 
 if TYPE_CHECKING:  # a search of an index that is current imports no source
@@ -39,7 +39,7 @@ class _Record(msgspec.Struct, frozen=True, array_like=True):
     rules: str
     is_written: bool
     followed: dict[str, Signature | None]
-    seen: dict[str, Seen]
+    seen: dict[str, FolderState]
     known: msgspec.Raw
 
 
@@ -51,7 +51,8 @@ class Freshness:
         self._file = workspace.seen_file
         self._record = self._load()
         self._followed: dict[str, Signature | None] = {}
-        self._single: dict[str, Seen] = {}  # the sources of one file, by digest, before reading
+        # The sources of one file, by digest, before reading.
+        self._single: dict[str, FolderState] = {}
 
     def is_current(self, configuration: str) -> bool:
         """Whether nothing has changed since, by the sizes and times of all files.
@@ -78,7 +79,7 @@ class Freshness:
         for source in catalogue.sources:
             if source.folder is not None and not isinstance(source, FolderSource):
                 path = str(source.folder.path)
-                self._single[_digest(source)] = Seen(files={path: settled_signature(path)})
+                self._single[_digest(source)] = FolderState(files={path: settled_signature(path)})
 
     def scan(
         self, catalogue: "Catalogue", configuration: str, is_late: Callable[[], bool]
@@ -127,7 +128,7 @@ class Freshness:
         from repertory.sources.folder import FolderSource  # noqa: PLC0415 - only after a change
 
         again = frozenset(unwritten)
-        seen: dict[str, Seen] = {}
+        seen: dict[str, FolderState] = {}
         known: dict[str, Mapping[str, KnownFile]] = {}
         for source in catalogue.sources:
             if isinstance(source, FolderSource):
@@ -183,7 +184,9 @@ class Freshness:
         return record if record.version == VERSION else None
 
 
-def _once(seen: Mapping[str, Seen], known: Mapping[str, Collection[str]]) -> dict[str, Seen]:
+def _once(
+    seen: Mapping[str, FolderState], known: Mapping[str, Collection[str]]
+) -> dict[str, FolderState]:
     """The same files and folders, each listed once: under the source that reads it."""
     read = {path for files in known.values() for path in files}
     listed: dict[str, int] = {}
@@ -193,7 +196,7 @@ def _once(seen: Mapping[str, Seen], known: Mapping[str, Collection[str]]) -> dic
         files = {path: last for path, last in one.files.items() if path in own or path not in read}
         folders = {path: at for path, at in one.folders.items() if listed.get(path) != at}
         listed |= folders
-        found[digest] = Seen(folders, files)
+        found[digest] = FolderState(folders, files)
     return found
 
 

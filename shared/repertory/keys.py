@@ -18,7 +18,7 @@ from pathlib import Path
 import msgspec
 
 from repertory.errors import ConfigurationError, UsageError
-from repertory.files import changing, write_atomically
+from repertory.files import changing, signature_of, write_atomically
 from repertory.groups import check_name, checked
 from repertory.proof import is_same
 from repertory.settings import Settings
@@ -83,7 +83,7 @@ class Keys:
         self.path = path
         self._older = older
         self._keys: tuple[Key, ...] | None = None
-        self._seen: tuple[int, ...] | None = None
+        self._signature: tuple[int, ...] | None = None
         self._lock = threading.Lock()
 
     @property
@@ -190,17 +190,16 @@ class Keys:
 
     def _current(self) -> tuple[Key, ...] | None:
         """The active keys; None if the file never existed, or they were reset."""
-        seen: tuple[int, ...] = ()
+        found: tuple[int, ...] = ()
         with self._lock:
             try:
-                status = self._source.stat()
-                seen = (status.st_mtime_ns, status.st_size, status.st_ino)
+                found = signature_of(self._source.stat())
             except FileNotFoundError:
                 return self._keys
             except OSError:  # reading it below reports the error
                 pass
-            if seen != self._seen:
-                self._seen = seen
+            if found != self._signature:
+                self._signature = found
                 try:
                     self._keys = self._stored()
                 except ConfigurationError as error:

@@ -39,6 +39,7 @@ from repertory.search.explanation import Explanation
 from repertory.search.linking import links
 from repertory.search.links import Links, Lookup
 from repertory.search.live import LiveSearch
+from repertory.search.lookup import readable_index
 from repertory.search.query import Query
 from repertory.settings import url_of
 from repertory.sources.source import Problem, Severity
@@ -132,7 +133,7 @@ class Local(Backend, abc.ABC):
 
     @override
     def contents(self) -> Contents:
-        kinds, skills = lookup.readable_index(self.engine).contents()
+        kinds, skills = readable_index(self.engine).contents()
         return Contents(
             kinds={kind: dict(sources) for kind, sources in kinds.items()},
             skills=skills,
@@ -146,7 +147,7 @@ class Local(Backend, abc.ABC):
 
     def source_states(self) -> Sequence[SourceState]:
         """The states of the sources, as the watch reported them last."""
-        watch = available(lambda: watch_status(self.parts.coordination.status), [])
+        watch = read_or_none(lambda: watch_status(self.parts.coordination.status))
         return watch.sources if watch else ()
 
     @override
@@ -165,8 +166,8 @@ class Local(Backend, abc.ABC):
         return self.engine.items(ids)
 
     @override
-    def links(self, item_id: str, seen: Lookup | None = None) -> Links:
-        return links(lookup.readable_index(self.engine), item_id, seen or self.items)
+    def links(self, item_id: str, lookup: Lookup | None = None) -> Links:
+        return links(readable_index(self.engine), item_id, lookup or self.items)
 
     @override
     def skill_files(self, ids: Sequence[str]) -> "dict[str, SkillFiles]":
@@ -248,7 +249,7 @@ class Local(Backend, abc.ABC):
         workers = {name: one for name, one in (reports or {}).items() if name != WATCH}
         failed = available(coordination.failures.count, troubles)
         waiting, taken = self._waiting(troubles), self._taken()
-        lease = available(coordination.lease.holders, []) or Holders()
+        lease = read_or_none(coordination.lease.holders) or Holders()
         if reports is not None:
             troubles += self._silent(workers, watch)
         if watch.error:
@@ -272,7 +273,7 @@ class Local(Backend, abc.ABC):
             model="" if slug == WORDS_MODEL.slug else slug,
             items=kinds.total(),
             kinds=dict(sorted(kinds.items())),
-            points=available(live.count, []) if stored else None,
+            points=read_or_none(live.count) if stored else None,
             missing=live.missing,
             verification=live.verification,
             calls_allowed=self.calls_allowed,
@@ -301,7 +302,7 @@ class Local(Backend, abc.ABC):
             )
             if watch.at
             else None,
-            counters=available(coordination.status.counters, []) or {},
+            counters=read_or_none(coordination.status.counters) or {},
         )
 
     @property
@@ -392,3 +393,8 @@ def available(read: Callable[[], T], troubles: list[str]) -> T | None:
     except StoreError as error:
         troubles.append(str(error))
         return None
+
+
+def read_or_none(read: Callable[[], T]) -> T | None:
+    """What can be read now; otherwise None."""
+    return available(read, [])

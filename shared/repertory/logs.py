@@ -84,7 +84,7 @@ class JsonLines(logging.Formatter):
         return json.dumps(line, default=repr)
 
 
-class Lines(logging.Formatter):
+class DebugLines(logging.Formatter):
     """``level logger event field=value …``, without terminal control characters."""
 
     def format(self, record: logging.LogRecord) -> str:

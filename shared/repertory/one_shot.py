@@ -11,7 +11,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-import msgspec
 from msgspec.structs import replace
 from typing_extensions import override
 
@@ -349,20 +348,3 @@ def _is_away(source: SourceState) -> bool:
         return True
     place = source.location
     return Path(place).is_absolute() and not os.path.lexists(place)  # Path.exists may raise
-
-
-def open_corpus(settings: Settings, folder: Path, download: Download | None = None) -> Repertory:
-    """The repertory of a labelled set's corpus, without the user's own items and policies."""
-    entry = {"type": "corpus", "path": str(folder.resolve() / "corpus.jsonl")}
-    alone = msgspec.structs.replace(
-        settings,
-        sources=(entry,),
-        rules=(),
-        base=folder.resolve(),
-        file=None,
-        is_confined=False,
-        withheld=(),
-        mcp_configs=(),
-    )
-    # A file cannot be anyone's directory, so no other paths were given for this one.
-    return Repertory(alone, folder.resolve() / "corpus.jsonl", download=download)

@@ -1,4 +1,4 @@
-"""What is called while something long is done."""
+"""Callbacks that report the progress of long work."""
 
 from collections.abc import Callable
 

@@ -17,10 +17,17 @@ import msgspec
 from msgspec.structs import replace
 
 from repertory.errors import ConfigurationError, StoreBusyError, StoreError
-from repertory.files import PRIVATE, make_private, write_atomically
+from repertory.files import (
+    PRIVATE,
+    make_private,
+    read_json,
+    unwritable,
+    write_atomically,
+    write_json,
+)
 from repertory.settings import Settings
 from repertory.values import NAMESPACE
-from repertory.workspace import Workspace, read_json, write_json
+from repertory.workspace import Workspace
 
 if TYPE_CHECKING:
     from repertory.client import Client
@@ -213,9 +220,7 @@ def claimed(place: Path) -> Iterator[bool]:
         yield False
         return
     except OSError as exc:
-        raise StoreError(
-            f"{place.parent} cannot be written: {exc.strerror}; choose another --data-dir."
-        ) from exc
+        raise unwritable(place.parent, exc) from exc
     try:
         yield True
     finally:
@@ -278,7 +283,5 @@ def browser_secret(data_dir: Path) -> str:
     try:
         write_atomically(place, found.encode())
     except OSError as exc:
-        raise StoreError(
-            f"{place.parent} cannot be written: {exc.strerror}; choose another --data-dir."
-        ) from exc
+        raise unwritable(place.parent, exc) from exc
     return found

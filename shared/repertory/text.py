@@ -6,6 +6,10 @@ from collections.abc import Callable
 from functools import lru_cache, wraps
 from typing import Literal, TypeVar
 
+# The characters that turn the direction of text, and so can disguise it: a part of a class of a
+# regular expression. Scripts that are written from right to left use some of them.
+DIRECTIONS = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
+
 # Characters that may be unfit. Control characters except tab and newline can control a terminal,
 # and lone surrogates cannot be encoded. Models read invisible characters, and people do not see
 # them. Marks that turn the direction of text disguise it.

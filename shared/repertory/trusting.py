@@ -11,9 +11,9 @@ import msgspec
 
 from repertory.bounded import real_path
 from repertory.errors import ConfigurationError, UsageError
-from repertory.settings import Added, load
+from repertory.settings import load
 from repertory.sources.discover import entry_of
-from repertory.sources.fetched.urls import shown
+from repertory.sources.fetched.urls import place_of
 from repertory.sources.registry import build, digest_to_trust, files_to_trust
 from repertory.sources.source import Source
 from repertory.workspace import Workspace
@@ -59,7 +59,7 @@ def wanted(
         raise UsageError(f"There is no file {file}; name a configuration.")
     settings = load({**flags, "config": None}, file.parent, {**environment, "REPERTORY_CONFIG": ""})
     wishes = list(settings.withheld)
-    wishes += [_shown(one) for one in settings.added if one.is_confined]
+    wishes += [place_of(one.entry) for one in settings.added if one.is_confined]
     if settings.is_confined:
         workspace = Workspace(settings, file.parent)
         paths = filter(None, map(workspace.outside, settings.sources))
@@ -67,10 +67,6 @@ def wanted(
     if any(rule.within for rule in settings.rules):
         wishes.append("policies for all items")
     return Wanted(settings.digest, wishes)
-
-
-def _shown(one: Added) -> str:
-    return shown(str(one.entry.get("url") or one.entry.get("path")))
 
 
 def untrusted(workspace: Workspace) -> Untrusted:

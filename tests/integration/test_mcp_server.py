@@ -27,8 +27,9 @@ from starlette.testclient import TestClient
 
 from repertory.keys import Keys, Scope
 from repertory.values import Values
-from repertory_query.mcp import catalogue, face, resources
-from repertory_query.mcp.face import Face
+from repertory_query.mcp import catalogue, resources
+from repertory_query.mcp import server as mcp_server
+from repertory_query.mcp.server import McpServer
 from repertory_query.mcp.toolset import Toolset
 from repertory_query.mcp.toolsets import tools_of
 from repertory_query.mcp.work import Work
@@ -500,12 +501,12 @@ def test_clients_are_notified_of_a_changed_catalogue(
 ) -> None:
     """The first index, for example, changes the description of the search."""
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    monkeypatch.setattr(face, "RETRY_INTERVAL_S", 0.05)
+    monkeypatch.setattr(mcp_server, "RETRY_INTERVAL_S", 0.05)
     write_skill(tmp_path / "project", "knots", "Tie a bowline")
 
-    def faced(running: RunningService) -> Face:
+    def faced(running: RunningService) -> McpServer:
         tools = tools_of([Toolset.CATALOGUE], Values)
-        return Face(running.service, tools, threads, announcing=True)
+        return McpServer(running.service, tools, threads, announcing=True)
 
     async def run(running: RunningService) -> None:
         notified = asyncio.Event()

@@ -29,8 +29,9 @@ from pydantic import RootModel
 
 from repertory import skill_files
 from repertory.values import Values
-from repertory_query.mcp import face, resources, skills
-from repertory_query.mcp.face import Face
+from repertory_query.mcp import resources, skills
+from repertory_query.mcp import server as mcp_server
+from repertory_query.mcp.server import McpServer
 from repertory_query.mcp.toolset import Toolset
 from repertory_query.mcp.toolsets import tools_of
 from repertory_query.mcp.work import Work
@@ -261,7 +262,7 @@ def test_clients_learn_of_changed_skills_and_go_on(
 ) -> None:
     """They are notified that resources changed; a cursor stays valid, whatever comes and goes."""
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    monkeypatch.setattr(face, "FRESH_S", 0.05)
+    monkeypatch.setattr(mcp_server, "FRESH_S", 0.05)
     monkeypatch.setattr(skills, "PAGE_SIZE", 1)
     project = tmp_path / "project"
     first = write_skill(project, "bowline", "Tie a loop")
@@ -275,7 +276,7 @@ def test_clients_learn_of_changed_skills_and_go_on(
                 notified.set()
 
         tools = tools_of([Toolset.CATALOGUE], Values)
-        old, new = (Face(running.service, tools, threads, announcing=True) for _ in range(2))
+        old, new = (McpServer(running.service, tools, threads, announcing=True) for _ in range(2))
         async with (
             asyncio.timeout(TIMEOUT_S),
             Client(old.server, mode="legacy", message_handler=heard) as older,

@@ -172,7 +172,7 @@ def test_the_start_and_the_catalogue_say_what_is_wrong_with_sources(
 ) -> None:
     """As the results do; who may not see paths sees none."""
     notice = "The source team could not be read: /srv/catalogue/team is missing."
-    for one in (server.service, server.service.seen_by(frozenset())):
+    for one in (server.service, server.service.for_groups(frozenset())):
         monkeypatch.setitem(vars(one.engine), "notices", (notice,))
     for path in ("/", "/catalogue", "/?q=notes"):
         assert f'<p class="notice" dir="auto">{notice}</p>' in client.get(path).text

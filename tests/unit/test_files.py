@@ -6,7 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from repertory.files import make_directory, write_atomically
+from repertory.files import (
+    UNFINISHED,
+    half_of,
+    make_directory,
+    replacing,
+    unwritable,
+    write_atomically,
+)
 
 
 def test_a_file_is_replaced_and_nothing_is_left_beside_it(tmp_path: Path) -> None:
@@ -32,6 +39,25 @@ def test_a_write_that_fails_leaves_the_old_file_alone(
     with pytest.raises(OSError, match="No space left"):
         write_atomically(path, b"new", is_durable=True)
     assert path.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_an_error_of_the_data_directory_says_what_helps(tmp_path: Path) -> None:
+    """It names the system's reason, or what the error itself says."""
+    for error in (OSError(28, "No space left on device"), TimeoutError("No space left on device")):
+        assert str(unwritable(tmp_path, error)) == (
+            f"{tmp_path} cannot be written: No space left on device; choose another --data-dir."
+        )
+
+
+def test_a_file_that_is_not_whole_is_known_by_its_name(tmp_path: Path) -> None:
+    """So what an interrupted process left is found later."""
+    path = tmp_path / "note.json"
+    assert UNFINISHED.fullmatch(half_of(path).name)
+    assert half_of(path) != half_of(path)
+    with replacing(path) as file:
+        assert UNFINISHED.fullmatch(Path(file.name).name)
+        assert not path.exists()
     assert list(tmp_path.iterdir()) == [path]
 
 

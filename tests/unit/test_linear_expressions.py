@@ -76,8 +76,8 @@ EXAMPLES = {
     "repertory.catalogue.views._CLOSING": ["A heading #"],
     "repertory.sources.reading.markdown._CLOSING": ["A heading ##"],
     "repertory.cleaning._NOTE": ["0123456789abcdef.json"],
-    "repertory.cleaning._UNFINISHED": [".a.0123456789abcdef.tmp"],
     "repertory.embedding.folder._BGE_ENGLISH": ["bge-small-en x"],
+    "repertory.files.UNFINISHED": [".a.0123456789abcdef.tmp"],
     "repertory.formats.skill_text._ESCAPED": ["a\u2028b"],
     "repertory.formats.skill_text._PLAIN": ["Rotate keys, (all) of them/it's."],
     "repertory.formats.tools._NAME": ["get_issue-2"],
@@ -233,6 +233,7 @@ EXAMPLES = {
     "repertory_query.mcp.contents._NAME": ["a.b:c/d"],
     "repertory_query.pages.highlighting._LINK": ["a [b](c) d"],
     "repertory_query.pages.highlighting._WORD": ["ab_c d"],
+    "repertory_query.pages.page._UNSEEN": ["a\u202eb"],
     "repertory_query.projects._BELOW": ["/projects/0af1/a/b"],
     "repertory_query.sign_in.openid [a-z_]{1,40}": ["access_denied"],
     "repertory_query.sign_in.person._UNSAFE": ["a b"],
@@ -261,12 +262,12 @@ EXAMPLES = {
     r"repertory.sources.mcp.server [/\\]": ["a/b"],
     "repertory.sources.mcp.variables [^/]*//([^/@]*)@": ["http://a:b@c"],
     r"repertory.sources.mcp.variables \W": ["a-b"],
-    r"repertory_query.api (?<!\])(\[\d+\])+$": ["a[1][2]"],
-    "repertory_query.api Object (missing|contains unknown).* field `(.*)`": [
+    r"repertory_query.operations (?<!\])(\[\d+\])+$": ["a[1][2]"],
+    "repertory_query.operations Object (missing|contains unknown).* field `(.*)`": [
         "Object missing required field `a`"
     ],
-    r"repertory_query.api [.\[\]]+": ["a.b[c]"],
-    r"repertory_query.api application/\S+\+json": ["application/a+json"],
+    r"repertory_query.operations [.\[\]]+": ["a.b[c]"],
+    r"repertory_query.operations application/\S+\+json": ["application/a+json"],
     r"repertory_query.pages.sign_in /(?![/\\])[!-~]*": ["/a?b"],
 }
 

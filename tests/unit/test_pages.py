@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from repertory.catalogue.item import Kind
 from repertory.search.answer import Answer, Mode
+from repertory_admin import terminal
 from repertory_query.pages.form import Form
-from repertory_query.pages.page import view_address
+from repertory_query.pages.page import legible, view_address
 from repertory_query.pages.schema import MAX_ROWS, rows
 from repertory_query.pages.sign_in import here
 from repertory_query.recent import MAX_SEARCHES, Recent
@@ -30,6 +31,13 @@ JSON = st.recursive(
     ),
     max_leaves=20,
 )
+
+
+@pytest.mark.parametrize("code", [0x61C, 0x200E, 0x200F, *range(0x202A, 0x202F), 0x2066, 0x2069])
+def test_what_turns_the_direction_of_a_text_is_shown_or_removed(code: int) -> None:
+    """On a page it is visible; a terminal gets none."""
+    assert legible(f"a{chr(code)}b\n") == "a\N{REPLACEMENT CHARACTER}b\n"
+    assert terminal.safe(f"a{chr(code)}b") == "ab"
 
 
 def test_the_url_of_a_form_is_short() -> None:

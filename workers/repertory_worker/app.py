@@ -29,7 +29,7 @@ from repertory.indexing.maintenance import SNAPSHOT_TIMEOUT_S
 from repertory.settings import Settings
 from repertory.telemetry import spans
 from repertory_worker.messages import Transport
-from repertory_worker.process import Process
+from repertory_worker.process import WorkerProcess
 
 SERVICE = "repertory-worker"  # its name in traces
 
@@ -80,8 +80,8 @@ def _register(app: Celery, settings: Settings, queues: Sequence[str]) -> None:
     """Add the tasks to Celery, and what each process does when it starts."""
 
     @functools.cache
-    def process() -> Process:  # made after the fork, so that no connection or model is shared
-        return Process(settings, app, queues)
+    def process() -> WorkerProcess:  # made after the fork, so that no connection or model is shared
+        return WorkerProcess(settings, app, queues)
 
     @app.task(name=WRITE, bind=True)
     def write(task: Task[Any, Any], text: object, queue: str) -> None:

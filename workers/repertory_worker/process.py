@@ -40,7 +40,7 @@ _log = logging.getLogger(__name__)
 Result = TypeVar("Result")
 
 
-class Process:
+class WorkerProcess:
     """Does tasks, one at a time, and reports to the status board.
 
     Each task raises ``StoreError`` when a store stays unavailable, and ``NewerReleaseError`` when
@@ -253,7 +253,7 @@ class Process:
             try:
                 with suppress(StoreError):  # the next report comes in a moment
                     self._board.report(name, self._status())
-                is_another = self._is_another_model()
+                is_another = self._load_model()
             except Exception:  # a boundary: a worker that reports no more counts as dead
                 _log.exception("heartbeat_failed")
             if not is_another:
@@ -271,7 +271,7 @@ class Process:
             "error": " ".join(self._errors.copy().values()),
         }
 
-    def _is_another_model(self) -> bool:
+    def _load_model(self) -> bool:
         """Load the writer's engine if it has none; return whether the engine has changed."""
         try:
             engine = self._writer.engine

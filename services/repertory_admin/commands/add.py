@@ -13,6 +13,7 @@ import msgspec
 import typer
 
 from repertory.configuration_file import project_file, read, rewrite
+from repertory.directory_catalogue import FETCHED
 from repertory.errors import SourceError, UsageError
 from repertory.settings import files
 from repertory.sources.adding import Address, Recognised, recognise, reconsider
@@ -24,7 +25,7 @@ from repertory.sources.registry import build, contained
 from repertory.sources.source import Source
 from repertory.text import counted
 from repertory.trusting import described
-from repertory.workspace import FETCHED, Workspace
+from repertory.workspace import Workspace
 from repertory_admin import source_entries, terminal
 from repertory_admin.app import app, command
 from repertory_admin.asking import confirm
@@ -33,7 +34,7 @@ from repertory_admin.options import ASKING, INDEXING, STORE, Flags, YesOption
 from repertory_admin.registry_search import FindOption, show_servers
 
 MAX_SHOWN = 5  # problems
-WAKE_S = 0.2  # between two looks for a signal while something is fetched
+WAKE_S = 0.2  # between two checks for a signal while something is fetched
 
 UserOption = Annotated[
     bool, typer.Option("--user", help="In your own config.toml, for all your projects.")

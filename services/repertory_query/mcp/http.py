@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, TypeVar
 import anyio
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from repertory.audit import Audit
 from repertory.errors import StoreError
 from repertory.usage.recorder import UsageRecorder
 from repertory.values import Values
+from repertory_query.actions import MCP, AuditedRoute
 from repertory_query.limits import MAX_BODY_SIZE
 from repertory_query.mcp.toolset import Toolset
 from repertory_query.mcp.work import Work
@@ -40,7 +40,7 @@ PATHS = {
 T = TypeVar("T")
 
 
-class Mcp:
+class McpEndpoints:
     """The MCP servers of an application, which run from their first request to its end.
 
     Args:
@@ -70,7 +70,10 @@ class Mcp:
         self._managers: dict[str, StreamableHTTPSessionManager] = {}
         self._requested = anyio.Event()
         self._running = anyio.Event()
-        self.routes = [Route(path, _Endpoint(self, path), methods=["POST"]) for path in PATHS]
+        self.routes = [
+            AuditedRoute("POST", path, _Endpoint(self, path), action=MCP, face="mcp")
+            for path in PATHS
+        ]
 
     @asynccontextmanager
     async def lifespan(self, _: Starlette) -> AsyncIterator[None]:
@@ -101,12 +104,12 @@ class Mcp:
             StreamableHTTPSessionManager,
         )
 
-        from repertory_query.mcp.face import Face  # noqa: PLC0415 - as above
+        from repertory_query.mcp.server import McpServer  # noqa: PLC0415 - as above
         from repertory_query.mcp.toolsets import tools_of  # noqa: PLC0415 - as above
 
         return {
             path: StreamableHTTPSessionManager(
-                Face(
+                McpServer(
                     self._service,
                     tools_of([toolset], self._defaults),
                     self._threads,
@@ -130,7 +133,7 @@ class Mcp:
 class _Endpoint:
     """The route of one server."""
 
-    def __init__(self, mcp: Mcp, path: str) -> None:
+    def __init__(self, mcp: McpEndpoints, path: str) -> None:
         self._mcp = mcp
         self._path = path
 

@@ -13,7 +13,7 @@ from mcp_types import INVALID_PARAMS, CallToolRequestParams
 from repertory.audit import Audit, outcome_of, user
 from repertory.functions.function import Function
 from repertory.usage.recorder import UsageRecorder
-from repertory_query.noted import noting
+from repertory_query.request_usage import collecting
 
 Context = ServerRequestContext[Any, Any]
 
@@ -65,7 +65,7 @@ class Recorder:
         """Record an action when it has ended; an error of the protocol is its outcome."""
         found, began = Recorded(), time.perf_counter()
         try:
-            with noting() as noted:
+            with collecting() as usage:
                 yield found
         except MCPError as error:
             found.status = 422 if error.code == INVALID_PARAMS else 503
@@ -74,7 +74,7 @@ class Recorder:
             found.status = 500
             raise
         finally:
-            noted.record(self._usage, _who(context))
+            usage.record(self._usage, _who(context))
             self._write(context, action, what, text, found.status, time.perf_counter() - began)
 
     @property

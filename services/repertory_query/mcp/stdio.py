@@ -11,7 +11,7 @@ from mcp.server.stdio import stdio_server
 from repertory.audit import Audit
 from repertory.backend import Backend
 from repertory.usage.recorder import UsageRecorder
-from repertory_query.mcp.face import Face
+from repertory_query.mcp.server import McpServer
 from repertory_query.mcp.tool import Tool
 from repertory_query.mcp.work import Work
 
@@ -46,10 +46,10 @@ async def _serve(
         # A cancelled request is not waited for; its work ends by itself.
         return await to_thread.run_sync(call, limiter=limiters[work], abandon_on_cancel=True)
 
-    face = Face(backend, tools, threads, announcing=True, audit=audit, usage=usage)
+    ours = McpServer(backend, tools, threads, announcing=True, audit=audit, usage=usage)
     changes = NotificationOptions(tools_changed=True, resources_changed=True)
-    options = face.server.create_initialization_options(changes)
+    options = ours.server.create_initialization_options(changes)
     async with stdio_server() as (received, sent), create_task_group() as tasks:
-        tasks.start_soon(face.announce)
-        await face.server.run(received, sent, options)
+        tasks.start_soon(ours.announce)
+        await ours.server.run(received, sent, options)
         tasks.cancel_scope.cancel()

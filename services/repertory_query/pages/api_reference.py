@@ -4,14 +4,16 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
+from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import BaseRoute, Route
+from starlette.routing import BaseRoute
 
+from repertory.keys import Scope
 from repertory_query.access import Access
 from repertory_query.examples import Schema, request_of
 from repertory_query.pages.connecting import key_in_shell
-from repertory_query.pages.page import page
+from repertory_query.pages.page import PageRoute, page
 
 PATH = "/api"
 
@@ -44,13 +46,16 @@ def routes(document: Schema, access: Access) -> list[BaseRoute]:
         access: Access control, to say whether a request needs a key.
     """
 
-    def show(request: Request) -> Response:
-        """Show every operation, with a request to copy."""
+    def shown(request: Request) -> Response:
         key = key_in_shell(request, access)
         found = _operations(document, access.url(request), f'"{key}"' if key else "")
         return page(request, "api.html", operations=[*found])
 
-    return [Route(PATH, show)]
+    async def show(request: Request) -> Response:
+        """Show every operation, with a request to copy."""
+        return await run_in_threadpool(shown, request)
+
+    return [PageRoute("GET", PATH, show, action=None, scope=Scope.READ)]
 
 
 def _operations(document: Schema, url: str, bearer: str) -> Iterator[Described]:

@@ -4,10 +4,12 @@ import json
 import shlex
 
 import msgspec
+from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import BaseRoute, Route
+from starlette.routing import BaseRoute
 
+from repertory import keys
 from repertory.agent_hosts.document import written
 from repertory.agent_hosts.host import Scope, this_machine
 from repertory.agent_hosts.table import HOSTS
@@ -16,7 +18,7 @@ from repertory.catalogue.item import Item
 from repertory.wire import V1
 from repertory_query.access import Access
 from repertory_query.pages.argument_form import example_of
-from repertory_query.pages.page import item_address, page
+from repertory_query.pages.page import PageRoute, item_address, page
 from repertory_query.service import Service
 
 PATH = "/connect"
@@ -46,8 +48,7 @@ class Snippet(msgspec.Struct, frozen=True):
 def routes(service: Service, access: Access) -> list[BaseRoute]:
     """The route of the page with the entries of all hosts."""
 
-    def connect(request: Request) -> Response:
-        """Show how to connect each agent host to this server."""
+    def shown(request: Request) -> Response:
         is_own = request.state.caller.who == "owner"
         return page(
             request,
@@ -57,7 +58,11 @@ def routes(service: Service, access: Access) -> list[BaseRoute]:
             variable=VARIABLE,
         )
 
-    return [Route(PATH, connect)]
+    async def connect(request: Request) -> Response:
+        """Show how to connect each agent host to this server."""
+        return await run_in_threadpool(shown, request)
+
+    return [PageRoute("GET", PATH, connect, action=None, scope=keys.Scope.READ)]
 
 
 def key_in_shell(request: Request, access: Access) -> str:

@@ -10,7 +10,7 @@ from repertory.catalogue.passages import passages
 from repertory.catalogue.views import split_at_headings
 from repertory.index.keywords.tokens import is_unspaced, term_of
 from repertory.search.answer import Term
-from repertory_query.pages.page import seen
+from repertory_query.pages.page import legible
 
 MAX_EXCERPT = 240  # characters
 MAX_SECTION = 6_000  # characters of a section that are looked at
@@ -37,7 +37,7 @@ class Marker:
 
     def marked(self, text: str) -> Markup:
         """A text as HTML, with its matched words marked."""
-        text, done = seen(text), 0
+        text, done = legible(text), 0
         html = Markup()
         for start, end in self._spans(text):
             html += escape(text[done:start]) + Markup("<mark>{}</mark>").format(text[start:end])

@@ -5,13 +5,13 @@ from itertools import groupby
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import BaseRoute, Route
+from starlette.routing import BaseRoute
 
 from repertory.insights import insights_of
 from repertory.keys import Scope
 from repertory.usage.wire import ItemFinding
-from repertory_query.access import require
-from repertory_query.pages.page import page
+from repertory_query.actions import Action
+from repertory_query.pages.page import PageRoute, page
 from repertory_query.pool import Pool
 from repertory_query.service import Service
 
@@ -24,11 +24,10 @@ def routes(service: Service, pool: Pool) -> list[BaseRoute]:
 
     async def show(request: Request) -> Response:
         """Show what the usage says about the catalogue."""
-        require(request.state.caller, Scope.ADMIN)
         found = await pool.run(lambda: insights_of(service))
         return page(request, "insights.html", found=found, first=FIRST, by_advice=by_advice)
 
-    return [Route(PATH, show)]
+    return [PageRoute("GET", PATH, show, action=Action("insights"), scope=Scope.ADMIN)]
 
 
 def by_advice(found: Iterable[ItemFinding]) -> Iterator[tuple[str, list[ItemFinding]]]:

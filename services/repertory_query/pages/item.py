@@ -11,7 +11,7 @@ from repertory.catalogue.item import Item, Kind
 from repertory.errors import UnknownItemError
 from repertory.index.keywords.document import Entry
 from repertory.keys import Scope
-from repertory.local import available
+from repertory.local import read_or_none
 from repertory.notices import about_text
 from repertory.search.answer import Hit
 from repertory.search.lookup import close_to
@@ -21,7 +21,7 @@ from repertory_query.pages.argument_form import fields
 from repertory_query.pages.page import page
 from repertory_query.pages.schema import rows
 from repertory_query.service import Service
-from repertory_query.visible import seen_by, visible_to
+from repertory_query.visible import for_caller, visible_to
 
 
 class ItemPage:
@@ -47,7 +47,9 @@ class ItemPage:
         try:
             item = backend.item(item_id)
         except UnknownItemError:
-            close = close_to(seen_by(request.state.caller, self._service).engine.keywords, item_id)
+            close = close_to(
+                for_caller(request.state.caller, self._service).engine.keywords, item_id
+            )
             return page(request, "unknown.html", 404, item_id=item_id, close=close)
         return self.page(request, backend, item)
 
@@ -108,7 +110,7 @@ class ItemPage:
 
 def states_of(service: Service, shown: Sequence[Item | Entry | Hit]) -> dict[str, str]:
     """What waits for a person among some items: ``new``, ``changed`` or ``quarantined``, by id."""
-    found = available(lambda: service.parts.reviews.states([one.id for one in shown]), [])
+    found = read_or_none(lambda: service.parts.reviews.states([one.id for one in shown]))
     sources = {one.id: one.source for one in shown}
     return {
         item_id: state.value

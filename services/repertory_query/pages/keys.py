@@ -6,14 +6,14 @@ from types import MappingProxyType
 
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
-from starlette.routing import BaseRoute, Route
+from starlette.routing import BaseRoute
 
 from repertory.errors import UsageError
 from repertory.keys import Keys, Scope
-from repertory_query.access import Access, require
+from repertory_query.access import Access
+from repertory_query.actions import Action
 from repertory_query.auditing import about
-from repertory_query.pages import sign_in
-from repertory_query.pages.page import page, root_of
+from repertory_query.pages.page import PageRoute, page, posted_fields, root_of
 from repertory_query.pool import Pool
 from repertory_query.service import Service
 
@@ -50,13 +50,11 @@ def routes(service: Service, pool: Pool, keys: Keys, access: Access) -> list[Bas
 
     async def list_keys(request: Request) -> Response:
         """List the keys."""
-        require(request.state.caller, Scope.ADMIN)
         return await pool.run(partial(shown, request))
 
     async def create(request: Request) -> Response:
         """Create a key, and show it once."""
-        require(request.state.caller, Scope.ADMIN)
-        sent = await sign_in.fields(request)
+        sent = await posted_fields(request)
         name = sent.get("name", "").strip()
         groups = sent.get("groups", "").replace(",", " ").split()
         about(request, [name])
@@ -77,14 +75,19 @@ def routes(service: Service, pool: Pool, keys: Keys, access: Access) -> list[Bas
 
     async def revoke(request: Request) -> Response:
         """Revoke a key at once."""
-        require(request.state.caller, Scope.ADMIN)
-        name = (await sign_in.fields(request)).get("name", "")
+        name = (await posted_fields(request)).get("name", "")
         about(request, [name])
         await pool.run(partial(keys.revoke, name))
         return RedirectResponse(f"{root_of(request)}{PATH}", 303)
 
     return [
-        Route(PATH, list_keys),
-        Route(PATH, create, methods=["POST"]),
-        Route(f"{PATH}/revoke", revoke, methods=["POST"]),
+        PageRoute("GET", PATH, list_keys, action=None, scope=Scope.ADMIN),
+        PageRoute("POST", PATH, create, action=Action("key-create"), scope=Scope.ADMIN),
+        PageRoute(
+            "POST",
+            f"{PATH}/revoke",
+            revoke,
+            action=Action("key-revoke"),
+            scope=Scope.ADMIN,
+        ),
     ]

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
-from starlette.routing import BaseRoute, Route
+from starlette.routing import BaseRoute
 
 from repertory_query.access import LOGIN_OPENID, Access
-from repertory_query.pages.page import page, root_of
+from repertory_query.actions import Action
+from repertory_query.pages.page import PageRoute, page, root_of
 from repertory_query.pages.sign_in import forget, here
 from repertory_query.sign_in.failures import ProviderError, TokenError
 from repertory_query.sign_in.people import CALLBACK
@@ -25,7 +26,10 @@ def routes(access: Access) -> list[BaseRoute]:
     if access.openid is None:
         return []
     steps = _Steps(access, access.openid)
-    return [Route(LOGIN_OPENID, steps.begin), Route(CALLBACK, steps.back)]
+    return [
+        PageRoute("GET", LOGIN_OPENID, steps.begin, action=None, scope=None),
+        PageRoute("GET", CALLBACK, steps.back, action=Action("sign-in"), scope=None),
+    ]
 
 
 class _Steps:

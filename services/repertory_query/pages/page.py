@@ -1,23 +1,26 @@
 """Pages made from templates: escaped, without misleading characters, and confined."""
 
 import hashlib
+import re
 import shlex
 import time
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import cache
 from pathlib import Path
-from urllib.parse import quote, urlencode
+from urllib.parse import parse_qsl, quote, urlencode
 
 import msgspec
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
-from starlette.requests import HTTPConnection
+from starlette.requests import HTTPConnection, Request
 from starlette.responses import Response
 
+from repertory.keys import Scope
 from repertory.search.answer import rounded_down
-from repertory.text import ago
+from repertory.text import DIRECTIONS, ago
 from repertory.wire import Refusal
-from repertory_query.access import Caller
+from repertory_query.access import Caller, require
+from repertory_query.actions import Action, AuditedRoute
 from repertory_query.pages.charts import duration
 
 STATIC_FILES = {
@@ -45,11 +48,37 @@ _HERE = Path(__file__).parent
 
 # Invisible characters that change what is seen: control characters other than white space, and
 # those that turn the direction of a text.
-_UNSEEN = {
-    code: "\N{REPLACEMENT CHARACTER}"
-    for code in (*range(32), *range(127, 160), *range(0x202A, 0x202F), *range(0x2066, 0x206A))
-    if chr(code) not in "\t\n\r"
-}
+_UNSEEN = re.compile(f"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f{DIRECTIONS}]")
+
+
+class PageRoute(AuditedRoute):
+    """The route of a page, or of a form of one.
+
+    Args:
+        method: ``GET`` or ``POST``.
+        path: The path, with parameters as Starlette writes them.
+        handler: Answers a request.
+        action: What it is recorded as in the audit log; None if it is not recorded.
+        scope: The scope that a caller needs; None if everyone may come, to sign in.
+    """
+
+    def __init__(
+        self,
+        method: str,
+        path: str,
+        handler: Callable[[Request], Awaitable[Response]],
+        *,
+        action: Action | None,
+        scope: Scope | None,
+    ) -> None:
+        super().__init__(method, path, self._answer, action=action, face="page")
+        self._handler = handler
+        self._scope = scope
+
+    async def _answer(self, request: Request) -> Response:
+        if self._scope is not None:
+            require(request.state.caller, self._scope)
+        return await self._handler(request)
 
 
 def page(
@@ -105,6 +134,12 @@ def problem_page(request: HTTPConnection, problem: Refusal, headers: Mapping[str
     )
 
 
+async def posted_fields(request: Request) -> dict[str, str]:
+    """The fields of a posted form, the last of each name."""
+    body = (await request.body()).decode("utf-8", "replace")
+    return dict(parse_qsl(body))
+
+
 def root_of(request: HTTPConnection) -> str:
     """What every address of a request's application begins with: empty, or a prefix."""
     root: str = request.scope.get("root_path", "")
@@ -140,7 +175,7 @@ def _environment() -> Environment:
         autoescape=True,
         auto_reload=False,
         undefined=StrictUndefined,
-        finalize=_seen,
+        finalize=_legible,
         trim_blocks=True,
         lstrip_blocks=True,
     )
@@ -190,11 +225,11 @@ def _json(value: object) -> str:
     return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
 
 
-def seen(text: str) -> str:
+def legible(text: str) -> str:
     """A text with its misleading characters replaced by visible ones."""
-    return text.translate(_UNSEEN)
+    return _UNSEEN.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
-def _seen(value: object) -> object:
-    """A value of a template, as ``seen``; HTML is as it was made."""
-    return seen(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+def _legible(value: object) -> object:
+    """A value of a template, as ``legible``; HTML is as it was made."""
+    return legible(value) if isinstance(value, str) and not isinstance(value, Markup) else value

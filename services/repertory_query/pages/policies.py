@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
-from starlette.routing import BaseRoute, Route
+from starlette.routing import BaseRoute
 
 from repertory.catalogue.policy import FIELDS
 from repertory.configuration_file import project_file, read, rewrite
@@ -22,11 +22,10 @@ from repertory.sources.policy_tables import policies_in, with_policy, without_po
 from repertory.text import one_line
 from repertory.trust import digest_of
 from repertory.workspace import Workspace
-from repertory_query.access import require
+from repertory_query.actions import Action
 from repertory_query.auditing import about
-from repertory_query.pages import sign_in
 from repertory_query.pages.changes import changed_lines
-from repertory_query.pages.page import page, root_of
+from repertory_query.pages.page import PageRoute, page, posted_fields, root_of
 from repertory_query.pool import Pool
 from repertory_query.service import Service
 
@@ -102,24 +101,20 @@ def routes(service: Service, pool: Pool) -> list[BaseRoute]:
 
     async def policies(request: Request) -> Response:
         """List the policies."""
-        require(request.state.caller, Scope.ADMIN)
         return await pool.run(partial(_list, request, service))
 
     async def edit(request: Request) -> Response:
         """Show a form for a policy, or for a new one."""
-        require(request.state.caller, Scope.ADMIN)
         return await pool.run(partial(_edit, request, service))
 
     async def preview(request: Request) -> Response:
         """Show the change before it is written."""
-        require(request.state.caller, Scope.ADMIN)
-        sent = await sign_in.fields(request)
+        sent = await posted_fields(request)
         return await pool.run(partial(_preview, request, service, sent))
 
     async def write(request: Request) -> Response:
         """Write the change that was shown."""
-        require(request.state.caller, Scope.ADMIN)
-        sent = await sign_in.fields(request)
+        sent = await posted_fields(request)
         about(request, [sent.get("item", "")])
 
         def written() -> Response:
@@ -129,10 +124,10 @@ def routes(service: Service, pool: Pool) -> list[BaseRoute]:
         return await pool.run(written)
 
     return [
-        Route(PATH, policies),
-        Route(PATH, write, methods=["POST"]),
-        Route(f"{PATH}/edit", edit),
-        Route(f"{PATH}/preview", preview, methods=["POST"]),
+        PageRoute("GET", PATH, policies, action=None, scope=Scope.ADMIN),
+        PageRoute("POST", PATH, write, action=Action("policy"), scope=Scope.ADMIN),
+        PageRoute("GET", f"{PATH}/edit", edit, action=None, scope=Scope.ADMIN),
+        PageRoute("POST", f"{PATH}/preview", preview, action=None, scope=Scope.ADMIN),
     ]
 
 

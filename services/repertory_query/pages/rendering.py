@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from markupsafe import Markup, escape
 
-from repertory_query.pages.page import seen
+from repertory_query.pages.page import legible
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -79,7 +79,7 @@ def _html(tokens: Sequence["Token"], environment: dict[str, Any]) -> Markup:
         url_relative="deny",
         link_rel="noopener noreferrer nofollow",
     )
-    return Markup(seen(clean))  # noqa: S704 - it is sanitised
+    return Markup(legible(clean))  # noqa: S704 - it is sanitised
 
 
 @cache

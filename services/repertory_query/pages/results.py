@@ -7,21 +7,23 @@ import msgspec
 from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import BaseRoute, Route
+from starlette.routing import BaseRoute
 
+from repertory.keys import Scope
 from repertory.search.answer import Answer, Hit
 from repertory.search.engine import SearchEngine
 from repertory.values import Values
+from repertory_query.actions import Action
 from repertory_query.pages.catalogue import Catalogue, Listing, listing, ordered
 from repertory_query.pages.choices import Choice, Choices
 from repertory_query.pages.facets import facets
 from repertory_query.pages.form import LIMIT, Form, form_of
 from repertory_query.pages.highlighting import Marker
 from repertory_query.pages.item import home_of, states_of
-from repertory_query.pages.page import page
+from repertory_query.pages.page import PageRoute, page
 from repertory_query.searching import AnsweredSearches
 from repertory_query.service import Service
-from repertory_query.visible import placed_for, seen_by, text_for
+from repertory_query.visible import for_caller, placed_for, text_for
 
 CATALOGUE = "/catalogue"
 
@@ -70,8 +72,8 @@ def routes(
         """The page below an address: results, a page of the catalogue, or the start."""
         form, caller = form_of(request), request.state.caller
         values = defaults()
-        seen = seen_by(caller, service)
-        engine = service.engine if seen is service else await pool.run(lambda: seen.engine)
+        visible = for_caller(caller, service)
+        engine = service.engine if visible is service else await pool.run(lambda: visible.engine)
         answer = None
         if form.q.strip():
             answer = (await searches.answer(form.query(values), caller)).answer
@@ -85,7 +87,7 @@ def routes(
             notices = [text_for(caller, one) for one in engine.notices]
             if not form.where and base == "/":
                 return Shown(choices=choices, notices=notices)
-            items = ordered(seen.entries(form.where)) if form.where else catalogue.of(engine)
+            items = ordered(visible.entries(form.where)) if form.where else catalogue.of(engine)
             listed = listing(items, form.page, partial(placed_for, caller))
             states = states_of(service, listed.entries)
             return Shown(choices=choices, listed=listed, states=states, notices=notices)
@@ -110,7 +112,16 @@ def routes(
         """Show the catalogue."""
         return await shown(request, CATALOGUE)
 
-    return [Route("/", search), Route(CATALOGUE, browse)]
+    return [
+        PageRoute(
+            "GET",
+            "/",
+            search,
+            action=Action("search", has_text=True, needs="q"),
+            scope=Scope.READ,
+        ),
+        PageRoute("GET", CATALOGUE, browse, action=Action("list"), scope=Scope.READ),
+    ]
 
 
 def _cards(engine: SearchEngine, answer: Answer) -> list[Card]:

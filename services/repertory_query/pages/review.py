@@ -6,7 +6,7 @@ import msgspec
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
-from starlette.routing import BaseRoute, Route
+from starlette.routing import BaseRoute
 
 from repertory.bounded import read_bytes
 from repertory.errors import ConfigurationError, UsageError
@@ -16,10 +16,10 @@ from repertory.sources.registry import digest_to_trust
 from repertory.trust import MAX_FILE_SIZE
 from repertory.trusting import defined_by, described, env_files, untrusted, wanted
 from repertory.workspace import Workspace
-from repertory_query.access import Caller, require
+from repertory_query.access import Caller
+from repertory_query.actions import Action
 from repertory_query.auditing import about
-from repertory_query.pages import sign_in
-from repertory_query.pages.page import page, root_of
+from repertory_query.pages.page import PageRoute, page, posted_fields, root_of
 from repertory_query.pool import Pool
 from repertory_query.service import Service
 
@@ -48,7 +48,6 @@ def routes(service: Service, pool: Pool) -> list[BaseRoute]:
     async def reviews(request: Request) -> Response:
         """Show what waits."""
         caller = request.state.caller
-        require(caller, Scope.ADMIN)
 
         def shown() -> Response:
             return page(
@@ -65,8 +64,7 @@ def routes(service: Service, pool: Pool) -> list[BaseRoute]:
     async def approve(request: Request) -> Response:
         """Approve an item as it was shown, or all that were shown."""
         caller = request.state.caller
-        require(caller, Scope.ADMIN)
-        sent = await sign_in.fields(request)
+        sent = await posted_fields(request)
         one = f"{sent.get('item', '')}@{sent.get('version', '')}"
         items = sent["all"].splitlines() if "all" in sent else [one]
         about(request, await pool.run(lambda: store.approve(items, caller.who)))
@@ -75,8 +73,7 @@ def routes(service: Service, pool: Pool) -> list[BaseRoute]:
     async def trust(request: Request) -> Response:
         """Trust a configuration as it was shown."""
         caller = request.state.caller
-        require(caller, Scope.ADMIN)
-        sent = await sign_in.fields(request)
+        sent = await posted_fields(request)
         about(request, [sent.get("file", "")])
         if service.parts.is_team or not _may_trust(caller):
             raise HTTPException(403, "Only the user who started this server trusts configurations.")
@@ -84,9 +81,9 @@ def routes(service: Service, pool: Pool) -> list[BaseRoute]:
         return RedirectResponse(f"{root_of(request)}{PATH}", 303)
 
     return [
-        Route(PATH, reviews),
-        Route(PATH, approve, methods=["POST"]),
-        Route(TRUST, trust, methods=["POST"]),
+        PageRoute("GET", PATH, reviews, action=None, scope=Scope.ADMIN),
+        PageRoute("POST", PATH, approve, action=Action("approve"), scope=Scope.ADMIN),
+        PageRoute("POST", TRUST, trust, action=Action("trust"), scope=Scope.ADMIN),
     ]
 
 

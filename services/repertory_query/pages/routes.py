@@ -5,13 +5,15 @@ from collections.abc import Callable
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import BaseRoute, Route
+from starlette.routing import BaseRoute
 
+from repertory.keys import Scope
 from repertory.values import Values
 from repertory_query.access import STATIC, Access
+from repertory_query.actions import Action
 from repertory_query.pages import connecting, insights, openid, results, sign_in, trying, why
 from repertory_query.pages.item import ItemPage
-from repertory_query.pages.page import STATIC_FILES, static_file
+from repertory_query.pages.page import STATIC_FILES, PageRoute, static_file
 from repertory_query.pool import Pool
 from repertory_query.searching import AnsweredSearches
 from repertory_query.service import Service
@@ -55,7 +57,13 @@ def routes(
         *why.routes(service, searches, defaults),
         *trying.routes(service, items, calls),
         *connecting.routes(service, access),
-        Route("/view/{item_id:path}", view),
+        PageRoute(
+            "GET",
+            "/view/{item_id:path}",
+            view,
+            action=Action("read", "item_id"),
+            scope=Scope.READ,
+        ),
         *insights.routes(service, pool),
-        Route(STATIC + "{name}", static),
+        PageRoute("GET", STATIC + "{name}", static, action=None, scope=None),
     ]

@@ -2,21 +2,15 @@
 
 import re
 from collections.abc import Iterable
-from urllib.parse import parse_qsl
 
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
-from starlette.routing import BaseRoute, Route
+from starlette.routing import BaseRoute
 
 from repertory_query.access import LOGIN, Access
+from repertory_query.actions import Action
 from repertory_query.cookies import LIFETIME_S
-from repertory_query.pages.page import page, root_of
-
-
-async def fields(request: Request) -> dict[str, str]:
-    """The fields of a posted form, the last of each name."""
-    body = (await request.body()).decode("utf-8", "replace")
-    return dict(parse_qsl(body))
+from repertory_query.pages.page import PageRoute, page, posted_fields, root_of
 
 
 def routes(access: Access) -> list[BaseRoute]:
@@ -33,7 +27,7 @@ def routes(access: Access) -> list[BaseRoute]:
 
     async def sign_in(request: Request) -> Response:
         """Have the browser stay signed in, and go on to where a key was needed."""
-        sent = await fields(request)
+        sent = await posted_fields(request)
         return enter(request, sent.get("key", "").strip(), here(sent.get("target", "/")))
 
     def enter(request: Request, key: str, target: str) -> Response:
@@ -62,9 +56,9 @@ def routes(access: Access) -> list[BaseRoute]:
         return response
 
     return [
-        Route(LOGIN, ask),
-        Route(LOGIN, sign_in, methods=["POST"]),
-        Route("/logout", sign_out, methods=["POST"]),
+        PageRoute("GET", LOGIN, ask, action=Action("sign-in", needs="token"), scope=None),
+        PageRoute("POST", LOGIN, sign_in, action=Action("sign-in"), scope=None),
+        PageRoute("POST", "/logout", sign_out, action=Action("sign-out"), scope=None),
     ]
 
 

@@ -6,19 +6,18 @@ from functools import partial
 import msgspec
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
-from starlette.routing import BaseRoute, Route
+from starlette.routing import BaseRoute
 
 from repertory.errors import StoreError
 from repertory.keys import Scope
-from repertory.local import available
+from repertory.local import read_or_none
 from repertory.stats import Jobs
-from repertory_query.access import require
-from repertory_query.api import parameters
+from repertory_query.actions import Action
 from repertory_query.history import Span
-from repertory_query.pages import sign_in
+from repertory_query.operations import parameters
 from repertory_query.pages.charts import charts_of
 from repertory_query.pages.item import home_of
-from repertory_query.pages.page import page, root_of
+from repertory_query.pages.page import PageRoute, page, posted_fields, root_of
 from repertory_query.pool import Pool
 from repertory_query.service import Service
 from repertory_query.visible import jobs_for, visible_to
@@ -56,30 +55,33 @@ def routes(service: Service, pool: Pool) -> list[BaseRoute]:
 
     async def history(request: Request) -> Response:
         """Show the numbers behind the charts."""
-        require(request.state.caller, Scope.ADMIN)
         hours = parameters(request, Shown, is_form=True).window
         spans = [one for one in _spans(service, hours) if one.is_known]
         return page(request, "history.html", spans=spans[::-1], hours=hours, windows=list(WINDOWS))
 
     async def retry(request: Request) -> Response:
         """Try a failed job, or all of them, again."""
-        require(request.state.caller, Scope.ADMIN)
-        sent = await sign_in.fields(request)
+        sent = await posted_fields(request)
         ids = [sent["id"]] if sent.get("id") else None
         await pool.run(partial(service.retry, ids))
         return RedirectResponse(f"{root_of(request)}{PATH}", 303)
 
     async def rebuild(request: Request) -> Response:
         """Begin to build a new index beside the active one."""
-        require(request.state.caller, Scope.ADMIN)
         await pool.run(service.rebuild)
         return RedirectResponse(f"{root_of(request)}{PATH}", 303)
 
     return [
-        Route(PATH, status),
-        Route(f"{PATH}/history", history),
-        Route(f"{PATH}/retry", retry, methods=["POST"]),
-        Route(f"{PATH}/rebuild", rebuild, methods=["POST"]),
+        PageRoute("GET", PATH, status, action=None, scope=Scope.READ),
+        PageRoute("GET", f"{PATH}/history", history, action=None, scope=Scope.ADMIN),
+        PageRoute("POST", f"{PATH}/retry", retry, action=Action("retry"), scope=Scope.ADMIN),
+        PageRoute(
+            "POST",
+            f"{PATH}/rebuild",
+            rebuild,
+            action=Action("rebuild"),
+            scope=Scope.ADMIN,
+        ),
     ]
 
 
@@ -102,7 +104,7 @@ def _status(request: Request, service: Service, shown: Shown) -> Response:
         may_all=may_all,
         recent=recent,
         only_empty=shown.empty,
-        waiting=available(service.parts.reviews.count, []) if may_all else 0,
+        waiting=read_or_none(service.parts.reviews.count) if may_all else 0,
         charts=charts_of(_spans(service, shown.window), service.history.latest) if may_all else (),
         hours=shown.window,
         windows=list(WINDOWS),

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import BaseRoute, Route
+from starlette.routing import BaseRoute
 
 from repertory.backend import Backend
 from repertory.calling.result import CallResult
@@ -15,12 +15,11 @@ from repertory.catalogue.safety import DESTRUCTIVE
 from repertory.errors import RepertoryError, UsageError
 from repertory.keys import Scope
 from repertory.text import cut
-from repertory_query.access import require
+from repertory_query.actions import Action
 from repertory_query.origins import check_origin
 from repertory_query.pages.argument_form import arguments_of
 from repertory_query.pages.item import ItemPage
-from repertory_query.pages.page import page
-from repertory_query.pages.sign_in import fields
+from repertory_query.pages.page import PageRoute, page, posted_fields
 from repertory_query.pool import Pool
 from repertory_query.problems import status_of
 from repertory_query.service import Service
@@ -63,13 +62,21 @@ def routes(service: Service, items: ItemPage, calls: Pool) -> list[BaseRoute]:
 
     async def call(request: Request) -> Response:
         """Call the tool, and show what it answers."""
-        require(request.state.caller, Scope.CALL)
         # This is for our own page alone, which browsers name; programs have an API.
         check_origin(request, needed=True)
-        sent = await fields(request)
+        sent = await posted_fields(request)
         return await calls.run(lambda: _called(request, service, items, sent))
 
-    return [Route(PATH, show), Route(PATH, call, methods=["POST"])]
+    return [
+        PageRoute("GET", PATH, show, action=Action("read", "item_id"), scope=Scope.READ),
+        PageRoute(
+            "POST",
+            PATH,
+            call,
+            action=Action("call", "item_id", has_text=True),
+            scope=Scope.CALL,
+        ),
+    ]
 
 
 def _called(

@@ -4,13 +4,15 @@ from collections.abc import Callable
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import BaseRoute, Route
+from starlette.routing import BaseRoute
 
+from repertory.keys import Scope
 from repertory.values import Values
-from repertory_query.api import parameters
+from repertory_query.actions import Action
+from repertory_query.operations import parameters
 from repertory_query.pages.form import Form
 from repertory_query.pages.item import home_of
-from repertory_query.pages.page import page
+from repertory_query.pages.page import PageRoute, page
 from repertory_query.searching import AnsweredSearches
 from repertory_query.service import Service
 
@@ -44,4 +46,12 @@ def routes(
             home=home_of(service),
         )
 
-    return [Route(PATH, why)]
+    return [
+        PageRoute(
+            "GET",
+            PATH,
+            why,
+            action=Action("explain", "item", has_text=True, needs="q"),
+            scope=Scope.READ,
+        )
+    ]

@@ -33,7 +33,7 @@ _EDITORS: dict[Syntax, ModuleType] = {
 
 
 def entry_in(data: bytes, syntax: Syntax, keys: Keys) -> Value | None:
-    """The entry at a keys; None without one.
+    """The entry at some keys; None without one.
 
     Raises:
         EditError: The file cannot be read.

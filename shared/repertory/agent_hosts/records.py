@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from repertory.workspace import read_json, write_json
+from repertory.files import read_json, write_json
 
 BACKUP = ".repertory-backup"  # after the name of a configuration
 

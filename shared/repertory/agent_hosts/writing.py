@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import secrets
 import stat
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +12,7 @@ from repertory.agent_hosts.host import Scope
 from repertory.agent_hosts.plan import Plan, Target, read
 from repertory.agent_hosts.records import Record, Records, backup_of
 from repertory.errors import StoreError, UsageError
-from repertory.files import PRIVATE, make_private
+from repertory.files import PRIVATE, flush_to_disk, make_private, replacing
 from repertory.trust import digest_of
 
 _SHARED = 0o666  # permissions of a new file that others may read, less the umask
@@ -90,22 +89,14 @@ def _writing(plan: Plan, records: Records) -> Iterator[None]:
 
 def _write(path: Path, data: bytes, mode: int) -> None:
     """Replace a file at once; its owner and permissions stay."""
-    half = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
-    try:
-        with open(half, "xb", opener=lambda name, flags: os.open(name, flags, PRIVATE)) as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
+    with replacing(path) as file:
+        file.write(data)
+        flush_to_disk(file)
         if os.name != "nt" and path.exists():
             status = path.stat()
             with contextlib.suppress(PermissionError):  # it belongs to another user
-                os.chown(half, status.st_uid, status.st_gid)
-        half.chmod(mode)
-        half.replace(path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            half.unlink(missing_ok=True)
-        raise
+                os.chown(file.name, status.st_uid, status.st_gid)
+        Path(file.name).chmod(mode)
 
 
 def _mode(path: Path, target: Target) -> int:

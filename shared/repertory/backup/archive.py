@@ -18,7 +18,7 @@ from typing import IO
 import msgspec
 
 from repertory.errors import StoreCorruptError, StoreError, UsageError
-from repertory.files import private
+from repertory.files import flush_to_disk, replacing
 
 FORMAT = 1
 MANIFEST = "manifest.json"
@@ -117,17 +117,12 @@ def writing(path: Path) -> Iterator[Writer]:
     Raises:
         StoreError: It cannot be written.
     """
-    half = path.with_name(f".{path.name}.{os.urandom(8).hex()}.tmp")
     try:
-        with open(half, "xb", opener=private) as file, closing(Writer(file)) as writer:
+        with replacing(path) as file, closing(Writer(file)) as writer:
             yield writer
-            file.flush()
-            os.fsync(file.fileno())
-        half.replace(path)
+            flush_to_disk(file)
     except OSError as error:
         raise StoreError(f"{path} cannot be written: {error.strerror or error}.") from error
-    finally:
-        half.unlink(missing_ok=True)
 
 
 class Archive:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:  # optional, and slow
     from repertory.index.qdrant_cache import QdrantVectorCache
 
 CACHES = "vectors"  # what stands in the name of a team's vector cache
-STEP = 500  # points between two looks of the progress
+STEP = 500  # points between two reports of the progress
 
 
 def create(parts: Parts, path: Path, step: Step, *, with_sign_ins: bool, force: bool) -> Manifest:

@@ -5,9 +5,7 @@ snapshots, weights and fetched content, which are made again; notes of running s
 """
 
 import contextlib
-import os
 import re
-import secrets
 import sqlite3
 import tempfile
 from collections.abc import Callable, Iterator
@@ -15,7 +13,7 @@ from pathlib import Path
 
 from repertory.backup.archive import CHUNK
 from repertory.errors import StoreError
-from repertory.files import COPIES, make_private, private
+from repertory.files import COPIES, flush_to_disk, make_private, replacing
 from repertory.settings import SIGN_INS, TRUST_FILE
 
 AUDIT = "audit"
@@ -106,23 +104,17 @@ def restore(data: Path, name: str, read: Callable[[int], bytes]) -> None:
         StoreError: It cannot be written.
     """
     path = data / name
-    half = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
     try:
         make_private(path.parent)
-        with open(half, "xb", opener=private) as file:
+        with replacing(path) as file:
             while chunk := read(CHUNK):
                 file.write(chunk)
-            file.flush()
-            os.fsync(file.fileno())
-        if _DATABASE.fullmatch(name):
-            for suffix in ("-wal", "-shm"):  # SQLite would apply an old log to the new file
-                path.with_name(path.name + suffix).unlink(missing_ok=True)
-        half.replace(path)
+            flush_to_disk(file)
+            if _DATABASE.fullmatch(name):
+                for suffix in ("-wal", "-shm"):  # SQLite would apply an old log to the new file
+                    path.with_name(path.name + suffix).unlink(missing_ok=True)
     except OSError as error:
         raise StoreError(f"{path} cannot be written: {error.strerror}.") from error
-    finally:
-        with contextlib.suppress(OSError):
-            half.unlink(missing_ok=True)
 
 
 def _read(path: Path) -> Iterator[bytes]:

@@ -13,7 +13,7 @@ from filelock import FileLock
 from typing_extensions import override
 
 from repertory.errors import StoreError
-from repertory.files import PRIVATE, make_private, write_atomically
+from repertory.files import PRIVATE, make_private, unwritable, write_atomically
 
 if TYPE_CHECKING:
     from redis.client import Pipeline, Redis
@@ -110,10 +110,7 @@ class FileSnapshots(SnapshotStore):
                     if path.name not in (_HEAD, _LOCK, *segments):
                         path.unlink(missing_ok=True)
         except (OSError, TimeoutError) as error:
-            reason = getattr(error, "strerror", None) or error
-            raise StoreError(
-                f"Cannot write {folder}: {reason}; make room or choose another --data-dir."
-            ) from error
+            raise unwritable(folder, error) from error
 
     @override
     def drop(self, collection: str) -> None:

@@ -38,7 +38,7 @@ VISIBILITY_TIMEOUT_S = 1_800
 # A worker renews the messages that it has. So those of one that ended are delivered again this
 # long after its end. The clocks of the workers may differ by less.
 LEASE_S = 20.0
-RESTORE_INTERVAL_S = 5.0  # between two looks for such messages
+RESTORE_INTERVAL_S = 5.0  # between two checks for such messages
 
 _UNACKED = "unacked"
 _UNACKED_INDEX = "unacked_index"  # when each message was taken, by its tag

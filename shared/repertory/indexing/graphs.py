@@ -12,7 +12,7 @@ from repertory.errors import StoreError
 from repertory.index.vectors import VectorStore
 from repertory.memory import trim
 
-INTERVAL_S = 10.0  # between two looks
+INTERVAL_S = 10.0  # between two checks
 MAX_INTERVAL_S = 3_600.0  # between two attempts that fail
 
 _log = logging.getLogger(__name__)

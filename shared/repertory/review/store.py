@@ -16,6 +16,7 @@ import msgspec
 from repertory.catalogue.item import Item
 from repertory.database import connected, transaction
 from repertory.errors import StoreError
+from repertory.files import unwritable
 from repertory.review.judgement import Judgement, State
 from repertory.review.suspicions import Finding
 from repertory.review.suspicious_changes import difference
@@ -333,9 +334,7 @@ class ReviewStore:
                 "remove it: what the sources offer then counts as approved."
             ) from error
         except OSError as error:
-            raise StoreError(
-                f"Cannot write {self._path}: {error.strerror}; choose another --data-dir."
-            ) from error
+            raise unwritable(self._path, error) from error
 
 
 def _note(

@@ -16,9 +16,9 @@ from repertory.errors import ConfigurationError, SourceError
 from repertory.sources.contents import Contents, Entry
 from repertory.sources.entry import check_options, checked_name, source_path
 from repertory.sources.memory import (
+    FolderState,
     KnownItem,
     Memory,
-    Seen,
     settled_signature,
     settled_time,
 )
@@ -83,7 +83,7 @@ class FolderSource(Source):
         self._ignored = GitIgnore(self.path)
         self._others: Sequence[FolderSource] = ()
         self._inner: dict[str, FolderSource] = {}  # by place
-        self._seen = Seen()
+        self._seen = FolderState()
         self._texts: TextFile | None = None
         self._contents: Contents | None = None
         self._walked: Walked | None = None
@@ -250,7 +250,7 @@ class FolderSource(Source):
         if self._is_unread:
             return Memory(self._seen)
         files, known = self._readings.memory()
-        return Memory(Seen(self._seen.folders, self._seen.files | files), known)
+        return Memory(FolderState(self._seen.folders, self._seen.files | files), known)
 
     def deciding_files(self) -> Iterable[str]:
         """The files beside the wanted ones that decided the last scan; they may be missing."""
@@ -282,7 +282,7 @@ class FolderSource(Source):
     def _scan(self) -> dict[str, str]:
         """Walk the folders and read the files; returns what was passed over, by place."""
         passed: dict[str, str] = {}
-        self._seen = Seen({str(self.path): settled_time(str(self.path))})
+        self._seen = FolderState({str(self.path): settled_time(str(self.path))})
         self._is_unread = True
         walked = self._walk(passed)
         passed |= self.without_items(walked)
@@ -297,7 +297,9 @@ class FolderSource(Source):
         self._walked = Walked(self.path, walked)
         deciding = {path: settled_signature(path) for path in self.deciding_files()}
         # A new file changes its folder.
-        self._seen = Seen(walked.listed, {path: one for path, one in deciding.items() if one})
+        self._seen = FolderState(
+            walked.listed, {path: one for path, one in deciding.items() if one}
+        )
         return passed
 
     def _found(self, passed: dict[str, str]) -> Scan:

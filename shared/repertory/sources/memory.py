@@ -42,7 +42,7 @@ class KnownFile(msgspec.Struct, frozen=True, array_like=True):
     broken: bool = False
 
 
-class Seen(msgspec.Struct, frozen=True, array_like=True):
+class FolderState(msgspec.Struct, frozen=True, array_like=True):
     """The state of the file system under a source when it was read.
 
     Attributes:
@@ -68,7 +68,7 @@ class Memory(msgspec.Struct, frozen=True, array_like=True):
         known: What was read from each file, by path.
     """
 
-    seen: Seen = Seen()
+    seen: FolderState = FolderState()
     known: dict[str, KnownFile] = {}
 
     def without(self, items: frozenset[str]) -> "Memory":
@@ -79,7 +79,7 @@ class Memory(msgspec.Struct, frozen=True, array_like=True):
             else last
             for path, last in self.seen.files.items()
         }
-        return Memory(Seen(self.seen.folders, files), self.known)
+        return Memory(FolderState(self.seen.folders, files), self.known)
 
 
 def changed_at(folder: str) -> int:

@@ -10,12 +10,11 @@ from typing import Any
 
 from repertory.catalogue.policy import FIELDS
 from repertory.errors import ConfigurationError
+from repertory.sources.configuration_text import BY_HAND, checked, is_toml, parsed
 from repertory.sources.reading import toml
 
 MAX_SIZE = 256 * 1_024  # characters of a file that is changed here
 MAX_DOUBTFUL = 100  # lines that could begin a table and do not
-
-BY_HAND = "edit the file by hand"
 
 
 def policies_in(text: str) -> list[dict[str, Any]]:
@@ -25,7 +24,7 @@ def policies_in(text: str) -> list[dict[str, Any]]:
         ConfigurationError: The text cannot be read, or has no list of tables.
     """
     try:
-        found = _parsed(text).get("policy", [])
+        found = parsed(text).get("policy", [])
     except toml.TomlError as error:
         raise ConfigurationError(f"The configuration file is not TOML: {error}.") from error
     if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
@@ -50,12 +49,12 @@ def with_policy(text: str, at: int | None, policy: Mapping[str, Any]) -> str:
         table = _changed("[[policy]]\n", policy).replace("\n", newline)
         lines = text and not text.endswith("\n")
         gap = newline * (2 if lines else 1) if text else ""
-        return _checked(f"{text}{gap}{table}", text, [*before, dict(policy)])
+        return checked(f"{text}{gap}{table}", text, "policy", [*before, dict(policy)])
     start, stop = _place(text, at)
     table = text[start:stop].replace("\r\n", "\n")
     changed = _changed(table, policy).replace("\n", newline)
     after = [dict(policy) if number == at else one for number, one in enumerate(before)]
-    return _checked(text[:start] + changed + text[stop:], text, after)
+    return checked(text[:start] + changed + text[stop:], text, "policy", after)
 
 
 def without_policy(text: str, at: int) -> str:
@@ -71,7 +70,7 @@ def without_policy(text: str, at: int) -> str:
         if head.endswith(2 * newline):
             head = head.removesuffix(newline)
             break
-    return _checked(head + text[stop:], text, before[:at] + before[at + 1 :])
+    return checked(head + text[stop:], text, "policy", before[:at] + before[at + 1 :])
 
 
 def _changed(table: str, policy: Mapping[str, Any]) -> str:
@@ -107,7 +106,7 @@ def _place(text: str, at: int) -> tuple[int, int]:
     while not lines[-1].strip() or lines[-1].lstrip().startswith("#"):
         lines.pop()
     table = "".join(lines)
-    is_same = _is_toml(table) and toml.parse(table) == toml.parse(text[start:stop])
+    is_same = is_toml(table) and toml.parse(table) == toml.parse(text[start:stop])
     return start, start + len(table) if is_same else stop
 
 
@@ -126,7 +125,7 @@ def _tables(text: str) -> Iterator[tuple[int, int]]:
         at += len(line) + 1
     begin, doubtful = None, 0
     for stop in (*starts, len(text)):
-        if _is_toml(text[begin or 0 : stop]):
+        if is_toml(text[begin or 0 : stop]):
             if begin is not None:
                 yield begin, stop
             begin = stop
@@ -138,31 +137,3 @@ def _tables(text: str) -> Iterator[tuple[int, int]]:
 
 def _is_policy(table: str) -> bool:
     return isinstance(toml.parse(table).get("policy"), list)
-
-
-def _parsed(text: str) -> dict[str, Any]:
-    return toml.parse(text.removeprefix("\ufeff"))  # a mark of its encoding is no part of it
-
-
-def _is_toml(text: str) -> bool:
-    try:
-        _parsed(text)
-    except toml.TomlError:
-        return False
-    return True
-
-
-def _checked(text: str, before: str, policies: list[dict[str, Any]]) -> str:
-    """The changed text, if it says what it said before, apart from the policies.
-
-    Raises:
-        ConfigurationError: It does not.
-    """
-    expected = {**_parsed(before), "policy": policies}
-    if not policies:
-        del expected["policy"]
-    if not _is_toml(text) or _parsed(text) != expected:
-        raise ConfigurationError(
-            f"The configuration file cannot be changed without losing something; {BY_HAND}."
-        )
-    return text

@@ -15,7 +15,7 @@ from repertory.usage.report import followed
 from repertory.usage.wire import UnansweredQuery
 
 USED, PROPOSED = "used", "proposed"  # tags of queries: where the right answer is from
-FILES = ("corpus.jsonl", "queries.jsonl", "qrels.jsonl")
+CORPUS, QUERIES, RIGHT = FILES = ("corpus.jsonl", "queries.jsonl", "qrels.jsonl")
 
 
 class Labelled(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,12 +70,12 @@ def write_set(folder: Path, queries: Sequence[UnansweredQuery], items: Iterable[
     if not labels:
         raise UsageError("No query without results has an item that could be its answer.")
     rows: dict[str, list[dict[str, Any]]] = {
-        "corpus.jsonl": [_row(item) for item in items],
-        "queries.jsonl": [
+        CORPUS: [_row(item) for item in items],
+        QUERIES: [
             {"id": name, "text": one.query, "tags": [USED if one.used else PROPOSED]}
             for name, one, _ in labels
         ],
-        "qrels.jsonl": [
+        RIGHT: [
             {"query_id": name, "item_id": item, "grade": 1}
             for name, _, right in labels
             for item in right

@@ -15,6 +15,7 @@ import msgspec
 
 from repertory.database import transaction
 from repertory.errors import StoreError
+from repertory.files import unwritable
 from repertory.usage.events import Event
 
 DAY_S = 86_400.0
@@ -118,10 +119,7 @@ class UsageStore:
         except sqlite3.Error as error:
             raise self._error(error) from error
         except OSError as error:
-            raise StoreError(
-                f"The usage store {self.path} cannot be used ({error.strerror}); make its folder "
-                "writable, or choose another --data-dir."
-            ) from error
+            raise unwritable(self.path, error) from error
 
     def _error(self, error: Exception) -> StoreError:
         return StoreError(

@@ -14,7 +14,7 @@ from filelock import FileLock, Timeout
 
 from repertory.bounded import real_path
 from repertory.errors import SourceError
-from repertory.files import PRIVATE, make_private, write_atomically
+from repertory.files import PRIVATE, half_of, make_private, unwritable, write_atomically
 from repertory.sources.fetched import servers
 from repertory.sources.fetched.fetcher import Fetched, Fetcher, State
 from repertory.text import cut, one_line
@@ -131,9 +131,7 @@ class Content:
             self._write(msgspec.structs.replace(last, tried_at=time.time(), error=message))
             raise
         except OSError as error:
-            raise SourceError(
-                f"{self.folder} cannot be written: {error.strerror}; choose another --data-dir."
-            ) from error
+            raise SourceError(str(unwritable(self.folder, error))) from error
         finally:
             if not is_kept:
                 shutil.rmtree(into, ignore_errors=True)
@@ -142,7 +140,7 @@ class Content:
 
     def _switch(self, into: Path) -> None:
         """Let ``path`` lead to new content, at once."""
-        link = self.folder / f".{CURRENT}.{secrets.token_hex(8)}.tmp"
+        link = half_of(self.path)
         link.symlink_to(into.name, target_is_directory=True)
         link.replace(self.path)
 
@@ -170,9 +168,7 @@ class Content:
             make_private(self.folder)
             lock = self._lock()
         except OSError as error:
-            raise SourceError(
-                f"{self.folder} cannot be written: {error.strerror}; choose another --data-dir."
-            ) from error
+            raise SourceError(str(unwritable(self.folder, error))) from error
         try:
             yield
         finally:

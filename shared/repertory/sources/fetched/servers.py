@@ -8,7 +8,6 @@ configuration names that folder: other files are another configuration, which aw
 import contextlib
 import hashlib
 import os
-import secrets
 import shutil
 from collections.abc import Iterable
 from pathlib import Path
@@ -17,7 +16,7 @@ from typing import Any
 import msgspec
 
 from repertory.bounded import read_bytes
-from repertory.files import make_private, write_atomically
+from repertory.files import half_of, make_private, write_atomically
 from repertory.sources.fetched.fetcher import Declared
 from repertory.sources.reading.structured import Defect, load
 
@@ -140,7 +139,7 @@ def _frozen(root: Path, roots: Path) -> Path:
     target = roots / digest.hexdigest()[:32]
     if not target.exists():
         make_private(roots)
-        half = roots / f".{target.name}.{secrets.token_hex(8)}.tmp"
+        half = half_of(target)
         shutil.copytree(root, half)
         try:
             half.rename(target)

@@ -3,6 +3,8 @@
 import ipaddress
 import re
 import socket
+from collections.abc import Mapping
+from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 from repertory.errors import SourceError
@@ -31,6 +33,11 @@ def shown(url: str) -> str:
         return one_line(urlunsplit((parts.scheme, host, parts.path, "", "")))
     except ValueError:
         return "an invalid URL"
+
+
+def place_of(entry: Mapping[str, Any]) -> str:
+    """What may be shown of the place that the entry of a source is fetched from."""
+    return shown(str(entry.get("url") or entry.get("path")))
 
 
 def masked(text: str) -> str:

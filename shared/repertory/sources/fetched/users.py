@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from repertory.files import write_atomically
+from repertory.files import is_gone, write_atomically
 
 USERS = "users"  # the folder of the notes
 
@@ -40,26 +40,16 @@ def note(store: Path, key: str, directory: Path, folders: Iterable[str]) -> None
 
 def used(store: Path) -> set[str]:
     """The names of the content that directories use which still exist."""
-    users = (user for _, user in _users(store) if not _is_gone(user.directory))
+    users = (user for _, user in _users(store) if not is_gone(Path(user.directory)))
     return {name for user in users for name in user.contents}
 
 
 def users_gone(store: Path) -> list[Path]:
     """The notes of directories that do not exist any more."""
-    return [file for file, user in _users(store) if _is_gone(user.directory)]
+    return [file for file, user in _users(store) if is_gone(Path(user.directory))]
 
 
 def _users(store: Path) -> Iterator[tuple[Path, User]]:
     for file in (store / USERS).glob("*.json"):
         with contextlib.suppress(OSError, msgspec.MsgspecError):
             yield file, msgspec.json.decode(file.read_bytes(), type=User)
-
-
-def _is_gone(directory: str) -> bool:
-    try:
-        Path(directory).stat()
-    except (FileNotFoundError, NotADirectoryError):
-        return True
-    except OSError:  # it cannot be reached now
-        pass
-    return False

@@ -1,8 +1,6 @@
 """The MCP server of a backend: its tools, its resources, and how it reports failures."""
 
 import contextlib
-import logging
-import secrets
 import time
 from collections.abc import Awaitable, Callable, Hashable, Sequence
 from importlib.metadata import version
@@ -47,7 +45,7 @@ from repertory_query.mcp.recording import Recorded, Recorder
 from repertory_query.mcp.resources import after_of, read, skills_after
 from repertory_query.mcp.tool import Tool
 from repertory_query.mcp.work import Work
-from repertory_query.problems import status_of
+from repertory_query.problems import incident, status_of
 from repertory_query.service import Service
 from repertory_query.visible import visibility, visible_to
 
@@ -59,8 +57,6 @@ _INSTRUCTIONS = (
     "Repertory knows the skills, tools and documents that are there for this work. Search it "
     "before you start on a task, and read what fits."
 )
-
-_log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 Context = ServerRequestContext[Any, Any]
@@ -88,7 +84,7 @@ class Threads(Protocol):
         ...
 
 
-class Face:
+class McpServer:
     """The MCP server of a backend, for any transport. For one event loop.
 
     Over HTTP, the scopes of ``request.state.caller`` decide what a caller may do and see.
@@ -121,8 +117,8 @@ class Face:
         self._is_announcing = announcing
         self._record = Recorder(audit, usage or UsageRecorder(None))
         self._listed: LRUCache[Hashable, tuple[float, Listing]] = LRUCache(MAX_LISTED)
-        self._told: tuple[object, ...] | None = None
-        self._told_skills: str | None = None
+        self._listed_tools: tuple[object, ...] | None = None
+        self._listed_skills: str | None = None
         self._session: ServerSession | None = None
         self._bus = InMemorySubscriptionBus()
         self.server: Server[Any] = Server(
@@ -151,13 +147,13 @@ class Face:
             self._listed.clear()
             with contextlib.suppress(MCPError):  # the next list reports it
                 listing = await self._listing(self._backend, None)
-                if self._told not in (None, self._shown(listing)):
-                    self._told = None
+                if self._listed_tools not in (None, self._shown(listing)):
+                    self._listed_tools = None
                     await self._bus.publish(ToolsListChanged())
                     if self._session:
                         await self._session.send_tool_list_changed()
-                if self._told_skills not in (None, listing.skills):
-                    self._told_skills = None
+                if self._listed_skills not in (None, listing.skills):
+                    self._listed_skills = None
                     await self._bus.publish(ResourcesListChanged())
                     if self._session:
                         await self._session.send_resource_list_changed()
@@ -168,8 +164,8 @@ class Face:
         self._session = context.session
 
     async def _list_tools(self, context: Context, _: object) -> ListToolsResult:
-        listing = await self._listing(*self._seen(context))
-        self._told = self._shown(listing)
+        listing = await self._listing(*self._backend_of(context))
+        self._listed_tools = self._shown(listing)
         said, calls_allowed, _ = listing
         scopes = _scopes(context)
         return ListToolsResult(
@@ -222,7 +218,7 @@ class Face:
             return tool.failure(
                 f"{params.name} takes a key of the scope {tool.scope}; ask who runs this server."
             )
-        backend, _ = self._seen(context)
+        backend, _ = self._backend_of(context)
         try:
             return await self._threads(
                 tool.work, lambda: tool.answer(backend, params.arguments or {})
@@ -232,14 +228,14 @@ class Face:
             return tool.failure(str(error))
         # The boundary: the client gets an answer that reveals nothing.
         except Exception as error:
-            return tool.failure(_unexpected(error))
+            return tool.failure(incident("mcp_request_failed", error))
 
     async def _list_resources(
         self, context: Context, params: PaginatedRequestParams | None
     ) -> ListResourcesResult:
         with self._record.action(context, "list"):
             after = after_of(params.cursor if params else None)
-            backend = await self._told_of_skills(context)
+            backend = await self._backend_with_skills(context)
             resources, cursor = await self._read(lambda: skills_after(backend, after))
         return ListResourcesResult(resources=resources, next_cursor=cursor)
 
@@ -248,31 +244,31 @@ class Face:
     ) -> ReadResourceResult:
         uri = str(params.uri)
         with self._record.action(context, "read", [id_of(uri) or uri]):
-            backend, _ = self._seen(context)
+            backend, _ = self._backend_of(context)
             return ReadResourceResult(contents=[await self._read(lambda: read(backend, uri))])
 
     async def _list_skills(self, context: Context, params: PaginatedRequestParams) -> skills.Json:
         with self._record.action(context, "list"):
             after = after_of(params.cursor)
-            backend = await self._told_of_skills(context)
+            backend = await self._backend_with_skills(context)
             return await self._read(lambda: skills.list_skills(backend, after, _fresh_ms()))
 
     async def _get_skill(self, context: Context, params: skills.SkillParams) -> skills.Json:
         with self._record.action(context, "read", [id_of(params.uri) or params.uri]):
-            backend, _ = self._seen(context)
+            backend, _ = self._backend_of(context)
             return await self._read(lambda: skills.get_skill(backend, params.uri, _fresh_ms()))
 
-    async def _told_of_skills(self, context: Context) -> Backend:
+    async def _backend_with_skills(self, context: Context) -> Backend:
         """The backend as a caller sees it, whose skills the caller knows from now on.
 
         One who waits for changes is notified when they change.
         """
-        backend, seen = self._seen(context)
+        backend, seen = self._backend_of(context)
         if self._is_announcing:
-            self._told_skills = (await self._listing(backend, seen)).skills
+            self._listed_skills = (await self._listing(backend, seen)).skills
         return backend
 
-    def _seen(self, context: Context) -> tuple[Backend, Hashable]:
+    def _backend_of(self, context: Context) -> tuple[Backend, Hashable]:
         """The backend as a caller sees it, and what it is equal for; see ``visibility``."""
         if not context.request:
             return self._backend, None
@@ -294,7 +290,7 @@ class Face:
             raise MCPError(INTERNAL_ERROR, str(error)) from error
         # The boundary, as above.
         except Exception as error:
-            raise MCPError(INTERNAL_ERROR, _unexpected(error)) from error
+            raise MCPError(INTERNAL_ERROR, incident("mcp_request_failed", error)) from error
 
 
 def _contents(backend: Backend) -> Listing:
@@ -314,9 +310,3 @@ def _fresh_ms() -> int:
 def _scopes(context: Context) -> frozenset[Scope]:
     """The scopes of a caller; the user who started this process has all."""
     return context.request.state.caller.scopes if context.request else frozenset(Scope)
-
-
-def _unexpected(error: Exception) -> str:
-    incident = secrets.token_hex(4)
-    _log.error("mcp_request_failed", extra={"incident": incident}, exc_info=error)
-    return f"Something went wrong here; the server's log says what, at {incident}."

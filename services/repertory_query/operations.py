@@ -1,24 +1,24 @@
-"""The operations of the API: what each takes and returns, and the OpenAPI document of them all."""
+"""The operations of the API: what each takes, and how a request is read and answered."""
 
 import inspect
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import cache
-from importlib.metadata import version
 from typing import Any, Generic, TypeVar
 
 import msgspec
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import BaseRoute, Route
+from starlette.routing import BaseRoute
 
 from repertory.errors import UsageError
 from repertory.keys import Scope
 from repertory.text import media_type_of
-from repertory.wire import V1, Refusal
+from repertory.wire import V1
 from repertory_query.access import OPEN, require
-from repertory_query.schemas import REF, Schema, components_of, with_names
+from repertory_query.actions import Action, AuditedRoute
+from repertory_query.schemas import REF, Schema
 
 JSON = "application/json"
 PROBLEM = "application/problem+json"
@@ -34,7 +34,7 @@ class Nothing(msgspec.Struct):
     """No parameters."""
 
 
-class Operation(Route, Generic[T]):
+class Operation(AuditedRoute, Generic[T]):
     """One operation: ``GET`` takes parameters of its address, ``POST`` a JSON body.
 
     Unknown parameters and fields are refused; an operation that takes nothing ignores all.
@@ -44,6 +44,7 @@ class Operation(Route, Generic[T]):
         path: The path, with parameters as Starlette writes them.
         handler: Answers a request, given what it takes.
         takes: The type of the parameters or of the body.
+        action: What it is recorded as in the audit log; None if it is not recorded.
         returns: The type of the JSON of the answer; None if ``content`` alone describes it.
         summary: A few words.
         tag: The group that it belongs to.
@@ -64,6 +65,7 @@ class Operation(Route, Generic[T]):
         handler: Handler[T],
         takes: type[T],
         *,
+        action: Action | None,
         returns: Any = None,  # noqa: ANN401 - any type that msgspec knows
         summary: str,
         tag: str,
@@ -76,8 +78,8 @@ class Operation(Route, Generic[T]):
         text: str = "",
         error_is_message: bool = False,
     ) -> None:
-        super().__init__(path, self._answer, methods=[method])
-        self.method, self.takes, self.returns, self.unready = method, takes, returns, unready
+        super().__init__(method, path, self._answer, action=action)
+        self.takes, self.returns, self.unready = takes, returns, unready
         self.tag, self.summary, self.status, self.content = tag, summary, status, content or {}
         self.body = body
         self.id = name or _camel(getattr(handler, "__name__", ""))
@@ -114,19 +116,23 @@ class Operations:
         self,
         path: str,
         takes: type[T],
+        *,
+        action: Action | None,
         **more: Any,  # noqa: ANN401 - what ``Operation`` takes
     ) -> Callable[[Handler[T]], Handler[T]]:
         """Add a ``GET``; see ``Operation``."""
-        return self._add("GET", path, takes, more)
+        return self._add("GET", path, takes, {"action": action, **more})
 
     def post(
         self,
         path: str,
         takes: type[T],
+        *,
+        action: Action | None,
         **more: Any,  # noqa: ANN401 - as above
     ) -> Callable[[Handler[T]], Handler[T]]:
         """Add a ``POST``; see ``Operation``."""
-        return self._add("POST", path, takes, more)
+        return self._add("POST", path, takes, {"action": action, **more})
 
     def _add(
         self, method: str, path: str, takes: type[T], more: dict[str, Any]
@@ -253,106 +259,19 @@ def _components(kind: type) -> dict[str, Schema]:
 def versioned(routes: Iterable[BaseRoute]) -> list[BaseRoute]:
     """The same routes below ``/v1``, except those that have no version."""
     return undescribed(
-        (one for one in routes if isinstance(one, Route) and one.path not in UNVERSIONED), V1
+        (one for one in routes if isinstance(one, AuditedRoute) and one.path not in UNVERSIONED), V1
     )
 
 
 def undescribed(routes: Iterable[BaseRoute], prefix: str = "") -> list[BaseRoute]:
     """The same routes with a prefix, which the OpenAPI document does not describe."""
     return [
-        Route(prefix + one.path, one.endpoint, methods=[*(one.methods or ())])
+        AuditedRoute(one.method, prefix + one.path, one.endpoint, action=one.action)
         for one in routes
-        if isinstance(one, Route)
+        if isinstance(one, AuditedRoute)
     ]
-
-
-def document(routes: Iterable[BaseRoute]) -> Schema:
-    """The OpenAPI document of the operations among some routes, by their versioned paths."""
-    operations = [route for route in routes if isinstance(route, Operation)]
-    returned = [kind for one in operations for kind in (one.returns, one.unready) if kind]
-    components = components_of([one.takes for one in operations], [*returned, Refusal])
-    paths: dict[str, Schema] = {}
-    for one in operations:
-        path = one.path.replace(":path}", "}")
-        shown = path if path in UNVERSIONED else V1 + path
-        paths.setdefault(shown, {})[one.method.lower()] = _described(one, path, components)
-    taken = {one.takes.__name__ for one in operations if one.method == "GET" or one.body}
-    return {
-        "openapi": "3.1.0",
-        "info": {
-            "title": "Repertory",
-            "summary": "A team's searchable repertory of everything its AI agents can use.",
-            "description": "Unknown parameters of an address and unknown fields of a body are "
-            "refused.",
-            "version": version("repertory"),
-        },
-        "paths": paths,
-        "components": {
-            "schemas": {name: one for name, one in components.items() if name not in taken},
-            "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
-        },
-    }
-
-
-def _described(one: Operation[Any], path: str, components: dict[str, Schema]) -> Schema:
-    content = {
-        media_type: {"schema": with_names(schema, components)}
-        for media_type, schema in one.content.items()
-    }
-    if one.returns:
-        others = content.get(JSON, {}).get("schema", {}).get("anyOf", [])
-        schema = _schema(one.returns)
-        content[JSON] = {"schema": {"anyOf": [schema, *others]} if others else schema}
-    problem = {"description": "A problem.", "content": {PROBLEM: {"schema": _schema(Refusal)}}}
-    responses: Schema = {
-        str(one.status): {"description": "Success.", "content": content},
-        "default": problem,
-    }
-    if one.unready:
-        unready = {JSON: {"schema": _schema(one.unready)}}
-        responses["503"] = {"description": "Not ready.", "content": unready}
-    described: Schema = {
-        "operationId": one.id,
-        "tags": [one.tag],
-        "summary": one.summary,
-        "description": one.text,
-        "parameters": [
-            {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
-            for name in one.param_convertors
-        ],
-        "responses": responses,
-    }
-    if one.method == "GET":
-        fields = components[one.takes.__name__]
-        described["parameters"] += [
-            _parameter(name, schema, required=name in fields.get("required", ()))
-            for name, schema in fields["properties"].items()
-        ]
-    elif one.takes is not Nothing:
-        body = {JSON: {"schema": with_names(one.body or _schema(one.takes), components)}}
-        described["requestBody"] = {"content": body, "required": one.takes is not dict}
-    if path not in OPEN:
-        described["security"] = [{}, {"key": []}]  # a server without keys takes none
-    return described
 
 
 def _camel(name: str) -> str:
     first, *others = name.split("_")
     return first + "".join(map(str.capitalize, others))
-
-
-def _schema(kind: Any) -> Schema:  # noqa: ANN401 - any type that msgspec knows
-    (schema,), _ = msgspec.json.schema_components([kind], ref_template=REF)
-    return schema
-
-
-def _parameter(name: str, schema: Mapping[str, Any], *, required: bool) -> Schema:
-    schema = dict(schema)
-    if "anyOf" in schema:  # it may be left out, which JSON writes as null
-        schema |= schema.pop("anyOf")[0]
-    parameter: Schema = {"name": name, "in": "query", "required": required, "schema": schema}
-    if description := schema.pop("description", ""):
-        parameter["description"] = description
-    if examples := schema.pop("examples", None):
-        parameter["examples"] = {str(number): {"value": one} for number, one in enumerate(examples)}
-    return parameter

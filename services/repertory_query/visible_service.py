@@ -16,7 +16,7 @@ from repertory.bounded import is_inside, real_path
 from repertory.errors import CallsOffError, NothingIndexedError, UnknownItemError
 from repertory.groups import may_see
 from repertory.indexing.item_problems import problems_between
-from repertory.local import available
+from repertory.local import read_or_none
 from repertory.search.engine import SearchEngine
 from repertory.sources.source import Problem, Severity
 from repertory.stats import Jobs, Lengths, SourceState, Stats, Watch
@@ -36,7 +36,7 @@ EVERY_SOURCE = (
 )
 
 
-class Seen(Service):
+class VisibleService(Service):
     """A server as callers with some groups see it. Thread-safe.
 
     Args:
@@ -140,17 +140,17 @@ class Seen(Service):
     @property
     @override
     def call_outcomes(self) -> Mapping[str, int]:
-        hides = available(lambda: self._hides, [])
+        hides = read_or_none(lambda: self._hides)
         return self._whole.call_outcomes if hides is False else {}
 
     @override
     def stats(self) -> Stats:
         whole = self._whole.stats()
-        known = available(lambda: self.visible, []) or frozenset()
+        known = read_or_none(lambda: self.visible) or frozenset()
         visible = known.intersection(  # the report may be newer than what is searched
             one.name for one in whole.sources if may_see(self._groups, one.visible_to)
         )
-        hides = available(lambda: self._hides, []) is not False or len(visible) < len(whole.sources)
+        hides = read_or_none(lambda: self._hides) is not False or len(visible) < len(whole.sources)
         watch = whole.watch
         if watch and watch.configuration_error:
             watch = replace(watch, configuration_error=INVALID_CONFIGURATION)
@@ -196,7 +196,7 @@ class Seen(Service):
 
         Each asks for all entries, and a dashboard asks for statistics every few seconds.
         """
-        engine = available(lambda: self.engine, [])
+        engine = read_or_none(lambda: self.engine)
         key = (engine and ref(engine), *names, are_all)
         if self._known is None or self._known[0] != key:
             entries = [*engine.keywords.all()] if engine and engine.keywords else []

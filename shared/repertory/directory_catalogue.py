@@ -1,0 +1,291 @@
+"""The catalogue of a directory: which sources it has, and which of them may be read."""
+
+import contextlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from repertory.bounded import real_path
+from repertory.errors import ConfigurationError
+from repertory.files import is_project
+from repertory.settings import SIGN_INS, TRUST_FILE, Added, Settings, files
+from repertory.text import one_line
+from repertory.trust import TrustStore, lies_in
+
+if TYPE_CHECKING:
+    from repertory.sources.configured import Catalogue
+    from repertory.sources.discover import Discovery
+    from repertory.sources.source import PassedOver
+
+FETCHED = "fetched"  # the folder of fetched content in the data directory
+
+MAX_FILES_OF_TOOLS = 100  # that each search without a server looks at
+
+
+class DirectoryCatalogue:
+    """The sources of a directory, as they follow from its settings.
+
+    Args:
+        settings: The active settings.
+        directory: The directory.
+        paths: The folders and files that were given as its catalogue, if any.
+        key: The key that its fetched content is noted under.
+    """
+
+    def __init__(
+        self, settings: Settings, directory: Path, paths: tuple[Path, ...], key: str
+    ) -> None:
+        self._settings = settings
+        self._directory = directory
+        self._paths = paths
+        self._key = key
+        self._trust = TrustStore(settings.data_dir / TRUST_FILE)
+
+    @property
+    def is_found(self) -> bool:
+        """Whether the catalogue was found, not configured or named."""
+        return not self._settings.sources and not self._paths
+
+    def searched(self) -> tuple[Path, ...]:
+        """The folders in which sources are found at any depth."""
+        if paths := self._paths:
+            return tuple(path for path in paths if path.is_dir())
+        is_searched = self.is_found and is_project(self._directory, Path.home())
+        return (self._directory,) if is_searched else ()
+
+    def may_list_tools(self) -> list[Path]:
+        """The files in which sources may be found after a change in place; not all of very many."""
+        from repertory.sources.discover import json_files  # noqa: PLC0415 - not to search
+
+        files = [file for folder in self.searched() for file in json_files(folder)]
+        return files[:MAX_FILES_OF_TOOLS]
+
+    def entries(self) -> list[dict[str, Any]]:
+        """The catalogue as configuration entries.
+
+        They are the paths that were given, else the configuration file's sources, else those found
+        in the directory and the home; and the MCP configurations that the user named.
+        """
+        return self._discovery().entries
+
+    def _discovery(self) -> "Discovery":
+        """The entries, and what was not taken."""
+        from repertory.sources.discover import Discovery, discover, entry_of  # noqa: PLC0415 - not to search
+        from repertory.sources.registry import files_to_trust  # noqa: PLC0415 - not to search
+
+        passed_over: list[PassedOver] = []
+        withheld: list[tuple[dict[str, Any], str]] = []
+        added: list[dict[str, Any]] = []
+        if paths := self._paths:
+            parts = [
+                discover(path) if path.is_dir() else Discovery(entry_of(path), []) for path in paths
+            ]
+            entries = [entry for part in parts for entry in part.entries]
+            passed_over = [one for part in parts for one in part.passed_over]
+        elif self._settings.sources:
+            trusted = self._settings.trusted
+            entries = []
+            for entry in self._settings.sources:
+                if reason := self._refusal(entry):
+                    withheld.append((dict(entry), reason))
+                elif files_to_trust(entry, self._settings.base) is None:
+                    entries.append(dict(entry))
+                else:
+                    entries.append({**entry, "trusted": trusted})
+        else:
+            found = discover(self._directory, Path.home())
+            entries, passed_over = found.entries, found.passed_over
+        for one in self._added:
+            entry = self._prepared(one.entry)
+            if one.is_confined:
+                withheld.append((entry, self._not_fetched(one)))
+            else:
+                added += [entry, *_contained(entry, self._settings.base)]
+        entries += added
+        if self._named:
+            named = {Path(real_path(path)) for path in self._named}
+            entries = [
+                entry
+                for entry in entries
+                if "trusted" in entry or not self._files(entry) or self._files(entry) - named
+            ]
+            # Before other files that may define the same servers.
+            types = [entry["type"] for entry in entries] + ["mcp"]
+            entry = {"type": "mcp", "config": self._named, "trusted": True}
+            entries.insert(types.index("mcp"), entry)
+        # Of a server in several files, the first is used: trusted ones come first.
+        entries = sorted(
+            map(self._prepared, entries), key=lambda entry: not entry.get("trusted", True)
+        )
+        return Discovery(entries, passed_over, withheld)
+
+    def catalogue(self, known: Mapping[str, Mapping[str, Any]]) -> "Catalogue":
+        """The sources of this directory.
+
+        Args:
+            known: The identities of the active catalogue's servers, by name. They stand in for the
+                servers of a configuration that cannot be read.
+
+        Raises:
+            ConfigurationError: A source of the configuration is invalid; the message names the
+                file, or the files that it may be in.
+        """
+        try:
+            return self._catalogue(known)
+        except ConfigurationError as error:
+            written = (
+                () if self._paths else (self._settings.file, *(one.file for one in self._added))
+            )
+            files = [str(file) for file in dict.fromkeys(written) if file]
+            if not files or any(file in str(error) for file in files):
+                raise
+            raise ConfigurationError(f"{' or '.join(files)}: {error}") from error
+
+    def _catalogue(self, known: Mapping[str, Mapping[str, Any]]) -> "Catalogue":
+        from repertory.sources.configured import build_catalogue  # noqa: PLC0415 - not to search
+
+        written = bool(self._settings.sources) and not self._paths
+        found = self._discovery()
+        catalogue = build_catalogue(
+            found.entries,
+            self._settings.base,
+            found=not written,
+            known=known,
+            passed_over=found.passed_over,
+            named=self._named,
+            rules=self._settings.rules,
+            withheld=found.withheld,
+        )
+        self._note_fetched(catalogue)
+        if written and self._settings.is_confined:
+            catalogue.stay_in(self._settings.base, found=False)
+        elif self.is_found and is_project(self._directory, Path.home()):
+            catalogue.stay_in(self._directory, found=True)
+        return catalogue
+
+    def withheld(self) -> list[str]:
+        """Why sources of a found configuration are not read until the user trusts it."""
+        sources = () if self._paths else self._settings.sources
+        added = [self._not_fetched(one) for one in self._added if one.is_confined]
+        return [reason for reason in map(self._refusal, sources) if reason] + added
+
+    def outside(self, entry: Mapping[str, Any]) -> Path | None:
+        """Where a path of a source leads out of the configuration's folder, if one does."""
+        from repertory.sources.entry import source_path  # noqa: PLC0415 - not to search
+        from repertory.sources.registry import files_to_trust  # noqa: PLC0415 - not to search
+
+        paths = files_to_trust(entry, self._settings.base)
+        if paths is None:
+            paths = [source_path(entry, self._settings.base)] if "path" in entry else []
+        return next(
+            (Path(real_path(path)) for path in paths if not lies_in(path, self._settings.base)),
+            None,
+        )
+
+    def _refusal(self, entry: Mapping[str, Any]) -> str:
+        """Why a found configuration may not have a source; empty if it may."""
+        path = self.outside(entry) if self._settings.is_confined else None
+        if path is None:
+            return ""
+        return (
+            f"{self._settings.file} was found, and a source leads to {one_line(str(path))}, which "
+            f"is outside of its folder and was not read; run '{self._settings.to_trust}' to allow "
+            "it."
+        )
+
+    @property
+    def _added(self) -> tuple[Added, ...]:
+        """The sources that are fetched; paths that were given stand for all sources."""
+        return () if self._paths else self._settings.added
+
+    def _not_fetched(self, one: Added) -> str:
+        from repertory.sources.fetched.urls import place_of  # noqa: PLC0415 - not to search
+
+        where = place_of(one.entry)
+        return (
+            f"{one.file} was found, and a source is {where}, which was not fetched; run "
+            f"'{self._settings.to_trust}' to allow it."
+        )
+
+    def _note_fetched(self, catalogue: "Catalogue") -> None:
+        """Note which fetched content this directory uses, for ``repertory clean``."""
+        from repertory.sources.fetched.users import note  # noqa: PLC0415 - not to search
+
+        folders = {source.place for source in catalogue.sources if source.fetches}
+        note(self._store, self._key, self._directory, folders)
+
+    @property
+    def _store(self) -> Path:
+        """The folder of all fetched content."""
+        return self._settings.data_dir / FETCHED
+
+    @property
+    def _named(self) -> list[str]:
+        """The MCP configurations that the user named."""
+        return [str(path) for path in self._settings.mcp_configs]
+
+    def followed(self) -> list[Path]:
+        """Every file and folder that the catalogue follows from, whether it is there or not.
+
+        Files that discovery found deep inside a project are not included.
+        """
+        from repertory.sources.discover import places  # noqa: PLC0415 - not to search
+        from repertory.sources.registry import declarations, files_to_trust  # noqa: PLC0415 - as above
+
+        settings = self._settings
+        paths = files(settings.flags, self._directory, settings.environment)
+        paths.append(self._settings.data_dir / TRUST_FILE)
+        paths += settings.mcp_configs
+        if given := self._paths:
+            return [*paths, *given, *(place for path in given for place in places(path))]
+        for entry in settings.sources:
+            paths += files_to_trust(entry, self._settings.base) or ()
+        for one in settings.added:
+            paths += declarations(self._prepared(one.entry), self._settings.base)
+        return paths if settings.sources else paths + places(self._directory, Path.home())
+
+    def _files(self, entry: dict[str, Any]) -> set[Path]:
+        """The files that define an entry's sources, without links."""
+        from repertory.sources.registry import files_to_trust  # noqa: PLC0415 - not to search
+
+        return {Path(real_path(path)) for path in files_to_trust(entry, self._settings.base) or ()}
+
+    def _prepared(self, entry: dict[str, Any]) -> dict[str, Any]:
+        """Add what only the workspace knows to an entry: time limit, trust and environment."""
+        from repertory.sources.registry import (  # noqa: PLC0415 - not to search
+            digest_to_trust,
+            fetches,
+            files_to_trust,
+        )
+
+        if fetches(entry):
+            return {**entry, "store": str(self._store)}
+        paths = files_to_trust(entry, self._settings.base)
+        if paths is None:
+            return entry
+        trusted = entry.get("trusted") or all(
+            self._trust.is_trusted(path, digest_to_trust) for path in paths
+        )
+        timeout = self._settings.values.mcp_timeout
+        given = entry["type"] == "mcp" and "mcp_timeout" in self._settings.origins
+        more: dict[str, Any] = {"trusted": bool(trusted)}
+        if not self._settings.trusted and entry.get("trust") == "trusted":
+            more["trust"] = "review"  # a found configuration cannot switch it off
+        if entry["type"] == "mcp" and not entry.get("trusted"):
+            more["approved"] = self._trust.digests()  # for what is read then, not what is there now
+        if given and "timeout" not in entry:
+            more["timeout"] = timeout
+        if entry["type"] == "mcp" and self._settings.environment is not None:
+            more["environment"] = self._settings.environment
+        if entry["type"] == "mcp":
+            more["sign_ins"] = str(self._settings.data_dir.absolute() / SIGN_INS)
+        return {**entry, **more}
+
+
+def _contained(entry: dict[str, Any], base: Path) -> list[dict[str, Any]]:
+    """What the fetched content of an entry defines; an invalid one says so when it is built."""
+    from repertory.sources.registry import contained  # noqa: PLC0415 - not to search
+
+    with contextlib.suppress(ConfigurationError):
+        return contained(entry, base)
+    return []
