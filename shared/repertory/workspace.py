@@ -215,6 +215,8 @@ class Workspace:
             rules=self._settings.rules,
             withheld=found.withheld,
         )
+        if not self._settings.is_of_team:
+            catalogue = msgspec.structs.replace(catalogue, owner=self.catalogue_key)
         self._note_fetched(catalogue)
         if written and self._settings.is_confined:
             catalogue.stay_in(self.base, found=False)

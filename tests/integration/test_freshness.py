@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from repertory.catalogue.policy import Policy
 from repertory.freshness import Freshness
 from repertory.index.vectors import Filter
 from repertory.one_shot import Repertory
@@ -334,3 +335,63 @@ def test_an_edit_before_an_upgrade_is_not_lost(project: Path) -> None:
     write_skill(project, "postmortem", "Sail a dinghy upwind")
 
     assert search(project, "sail a dinghy")[0][0] == "project/postmortem"
+
+
+def two_directories(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: str = ""
+) -> tuple[Path, Path]:
+    """Two empty directories of a user whose configuration has a source of skills."""
+    write_skill(tmp_path / "team", "keys", "Rotate the keys")
+    user = tmp_path / "config" / "repertory" / "config.toml"
+    user.parent.mkdir(parents=True)
+    source = f'type = "skills"\nname = "team"\npath = "{tmp_path / "team" / "skills"}"\n'
+    user.write_text("[[sources]]\n" + source + more)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    one, other = tmp_path / "one", tmp_path / "other"
+    one.mkdir()
+    other.mkdir()
+    return one, other
+
+
+def policy_of(project: Path) -> Policy | None:
+    """The policy of the only skill, after a search."""
+    with Repertory(settings_of(project), project, budget_s=600.0) as repertory:
+        repertory.ensure_indexed()
+        return repertory.item("keys").policy
+
+
+def test_policies_of_a_directory_do_not_reach_another_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The sources of both are the same; the policies of the last one were those of both."""
+    one, other = two_directories(tmp_path, monkeypatch)
+    rules = '[[policy]]\nitem = "keys"\nboost = -0.9\n'
+    (one / "repertory.toml").write_text(rules)
+    named = other / "named.toml"
+    named.write_text(rules.replace("0.9", "0.5"))
+    with Repertory(settings_of(one), one) as repertory:
+        repertory.workspace.trust.trust(one / "repertory.toml")
+
+    for _ in range(2):
+        assert policy_of(one) == Policy(boost=-0.9)
+        assert policy_of(other) is None
+    with Repertory(settings_of(other, config=str(named)), other) as repertory:
+        repertory.index()
+    assert policy_of(other) is None
+
+
+def test_what_one_directory_approves_waits_in_another_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A directory that withholds an item does not take it from one that has approved it."""
+    one, other = two_directories(tmp_path, monkeypatch, 'trust = "quarantine"\n')
+    with Repertory(settings_of(one), one) as repertory:
+        repertory.index()
+        assert repertory.parts.reviews.approve(None, "me") == ["team/keys"]
+        repertory.index()
+    assert search(one, "keys")[0] == ["team/keys"]
+    with Repertory(settings_of(other), other) as repertory:
+        repertory.index()
+
+    assert search(other, "keys")[0] == []
+    assert search(one, "keys")[0] == ["team/keys"]
