@@ -337,6 +337,32 @@ def test_an_edit_before_an_upgrade_is_not_lost(project: Path) -> None:
     assert search(project, "sail a dinghy")[0][0] == "project/postmortem"
 
 
+def test_a_policy_that_was_another_one_while_a_server_ran_is_back(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server leaves no record, so the one of the command before it does not count any more."""
+    file, rule = project / "repertory.toml", '[[policy]]\nitem = "postmortem"\nboost = '
+
+    def boost() -> float:
+        with Repertory(settings_of(project), project, budget_s=600.0) as repertory:
+            repertory.ensure_indexed()
+            policy = repertory.item("project/postmortem").policy
+        assert policy is not None
+        return policy.boost
+
+    file.write_text(f"{rule}-0.1\n")
+    assert boost() == -0.1
+    file.write_text(f"{rule}-0.9\n")
+    with monkeypatch.context() as patch:
+        patch.setattr(Freshness, "remember", lambda *_: None)
+        with Repertory(settings_of(project), project) as repertory:
+            repertory.workspace.forget()
+            repertory.index()
+    file.write_text(f"{rule}-0.1\n")
+
+    assert boost() == -0.1
+
+
 def two_directories(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: str = ""
 ) -> tuple[Path, Path]:
