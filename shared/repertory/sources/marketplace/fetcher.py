@@ -158,6 +158,8 @@ class MarketplaceFetcher(Fetcher):
             if found and self._is_too_much(into / name):
                 shutil.rmtree(into / name)
                 raise SourceError(f"all plugins together have more than {MAX_SIZE:,} bytes.")
+        except OSError as error:  # the others are fetched
+            return SourceError(f"its files cannot be written: {error.strerror}.")
         except SourceError as error:
             if self.cancelled:
                 raise
