@@ -1,5 +1,6 @@
 """The budget of a search for changed files, and what one command remembers for the next."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -18,9 +19,11 @@ from repertory.one_shot import Repertory
 from repertory.search.query import Query
 from repertory.sources import memory
 from repertory.sources.folder import FolderSource
+from repertory.sources.openapi.source import FetchedOpenApi
 from repertory.sources.reading.files import Found
+from repertory.sources.registry import build
 from repertory.update import BATCH_SIZE, Timer, Update
-from tests.support.builders import write_shop, write_skill
+from tests.support.builders import write, write_shop, write_skill
 from tests.support.query_service import MODEL, settings_of
 
 SKILLS = 12
@@ -335,6 +338,29 @@ def test_an_edit_before_an_upgrade_is_not_lost(project: Path) -> None:
     write_skill(project, "postmortem", "Sail a dinghy upwind")
 
     assert search(project, "sail a dinghy")[0][0] == "project/postmortem"
+
+
+def test_a_document_that_another_directory_fetched_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A search fetches nothing, and follows the content that all directories share."""
+    more = '[[sources]]\ntype = "openapi"\nname = "api"\nurl = "https://a.example/openapi.json"\n'
+    project, _ = two_directories(tmp_path, monkeypatch, more)
+
+    def fetched(*operations: str) -> None:
+        paths = {f"/{one}": {"get": {"operationId": one, "responses": {}}} for one in operations}
+        [source] = build({"store": str(tmp_path / "data" / "fetched"), **entry}, project)
+        assert isinstance(source, FetchedOpenApi)
+        into = source.content.folder / f"content-{len(operations)}"
+        document = {"openapi": "3.0.0", "servers": [{"url": "https://a.example"}], "paths": paths}
+        write(into / "document", json.dumps(document))
+        source.content._switch(into)
+
+    entry = {"type": "openapi", "name": "api", "url": "https://a.example/openapi.json"}
+    for operations in (("north",), ("north", "south")):
+        fetched(*operations)
+        found = {one for one in search(project, "north south")[0] if "api" in one}
+        assert found == {f"api__{one}" for one in operations}
 
 
 def test_a_policy_that_was_another_one_while_a_server_ran_is_back(

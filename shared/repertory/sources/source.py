@@ -191,6 +191,11 @@ class Source(Protocol):
         """The folder or file that it reads or is defined by; empty if it is the configuration's."""
         return str(self.folder.path) if self.folder else self.origin
 
+    @property
+    def file(self) -> str:
+        """The file that it reads, if that is all; the folder of a source of a folder."""
+        return str(self.folder.path) if self.folder else ""
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, type(self)) and (
             (self.name, self.trust, self.visible_to, self.configuration())
