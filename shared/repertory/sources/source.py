@@ -198,8 +198,8 @@ class Source(Protocol):
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, type(self)) and (
-            (self.name, self.trust, self.visible_to, self.configuration())
-            == (other.name, other.trust, other.visible_to, other.configuration())
+            (self.name, self.trust, self.visible_to, self.within, self.configuration())
+            == (other.name, other.trust, other.visible_to, other.within, other.configuration())
         )
 
     def __hash__(self) -> int:
