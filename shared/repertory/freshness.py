@@ -199,5 +199,4 @@ def _once(seen: Mapping[str, Seen], known: Mapping[str, Collection[str]]) -> dic
 
 def _digest(source: "Source") -> str:
     """A digest of a source's identity: its files then have the same ids."""
-    identity = {"name": source.name, **source.typed_identity}
-    return hashlib.sha256(msgspec.json.encode(identity, order="deterministic")).hexdigest()[:16]
+    return hashlib.sha256(source.named_identity()).hexdigest()[:16]

@@ -340,6 +340,19 @@ def test_an_edit_before_an_upgrade_is_not_lost(project: Path) -> None:
     assert search(project, "sail a dinghy")[0][0] == "project/postmortem"
 
 
+@pytest.mark.skipif(sys.platform == "darwin", reason="its disks have only names in Unicode")
+def test_servers_below_a_path_that_is_no_unicode_are_named(tmp_path: Path) -> None:
+    """They are no defect: they wait for trust like those of other projects."""
+    project = Path(os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9"))
+    write(project / ".mcp.json", '{"mcpServers": {"lab": {"command": "lab"}}}')
+    for _ in range(2):
+        assert search(project, "rotate keys")[0] == []
+    with Repertory(settings_of(project), project) as repertory:
+        [source] = repertory.stats().sources
+    assert (source.name, source.awaits_trust) == ("lab", True)
+    assert "was found but not run" in source.error
+
+
 def test_a_document_that_another_directory_fetched_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,6 +13,7 @@ from repertory.indexing.merged import Merged, from_source
 from repertory.review.gate import Gate
 from repertory.sources.configured import Catalogue
 from repertory.sources.source import Change, Problem, Scan, Source, Trust
+from repertory.text import clean
 
 CONCURRENCY = 16  # sources scanned at a time; most of them wait for a server
 
@@ -71,7 +72,8 @@ def scan_source(source: Source, *, refresh: bool = False) -> ScanResult:
         return ScanResult(source=source, scan=scan, error=scan.stale, at=at)
     except SourceError as error:
         waits = isinstance(error, SignInError)
-        return ScanResult(source=source, scan=None, error=str(error), at=at, awaits_sign_in=waits)
+        why = clean(str(error))  # a path in it need not be valid Unicode
+        return ScanResult(source=source, scan=None, error=why, at=at, awaits_sign_in=waits)
 
 
 def scan_all(sources: Sequence[Source], done: Callable[[], None]) -> list[ScanResult]:

@@ -43,12 +43,7 @@ class Catalogue(msgspec.Struct, frozen=True):
     @property
     def hash(self) -> str:
         """The configuration hash: the first 16 hex digits of SHA-256 over sources and owner."""
-        identities = sorted(
-            msgspec.json.encode(
-                {"name": source.name, **source.typed_identity}, order="deterministic"
-            )
-            for source in self.sources
-        )
+        identities = sorted(source.named_identity() for source in self.sources)
         owner = [self.owner.encode()] if self.owner else []
         return hashlib.sha256(b"\n".join([*identities, *owner])).hexdigest()[:16]
 

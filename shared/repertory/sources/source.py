@@ -1,5 +1,6 @@
 """The port of a source: a place that items come from."""
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
@@ -223,6 +224,14 @@ class Source(Protocol):
     def typed_identity(self) -> dict[str, Any]:
         """The identity with the type, among sources of all types."""
         return {"type": self.type, **self.identity()}
+
+    def named_identity(self) -> bytes:
+        """The identity with type and name, as JSON. A path in it need not be valid Unicode."""
+        found = {"name": self.name, **self.typed_identity}
+        try:
+            return msgspec.json.encode(found, order="deterministic")
+        except UnicodeEncodeError:
+            return json.dumps(found, sort_keys=True).encode()
 
     def scan(self) -> Scan:
         """Read the source once and return every item it offers now.
