@@ -47,7 +47,8 @@ def reload(before: Configuration) -> Configuration:
         kept |= {name: one for name, one in earlier.items() if name not in kept and one.is_away()}
     sources = tuple(kept.values())
     errors = (one.message for one in new.problems if one.severity is Severity.ERROR)
-    return Configuration(workspace, Catalogue(sources, new.problems, new.rules), next(errors, ""))
+    catalogue = Catalogue(sources, new.problems, new.rules, owner=new.owner)
+    return Configuration(workspace, catalogue, next(errors, ""))
 
 
 def _kept(source: Source, last: Source) -> Source:

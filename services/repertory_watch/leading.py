@@ -57,17 +57,22 @@ def leading(
 
     def renew() -> None:
         said = ""
-        while not stop.wait(RENEWAL_INTERVAL_S) and not ended.is_set():
-            try:
-                if not lease.take(about()):
-                    _log.warning("lease_lost")
-                    break
-                said = ""
-            except StoreError as error:  # the coordinator does nothing after ``LEASE_S``
-                if said != str(error):
-                    said = str(error)
-                    _log.warning("lease_not_renewed", extra={"error": said})
-        ended.set()
+        try:
+            while not stop.wait(RENEWAL_INTERVAL_S) and not ended.is_set():
+                try:
+                    if not lease.take(about()):
+                        _log.warning("lease_lost")
+                        break
+                    said = ""
+                except StoreError as error:  # the coordinator does nothing after ``LEASE_S``
+                    if said != str(error):
+                        said = str(error)
+                        _log.warning("lease_not_renewed", extra={"error": said})
+        # A boundary: the watch ends and starts again, instead of watching without the lease.
+        except Exception:
+            _log.exception("lease_failed")
+        finally:
+            ended.set()
 
     thread = threading.Thread(target=renew, name="lease", daemon=True)
     thread.start()

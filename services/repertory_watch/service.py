@@ -26,7 +26,7 @@ from repertory.settings import Settings
 from repertory.sources.configured import Catalogue
 from repertory.sources.source import Source
 from repertory.stats import report_watch, watch_status
-from repertory.workspace import Workspace
+from repertory.workspace import Indexed, Workspace
 from repertory_watch.configuration import Configuration, SearchedFolders, WatchedPaths
 from repertory_watch.debounce import Debounce
 from repertory_watch.events import FolderWatches
@@ -238,6 +238,14 @@ class WatchService:
             self._debounce.forget(name)
         if configuration.catalogue is not None and configuration.catalogue != before.catalogue:
             self._adopt(configuration.catalogue)
+            self._remember(configuration)
+
+    def _remember(self, configuration: Configuration) -> None:
+        """Store the servers, for the next start may find their file half saved."""
+        workspace, catalogue = configuration.workspace, configuration.catalogue
+        assert catalogue is not None
+        with contextlib.suppress(StoreError):  # they are only not stood in for then
+            workspace.remember(Indexed.of(workspace.request, catalogue))
 
     def _adopt(self, catalogue: Catalogue) -> None:
         before = self._states

@@ -55,22 +55,36 @@ class BackgroundWriter(Generic[T]):
     def add(self, thing: T) -> None:
         """Write a thing soon; it never fails, and does not wait for the disk."""
         with self._changed:
+            if self._thread is None:
+                self._start()
             if len(self._waiting) >= self._limit:
                 self._lost += 1
                 return
             self._waiting.append(thing)
-            if self._thread is None:
-                # A daemon: a disk that hangs must not keep the process.
-                self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
-                self._thread.start()
-                atexit.register(self.flush)
             if len(self._waiting) == 1 or self._is_due():  # else the thread knows already
                 self._changed.notify_all()
+
+    def _start(self) -> None:
+        """Start the thread; if the system has none left, the next thing tries again."""
+        # A daemon: a disk that hangs must not keep the process.
+        thread = threading.Thread(target=self._run, name=self._name, daemon=True)
+        try:
+            thread.start()
+        except RuntimeError as error:
+            if not self.trouble:
+                extra = {"file": str(self._file), "reason": str(error)}
+                _log.warning(f"{self._name}_not_written", extra=extra)
+            self.trouble = str(error)
+            return
+        self._thread = thread
+        atexit.register(self.flush)
 
     def flush(self, seconds: float = FLUSH_TIMEOUT_S) -> bool:
         """Wait until all things are written; whether they were."""
         with self._changed:
             self._awaited += 1
+            if self._waiting and self._thread is None:
+                self._start()
             self._changed.notify_all()
             self._changed.wait_for(lambda: not (self._waiting or self._is_writing), seconds)
             self._awaited -= 1

@@ -80,7 +80,7 @@ class Parts:
     @property
     def is_team(self) -> bool:
         """Whether the parts are processes of a team's server."""
-        return bool(self.settings.values.redis_url) and not self.settings.values.no_cache
+        return self.settings.is_of_team
 
     @property
     def active(self) -> str:

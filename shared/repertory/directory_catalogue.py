@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from repertory.bounded import real_path
 from repertory.errors import ConfigurationError
 from repertory.files import is_project
@@ -29,7 +31,7 @@ class DirectoryCatalogue:
         settings: The active settings.
         directory: The directory.
         paths: The folders and files that were given as its catalogue, if any.
-        key: The key that its fetched content is noted under.
+        key: The key of the catalogue: its fetched content is noted under it, and its index is its own.
     """
 
     def __init__(
@@ -156,6 +158,8 @@ class DirectoryCatalogue:
             rules=self._settings.rules,
             withheld=found.withheld,
         )
+        if not self._settings.is_of_team:
+            catalogue = msgspec.structs.replace(catalogue, owner=self._key)
         self._note_fetched(catalogue)
         if written and self._settings.is_confined:
             catalogue.stay_in(self._settings.base, found=False)

@@ -77,9 +77,9 @@ class Freshness:
         from repertory.sources.folder import FolderSource  # noqa: PLC0415 - only after a change
 
         for source in catalogue.sources:
-            if source.folder is not None and not isinstance(source, FolderSource):
-                path = str(source.folder.path)
-                self._single[_digest(source)] = FolderState(files={path: settled_signature(path)})
+            if source.file and not isinstance(source, FolderSource):
+                state = FolderState(files={source.file: settled_signature(source.file)})
+                self._single[_digest(source)] = state
 
     def scan(
         self, catalogue: "Catalogue", configuration: str, is_late: Callable[[], bool]
@@ -113,7 +113,7 @@ class Freshness:
             if isinstance(source, FolderSource):
                 is_postponed = result.scan is not None and bool(result.scan.postponed)
                 news |= is_postponed or source.memory().known != memory.known
-            elif source.folder is not None:
+            elif source.file:
                 before = last.seen.get(_digest(source)) if last else None
                 news |= before is None or not before.is_current()
         return scans, news
@@ -135,7 +135,7 @@ class Freshness:
                 memory = source.memory().without(again)
                 seen[_digest(source)] = memory.seen
                 known[_digest(source)] = memory.known
-            elif source.folder is not None:
+            elif source.file:
                 seen[_digest(source)] = self._single[_digest(source)]
         with contextlib.suppress(OSError, UnicodeEncodeError):  # a path may be no valid Unicode
             record = _Record(
@@ -202,5 +202,4 @@ def _once(
 
 def _digest(source: "Source") -> str:
     """A digest of a source's identity: its files then have the same ids."""
-    identity = {"name": source.name, **source.typed_identity}
-    return hashlib.sha256(msgspec.json.encode(identity, order="deterministic")).hexdigest()[:16]
+    return hashlib.sha256(source.named_identity()).hexdigest()[:16]

@@ -94,6 +94,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         return _data_directory(self.values.data_dir)
 
     @property
+    def is_of_team(self) -> bool:
+        """Whether a process with them is one of a team's server."""
+        return bool(self.values.redis_url) and not self.values.no_cache
+
+    @property
     def to_trust(self) -> str:
         """The command that trusts the project's configuration file."""
         return f"repertory config trust {shlex.quote(str(self.file))}"

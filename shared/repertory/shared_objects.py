@@ -1,7 +1,7 @@
 """What the projects of one process have in common: the store, and one engine for each model.
 
-Two projects with the same sources and the same model have one collection, so they must also share
-the announcements of its changes.
+Two commands of a project with the same sources and model have one collection, so they must also
+share the announcements of its changes.
 """
 
 import threading

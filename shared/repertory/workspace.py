@@ -27,7 +27,7 @@ OWNER = ".directory.json"  # the end of the file that holds the directory of a k
 
 
 class Indexed(msgspec.Struct, frozen=True, kw_only=True):
-    """The catalogue of the last one-shot run.
+    """The catalogue of the last one-shot run, or of a server.
 
     Attributes:
         request: A digest of the configuration it was asked for; see ``Workspace.request``.
@@ -222,11 +222,11 @@ class Workspace:
         return self._root_file.exists() or self._paths_file.exists()
 
     def indexed(self) -> Indexed | None:
-        """The record of the last one-shot run, if there is one."""
+        """The record of the last catalogue that was indexed, if there is one."""
         return read_json(self._indexed_file, Indexed)
 
     def remember(self, indexed: Indexed) -> None:
-        """Store the record of a one-shot run.
+        """Store the record of a catalogue.
 
         Raises:
             StoreError: The data directory is not writable.
@@ -240,9 +240,12 @@ class Workspace:
         return self._indexed_file.with_suffix(".seen")
 
     def forget(self) -> None:
-        """Forget the last one-shot run: a server indexes now, and the next run must compare."""
+        """Forget what the last command read: a server indexes now, and the next one must compare.
+
+        Its servers stay known: their file may be half saved when the server starts.
+        """
         with contextlib.suppress(OSError):
-            self._indexed_file.unlink(missing_ok=True)
+            self.seen_file.unlink(missing_ok=True)
         self._know()
 
     def _know(self) -> None:

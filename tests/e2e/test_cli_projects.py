@@ -369,7 +369,7 @@ def test_a_project_keeps_its_own_environment(
         assert len(ids_at(host.url, host.token, "bread&threshold=0")) > 1
 
 
-def test_projects_of_the_same_sources_share_their_index(own: Cli, tmp_path: Path) -> None:
+def test_projects_of_the_same_sources_have_an_index_each(own: Cli, tmp_path: Path) -> None:
     """Both find a save, and one goes on when the other ends."""
     shared = make_project(tmp_path / "shared")
     text = f'[[sources]]\ntype = "skills"\npath = "{shared / "skills"}"\n'
@@ -382,7 +382,8 @@ def test_projects_of_the_same_sources_share_their_index(own: Cli, tmp_path: Path
 
     with Serve(own, first, tmp_path / "log") as server, Joiner(own, other) as joiner:
         url = note(own, other)["url"]
-        until(lambda: collection(url, server.token) == collection(server.url, server.token) != "")
+        until(lambda: collection(url, server.token) and collection(server.url, server.token))
+        assert collection(url, server.token) != collection(server.url, server.token)
         add_skill(shared, "knots", "---\nname: knots\ndescription: Tie a bowline.\n---\n")
         token = server.token
         until(

@@ -1,5 +1,6 @@
 """The budget of a search for changed files, and what one command remembers for the next."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -11,15 +12,18 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from repertory.catalogue.policy import Policy
 from repertory.freshness import Freshness
 from repertory.index.vectors import Filter
 from repertory.one_shot import Repertory
 from repertory.search.query import Query
 from repertory.sources import memory
 from repertory.sources.folder import FolderSource
+from repertory.sources.openapi.source import FetchedOpenApi
 from repertory.sources.reading.files import Found
+from repertory.sources.registry import build
 from repertory.update import BATCH_SIZE, Timer, Update
-from tests.support.builders import write_shop, write_skill
+from tests.support.builders import write, write_shop, write_skill
 from tests.support.query_service import MODEL, settings_of
 
 SKILLS = 12
@@ -334,3 +338,125 @@ def test_an_edit_before_an_upgrade_is_not_lost(project: Path) -> None:
     write_skill(project, "postmortem", "Sail a dinghy upwind")
 
     assert search(project, "sail a dinghy")[0][0] == "project/postmortem"
+
+
+@pytest.mark.skipif(sys.platform == "darwin", reason="its disks have only names in Unicode")
+def test_servers_below_a_path_that_is_no_unicode_are_named(tmp_path: Path) -> None:
+    """They are no defect: they wait for trust like those of other projects."""
+    project = Path(os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9"))
+    write(project / ".mcp.json", '{"mcpServers": {"lab": {"command": "lab"}}}')
+    for _ in range(2):
+        assert search(project, "rotate keys")[0] == []
+    with Repertory(settings_of(project), project) as repertory:
+        [source] = repertory.stats().sources
+    assert (source.name, source.awaits_trust) == ("lab", True)
+    assert "was found but not run" in source.error
+
+
+def test_a_document_that_another_directory_fetched_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A search fetches nothing, and follows the content that all directories share."""
+    more = '[[sources]]\ntype = "openapi"\nname = "api"\nurl = "https://a.example/openapi.json"\n'
+    project, _ = two_directories(tmp_path, monkeypatch, more)
+
+    def fetched(*operations: str) -> None:
+        paths = {f"/{one}": {"get": {"operationId": one, "responses": {}}} for one in operations}
+        [source] = build({"store": str(tmp_path / "data" / "fetched"), **entry}, project)
+        assert isinstance(source, FetchedOpenApi)
+        into = source.content.folder / f"content-{len(operations)}"
+        document = {"openapi": "3.0.0", "servers": [{"url": "https://a.example"}], "paths": paths}
+        write(into / "document", json.dumps(document))
+        source.content._switch(into)
+
+    entry = {"type": "openapi", "name": "api", "url": "https://a.example/openapi.json"}
+    for operations in (("north",), ("north", "south")):
+        fetched(*operations)
+        found = {one for one in search(project, "north south")[0] if "api" in one}
+        assert found == {f"api__{one}" for one in operations}
+
+
+def test_a_policy_that_was_another_one_while_a_server_ran_is_back(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server leaves no record, so the one of the command before it does not count any more."""
+    file, rule = project / "repertory.toml", '[[policy]]\nitem = "postmortem"\nboost = '
+
+    def boost() -> float:
+        with Repertory(settings_of(project), project, budget_s=600.0) as repertory:
+            repertory.ensure_indexed()
+            policy = repertory.item("project/postmortem").policy
+        assert policy is not None
+        return policy.boost
+
+    file.write_text(f"{rule}-0.1\n")
+    assert boost() == -0.1
+    file.write_text(f"{rule}-0.9\n")
+    with monkeypatch.context() as patch:
+        patch.setattr(Freshness, "remember", lambda *_: None)
+        with Repertory(settings_of(project), project) as repertory:
+            repertory.workspace.forget()
+            repertory.index()
+    file.write_text(f"{rule}-0.1\n")
+
+    assert boost() == -0.1
+
+
+def two_directories(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: str = ""
+) -> tuple[Path, Path]:
+    """Two empty directories of a user whose configuration has a source of skills."""
+    write_skill(tmp_path / "team", "keys", "Rotate the keys")
+    user = tmp_path / "config" / "repertory" / "config.toml"
+    user.parent.mkdir(parents=True)
+    source = f'type = "skills"\nname = "team"\npath = "{tmp_path / "team" / "skills"}"\n'
+    user.write_text("[[sources]]\n" + source + more)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    one, other = tmp_path / "one", tmp_path / "other"
+    one.mkdir()
+    other.mkdir()
+    return one, other
+
+
+def policy_of(project: Path) -> Policy | None:
+    """The policy of the only skill, after a search."""
+    with Repertory(settings_of(project), project, budget_s=600.0) as repertory:
+        repertory.ensure_indexed()
+        return repertory.item("keys").policy
+
+
+def test_policies_of_a_directory_do_not_reach_another_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The sources of both are the same; the policies of the last one were those of both."""
+    one, other = two_directories(tmp_path, monkeypatch)
+    rules = '[[policy]]\nitem = "keys"\nboost = -0.9\n'
+    (one / "repertory.toml").write_text(rules)
+    named = other / "named.toml"
+    named.write_text(rules.replace("0.9", "0.5"))
+    with Repertory(settings_of(one), one) as repertory:
+        repertory.workspace.trust.trust(one / "repertory.toml")
+
+    for _ in range(2):
+        assert policy_of(one) == Policy(boost=-0.9)
+        assert policy_of(other) is None
+    with Repertory(settings_of(other, config=str(named)), other) as repertory:
+        repertory.index()
+    assert policy_of(other) is None
+
+
+def test_what_one_directory_approves_waits_in_another_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A directory that withholds an item does not take it from one that has approved it."""
+    one, other = two_directories(tmp_path, monkeypatch, 'trust = "quarantine"\n')
+    with Repertory(settings_of(one), one) as repertory:
+        repertory.index()
+        assert repertory.parts.reviews.approve(None, "me") == ["team/keys"]
+        repertory.index()
+    assert search(one, "keys")[0] == ["team/keys"]
+    with Repertory(settings_of(other), other) as repertory:
+        repertory.index()
+
+    assert search(other, "keys")[0] == []
+    assert search(one, "keys")[0] == ["team/keys"]

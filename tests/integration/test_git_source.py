@@ -1,15 +1,17 @@
 """Sources of git repositories, fetched from ``git daemon`` and from a git server over HTTP."""
 
+import errno
 import os
 import stat
 from collections.abc import Iterator
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
 from repertory.errors import ConfigurationError, SourceError
 from repertory.sources import folder
-from repertory.sources.fetched.writing import MAX_FILE_SIZE
+from repertory.sources.fetched.writing import MAX_FILE_SIZE, Writer
 from repertory.sources.git.program import Git
 from repertory.sources.reading.files import Found, read_file
 from repertory.sources.source import Problem
@@ -205,6 +207,39 @@ def test_nothing_but_regular_files_is_taken(
     notes = " ".join(content.state().notes)
     for what in ("2 links", "1 submodules", "1 files of more than", "1 files whose names"):
         assert what in notes
+
+
+def test_a_name_that_the_disk_cannot_have_is_left_out(
+    repository: Repository, tmp_path: Path
+) -> None:
+    """The other files of its commit are taken."""
+    sources = built(tmp_path, type="git", url=str(repository.path))
+    assert refreshed(sources) == {"acme/skills/pdf"}
+    blob = repository.git("rev-parse", "HEAD:skills/pdf/SKILL.md")
+    for name in (f"skills/{'z' * 300}.md", f"skills/{'z' * 300}/SKILL.md", "skills/new/SKILL.md"):
+        repository.git("update-index", "--add", "--cacheinfo", f"100644,{blob},{name}")
+    repository.git("commit", "--quiet", "--message", "more")
+    assert refreshed(sources) == {"acme/skills/pdf", "acme/skills/new"}
+    notes = sources[0].content.state().notes  # type: ignore[attr-defined]
+    assert notes == ("Left out: 2 files whose names this disk cannot have.",)
+
+
+def test_content_that_cannot_be_written_is_named(
+    repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a server that is away is: the last content stays, and every scan says why."""
+    sources = built(tmp_path, type="git", url=str(repository.path))
+    refreshed(sources)
+    repository.add_skills("docx")
+    full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    with monkeypatch.context() as patch:
+        patch.setattr(Writer, "write", Mock(side_effect=full))
+        with pytest.raises(SourceError, match="No space left on device"):
+            refreshed(sources)
+    assert ids(sources) == {"acme/skills/pdf"}
+    assert "No space left on device" in sources[0].scan().stale
+    assert refreshed(sources) == {"acme/skills/pdf", "acme/skills/docx"}
+    assert sources[0].scan().stale == ""
 
 
 def test_a_credential_helper_of_git_signs_in(repository: Repository, tmp_path: Path) -> None:

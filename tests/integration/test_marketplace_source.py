@@ -1,5 +1,6 @@
 """Sources of plugin marketplaces, in a git repository and over HTTP."""
 
+import errno
 import json
 import sys
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 from repertory.errors import SourceError
 from repertory.settings import load
 from repertory.sources.fetched import servers, urls
+from repertory.sources.fetched.writing import Writer
 from repertory.sources.marketplace.listing import read_listing
 from repertory.sources.registry import contained
 from repertory.sources.source import Source
@@ -141,6 +143,35 @@ def test_plugins_of_other_repositories_are_fetched(repository: Repository, tmp_p
         repository.commit({"unrelated.md": "x"})
         assert refreshed(sources) == expected | {"acme/latest/stops"}
         assert "The plugin latest was not fetched" in str(sources[0].scan().problems)
+
+
+def test_a_plugin_that_cannot_be_written_keeps_no_other_one_old(
+    repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is named, as one that cannot be fetched is."""
+    for name in ("odd", "maps"):
+        Repository(tmp_path / "elsewhere" / name).commit(
+            {f"skills/{name}/SKILL.md": SKILL.format(name)}
+        )
+    write_file = Writer.write
+
+    def write_most(writer: Writer, place: str, *given: Any, **named: Any) -> None:  # noqa: ANN401 - passed on
+        if "odd" in place:
+            raise OSError(errno.EIO, "Input/output error")
+        write_file(writer, place, *given, **named)
+
+    monkeypatch.setattr(Writer, "write", write_most)
+    with Web(tmp_path / "elsewhere").published() as url:
+        plugins = [
+            {"name": name, "source": {"source": "url", "url": f"{url}/git/{name}/.git"}}
+            for name in ("odd", "maps")
+        ]
+        repository.commit({LISTING: marketplace(*plugins)})
+        sources = marketplace_of(repository, tmp_path)
+        assert refreshed(sources) == {"acme/maps/maps"}
+        assert len(sources[0].content.fetcher._parts) == 1  # type: ignore[attr-defined]
+        notes = " ".join(str(one) for one in sources[0].scan().problems)
+        assert "The plugin odd was not fetched: its files cannot be written" in notes
 
 
 def test_a_marketplace_over_http_has_the_plugins_of_repositories(

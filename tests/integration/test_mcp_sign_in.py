@@ -36,6 +36,7 @@ USUAL = {
     "iss": "",
     "issuer": "",
     "token_status": 0,
+    "token_error": "",
     "slow": 0.0,
     "lockout": False,
     "registrations": 0,
@@ -209,6 +210,17 @@ def test_an_issuer_that_fails_revokes_nothing(guarded: Guarded) -> None:
     guarded.sign_in()
     guarded.control(revoke="access", token_status=503)
     with pytest.raises(SourceError, match="sign-in cannot be renewed: HTTP status 503") as caught:
+        guarded.tools()
+    assert not isinstance(caught.value, SignInError)
+    guarded.control(token_status=0)
+    assert guarded.tools() == ["unlock"]
+
+
+def test_a_client_that_the_issuer_does_not_know_keeps_its_tokens(guarded: Guarded) -> None:
+    """Its secret may be missing in this process; only a refused token is worth nothing."""
+    guarded.sign_in()
+    guarded.control(revoke="access", token_status=401, token_error="invalid_client")
+    with pytest.raises(SourceError, match=r"HTTP status 401 \(invalid_client\)") as caught:
         guarded.tools()
     assert not isinstance(caught.value, SignInError)
     guarded.control(token_status=0)

@@ -16,6 +16,8 @@ from watchdog.events import FileSystemEventHandler
 from watchdog.observers import inotify, inotify_c
 from watchdog.observers.api import EventQueue, ObservedWatch
 
+from repertory.settings import load
+from repertory.workspace import Workspace
 from repertory_watch import events, filesystems, tasks
 from tests.support.builders import write
 from tests.support.bulletin_source import registered
@@ -362,6 +364,25 @@ def test_a_half_saved_server_configuration(
     config.write_text(json.dumps({"mcpServers": {}}))
     watching.wait(lambda: len(watching.coordinator.adopted) == 2)
     assert "mcp" not in {source.type for source in watching.coordinator.adopted[1].sources}
+
+
+def test_a_half_saved_server_configuration_at_the_next_start(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The servers that the last watch knew stand in for those of an unreadable file."""
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    config = write(project / ".mcp.json", json.dumps({"mcpServers": {"raw": {"command": "raw"}}}))
+    (project / "repertory.toml").unlink()
+
+    def adopted() -> list[str]:
+        Workspace(load({"data_dir": str(project.parent / "kept")}, project), project).forget()
+        with Watching(project) as watching:
+            watching.wait(lambda: bool(watching.coordinator.adopted))
+            return [one.hash for one in watching.coordinator.adopted]
+
+    before = adopted()
+    config.write_text('{"mcpServers": {"raw": {"comm')
+    assert adopted() == before
 
 
 def test_a_server_whose_tools_change(project: Path, tmp_path: Path, watch: Watch) -> None:

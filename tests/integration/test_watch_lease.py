@@ -6,12 +6,14 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
+from threading import Event
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import msgspec
 import pytest
 
-from repertory.coordination.lease import LEASE_S, Holder, RedisLease
+from repertory.coordination.lease import LEASE_S, Holder, RedisLease, SoleLease
 from repertory.coordination.ports import on_redis
 from repertory.coordination.redis_server import RedisServer
 from repertory.index.cache import SqliteVectorCache
@@ -22,6 +24,7 @@ from repertory.indexing.coordinator import Coordinator
 from repertory.indexing.scan import scan_source
 from repertory.sources.configured import Catalogue
 from repertory.stats import WatchStatus
+from repertory_watch import leading
 from tests.support.builders import Folder, coordination, words_writer
 from tests.support.logged_process import LoggedProcess
 from tests.support.lossy_queue import LossyQueue
@@ -40,6 +43,14 @@ def killed(process: LoggedProcess) -> None:
 def ended(process: LoggedProcess) -> None:
     """End it with SIGTERM."""
     assert process.terminate() == 0
+
+
+def test_a_defect_while_it_renews_ends_the_watch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It starts again then; it would have gone on for ever without the lease."""
+    monkeypatch.setattr(leading, "RENEWAL_INTERVAL_S", 0.01)
+    about = Mock(side_effect=ValueError("odd"))
+    with leading.leading(SoleLease(), about, Event()) as is_ended:
+        assert is_ended.wait(60)
 
 
 @pytest.mark.timeout(240)
@@ -132,8 +143,8 @@ def test_a_lost_redis_costs_nobody_the_lease(watches: Watches) -> None:
     until(lambda: len(watches.lease.holders().waiting) == 1)
     held = watches.lease.holders()
     assert held.holder
-    leading = Path(held.holder.directory).name
-    until(lambda: watches.items() == [f"project/{leading}"])
+    leader = Path(held.holder.directory).name
+    until(lambda: watches.items() == [f"project/{leader}"])
     until(lambda: WatchStatus.read(on_redis(watches.server).status.reports()))
 
 

@@ -4,6 +4,7 @@ import logging
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -50,6 +51,22 @@ def test_a_caller_that_waits_no_longer_leaves_the_others_waiting(disk: Disk) -> 
         disk.works.set()
         assert waiting.result()
     assert disk.kept == [([1], 0), ([2], 0)]
+
+
+def test_without_a_thread_things_wait_for_the_next_one(
+    disk: Disk, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A system without free threads ends no request, and nothing is lost but what is too much."""
+    writer = BackgroundWriter("test", Path("file"), disk.write, 2, 0.0)
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", Mock(side_effect=RuntimeError("no new thread")))
+        for number in range(3):
+            writer.add(number)
+        assert not writer.flush(0.01)
+        assert writer.trouble == "no new thread"
+    assert len(caplog.messages) == 1
+    assert writer.flush()
+    assert disk.kept == [([0, 1], 1)]
 
 
 def test_a_failure_ends_neither_the_thread_nor_the_process(

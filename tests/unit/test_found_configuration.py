@@ -15,6 +15,7 @@ from repertory.sources.registry import build
 from repertory.trust import lies_in
 from repertory.trusting import defined_by, wanted
 from repertory.workspace import Workspace
+from repertory_watch.configuration import Configuration, reload
 from tests.support.builders import write
 from tests.support.links import close
 from tests.support.scans import latest_scans
@@ -181,6 +182,28 @@ def test_trust_leaves_the_identity_of_a_source(clone: Path) -> None:
     before = Workspace(found, clone).catalogue()
     Workspace(found, clone).trust.trust(clone / "repertory.toml")
     assert Workspace(settings(clone), clone).catalogue().hash == before.hash
+
+
+def test_trust_that_is_given_or_withdrawn_holds_in_a_running_watch(clone: Path) -> None:
+    """A folder that becomes a link is read for as long as the file is trusted, and no longer."""
+    write(clone.parent / "secrets" / "key.md", f"# Key\n\n{KEY}\n")
+    workspace = Workspace(settings(clone, documents("docs")), clone)
+    before = Configuration(workspace)
+    for is_trusted in (False, True, False):
+        if is_trusted:
+            workspace.trust.trust(clone / "repertory.toml")
+        elif workspace.trust.is_trusted(clone / "repertory.toml"):
+            workspace.trust.revoke(clone / "repertory.toml")
+        now = reload(before)
+        assert now.catalogue is not None
+        assert now.catalogue != before.catalogue  # so that the service takes it over
+        before = now
+    shutil.rmtree(clone / "docs")
+    (clone / "docs").symlink_to(clone.parent / "secrets")
+    assert now.catalogue is not None
+    [source] = [one for one in now.catalogue.sources if one.type == "documents"]
+    with pytest.raises(SourceError, match="leads out of"):
+        source.scan()
 
 
 def test_a_named_configuration_may_name_any_folder(clone: Path) -> None:

@@ -140,6 +140,12 @@ class Follower:
             self.items.pop(item, None)
         self.summary = change.summary
 
+    def kept(self) -> object:
+        """Everything that stays in the index."""
+        summary = self.summary
+        offered = self.items.keys() | summary.unchanged
+        return self.error or (offered, summary.unchanged, summary.unread, summary.unread_under)
+
     def said(self) -> object:
         """Everything that matters, in a fixed order."""
         if self.error:
@@ -172,6 +178,29 @@ def test_changes_add_up_to_a_scan(type_: str, data: st.DataObject) -> None:
             fresh = Follower(a_source(type_, root))
             fresh.scan()
             assert following.said() == fresh.said()
+        for path in root.rglob("*"):
+            if path.is_dir() and not path.is_symlink():
+                path.chmod(0o700)
+
+
+@settings(max_examples=50, deadline=None)
+@given(rounds=edits(TOOL_TEXTS))
+def test_changes_and_scans_keep_the_same(rounds: Rounds) -> None:
+    """What a broken file offered last is kept by a change of any file, as by a scan."""
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder).resolve() / "root"
+        for one in ("a/SKILL.json", "a/one.json"):
+            edit(root, "write", one, TEXTS[4].replace('"t"', f'"{one}"'))
+        following = Follower(a_source("tools", root))
+        following.source.disk = Path(folder)
+        following.scan()
+        edit(root, "write", "a/one.json", TOOL_TEXTS[-1])
+        following.follow([root / "a/one.json"])
+        for round_ in rounds:
+            kept = following.kept()
+            following.scan()
+            assert kept == following.kept()
+            following.follow([path for one in round_ for path in edit(root, *one)])
         for path in root.rglob("*"):
             if path.is_dir() and not path.is_symlink():
                 path.chmod(0o700)

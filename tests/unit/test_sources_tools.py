@@ -13,8 +13,10 @@ from hypothesis import strategies as st
 
 from repertory.catalogue.item import Item, Kind
 from repertory.errors import SourceError
+from repertory.indexing.scan import ScanResult, merge, scan_source
+from repertory.sources.configured import build_catalogue
 from repertory.sources.reading.json_schema import schema_defect
-from repertory.sources.source import Problem
+from repertory.sources.source import Problem, Scan
 from repertory.sources.tool_files import ToolFiles
 from repertory.sources.tools import MAX_DESCRIPTION_LENGTH, MAX_TOOLS, tool_items
 from repertory.text import UNFIT
@@ -336,6 +338,25 @@ def test_two_files_of_one_server_are_merged(tmp_path: Path) -> None:
     [problem] = found.problems
     assert problem.path.endswith("b.json")
     assert "a.json" in problem.message
+
+
+def test_a_file_replaces_no_tool_of_a_server(tmp_path: Path) -> None:
+    """A tool file comes before the servers, and a project chooses the name in it."""
+    write_json(tmp_path / ".mcp.json", {"mcpServers": {"github": {"command": "gh"}}})
+    issue = {"name": "create_issue", "inputSchema": {"type": "object"}}
+    file = {"server": "github", "tools": [{**issue, "description": "Of a stranger."}]}
+    write_json(tmp_path / "tools" / "github.json", file)
+    entries: list[dict[str, object]] = [
+        {"type": "tools", "path": "tools", "name": "files"},
+        {"type": "mcp", "config": ".mcp.json", "trusted": True},
+    ]
+    catalogue = build_catalogue(entries, tmp_path, found=True)
+    files, server = catalogue.sources
+    own, _ = tool_items("github", "github", [{**issue, "description": "Of the server."}], "")
+    scan = ScanResult(source=server, scan=Scan(items=own), error="", at=1.0)
+    merged, problems = merge([scan_source(files), scan], catalogue)
+    assert merged["github__create_issue"].description == "Of the server."
+    assert [one.sources for one in problems] == [("files", "github")]
 
 
 def test_a_path_that_cannot_be_reached_is_named(

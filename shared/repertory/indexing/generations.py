@@ -191,7 +191,7 @@ class Generations:
         """Old generations of the active model, and collections stored without any model.
 
         Other models' collections stay, so that going back to a model costs nothing. So does what
-        an alias points at: another project with the same sources may search it.
+        an alias points at: another command of the same project may search it.
         """
         name = self.active
         if name is None or not self.is_own:

@@ -303,9 +303,15 @@ class LatestScans:
 
     @property
     def unchanged(self) -> Counter[str]:
-        """How many items of each source were not read again, for their files have not changed."""
-        scans = {name: one.result.scan for name, one in self._latest.items()}
-        return Counter({name: len(one.unchanged) for name, one in scans.items() if one})
+        """How many items of each source are kept as they were, and were not read by a scan."""
+        scans = {name: (one.passed, one.result.scan) for name, one in self._latest.items()}
+        return Counter(
+            {
+                name: len(scan.unchanged - passed.keys())
+                for name, (passed, scan) in scans.items()
+                if scan
+            }
+        )
 
     @property
     def withheld(self) -> frozenset[str]:

@@ -19,9 +19,10 @@ _NO_RULES: tuple[frozenset[int], frozenset[int]] = (frozenset(), frozenset())
 class Merged:
     """The items of a catalogue, under its policies.
 
-    If two sources offer the same id, the earlier source wins, unless only some of those who may see
-    the later source may see the earlier one: what is hidden from a caller must not take the place
-    of what is not. A policy for an unknown item is a problem, once every source was read.
+    If two sources offer the same id, an MCP server wins over a file that lists its tools, else the
+    earlier source wins; unless only some of those who may see the other source may see that one:
+    what is hidden from a caller must not take the place of what is not. A policy for an unknown
+    item is a problem, once every source was read.
 
     Attributes:
         items: What is offered, by id.
@@ -33,6 +34,7 @@ class Merged:
         self.per_source: Counter[str] = Counter()
         self._policies = Policies(catalogue.rules, catalogue.may_change())
         self._names = [source.name for source in catalogue.sources]
+        self._servers = {source.name for source in catalogue.sources if source.type == "mcp"}
         self._audiences = {source.name: source.visible_to for source in catalogue.sources}
         self._left_out: dict[str, list[Problem]] = {}  # by id
         self._rules: dict[str, tuple[frozenset[int], frozenset[int]]] = {}  # used, withheld
@@ -75,7 +77,7 @@ class Merged:
         ]
 
     def _winner(self, item_id: str, found: Sequence[Item]) -> Item:
-        first, *others = found
+        first, *others = sorted(found, key=lambda item: item.source not in self._servers)
         for other in others:
             item = other
             if _is_wider(

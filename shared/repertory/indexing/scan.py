@@ -9,6 +9,7 @@ import msgspec
 
 from repertory.errors import SignInError, SourceError
 from repertory.sources.source import Change, Scan, Source
+from repertory.text import clean
 
 CONCURRENCY = 16  # sources scanned at a time; most of them wait for a server
 
@@ -67,7 +68,8 @@ def scan_source(source: Source, *, refresh: bool = False) -> ScanResult:
         return ScanResult(source=source, scan=scan, error=scan.stale, at=at)
     except SourceError as error:
         waits = isinstance(error, SignInError)
-        return ScanResult(source=source, scan=None, error=str(error), at=at, awaits_sign_in=waits)
+        why = clean(str(error))  # a path in it need not be valid Unicode
+        return ScanResult(source=source, scan=None, error=why, at=at, awaits_sign_in=waits)
 
 
 def scan_all(sources: Sequence[Source], done: Callable[[], None]) -> list[ScanResult]:

@@ -30,23 +30,22 @@ class Catalogue(msgspec.Struct, frozen=True):
         problems: One for each entry that was left out.
         rules: The policies. They are not part of the hash, because they change no item's text.
         passed_over: The places that discovery did not take.
+        owner: The key of the directory whose policies and reviews hold; empty for a team, whose
+            processes have the same ones. An index is of one owner.
     """
 
     sources: tuple[Source, ...]
     problems: tuple[Problem, ...] = ()
     rules: tuple[Rule, ...] = ()
     passed_over: tuple[PassedOver, ...] = ()
+    owner: str = ""
 
     @property
     def hash(self) -> str:
-        """The configuration hash: the first 16 hex digits of SHA-256 over the sorted sources."""
-        identities = sorted(
-            msgspec.json.encode(
-                {"name": source.name, **source.typed_identity}, order="deterministic"
-            )
-            for source in self.sources
-        )
-        return hashlib.sha256(b"\n".join(identities)).hexdigest()[:16]
+        """The configuration hash: the first 16 hex digits of SHA-256 over sources and owner."""
+        identities = sorted(source.named_identity() for source in self.sources)
+        owner = [self.owner.encode()] if self.owner else []
+        return hashlib.sha256(b"\n".join([*identities, *owner])).hexdigest()[:16]
 
     def may_change(self) -> Callable[[Rule, Item], bool]:
         """Whether a rule may change an item: one of a found file, only items of its folder."""

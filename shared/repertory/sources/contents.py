@@ -21,11 +21,13 @@ class Contents:
 
     Attributes:
         readings: The readings of the files that are read, by place.
+        unchanged: The ids of what is offered and was not read again.
     """
 
     def __init__(self, same_id: Callable[[Entry, Entry], Problem]) -> None:
         self._same_id = same_id
         self.readings: dict[str, Reading] = {}
+        self.unchanged: set[str] = set()
         self._offers: dict[str, list[str]] = {}  # the places of each id, sorted
         self._first: dict[str, Entry] = {}  # what counts, by id
         self._named: dict[str, str | set[str]] = {}  # the id of what counts, or the ids, by name
@@ -94,6 +96,7 @@ class Contents:
         names: dict[str, None] = {}
         for item_id in ids:
             before = self._first.pop(item_id, None)
+            self.unchanged.discard(item_id)
             self._left_out.pop(item_id, None)
             if before is not None:
                 names[before.name] = None
@@ -104,6 +107,8 @@ class Contents:
                 continue
             first, *others = self._offered(item_id, places)
             self._first[item_id] = first
+            if isinstance(first, KnownItem):
+                self.unchanged.add(item_id)
             self._name(first.name, item_id)
             names[first.name] = None
             if others:

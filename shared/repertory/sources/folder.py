@@ -17,7 +17,6 @@ from repertory.sources.contents import Contents, Entry
 from repertory.sources.entry import check_options, checked_name, source_path
 from repertory.sources.memory import (
     FolderState,
-    KnownItem,
     Memory,
     settled_signature,
     settled_time,
@@ -305,14 +304,12 @@ class FolderSource(Source):
     def _found(self, passed: dict[str, str]) -> Scan:
         assert self._contents is not None
         assert self._walked is not None
-        entries = list(self._contents.entries())
         return msgspec.structs.replace(
             self.summary(self._contents, self._walked),
-            items=[one for one in entries if isinstance(one, Item)],
+            items=[one for one in self._contents.entries() if isinstance(one, Item)],
             passed_over=[
                 PassedOver(str(self.path / place), passed[place]) for place in sorted(passed)
             ],
-            unchanged=frozenset(one.id for one in entries if isinstance(one, KnownItem)),
         )
 
     def summary(self, contents: Contents, walked: Walked) -> Scan:
@@ -333,6 +330,7 @@ class FolderSource(Source):
             problems=[*walked.problems, *contents.problems()],
             unread=frozenset(unread),
             unread_under=tuple(unread_under),
+            unchanged=frozenset(contents.unchanged),
             postponed=frozenset(postponed),
         )
 

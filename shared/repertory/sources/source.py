@@ -1,5 +1,6 @@
 """The port of a source: a place that items come from."""
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
@@ -191,10 +192,15 @@ class Source(Protocol):
         """The folder or file that it reads or is defined by; empty if it is the configuration's."""
         return str(self.folder.path) if self.folder else self.origin
 
+    @property
+    def file(self) -> str:
+        """The file that it reads, if that is all; the folder of a source of a folder."""
+        return str(self.folder.path) if self.folder else ""
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, type(self)) and (
-            (self.name, self.trust, self.visible_to, self.configuration())
-            == (other.name, other.trust, other.visible_to, other.configuration())
+            (self.name, self.trust, self.visible_to, self.within, self.configuration())
+            == (other.name, other.trust, other.visible_to, other.within, other.configuration())
         )
 
     def __hash__(self) -> int:
@@ -218,6 +224,14 @@ class Source(Protocol):
     def typed_identity(self) -> dict[str, Any]:
         """The identity with the type, among sources of all types."""
         return {"type": self.type, **self.identity()}
+
+    def named_identity(self) -> bytes:
+        """The identity with type and name, as JSON. A path in it need not be valid Unicode."""
+        found = {"name": self.name, **self.typed_identity}
+        try:
+            return msgspec.json.encode(found, order="deterministic")
+        except UnicodeEncodeError:
+            return json.dumps(found, sort_keys=True).encode()
 
     def scan(self) -> Scan:
         """Read the source once and return every item it offers now.

@@ -46,6 +46,7 @@ class Behaviour:
     iss: str = ""  # another issuer in the redirect
     issuer: str = ""  # another issuer in the metadata
     token_status: int = 0  # of the token endpoint, instead of an answer
+    token_error: str = ""  # the code of its error then
     slow: float = 0.0  # seconds of a renewal
     lockout: bool = False  # whether the MCP server rejects all tokens
     registrations: int = 0
@@ -172,7 +173,9 @@ def application(url: str, provider: Provider, *, registers: bool) -> ASGIApp:
 
     async def token(scope: Scope, receive: Receive, send: Send) -> None:
         await anyio.sleep(behaviour.slow)
-        answer = Response(status_code=behaviour.token_status) if behaviour.token_status else mcp
+        refusal = {"error": behaviour.token_error} if behaviour.token_error else {}
+        status = behaviour.token_status
+        answer = JSONResponse(refusal, status_code=status) if status else mcp
         await answer(scope, _noting(receive), _identifying(send))
 
     async def metadata(scope: Scope, receive: Receive, send: Send) -> None:

@@ -125,13 +125,12 @@ class Content:
             is_kept = True
             self._write(_state_of(fetched, now))
         except SourceError as error:
-            if self.fetcher.cancelled:
-                raise
-            message = cut(one_line(str(error)), MAX_ERROR_LENGTH)
-            self._write(msgspec.structs.replace(last, tried_at=time.time(), error=message))
+            self._note(error, last)
             raise
         except OSError as error:
-            raise SourceError(str(unwritable(self.folder, error))) from error
+            failure = SourceError(str(unwritable(self.folder, error)))
+            self._note(failure, last)
+            raise failure from error
         finally:
             if not is_kept:
                 shutil.rmtree(into, ignore_errors=True)
@@ -157,6 +156,12 @@ class Content:
             else:
                 with contextlib.suppress(OSError):
                     path.unlink()
+
+    def _note(self, error: SourceError, last: State) -> None:
+        """Remember why a fetch failed, unless it was to end."""
+        if not self.fetcher.cancelled:
+            message = cut(one_line(str(error)), MAX_ERROR_LENGTH)
+            self._write(msgspec.structs.replace(last, tried_at=time.time(), error=message))
 
     def _write(self, state: State) -> None:
         with contextlib.suppress(OSError):  # it is fetched again then

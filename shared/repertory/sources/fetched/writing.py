@@ -1,5 +1,6 @@
 """Writes the files of others into a new folder: bounded, below it, and only regular files."""
 
+import errno
 import os
 from collections import Counter
 from collections.abc import Iterable
@@ -16,6 +17,7 @@ MAX_TOTAL_SIZE = 256 * 2**20  # bytes
 MAX_PLACE_LENGTH = 500  # characters
 MAX_PARTS = 24  # folders, and the file itself
 MAX_ENTRIES = 100_000  # that are listed, whether they are written or not
+_NO_NAMES = {errno.ENAMETOOLONG, errno.EINVAL, errno.EILSEQ}  # of a name that the disk cannot have
 
 
 class Writer:
@@ -84,6 +86,11 @@ class Writer:
                     file.write(chunk)
         except (FileExistsError, NotADirectoryError, IsADirectoryError):
             self.leave_out("files with the name of another")
+            return
+        except OSError as error:
+            if error.errno not in _NO_NAMES:
+                raise
+            self.leave_out("files whose names this disk cannot have")
             return
         self._files += 1
         self._size += size

@@ -2,8 +2,9 @@
 
 import shutil
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -60,8 +61,9 @@ class MarketplaceFetcher(Fetcher):
 
     @cancelled.setter
     def cancelled(self, value: bool) -> None:
-        for part in self._parts:
-            part.cancelled = value
+        with self._lock:
+            for part in self._parts:
+                part.cancelled = value
 
     @override
     def key(self) -> Mapping[str, Any]:
@@ -151,18 +153,30 @@ class MarketplaceFetcher(Fetcher):
                 raise SourceError(f"{shown(where.url)} is not encrypted, unlike its marketplace.")
             check_step(where.url, self._url)
             part = GitFetcher(where.url, protocol, where.ref, where.folder)
-            with self._lock:
-                part.cancelled = self.cancelled
-                self._parts.append(part)
-            found = self._fetched(part, name, into, last)
+            with self._running(part):
+                found = self._fetched(part, name, into, last)
             if found and self._is_too_much(into / name):
                 shutil.rmtree(into / name)
                 raise SourceError(f"all plugins together have more than {MAX_SIZE:,} bytes.")
+        except OSError as error:  # the others are fetched
+            return SourceError(f"its files cannot be written: {error.strerror}.")
         except SourceError as error:
             if self.cancelled:
                 raise
             return error
         return found
+
+    @contextmanager
+    def _running(self, part: Fetcher) -> Iterator[None]:
+        """Let a part be cancelled with the others while it is fetched."""
+        with self._lock:
+            part.cancelled = self.cancelled
+            self._parts.append(part)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._parts.remove(part)
 
     def _is_too_much(self, folder: Path) -> bool:
         size = sum(path.stat().st_size for path in folder.rglob("*"))

@@ -27,11 +27,20 @@ from repertory.files import PRIVATE
 from repertory.sources.mcp.sign_ins import LOCK_TIMEOUT_S, SignIn, SignIns
 from repertory.sources.mcp.traffic import Traffic
 from repertory.sources.mcp.variables import Launch
+from repertory.text import cut, one_line
 
 TIMEOUT_S = 15.0  # of each request to an issuer
 PATH = "/callback"  # of the address that the issuer redirects to
 
+MAX_REASON_LENGTH = 60  # characters of an issuer's error
+
 NewClient = Callable[[], httpx2.AsyncClient]
+
+
+class _Refusal(msgspec.Struct):
+    """The answer of an issuer that gives no token."""
+
+    error: str = ""
 
 
 class SignedIn(httpx2.Auth):
@@ -127,21 +136,33 @@ class SignedIn(httpx2.Auth):
         provider.context.token_expiry_time = 1.0
         unsent = httpx2.Request("POST", self._launch.url)
         flow = provider.async_auth_flow(unsent)
-        status = 0
+        status, reason = 0, ""
         try:
             request = await anext(flow)
             async with self._new_client() as client:
                 while request is not unsent:
                     response = await send(client, request, self._launch.url)
-                    status = response.status_code
+                    status, reason = response.status_code, _reason_of(response)
                     request = await flow.asend(response)
         except httpx2.TransportError as error:
             raise SourceError(f"its sign-in cannot be renewed: {type(error).__name__}") from None
         finally:
             await flow.aclose()
-        if memory.new_tokens is None and status not in (0, 400, 401):
-            raise SourceError(f"its sign-in cannot be renewed: HTTP status {status}")
+        # Only then the tokens are worth nothing; a client's secret, for one, may be back soon.
+        is_refused = not status or (status in (400, 401) and reason == "invalid_grant")
+        if memory.new_tokens is None and not is_refused:
+            why = f"HTTP status {status}" + (f" ({reason})" if reason else "")
+            raise SourceError(f"its sign-in cannot be renewed: {why}")
         return memory.new_tokens
+
+
+def _reason_of(response: httpx2.Response) -> str:
+    """The code of the error that an issuer answers with; empty without one."""
+    try:
+        code = msgspec.json.decode(response.content, type=_Refusal).error
+    except (httpx2.ResponseNotRead, msgspec.MsgspecError, UnicodeDecodeError):
+        return ""
+    return cut(one_line(code), MAX_REASON_LENGTH)
 
 
 class Memory:

@@ -162,6 +162,12 @@ class OpenApi(Source):
 class FetchedOpenApi(FetchedSource, OpenApi):
     """The operations of a document that is fetched."""
 
+    @property
+    @override
+    def file(self) -> str:
+        """The document: a command in another directory may fetch it again."""
+        return str(self._file)
+
 
 def _tagged(item: Item, found: Mapping[str, Tool]) -> Item:
     """The item with the tags of its operation. A document makes no claims by tags."""
