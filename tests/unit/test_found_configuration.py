@@ -8,6 +8,7 @@ import pytest
 
 from repertory.api import open_directory
 from repertory.catalogue.item import Item
+from repertory.configuration_file import becomes_trusted, rewrite
 from repertory.errors import ConfigurationError, SourceError, UsageError
 from repertory.indexing.scan import merge, scan_source
 from repertory.settings import Settings, load
@@ -304,6 +305,42 @@ def test_policies_are_about_own_items(clone: Path) -> None:
     trusted = items_of(settings(clone), clone)["user-claude/mine"].policy
     assert trusted is not None
     assert (trusted.is_vouched, trusted.boost) == (True, 1.0)
+
+
+@pytest.mark.parametrize("boost", ["0.1", "0.6"])
+def test_a_saved_policy_trusts_no_file_that_nobody_trusted(clone: Path, boost: str) -> None:
+    """Its sources stay confined, even if the file asked for nothing before."""
+    found = settings(clone, documents("docs"))
+    file = clone / "repertory.toml"
+    assert not wanted(file, found.flags).wishes
+    text = f'{file.read_text()}[[policy]]\nitem = "e/guide.md"\nboost = {boost}\n'
+    assert not rewrite(file, text, found, clone, found.flags)
+    found = Workspace(found, clone).again().settings
+    assert found.is_confined
+    shutil.rmtree(clone / "docs")
+    (clone / "docs").symlink_to(clone.parent / ".ssh")
+    assert not items_of(found, clone)
+
+
+def test_a_rewritten_file_is_trusted_only_by_its_user(clone: Path) -> None:
+    """It stays trusted, a new one is, and another one only with what the user just added."""
+    entry = '[[sources]]\ntype = "git"\nname = "g"\nurl = "https://example.com/a.git"\n'
+    found, file = settings(clone), clone / "repertory.toml"
+    trust = Workspace(found, clone).trust
+    assert not becomes_trusted(file, found, clone, found.flags)
+    assert rewrite(file, documents("docs"), found, clone, found.flags)  # it was not there
+    assert rewrite(file, documents("docs", "# x\n"), found, clone, found.flags)
+    assert trust.is_trusted(file)
+    trust.revoke(file)
+    assert rewrite(file, documents("docs"), found, clone, found.flags, by_user=True)
+    assert not trust.is_trusted(file)  # it needs no trust
+    assert becomes_trusted(file, found, clone, found.flags)
+    assert not rewrite(file, documents("docs", entry), found, clone, found.flags)
+    assert not becomes_trusted(file, found, clone, found.flags)
+    assert not rewrite(file, documents("docs", entry), found, clone, found.flags, by_user=True)
+    write(file, documents("docs"))
+    assert rewrite(file, documents("docs", entry), found, clone, found.flags, by_user=True)
+    assert trust.is_trusted(file)
 
 
 def test_a_policy_about_other_items_is_listed(clone: Path) -> None:
