@@ -141,9 +141,11 @@ def load(
             if "sources" in document:
                 written = _sources(document.pop("sources"), path)
                 fetched = [entry for entry in written if fetches(entry)]
-                added += [Added(_absolute(one, path.parent), path, not is_free) for one in fetched]
+                for entry in fetched:
+                    one = _absolute(entry if mine else _reviewed(entry), path.parent)
+                    added.append(Added(one, path, not is_free))
                 if len(fetched) < len(written) or not written:
-                    sources = tuple(entry for entry in written if entry not in fetched)
+                    sources = tuple(entry for entry in written if not fetches(entry))
                     base, trusted, is_confined = path.parent, mine, not is_free
             within = "" if is_free else real_path(path.parent)
             policies = rules_of(document.pop("policy", []), str(path), within)
@@ -298,6 +300,11 @@ def _sources(value: object, path: Path) -> tuple[dict[str, Any], ...]:
     raise ConfigurationError(
         f"{path}: `sources` is not a list of tables; write each as [[sources]] and its lines below."
     )
+
+
+def _reviewed(entry: dict[str, Any]) -> dict[str, Any]:
+    """An entry of a found file, which cannot switch off the review of what is fetched for it."""
+    return {**entry, "trust": "review"} if entry.get("trust") == "trusted" else entry
 
 
 def _absolute(entry: dict[str, Any], folder: Path) -> dict[str, Any]:
