@@ -28,6 +28,7 @@ PROJECT_FILE = "repertory.toml"
 TRUST_FILE = "trusted.json"  # in the data directory
 SIGN_INS = "sign-ins"  # the folder there of the tokens of MCP servers
 MAX_FILE_SIZE = 1 << 20  # bytes
+MAX_SOURCES = 500  # of one file
 
 
 class Added(msgspec.Struct, frozen=True):
@@ -283,6 +284,11 @@ def _parsed(content: bytes, path: Path) -> dict[str, Any]:
 
 def _sources(value: object, path: Path) -> tuple[dict[str, Any], ...]:
     if isinstance(value, list) and all(isinstance(entry, dict) for entry in value):
+        if len(value) > MAX_SOURCES:
+            raise ConfigurationError(
+                f"{path}: there are {len(value):,} sources; {MAX_SOURCES:,} is the limit, so let "
+                "one read a folder above several of them."
+            )
         if any("trusted" in entry for entry in value):
             raise ConfigurationError(
                 f"{path}: a source cannot be trusted there; use `repertory config trust FILE`."
