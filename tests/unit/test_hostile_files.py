@@ -6,6 +6,7 @@ import os
 import tempfile
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
 
 from repertory import bounded
 from repertory.bounded import UnfitFileError, followed, read_bytes, read_inside, read_within
@@ -263,6 +265,44 @@ def test_where_a_path_leads_is_what_the_system_says(links: list[tuple[str, list[
         for place in ("a", "b", "c/a", "b/../c", "a/b/../c/d"):
             real = followed(top / place)
             assert real == os.path.realpath(top / place) or not (real or (top / place).exists())
+
+
+def test_each_pattern_of_gitignore_files_is_compiled_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many folders have the same file, and whether a pattern is usable or not."""
+    compiled: list[str] = []
+    pattern = GitIgnoreSpecPattern.pattern_to_regex
+
+    def count(text: str) -> object:
+        compiled.append(text)
+        return pattern(text)
+
+    monkeypatch.setattr(GitIgnoreSpecPattern, "pattern_to_regex", count)
+    for number in range(20):
+        write(tmp_path / f"d{number}" / ".gitignore", "**/*once*\n!\n/b/[c\n")
+        write(tmp_path / f"d{number}" / "a.md", "# A\n\nText.\n")
+    assert len(Documents(name="d", path=tmp_path).scan().items) == 20
+    assert max(Counter(compiled).values()) == 1
+
+
+def test_gitignore_files_have_a_limited_number_of_different_patterns(tmp_path: Path) -> None:
+    """A problem names each file that does not count, until it is shorter."""
+    for number in range(5):
+        lines = "\n".join(f"{'x' * 64}{number}{line}" for line in range(900))
+        write(tmp_path / f"d{number}" / ".gitignore", f"a.md\n{lines}")
+        write(tmp_path / f"d{number}" / "a.md", "# A\n\nText.\n")
+    source = Documents(name="d", path=tmp_path)
+    scan = source.scan()
+    assert [item.id for item in scan.items] == ["d/d4/a.md"]
+    [problem] = scan.problems
+    assert problem.path == str(tmp_path / "d4" / ".gitignore")
+    assert "do not count" in problem.message
+    file = write(tmp_path / "d4" / ".gitignore", "a.md\n")
+    change = source.rescan([str(file)])
+    assert change is not None
+    assert change.gone == frozenset({"d/d4/a.md"})
+    assert not change.summary.problems
 
 
 @pytest.mark.parametrize("below", [True, False])
