@@ -12,6 +12,7 @@ from repertory.configuration_file import becomes_trusted, rewrite
 from repertory.errors import ConfigurationError, SourceError, UsageError
 from repertory.indexing.scan import merge, scan_source
 from repertory.settings import Settings, load
+from repertory.sources import configured
 from repertory.sources.folder import FolderSource
 from repertory.sources.registry import build
 from repertory.trust import lies_in
@@ -305,6 +306,34 @@ def test_policies_are_about_own_items(clone: Path) -> None:
     trusted = items_of(settings(clone), clone)["user-claude/mine"].policy
     assert trusted is not None
     assert (trusted.is_vouched, trusted.boost) == (True, 1.0)
+
+
+def test_policies_are_about_no_built_in_skills_of_the_user(clone: Path) -> None:
+    """Those of the found file itself are its own."""
+    skills = '[[sources]]\ntype = "builtin-skills"\nskills = { deploy = "How we deploy." }\n'
+    policy = '[[policy]]\nitem = "deploy"\nboost = -0.2\n'
+    write(clone.parent / ".config" / "repertory" / "config.toml", skills)
+    assert items_of(settings(clone, policy), clone)["builtin/deploy"].policy is None
+    own = items_of(settings(clone, skills + policy), clone)["builtin/deploy"].policy
+    assert own is not None
+    assert own.boost == -0.2
+
+
+def test_where_a_source_lies_is_asked_once(clone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And not for each of its items and each of very many policies."""
+    asked: list[object] = []
+
+    def ask(path: Path | str, folder: Path | str) -> bool:
+        asked.append(path)
+        return lies_in(path, folder)
+
+    for number in range(20):
+        write(clone / "docs" / f"{number}.md", "# A\n")
+    found = settings(clone, documents("docs") + '[[policy]]\nitem = "*"\nboost = 0.1\n' * 20)
+    monkeypatch.setattr(configured, "lies_in", ask)
+    items = items_of(found, clone)
+    assert all(item.policy for item in items.values())
+    assert (len(items), len(asked)) == (21, 1)
 
 
 @pytest.mark.parametrize("boost", ["0.1", "0.6"])
