@@ -245,13 +245,16 @@ def _data_directory(given: object) -> Path:
 def _withhold(values: dict[str, Any]) -> list[str]:
     """Take out what a found file may not set, and name it.
 
-    A model outside of the table is a stranger's graph, in a folder or on the hub.
+    A model outside of the table is a stranger's graph, in a folder or on the hub. Without caches,
+    each search starts the servers that the user trusts.
     """
     taken = []
-    for field in ("model", "device"):
+    for field in ("model", "device", "no_cache"):
         value = values.get(field)
         if value is not None and not (field == "model" and known(str(value))):
-            taken.append(f"{SETTINGS[field].key} = {values.pop(field)!r}")
+            shown = str(value).lower() if isinstance(value, bool) else repr(value)
+            taken.append(f"{SETTINGS[field].key} = {shown}")
+            del values[field]
     return taken
 
 

@@ -281,6 +281,17 @@ def test_a_found_file_chooses_a_model_of_the_table(clone: Path, name: str) -> No
     assert (found.values.model, found.withheld) == (name, ())
 
 
+def test_a_found_file_does_not_switch_caches_off(clone: Path) -> None:
+    """Each search would start the servers that the user trusts."""
+    found = settings(clone, "[search]\nno_cache = true\n")
+    assert not found.values.no_cache
+    assert "no_cache" not in found.origins
+    assert found.withheld == ("search.no_cache = true",)
+    Workspace(found, clone).trust.trust(clone / "repertory.toml")
+    assert settings(clone).values.no_cache
+    assert settings(clone, "", REPERTORY_SEARCH_NO_CACHE="1").values.no_cache
+
+
 def test_a_file_cannot_choose_where_trust_is_kept(clone: Path) -> None:
     """The variable and the flag of the data directory do; the file would be refused."""
     text = documents("~/.ssh")
