@@ -140,9 +140,17 @@ def test_redirects_are_followed_a_few_times(web: Web, url: str, tmp_path: Path) 
     assert [bool(one) for one in web.logins] == [True, False, False]
     with pytest.raises(SourceError, match="redirected more than"):
         refreshed(built(tmp_path, type="archive", url=f"{url}/loop"))
-    for target in ("file:///etc/passwd", "ftp://127.0.0.1/x"):
+    for target, why in (
+        ("file:///etc/passwd", "not over HTTP"),
+        ("ftp://127.0.0.1/x", "not over HTTP"),
+        ("http://[", "leads to an invalid URL"),
+        ("http://127.0.0.1:99999/", "cannot be reached"),
+        ("http://127.0.0.1:a/", "cannot be reached"),
+        (f"http://{'a' * 64}.example/", "cannot be reached"),
+        ("http://a..example/", "cannot be reached"),
+    ):
         web.redirects["/away"] = target
-        with pytest.raises(SourceError, match="not over HTTP"):
+        with pytest.raises(SourceError, match=why):
             refreshed(built(tmp_path, type="archive", url=f"{url}/away"))
 
 

@@ -58,7 +58,7 @@ def get(
         The document; see ``Document.is_unchanged``.
 
     Raises:
-        SourceError: It cannot be reached, is too large, or leads elsewhere too often.
+        SourceError: It cannot be reached, is too large or too slow, or leads elsewhere too often.
     """
     import httpx  # noqa: PLC0415 - only to fetch
 
@@ -81,7 +81,7 @@ def get(
                         content=_content(url, response, limit, is_cancelled),
                         validators=_validators_of(response),
                     )
-    except (httpx.HTTPError, httpx.InvalidURL) as error:
+    except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:  # a name that is none
         reason = one_line(str(error)) if isinstance(error, httpx.ConnectError) else ""
         reason = reason or type(error).__name__  # others may quote a URL with its secrets
         raise SourceError(f"{shown(url)} cannot be reached: {reason}.") from None
@@ -90,7 +90,10 @@ def get(
 
 def _next(url: str, location: str) -> str:
     """Where a redirect leads; the credentials of a URL are not sent to another one."""
-    following = urljoin(url, location)
+    try:
+        following = urljoin(url, location)
+    except ValueError:
+        raise SourceError(f"{shown(url)} leads to an invalid URL.") from None
     if not is_http(following):
         raise SourceError(f"{shown(url)} leads to {shown(following)}, which is not over HTTP.")
     if url.startswith("https:") and not following.startswith("https:"):
