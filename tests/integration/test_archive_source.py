@@ -1,8 +1,10 @@
 """Sources of archives, from a web server and from this machine."""
 
 import hashlib
+import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import msgspec
@@ -11,7 +13,16 @@ import pytest
 from repertory.errors import ConfigurationError, SourceError
 from repertory.sources.archive import fetcher
 from repertory.sources.fetched import http, urls
-from tests.support.elsewhere import Web, built, ids, refreshed, skills, tarred, zipped
+from tests.support.elsewhere import (
+    Web,
+    built,
+    endless_headers,
+    ids,
+    refreshed,
+    skills,
+    tarred,
+    zipped,
+)
 
 
 @pytest.fixture
@@ -190,6 +201,33 @@ def test_a_slow_server_is_not_waited_for_forever(
     monkeypatch.setattr(http, "TOTAL_TIMEOUT_S", -1.0)
     with pytest.raises(SourceError, match="was not complete"):
         refreshed(built(tmp_path, type="archive", url=f"{url}/team.zip"))
+
+
+def test_headers_without_end_are_not_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The time limit holds for the whole request."""
+    monkeypatch.setattr(http, "TOTAL_TIMEOUT_S", 0.5)
+    with endless_headers(threading.Event()) as url:
+        sources = built(tmp_path, type="archive", url=f"{url}/team.zip")
+        with pytest.raises(SourceError, match="was not complete after"):
+            refreshed(sources)
+
+
+@pytest.mark.parametrize(
+    ("kind", "place"), [("archive", "/a.zip"), ("marketplace", "/marketplace.json")]
+)
+def test_a_fetch_is_interrupted_among_headers(tmp_path: Path, kind: str, place: str) -> None:
+    """Whatever is fetched."""
+    began = threading.Event()
+    with endless_headers(began) as url:
+        sources = built(tmp_path, type=kind, url=f"{url}{place}")
+        with ThreadPoolExecutor(1) as pool:
+            fetch = pool.submit(sources[0].refresh)
+            assert began.wait(60)
+            sources[0].cancel()
+            with pytest.raises(SourceError, match="was interrupted"):
+                fetch.result()
 
 
 def test_a_file_of_this_machine_is_read_again_when_it_changes(tmp_path: Path) -> None:
