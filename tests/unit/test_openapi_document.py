@@ -9,8 +9,10 @@ import yaml
 
 from repertory.catalogue.item import Item
 from repertory.errors import CallsOffError, ConfigurationError, SourceError
-from repertory.sources.openapi.document import is_openapi
+from repertory.sources.openapi import servers
+from repertory.sources.openapi.document import Document, is_openapi
 from repertory.sources.openapi.operation import Operation, operation_of
+from repertory.sources.openapi.operations import tools
 from repertory.sources.registry import build
 from repertory.sources.source import Scan, Source, Trust
 
@@ -335,6 +337,25 @@ def test_the_number_of_operations_is_bounded(
     found = scan(tmp_path, document({f"/a{n}": {"get": {}} for n in range(9)}))
     assert len(found.items) == 3
     assert "more than 3" in found.problems[0].message
+
+
+def test_servers_that_paths_share_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of very many, the first ones."""
+    read: list[str] = []
+
+    def refuse(url: str) -> bool:
+        read.append(url)
+        return False
+
+    monkeypatch.setattr(servers, "is_server", refuse)
+    shared = {"servers": [{"url": f"https://a{number}.example"} for number in range(1_000)]}
+    root = {
+        "openapi": "3.0.0",
+        "x": {**shared, "get": {"responses": {}}},
+        "paths": {f"/p{number}": {"$ref": "#/x"} for number in range(50)},
+    }
+    assert len(list(tools(Document(root), "", "https://own.example"))) == 50
+    assert len(read) == servers.MAX_SERVERS
 
 
 def test_only_the_confirmed_server_is_called(tmp_path: Path) -> None:
