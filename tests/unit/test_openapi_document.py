@@ -177,6 +177,24 @@ def test_references_are_gathered(tmp_path: Path) -> None:
     assert found["$defs"] == {"Node": {"type": "object", "properties": inner}}
 
 
+def test_each_reference_has_a_name_of_its_own(tmp_path: Path) -> None:
+    """Also if the number of one is the name of another."""
+    schemas = {"pet": {"type": "string"}, "pet_2": {"type": "integer"}}
+    references = ("#/components/schemas/pet", "#/components/schemas/pet_2", "#/x-more/pet")
+    operation = {
+        "parameters": [
+            {"name": name, "in": "query", "schema": {"$ref": reference}}
+            for name, reference in zip("abc", references, strict=True)
+        ]
+    }
+    more = {"components": {"schemas": schemas}, "x-more": {"pet": {"type": "boolean"}}}
+    found = only(tmp_path, operation, **more).input_schema
+    assert found is not None
+    names = [found["properties"][name]["$ref"].rpartition("/")[2] for name in "abc"]
+    types = [found["$defs"][name]["type"] for name in names]
+    assert types == ["string", "integer", "boolean"]
+
+
 def test_a_plain_body_becomes_arguments(tmp_path: Path) -> None:
     """Its properties are arguments; another body, or one with the same names, is one argument."""
     text = {"type": "object", "required": ["text"], "properties": {"text": {"type": "string"}}}
