@@ -13,9 +13,10 @@ from repertory.errors import ConfigurationError, SourceError, UsageError
 from repertory.indexing.scan import merge, scan_source
 from repertory.settings import Settings, load
 from repertory.sources import configured
+from repertory.sources.adding import Address
 from repertory.sources.folder import FolderSource
 from repertory.sources.registry import build
-from repertory.trust import lies_in
+from repertory.trust import digest_now, lies_in
 from repertory.trusting import defined_by, wanted
 from repertory.workspace import Workspace
 from tests.support.builders import write
@@ -123,7 +124,7 @@ def test_a_link_that_may_not_be_followed_ends_no_command(
 def test_a_named_link_that_may_not_be_followed_is_not_there(
     clone: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whether it is to be trusted, or is a folder to search."""
+    """Whether it is to be trusted, or is a folder to search, to index or to add."""
     (clone / "closed").symlink_to("/closed")
     close(monkeypatch, "/closed")
     workspace = Workspace(settings(clone), clone)
@@ -133,6 +134,11 @@ def test_a_named_link_that_may_not_be_followed_is_not_there(
         wanted(clone / "closed", {})
     with pytest.raises(UsageError, match="There is no directory"):
         open_directory(clone / "closed")
+    with pytest.raises(UsageError, match="There is no "):
+        workspace.set_paths([clone / "closed"])
+    assert Address(str(clone / "closed"), clone, {}).path is None
+    with pytest.raises(UsageError, match="cannot be trusted"):
+        digest_now(clone / "docs")
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from repertory.settings import PROJECT_FILE, Added, Settings
 from repertory.sources.fetched.urls import masked
 from repertory.sources.registry import build, digest_to_trust
 from repertory.text import counted
+from repertory.trust import digest_now
 from repertory.trusting import defined_by, described, env_files, known_as, wanted
 from repertory.values import SETTINGS
 from repertory.workspace import Workspace
@@ -168,7 +169,7 @@ def trust(flags: Flags, files: FilesArgument) -> None:
         with audited(flags, "trust", [file.absolute()]):
             known = file.expanduser()
             is_there = os.path.isfile(known)  # noqa: PTH113 - False also behind a closed link
-            digest = digest_to_trust(known, known.read_bytes()) if is_there else ""
+            digest = digest_now(known, digest_to_trust) if is_there else ""
             sources = defined_by(file, workspace)
             for one in known_as(file, workspace):
                 workspace.trust.trust(one, digest, env_files(sources), digest_to_trust)
