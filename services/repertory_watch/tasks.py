@@ -60,7 +60,7 @@ class WatchedSource(Task):
     def _scan(self) -> ScanResult:
         began = time.monotonic()
         self.rests_until = math.inf
-        result = scan(self.source)
+        result = scan_source(self.source)
         ended = time.monotonic()
         self.rests_until = ended + REST * (ended - began)
         return result
@@ -74,29 +74,18 @@ class WatchedSource(Task):
         at = time.time()
         try:
             change = self.source.rescan(paths)
-        # A boundary, as below.
+        # A boundary, as of a scan.
         except Exception:
             _log.exception("rescan_failed", extra={"source": self.name})
             return None
         return None if change is None else ChangeResult(source=self.source, change=change, at=at)
 
 
-def scan(source: Source) -> ScanResult:
-    """Scan a source; a failure is a result."""
-    try:
-        return scan_source(source)
-    # A boundary: a bug in one source must not end the watch of the others.
-    except Exception:
-        _log.exception("scan_failed", extra={"source": source.name})
-        error = f"The source {source.name} could not be read because of a fault; see the log."
-        return ScanResult(source=source, scan=None, error=error, at=time.time())
-
-
 def load(before: Configuration) -> Configuration:
     """Reload the configuration; a failure is a result."""
     try:
         return reload(before)
-    # A boundary, as above.
+    # A boundary: a bug here must not end the watch.
     except Exception:
         _log.exception("configuration_failed")
         error = "The configuration could not be read because of a fault; see the log."

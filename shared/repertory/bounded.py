@@ -10,6 +10,7 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
+_MAX_LINKS = 40  # of one path, as Linux has it
 _BEGINNING = 1 << 15  # bytes that are read first: they show whether a file is binary
 
 # A plain open of a FIFO without a writer would wait forever. Not every system has all flags.
@@ -35,11 +36,52 @@ def real_path(path: Path | str) -> str:
 
 
 def followed(path: Path | str) -> str:
-    """The absolute path without links; empty if a link of it may not be followed."""
+    """The absolute path without links; empty if a link of it may not be followed.
+
+    So it is with a path that leads over more links than a system follows, such as a long chain of
+    them, although some of its folders may be missing.
+    """
     try:
-        return os.path.realpath(path)
+        return _real(path)
     except (OSError, ValueError):  # a link of another user's process, a zero byte
         return ""
+
+
+def _real(path: Path | str) -> str:
+    """The absolute path without links. ``os.path.realpath`` takes long for a chain of links.
+
+    Raises:
+        UnfitFileError: It has too many links.
+        OSError: A link of it may not be followed.
+    """
+    if os.name == "nt":
+        return os.path.realpath(path)
+    real, links = "/", 0
+    rest = os.path.join(os.getcwd(), path).split("/")[::-1]  # noqa: PTH109, PTH118 - not cleaned
+    while rest:
+        name = rest.pop()
+        if name == "..":
+            real = os.path.dirname(real)  # noqa: PTH120 - speed
+        elif name not in ("", "."):
+            below = os.path.join(real, name)  # noqa: PTH118 - speed
+            if not _is_link(below):
+                real = below
+                continue
+            links += 1
+            if links > _MAX_LINKS:
+                raise UnfitFileError(errno.ELOOP, "it leads over too many links", str(path))
+            target = os.readlink(below)  # noqa: PTH115 - speed
+            real = "/" if target.startswith("/") else real
+            rest += target.split("/")[::-1]
+    return real
+
+
+def _is_link(path: str) -> bool:
+    """Whether there is a link at a path; False as well if that cannot be told."""
+    try:
+        return stat.S_ISLNK(os.lstat(path).st_mode)
+    except OSError:
+        return False
 
 
 def is_inside(path: str, folder: str) -> bool:
@@ -100,7 +142,7 @@ def read_within(path: str, folder: str, limit: int) -> bytes:
     """
     if not folder:
         return read_bytes(path, limit)
-    root = os.path.realpath(folder)
+    root = _real(folder)
     return read_inside(root, place_below(root, path), limit)
 
 
@@ -112,11 +154,11 @@ def place_below(root: str, path: str) -> str:
         path: The path of the file.
 
     Raises:
-        UnfitFileError: The folder of the file lies elsewhere.
+        UnfitFileError: The folder of the file lies elsewhere, or too many links lead to it.
         OSError: A link to it may not be followed.
     """
     above, name = os.path.split(os.path.abspath(path))  # noqa: PTH100 - links stay
-    real = os.path.join(os.path.realpath(above), name)  # noqa: PTH118 - of strings
+    real = os.path.join(_real(above), name)  # noqa: PTH118 - of strings
     if not is_inside(real, root):
         raise UnfitFileError(errno.EXDEV, f"it leads out of {root}", real)
     return os.path.relpath(real, root).replace(os.sep, "/")
@@ -143,7 +185,7 @@ def _open_inside(root: str, place: str, *, follows: bool = True) -> int:
             if not follows:
                 raise UnfitFileError(errno.ELOOP, "it is a link, or lies behind one") from exc
     path = os.path.join(root, place)  # noqa: PTH118 - of strings
-    real = os.path.realpath(path, strict=True)
+    real = _real(path)
     if not follows and real != os.path.normpath(path):
         raise UnfitFileError(errno.ELOOP, "it is a link, or lies behind one", real)
     if not is_inside(real, root):

@@ -63,10 +63,29 @@ def check_place(file: Path) -> None:
         )
 
 
-def rewrite(
-    file: Path, text: str, settings: Settings, directory: Path, flags: Mapping[str, Any]
+def becomes_trusted(
+    file: Path, settings: Settings, directory: Path, flags: Mapping[str, Any]
 ) -> bool:
-    """Replace a configuration file; one that could do all it asked for can still do so.
+    """Whether a file becomes trusted as a whole when its user adds what needs trust.
+
+    It was found, is not trusted, and asks for nothing yet.
+
+    Raises:
+        ConfigurationError: It is invalid.
+    """
+    return not _is_free(file, settings, directory) and not _wishes(file, settings, flags)
+
+
+def rewrite(
+    file: Path,
+    text: str,
+    settings: Settings,
+    directory: Path,
+    flags: Mapping[str, Any],
+    *,
+    by_user: bool = False,
+) -> bool:
+    """Replace a configuration file. A trusted one stays trusted, and so is a new one.
 
     Args:
         file: The file.
@@ -74,6 +93,8 @@ def rewrite(
         settings: The active settings.
         directory: The project's directory.
         flags: The flags of the command line.
+        by_user: Whether the user of this machine made the change: what alone asks for more is
+            trusted, and the file with it; see ``becomes_trusted``.
 
     Returns:
         Whether it can do all it asks for; otherwise it waits for the user's trust.
@@ -82,13 +103,34 @@ def rewrite(
         ConfigurationError: The old file is invalid.
         StoreError: It cannot be written, or it is a link that leads out of its folder.
     """
-    needs_trust = file == project_file(settings, directory) and not settings.named
-    if needs_trust:
-        check_place(file)
-    is_free = (
-        not needs_trust or not file.exists() or not wanted(file, flags, settings.variables).wishes
-    )
+    if not _is_found(file, settings, directory):
+        write(file, text)
+        return True
+    check_place(file)
+    is_free = _is_free(file, settings, directory)
+    asked = not is_free and bool(_wishes(file, settings, flags))
     data = write(file, text)
-    if needs_trust and is_free:
+    if not is_free and not _wishes(file, settings, flags):
+        return True
+    if is_free or (by_user and not asked):
         Workspace(settings, directory).trust.trust(file, digest_of(data))
-    return is_free
+        return True
+    return False
+
+
+def _is_found(file: Path, settings: Settings, directory: Path) -> bool:
+    """Whether it is the project's file, and the user did not name it."""
+    return file == project_file(settings, directory) and not settings.named
+
+
+def _is_free(file: Path, settings: Settings, directory: Path) -> bool:
+    """Whether a file may do all it asks for: it is the user's, trusted, or not there yet."""
+    return (
+        not _is_found(file, settings, directory)
+        or not file.exists()
+        or Workspace(settings, directory).trust.is_trusted(file)
+    )
+
+
+def _wishes(file: Path, settings: Settings, flags: Mapping[str, Any]) -> list[str]:
+    return wanted(file, flags, settings.variables).wishes

@@ -31,7 +31,7 @@ class DirectoryCatalogue:
         settings: The active settings.
         directory: The directory.
         paths: The folders and files that were given as its catalogue, if any.
-        key: The key of the catalogue: its fetched content is noted under it, and its index is its own.
+        key: The key of the catalogue: of what it fetched, and of its index.
     """
 
     def __init__(

@@ -28,6 +28,7 @@ PROJECT_FILE = "repertory.toml"
 TRUST_FILE = "trusted.json"  # in the data directory
 SIGN_INS = "sign-ins"  # the folder there of the tokens of MCP servers
 MAX_FILE_SIZE = 1 << 20  # bytes
+MAX_SOURCES = 500  # of one file
 
 
 class Added(msgspec.Struct, frozen=True):
@@ -146,9 +147,11 @@ def load(
             if "sources" in document:
                 written = _sources(document.pop("sources"), path)
                 fetched = [entry for entry in written if fetches(entry)]
-                added += [Added(_absolute(one, path.parent), path, not is_free) for one in fetched]
+                for entry in fetched:
+                    one = _absolute(entry if mine else _reviewed(entry), path.parent)
+                    added.append(Added(one, path, not is_free))
                 if len(fetched) < len(written) or not written:
-                    sources = tuple(entry for entry in written if entry not in fetched)
+                    sources = tuple(entry for entry in written if not fetches(entry))
                     base, trusted, is_confined = path.parent, mine, not is_free
             within = "" if is_free else real_path(path.parent)
             policies = rules_of(document.pop("policy", []), str(path), within)
@@ -247,13 +250,16 @@ def _data_directory(given: object) -> Path:
 def _withhold(values: dict[str, Any]) -> list[str]:
     """Take out what a found file may not set, and name it.
 
-    A model outside of the table is a stranger's graph, in a folder or on the hub.
+    A model outside of the table is a stranger's graph, in a folder or on the hub. Without caches,
+    each search starts the servers that the user trusts.
     """
     taken = []
-    for field in ("model", "device"):
+    for field in ("model", "device", "no_cache"):
         value = values.get(field)
         if value is not None and not (field == "model" and known(str(value))):
-            taken.append(f"{SETTINGS[field].key} = {values.pop(field)!r}")
+            shown = str(value).lower() if isinstance(value, bool) else repr(value)
+            taken.append(f"{SETTINGS[field].key} = {shown}")
+            del values[field]
     return taken
 
 
@@ -286,6 +292,11 @@ def _parsed(content: bytes, path: Path) -> dict[str, Any]:
 
 def _sources(value: object, path: Path) -> tuple[dict[str, Any], ...]:
     if isinstance(value, list) and all(isinstance(entry, dict) for entry in value):
+        if len(value) > MAX_SOURCES:
+            raise ConfigurationError(
+                f"{path}: there are {len(value):,} sources; {MAX_SOURCES:,} is the limit, so let "
+                "one read a folder above several of them."
+            )
         if any("trusted" in entry for entry in value):
             raise ConfigurationError(
                 f"{path}: a source cannot be trusted there; use `repertory config trust FILE`."
@@ -303,6 +314,11 @@ def _sources(value: object, path: Path) -> tuple[dict[str, Any], ...]:
     raise ConfigurationError(
         f"{path}: `sources` is not a list of tables; write each as [[sources]] and its lines below."
     )
+
+
+def _reviewed(entry: dict[str, Any]) -> dict[str, Any]:
+    """An entry of a found file, which cannot switch off the review of what is fetched for it."""
+    return {**entry, "trust": "review"} if entry.get("trust") == "trusted" else entry
 
 
 def _absolute(entry: dict[str, Any], folder: Path) -> dict[str, Any]:

@@ -74,10 +74,10 @@ class TrustStore:
             UsageError: The file cannot be read, or has changed since.
             StoreError: The store cannot be changed.
         """
-        found = {key_of(config): _digest(config, of)}
+        found = {key_of(config): digest_now(config, of)}
         if digest and digest not in found.values():
             raise UsageError(f"{config} changed while it was read; run the command again.")
-        found |= {environment_key(one): _digest(one) for one in environments if one.is_file()}
+        found |= {environment_key(one): digest_now(one) for one in environments if one.is_file()}
         with changing(self._path):
             self._write(self._read() | found)
 
@@ -134,7 +134,12 @@ def lies_in(path: Path | str, folder: Path | str) -> bool:
     return bool(real) and is_inside(real, real_path(folder))
 
 
-def _digest(config: Path, of: DigestOf | None = None) -> str:
+def digest_now(config: Path, of: DigestOf | None = None) -> str:
+    """The digest of a file as it is now, or of the part of it that is used.
+
+    Raises:
+        UsageError: It cannot be read.
+    """
     try:
         content = read_bytes(str(config.expanduser()), MAX_FILE_SIZE)
     except OSError as exc:

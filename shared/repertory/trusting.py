@@ -115,6 +115,18 @@ def defined_by(file: Path, workspace: Workspace) -> list[Source]:
     return [source for entry in entries for source in build(entry, workspace.base)]
 
 
+def known_as(file: Path, workspace: Workspace) -> list[Path]:
+    """The paths by which a catalogue names a file, whose trust it asks for.
+
+    A link to the file, and what a link of the catalogue leads to, are the same file. One that the
+    catalogue does not name is known as itself.
+    """
+    real = real_path(file.expanduser())
+    paths = (files_to_trust(entry, workspace.base) or () for entry in workspace.entries())
+    found = [path for several in paths for path in several if real_path(path) == real]
+    return list(dict.fromkeys(found)) or [file]
+
+
 def described(sources: Iterable[Source]) -> str:
     """The names of sources, each with its command or address, without secrets."""
     texts = []

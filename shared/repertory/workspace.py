@@ -6,6 +6,7 @@ The state can be lost: it only saves a search from scanning the project first.
 import contextlib
 import hashlib
 import json
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -79,7 +80,7 @@ class Workspace:
             StoreError: The data directory cannot be written.
         """
         for path in paths:
-            if not path.exists():
+            if not os.path.exists(path):  # noqa: PTH110 - False also below a closed folder
                 raise UsageError(f"There is no {path}; name a folder or a file to index.")
         if paths:
             write_json(self._paths_file, [str(path.resolve()) for path in paths])

@@ -187,6 +187,20 @@ def test_a_file_that_asks_for_more_is_not_trusted_along_the_way(
     assert not first(cli, project, "tie a bowline").startswith("sailing/")
 
 
+def test_adding_says_that_it_trusts_a_found_file(
+    cli: Cli, project: Path, repository: Repository
+) -> None:
+    """Before it is written; not of a file that the command made."""
+    write(project / "repertory.toml", "[search]\nlimit = 4\n")
+    shown = cli.run(project, "add", str(repository.path), "--dry-run")
+    added = cli.run(project, "add", str(repository.path), "--yes")
+    again = cli.run(project, "add", str(repository.path), "--name", "other", "--yes")
+    assert "You trust all of it if you add this" not in " ".join(shown.stdout.split())
+    assert "You trust all of it if you add this" in " ".join(added.stdout.split())
+    assert again.returncode == 0
+    assert "You trust all of it" not in " ".join(again.stdout.split())
+
+
 def test_clean_removes_what_no_directory_uses(
     own: Cli, project: Path, repository: Repository
 ) -> None:

@@ -110,6 +110,18 @@ def test_a_file_that_init_wrote_is_trusted(own: Cli, project: Path) -> None:
     assert (found["results"][0]["toolId"], found["notices"]) == ("user-claude/knots", [])
 
 
+def test_a_link_trusts_the_file_that_it_leads_to(own: Cli, project: Path) -> None:
+    """The servers of the file run then, until its trust is revoked by any of its names."""
+    server = {"command": sys.executable, "args": [str(SERVERS / "sdk.py"), "stdio"]}
+    write(project / ".mcp.json", json.dumps({"mcpServers": {"weather": server}}))
+    (project / "link.json").symlink_to(".mcp.json")
+    trusted = own.run(project, "config", "trust", "link.json")
+    assert trusted.returncode == 0, trusted.stdout + trusted.stderr
+    assert "tools indexed" in trusted.stdout
+    assert own.run(project, "config", "untrust", "link.json").returncode == 0
+    assert own.run(project, "config", "untrust", ".mcp.json").returncode != 0
+
+
 def test_trust_covers_the_environment_file(own: Cli, project: Path) -> None:
     """A pull that changes it alone ends the permission, and the message has the command."""
     server = {

@@ -1,8 +1,10 @@
 """Sources of archives, from a web server and from this machine."""
 
 import hashlib
+import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import msgspec
@@ -11,7 +13,16 @@ import pytest
 from repertory.errors import ConfigurationError, SourceError
 from repertory.sources.archive import fetcher
 from repertory.sources.fetched import http, urls
-from tests.support.elsewhere import Web, built, ids, refreshed, skills, tarred, zipped
+from tests.support.elsewhere import (
+    Web,
+    built,
+    endless_headers,
+    ids,
+    refreshed,
+    skills,
+    tarred,
+    zipped,
+)
 
 
 @pytest.fixture
@@ -140,9 +151,17 @@ def test_redirects_are_followed_a_few_times(web: Web, url: str, tmp_path: Path) 
     assert [bool(one) for one in web.logins] == [True, False, False]
     with pytest.raises(SourceError, match="redirected more than"):
         refreshed(built(tmp_path, type="archive", url=f"{url}/loop"))
-    for target in ("file:///etc/passwd", "ftp://127.0.0.1/x"):
+    for target, why in (
+        ("file:///etc/passwd", "not over HTTP"),
+        ("ftp://127.0.0.1/x", "not over HTTP"),
+        ("http://[", "leads to an invalid URL"),
+        ("http://127.0.0.1:99999/", "cannot be reached"),
+        ("http://127.0.0.1:a/", "cannot be reached"),
+        (f"http://{'a' * 64}.example/", "cannot be reached"),
+        ("http://a..example/", "cannot be reached"),
+    ):
         web.redirects["/away"] = target
-        with pytest.raises(SourceError, match="not over HTTP"):
+        with pytest.raises(SourceError, match=why):
             refreshed(built(tmp_path, type="archive", url=f"{url}/away"))
 
 
@@ -182,6 +201,33 @@ def test_a_slow_server_is_not_waited_for_forever(
     monkeypatch.setattr(http, "TOTAL_TIMEOUT_S", -1.0)
     with pytest.raises(SourceError, match="was not complete"):
         refreshed(built(tmp_path, type="archive", url=f"{url}/team.zip"))
+
+
+def test_headers_without_end_are_not_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The time limit holds for the whole request."""
+    monkeypatch.setattr(http, "TOTAL_TIMEOUT_S", 0.5)
+    with endless_headers(threading.Event()) as url:
+        sources = built(tmp_path, type="archive", url=f"{url}/team.zip")
+        with pytest.raises(SourceError, match="was not complete after"):
+            refreshed(sources)
+
+
+@pytest.mark.parametrize(
+    ("kind", "place"), [("archive", "/a.zip"), ("marketplace", "/marketplace.json")]
+)
+def test_a_fetch_is_interrupted_among_headers(tmp_path: Path, kind: str, place: str) -> None:
+    """Whatever is fetched."""
+    began = threading.Event()
+    with endless_headers(began) as url:
+        sources = built(tmp_path, type=kind, url=f"{url}{place}")
+        with ThreadPoolExecutor(1) as pool:
+            fetch = pool.submit(sources[0].refresh)
+            assert began.wait(60)
+            sources[0].cancel()
+            with pytest.raises(SourceError, match="was interrupted"):
+                fetch.result()
 
 
 def test_a_file_of_this_machine_is_read_again_when_it_changes(tmp_path: Path) -> None:

@@ -1,8 +1,11 @@
 """Sources of plugin marketplaces, in a git repository and over HTTP."""
 
 import errno
+import hashlib
 import json
 import sys
+from collections.abc import Iterator
+from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +14,10 @@ import pytest
 from repertory.errors import SourceError
 from repertory.settings import load
 from repertory.sources.fetched import servers, urls
+from repertory.sources.fetched.fetcher import Declared
 from repertory.sources.fetched.writing import Writer
-from repertory.sources.marketplace.listing import read_listing
+from repertory.sources.marketplace.listing import Plugin, read_listing
+from repertory.sources.marketplace.plugin import Collection
 from repertory.sources.registry import contained
 from repertory.sources.source import Source
 from repertory.workspace import Workspace
@@ -355,3 +360,52 @@ def test_a_plugin_that_is_listed_twice_is_named() -> None:
     found = read_listing({"name": "acme", "plugins": plugins}, "acme")
     assert [plugin.where for plugin in found.plugins] == ["a"]
     assert found.notes == ("The plugin pdf is listed twice; the first was taken.",)
+
+
+def test_a_folder_that_many_plugins_name_is_listed_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However often, and in whatever words; each skill is found once, under a name of its own."""
+    for number in range(3):
+        write(tmp_path / f"a{number}" / "s" / "SKILL.md", SKILL)
+    listed: list[tuple[Path, str]] = []
+    rglob = Path.rglob
+
+    def below(folder: Path, pattern: str) -> Iterator[Path]:
+        listed.append((folder, pattern))
+        return rglob(folder, pattern)
+
+    monkeypatch.setattr(Path, "rglob", below)
+    collection = Collection(tmp_path)
+    named = {"skills": ["./", "a0", "././"] * 50, "commands": ["./"] * 50}
+    for name in ("p", "q"):
+        collection.add(Plugin(name=name, where="", fields=named), tmp_path)
+    assert collection.offers.skills == {
+        "a0/s/SKILL.md": "p/s",
+        "a1/s/SKILL.md": "p/s-2",
+        "a2/s/SKILL.md": "p/s-3",
+    }
+    assert len(listed) == len(set(listed)) <= 4
+    stopped = Collection(tmp_path, lambda: True)
+    with pytest.raises(SourceError, match="interrupted"):
+        stopped.add(Plugin(name="p", where="", fields=named), tmp_path)
+
+
+def test_the_files_beside_many_servers_are_read_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of all servers of all plugins of one folder."""
+    root = write(tmp_path / "root" / "run.py", "run").parent
+    read: list[object] = []
+    digest = hashlib.file_digest
+
+    def count(file: BufferedReader, name: str) -> object:
+        read.append(file)
+        return digest(file, name)
+
+    monkeypatch.setattr(hashlib, "file_digest", count)
+    table = {f"s{number}": {"command": "python"} for number in range(20)}
+    plugins = [Declared(name=name, root=root, servers=table) for name in ("p", "q")]
+    servers.settle(tmp_path / "content", plugins)
+    assert len(servers.entries_of(tmp_path / "content")) == 2
+    assert len(read) == 1

@@ -8,6 +8,7 @@ import os
 import socket
 import subprocess
 import tarfile
+import threading
 import time
 import zipfile
 from collections.abc import Iterator, Mapping
@@ -105,6 +106,27 @@ def git_daemon(folder: Path) -> Iterator[str]:
     finally:
         os.killpg(process.pid, 15)
         process.wait()
+
+
+@contextlib.contextmanager
+def endless_headers(began: threading.Event) -> Iterator[str]:
+    """A web server that never ends the headers of its answers; yields a URL."""
+
+    def serve() -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                connection, _ = server.accept()
+                with connection, contextlib.suppress(OSError):
+                    connection.recv(4_096)
+                    connection.sendall(b"HTTP/1.1 200 OK\r\n")
+                    began.set()
+                    for _ in range(600):  # a client that waits longer gets no answer
+                        connection.sendall(b"X: y\r\n")
+                        time.sleep(0.05)
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        threading.Thread(target=serve, daemon=True).start()
+        yield f"http://127.0.0.1:{server.getsockname()[1]}"
 
 
 def _need(program: str) -> None:

@@ -379,6 +379,51 @@ def test_a_link_is_written_through(tmp_path: Path, exists: bool) -> None:
     assert at.file.is_symlink()
 
 
+@pytest.mark.parametrize("is_folder", [False, True])
+def test_a_link_of_a_project_is_not_followed_out_of_it(tmp_path: Path, is_folder: bool) -> None:
+    """A clone neither changes the user's files nor gets a copy of them."""
+    at, records = target(tmp_path, host_named("gemini"), Scope.PROJECT), Records(tmp_path / "d")
+    project = machine(tmp_path).project
+    mine = tmp_path / "mine" / at.file.name
+    mine.parent.mkdir()
+    mine.write_bytes(b'{"token": "SECRET"}')
+    project.mkdir(exist_ok=True)
+    if is_folder:
+        at.file.parent.symlink_to(mine.parent)
+    else:
+        at.file.parent.mkdir()
+        at.file.symlink_to(mine)
+    before = everything(tmp_path)
+    for act in (connect, undo):
+        with pytest.raises(ConfigurationError, match=r"leads out of .*neither read nor written"):
+            act(at, records)
+    assert state_of(at, {})[0] is State.UNREADABLE
+    assert everything(tmp_path) == before
+
+
+def test_a_link_inside_of_a_project_is_followed(tmp_path: Path) -> None:
+    """As those of the user are."""
+    at, records = target(tmp_path, host_named("gemini"), Scope.PROJECT), Records(tmp_path / "d")
+    inside = machine(tmp_path).project / "inside"
+    inside.mkdir(parents=True)
+    at.file.parent.symlink_to("inside")
+    connect(at, records)
+    assert b"repertory" in (inside / at.file.name).read_bytes()
+
+
+def test_a_link_put_in_after_the_plan_is_noticed(tmp_path: Path) -> None:
+    """Nothing is written where it leads."""
+    at, records = target(tmp_path, host_named("cursor"), Scope.PROJECT), Records(tmp_path / "data")
+    put(at, b"{}")
+    (tmp_path / "mine").write_bytes(b"{}")
+    change = connecting(at, {"command": "x"}, records)
+    at.file.unlink()
+    at.file.symlink_to(tmp_path / "mine")
+    with pytest.raises(ConfigurationError, match="leads out of"):
+        writing.connect(change, records)
+    assert (tmp_path / "mine").read_bytes() == b"{}"
+
+
 def test_a_change_after_the_plan_is_noticed(tmp_path: Path) -> None:
     """Nothing is written over it."""
     at, records = target(tmp_path, host_named("cursor")), Records(tmp_path / "data")

@@ -8,11 +8,14 @@ import pytest
 
 from repertory.api import open_directory
 from repertory.catalogue.item import Item
+from repertory.configuration_file import becomes_trusted, rewrite
 from repertory.errors import ConfigurationError, SourceError, UsageError
 from repertory.settings import Settings, load
+from repertory.sources import configured
+from repertory.sources.adding import Address
 from repertory.sources.folder import FolderSource
 from repertory.sources.registry import build
-from repertory.trust import lies_in
+from repertory.trust import digest_now, lies_in
 from repertory.trusting import defined_by, wanted
 from repertory.workspace import Workspace
 from repertory_watch.configuration import Configuration, reload
@@ -121,7 +124,7 @@ def test_a_link_that_may_not_be_followed_ends_no_command(
 def test_a_named_link_that_may_not_be_followed_is_not_there(
     clone: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whether it is to be trusted, or is a folder to search."""
+    """Whether it is to be trusted, or is a folder to search, to index or to add."""
     (clone / "closed").symlink_to("/closed")
     close(monkeypatch, "/closed")
     workspace = Workspace(settings(clone), clone)
@@ -131,6 +134,11 @@ def test_a_named_link_that_may_not_be_followed_is_not_there(
         wanted(clone / "closed", {})
     with pytest.raises(UsageError, match="There is no directory"):
         open_directory(clone / "closed")
+    with pytest.raises(UsageError, match="There is no "):
+        workspace.set_paths([clone / "closed"])
+    assert Address(str(clone / "closed"), clone, {}).path is None
+    with pytest.raises(UsageError, match="cannot be trusted"):
+        digest_now(clone / "docs")
 
 
 @pytest.mark.parametrize(
@@ -301,6 +309,17 @@ def test_a_found_file_chooses_a_model_of_the_table(clone: Path, name: str) -> No
     assert (found.values.model, found.withheld) == (name, ())
 
 
+def test_a_found_file_does_not_switch_caches_off(clone: Path) -> None:
+    """Each search would start the servers that the user trusts."""
+    found = settings(clone, "[search]\nno_cache = true\n")
+    assert not found.values.no_cache
+    assert "no_cache" not in found.origins
+    assert found.withheld == ("search.no_cache = true",)
+    Workspace(found, clone).trust.trust(clone / "repertory.toml")
+    assert settings(clone).values.no_cache
+    assert settings(clone, "", REPERTORY_SEARCH_NO_CACHE="1").values.no_cache
+
+
 def test_a_file_cannot_choose_where_trust_is_kept(clone: Path) -> None:
     """The variable and the flag of the data directory do; the file would be refused."""
     text = documents("~/.ssh")
@@ -326,6 +345,70 @@ def test_policies_are_about_own_items(clone: Path) -> None:
     trusted = items_of(settings(clone), clone)["user-claude/mine"].policy
     assert trusted is not None
     assert (trusted.is_vouched, trusted.boost) == (True, 1.0)
+
+
+def test_policies_are_about_no_built_in_skills_of_the_user(clone: Path) -> None:
+    """Those of the found file itself are its own."""
+    skills = '[[sources]]\ntype = "builtin-skills"\nskills = { deploy = "How we deploy." }\n'
+    policy = '[[policy]]\nitem = "deploy"\nboost = -0.2\n'
+    write(clone.parent / ".config" / "repertory" / "config.toml", skills)
+    assert items_of(settings(clone, policy), clone)["builtin/deploy"].policy is None
+    own = items_of(settings(clone, skills + policy), clone)["builtin/deploy"].policy
+    assert own is not None
+    assert own.boost == -0.2
+
+
+def test_where_a_source_lies_is_asked_once(clone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And not for each of its items and each of very many policies."""
+    asked: list[object] = []
+
+    def ask(path: Path | str, folder: Path | str) -> bool:
+        asked.append(path)
+        return lies_in(path, folder)
+
+    for number in range(20):
+        write(clone / "docs" / f"{number}.md", "# A\n")
+    found = settings(clone, documents("docs") + '[[policy]]\nitem = "*"\nboost = 0.1\n' * 20)
+    monkeypatch.setattr(configured, "lies_in", ask)
+    items = items_of(found, clone)
+    assert all(item.policy for item in items.values())
+    assert (len(items), len(asked)) == (21, 1)
+
+
+@pytest.mark.parametrize("boost", ["0.1", "0.6"])
+def test_a_saved_policy_trusts_no_file_that_nobody_trusted(clone: Path, boost: str) -> None:
+    """Its sources stay confined, even if the file asked for nothing before."""
+    found = settings(clone, documents("docs"))
+    file = clone / "repertory.toml"
+    assert not wanted(file, found.flags).wishes
+    text = f'{file.read_text()}[[policy]]\nitem = "e/guide.md"\nboost = {boost}\n'
+    assert not rewrite(file, text, found, clone, found.flags)
+    found = Workspace(found, clone).again().settings
+    assert found.is_confined
+    shutil.rmtree(clone / "docs")
+    (clone / "docs").symlink_to(clone.parent / ".ssh")
+    assert not items_of(found, clone)
+
+
+def test_a_rewritten_file_is_trusted_only_by_its_user(clone: Path) -> None:
+    """It stays trusted, a new one is, and another one only with what the user just added."""
+    entry = '[[sources]]\ntype = "git"\nname = "g"\nurl = "https://example.com/a.git"\n'
+    found, file = settings(clone), clone / "repertory.toml"
+    trust = Workspace(found, clone).trust
+    assert not becomes_trusted(file, found, clone, found.flags)
+    assert rewrite(file, documents("docs"), found, clone, found.flags)  # it was not there
+    assert rewrite(file, documents("docs", "# x\n"), found, clone, found.flags)
+    assert trust.is_trusted(file)
+    trust.revoke(file)
+    assert rewrite(file, documents("docs"), found, clone, found.flags, by_user=True)
+    assert not trust.is_trusted(file)  # it needs no trust
+    assert becomes_trusted(file, found, clone, found.flags)
+    assert not rewrite(file, documents("docs", entry), found, clone, found.flags)
+    assert not becomes_trusted(file, found, clone, found.flags)
+    assert not rewrite(file, documents("docs", entry), found, clone, found.flags, by_user=True)
+    write(file, documents("docs"))
+    assert rewrite(file, documents("docs", entry), found, clone, found.flags, by_user=True)
+    assert trust.is_trusted(file)
 
 
 def test_a_policy_about_other_items_is_listed(clone: Path) -> None:

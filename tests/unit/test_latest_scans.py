@@ -256,3 +256,20 @@ def test_a_change_after_a_failed_scan_deletes_nothing(tmp_path: Path, fault: Exc
     assert scans.add(ChangeResult(source=source, change=change, at=3.0)) == set()
     scans.add(scan_source(source))
     assert {*scans.items} == {"s/a", "s/b"}
+
+
+def test_a_fault_of_one_source_is_its_result(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of its scan and of its fetch; the other sources are read."""
+    write(tmp_path / "docs/a.md", "# A\n")
+    [good] = build({"type": "documents", "name": "g", "path": "docs"}, tmp_path)
+    [bad] = build({"type": "documents", "name": "b", "path": "docs"}, tmp_path)
+    for method in ("refresh", "scan"):
+        monkeypatch.setattr(bad, method, Mock(side_effect=ValueError("Invalid IPv6 URL")))
+        [first, second] = [scan_source(one, refresh=True) for one in (bad, good)]
+        assert first.scan is None
+        assert "b could not be read because of a fault" in first.error
+        assert second.scan is not None
+        assert [item.id for item in second.scan.items] == ["g/a.md"]
+        monkeypatch.undo()

@@ -9,8 +9,10 @@ import yaml
 
 from repertory.catalogue.item import Item
 from repertory.errors import CallsOffError, ConfigurationError, SourceError
-from repertory.sources.openapi.document import is_openapi
+from repertory.sources.openapi import servers
+from repertory.sources.openapi.document import Document, is_openapi
 from repertory.sources.openapi.operation import Operation, operation_of
+from repertory.sources.openapi.operations import tools
 from repertory.sources.registry import build
 from repertory.sources.source import Scan, Source, Trust
 
@@ -175,6 +177,24 @@ def test_references_are_gathered(tmp_path: Path) -> None:
     assert found["$defs"] == {"Node": {"type": "object", "properties": inner}}
 
 
+def test_each_reference_has_a_name_of_its_own(tmp_path: Path) -> None:
+    """Also if the number of one is the name of another."""
+    schemas = {"pet": {"type": "string"}, "pet_2": {"type": "integer"}}
+    references = ("#/components/schemas/pet", "#/components/schemas/pet_2", "#/x-more/pet")
+    operation = {
+        "parameters": [
+            {"name": name, "in": "query", "schema": {"$ref": reference}}
+            for name, reference in zip("abc", references, strict=True)
+        ]
+    }
+    more = {"components": {"schemas": schemas}, "x-more": {"pet": {"type": "boolean"}}}
+    found = only(tmp_path, operation, **more).input_schema
+    assert found is not None
+    names = [found["properties"][name]["$ref"].rpartition("/")[2] for name in "abc"]
+    types = [found["$defs"][name]["type"] for name in names]
+    assert types == ["string", "integer", "boolean"]
+
+
 def test_a_plain_body_becomes_arguments(tmp_path: Path) -> None:
     """Its properties are arguments; another body, or one with the same names, is one argument."""
     text = {"type": "object", "required": ["text"], "properties": {"text": {"type": "string"}}}
@@ -335,6 +355,25 @@ def test_the_number_of_operations_is_bounded(
     found = scan(tmp_path, document({f"/a{n}": {"get": {}} for n in range(9)}))
     assert len(found.items) == 3
     assert "more than 3" in found.problems[0].message
+
+
+def test_servers_that_paths_share_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of very many, the first ones."""
+    read: list[str] = []
+
+    def refuse(url: str) -> bool:
+        read.append(url)
+        return False
+
+    monkeypatch.setattr(servers, "is_server", refuse)
+    shared = {"servers": [{"url": f"https://a{number}.example"} for number in range(1_000)]}
+    root = {
+        "openapi": "3.0.0",
+        "x": {**shared, "get": {"responses": {}}},
+        "paths": {f"/p{number}": {"$ref": "#/x"} for number in range(50)},
+    }
+    assert len(list(tools(Document(root), "", "https://own.example"))) == 50
+    assert len(read) == servers.MAX_SERVERS
 
 
 def test_only_the_confirmed_server_is_called(tmp_path: Path) -> None:

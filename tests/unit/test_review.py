@@ -21,6 +21,7 @@ from repertory.sources.configured import Catalogue
 from repertory.sources.registry import build
 from repertory.sources.source import Scan, Trust, warning
 from repertory.text import UNFIT
+from repertory.trust import TrustStore
 from repertory.workspace import Workspace
 from tests.support.builders import Folder
 
@@ -314,12 +315,22 @@ def test_a_source_may_say_how_it_is_trusted(tmp_path: Path) -> None:
 def test_a_found_configuration_cannot_switch_the_review_off(tmp_path: Path) -> None:
     """A named one can: its user wrote it."""
     config = tmp_path / "repertory.toml"
-    config.write_text('[[sources]]\ntype = "mcp"\nconfig = ".mcp.json"\ntrust = "trusted"\n')
+    config.write_text(
+        '[[sources]]\ntype = "mcp"\nconfig = ".mcp.json"\ntrust = "trusted"\n'
+        '[[sources]]\ntype = "git"\nname = "g"\nurl = "https://example.com/g.git"\n'
+        'trust = "trusted"\n'
+        '[[sources]]\ntype = "openapi"\nname = "o"\npath = "o.json"\ntrust = "quarantine"\n'
+    )
     (tmp_path / ".mcp.json").write_text('{"mcpServers": {"notes": {"command": "true"}}}')
+    TrustStore(tmp_path / "data" / "trusted.json").trust(config)
     for flags, trust in (({}, Trust.REVIEW), ({"config": str(config)}, Trust.TRUSTED)):
         settings = load({"data_dir": str(tmp_path / "data"), **flags}, tmp_path, {})
-        [source] = Workspace(settings, tmp_path).catalogue().sources
-        assert source.trust is trust
+        sources = Workspace(settings, tmp_path).catalogue().sources
+        assert {one.name: one.trust for one in sources} == {
+            "notes": trust,
+            "g": trust,
+            "o": Trust.QUARANTINE,
+        }
 
 
 def test_the_processes_of_a_team_share_their_approvals(tmp_path: Path) -> None:

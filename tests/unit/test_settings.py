@@ -7,7 +7,7 @@ import pytest
 
 from repertory.api import Options
 from repertory.errors import ConfigurationError
-from repertory.settings import load
+from repertory.settings import MAX_SOURCES, load
 from repertory.values import SETTINGS, Values
 
 NOT_SETTINGS = {"config", "mcp_config"}  # they name files of settings
@@ -110,3 +110,15 @@ def test_a_wrong_value_is_refused_by_the_name_it_was_given_under(
         (tmp_path / "repertory.toml").write_text(text)
     with pytest.raises(ConfigurationError, match=names.replace(".", r"\.")):
         load(flags, tmp_path, environment)
+
+
+def test_a_file_has_a_limited_number_of_sources(tmp_path: Path) -> None:
+    """Each is compared with each other one; the error names the file and the limit."""
+    entry = '[[sources]]\ntype = "documents"\npath = "d"\n[[sources]]\ntype = "git"\n'
+    file = tmp_path / "repertory.toml"
+    file.write_text(entry * (MAX_SOURCES // 2))
+    found = load({"data_dir": str(tmp_path / "data")}, tmp_path, {})
+    assert len(found.sources) + len(found.added) == MAX_SOURCES
+    file.write_text(entry * (MAX_SOURCES // 2 + 1))
+    with pytest.raises(ConfigurationError, match=r"toml: there are 502 sources; 500 is the limit"):
+        load({"data_dir": str(tmp_path / "data")}, tmp_path, {})

@@ -100,13 +100,13 @@ def test_a_link_to_a_folder_that_is_not_read_otherwise_is_followed(tmp_path: Pat
 
 
 def test_a_loop_of_links_is_cut_and_reported(tmp_path: Path) -> None:
-    """A link to one of its parents is not followed, with a warning."""
+    """A link to one of its parents or to itself is not followed, with a warning."""
     fill(tmp_path, "a/b/c.md")
     (tmp_path / "a" / "b" / "up").symlink_to(tmp_path / "a")
     (tmp_path / "self.md").symlink_to(tmp_path / "self.md")
     walked = walk(tmp_path, is_markdown)
-    assert places(walked) == ["a/b/c.md", "self.md"]
-    assert [Path(problem.path).name for problem in walked.problems] == ["up"]
+    assert places(walked) == ["a/b/c.md"]
+    assert [Path(problem.path).name for problem in walked.problems] == ["up", "self.md"]
 
 
 def test_a_linked_root_is_walked_under_its_own_name(tmp_path: Path) -> None:

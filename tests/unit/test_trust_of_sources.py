@@ -14,7 +14,7 @@ from repertory.errors import UsageError
 from repertory.settings import load
 from repertory.sources import registry
 from repertory.sources.source import Scan, Source
-from repertory.trusting import advice, defined_by, described, untrusted
+from repertory.trusting import advice, defined_by, described, known_as, untrusted
 from repertory.workspace import Workspace
 
 TYPE = "feeds"
@@ -71,6 +71,18 @@ def test_the_file_of_a_source_is_offered_until_it_is_trusted(workspace: Workspac
     assert f"news.\nTo let them be run and indexed: repertory config trust {file}" in advice(found)
     workspace.trust.trust(file)
     assert advice(untrusted(workspace)) == ""
+
+
+def test_a_link_to_a_file_is_known_as_the_file(workspace: Workspace) -> None:
+    """So is what a link of the catalogue leads to; another file is itself."""
+    file = workspace.directory / "my.feeds"
+    link, other = workspace.directory / "link.feeds", workspace.directory / "other.feeds"
+    link.symlink_to("my.feeds")
+    assert known_as(link, workspace) == known_as(file, workspace) == [file]
+    file.rename(other)
+    file.symlink_to("other.feeds")
+    assert known_as(other, workspace) == [file]
+    assert known_as(workspace.directory / "none", workspace) == [workspace.directory / "none"]
 
 
 def test_trusting_a_file_shows_the_sources_that_it_defines(workspace: Workspace) -> None:

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
-from repertory.configuration_file import project_file, read, rewrite
+from repertory.configuration_file import becomes_trusted, project_file, read, rewrite
 from repertory.directory_catalogue import FETCHED
 from repertory.errors import SourceError, UsageError
 from repertory.settings import files
@@ -108,6 +108,7 @@ def add(  # noqa: PLR0913 - its options
         entry = _written(found.recognised.entry, file)
         _show(found, entry, file)
         if not dry_run:
+            _say_trust(file, target, flags)
             confirm("Add it?", yes=yes, done="added")
             _write(file, source_entries.with_entry(read(file), entry), target, flags)
             is_written = True
@@ -250,9 +251,18 @@ def _written(entry: Mapping[str, Any], file: Path) -> dict[str, Any]:
     return dict(entry)
 
 
+def _say_trust(file: Path, target: Target, flags: Flags) -> None:
+    """Say that the user trusts all of a file by adding to it, if it was not trusted before."""
+    if becomes_trusted(file, target.settings, target.directory, flags):
+        terminal.tell(
+            f"{terminal.short_path(str(file))} was found and is not trusted yet. You trust all of "
+            "it if you add this: its sources may then follow links out of its folder."
+        )
+
+
 def _write(file: Path, text: str, target: Target, flags: Flags) -> None:
     """Replace the configuration file; one that could do all it asked for can still do so."""
-    is_free = rewrite(file, text, target.settings, target.directory, flags)
+    is_free = rewrite(file, text, target.settings, target.directory, flags, by_user=True)
     shown = terminal.short_path(str(file))
     terminal.tell(f"Wrote {shown}.")
     if not is_free:

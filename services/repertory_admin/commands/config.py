@@ -14,7 +14,8 @@ from repertory.settings import PROJECT_FILE, Added, Settings
 from repertory.sources.fetched.urls import masked
 from repertory.sources.registry import build, digest_to_trust
 from repertory.text import counted
-from repertory.trusting import defined_by, described, env_files, wanted
+from repertory.trust import digest_now
+from repertory.trusting import defined_by, described, env_files, known_as, wanted
 from repertory.values import SETTINGS
 from repertory.workspace import Workspace
 from repertory_admin import terminal
@@ -168,9 +169,10 @@ def trust(flags: Flags, files: FilesArgument) -> None:
         with audited(flags, "trust", [file.absolute()]):
             known = file.expanduser()
             is_there = os.path.isfile(known)  # noqa: PTH113 - False also behind a closed link
-            digest = digest_to_trust(known, known.read_bytes()) if is_there else ""
+            digest = digest_now(known, digest_to_trust) if is_there else ""
             sources = defined_by(file, workspace)
-            workspace.trust.trust(file, digest, env_files(sources), digest_to_trust)
+            for one in known_as(file, workspace):
+                workspace.trust.trust(one, digest, env_files(sources), digest_to_trust)
         terminal.tell(f"Trusted {file} until its servers change: {described(sources)}.")
         names |= {source.name for source in sources}
     # A file that is no part of this catalogue is trusted for another directory.
@@ -197,8 +199,9 @@ def untrust(flags: Flags, files: FilesArgument) -> None:
     others = []
     for file in files:
         with audited(flags, "untrust", [file.absolute()]):
-            was_trusted = workspace.trust.revoke(file)
-        if was_trusted:
+            known = {file.expanduser().absolute(), *known_as(file, workspace)}
+            was_trusted = [workspace.trust.revoke(one) for one in known]
+        if any(was_trusted):
             terminal.tell(f"{file} is no longer trusted; its indexed items stay.")
         else:
             others.append(str(file))

@@ -15,7 +15,7 @@ from repertory.agent_hosts.records import Record, Records, backup_of
 from repertory.agent_hosts.wanted import VARIABLE
 from repertory.bounded import read_bytes
 from repertory.errors import ConfigurationError
-from repertory.trust import digest_of
+from repertory.trust import digest_of, lies_in
 
 MAX_FILE_SIZE = 32 * 2**20  # bytes; Claude Code keeps histories in the same file
 
@@ -30,11 +30,20 @@ class State(StrEnum):
 
 
 class Target(msgspec.Struct, frozen=True):
-    """The configuration of a host for a scope, which may be missing."""
+    """The configuration of a host for a scope, which may be missing.
+
+    Attributes:
+        host: The host.
+        scope: The scope.
+        file: The configuration.
+        within: The project that it must lie in, whatever links a stranger put there; None for the
+            user's own file.
+    """
 
     host: Host
     scope: Scope
     file: Path
+    within: Path | None = None
 
 
 class Plan(msgspec.Struct, frozen=True):
@@ -63,7 +72,8 @@ class Plan(msgspec.Struct, frozen=True):
 def target_for(host: Host, scope: Scope, machine: Machine) -> Target | None:
     """The configuration of a host for a scope; None if the host has none."""
     where = host.places.get(scope)
-    return Target(host, scope, where.file(machine)) if where else None
+    within = machine.project if scope is Scope.PROJECT else None
+    return Target(host, scope, where.file(machine), within) if where else None
 
 
 def state_of(target: Target, wanted: Value) -> tuple[State, str]:
@@ -72,7 +82,7 @@ def state_of(target: Target, wanted: Value) -> tuple[State, str]:
     An entry with a URL is connected if the wanted one has none: it was chosen before.
     """
     try:
-        data = read(target.file)
+        data = read(target)
         entry = _entry(target, data) if data is not None else None
     except ConfigurationError as error:
         return State.UNREADABLE, str(error)
@@ -88,7 +98,7 @@ def connecting(target: Target, wanted: Value, records: Records) -> Plan:
     Raises:
         ConfigurationError: The configuration cannot be read or edited; the message names the line.
     """
-    current = read(target.file)
+    current = read(target)
     entry = _entry(target, current) if current is not None else None
     settled = _settled(wanted, entry)
     if entry == settled:
@@ -110,7 +120,7 @@ def undoing(target: Target, records: Records) -> Plan:
     Raises:
         ConfigurationError: As for ``connecting``.
     """
-    current = read(target.file)
+    current = read(target)
     if current is None or _entry(target, current) is None:
         return Plan(target, current, current, current)
     record = records.of(target.file)
@@ -120,12 +130,18 @@ def undoing(target: Target, records: Records) -> Plan:
     return Plan(target, current, before, before, is_exact)
 
 
-def read(file: Path) -> bytes | None:
+def read(target: Target) -> bytes | None:
     """The bytes of a configuration; None without a file.
 
     Raises:
-        ConfigurationError: It cannot be read.
+        ConfigurationError: It cannot be read, or a link of a project leads out of it.
     """
+    file = target.file
+    if target.within and not lies_in(file, target.within):
+        raise ConfigurationError(
+            f"{file} leads out of {target.within}, so it is neither read nor written; replace the "
+            "link by a file."
+        )
     try:
         return read_bytes(str(file), MAX_FILE_SIZE)
     except FileNotFoundError:

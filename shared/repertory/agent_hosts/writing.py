@@ -77,7 +77,7 @@ def _writing(plan: Plan, records: Records) -> Iterator[None]:
     try:
         make_private(records.folder)
         with FileLock(records.folder / "lock"):
-            if read(file) != plan.current:
+            if read(plan.target) != plan.current:
                 raise UsageError(
                     f"{file} has changed in the meantime; nothing was written. Run it again."
                 )

@@ -1,6 +1,7 @@
 """Scans the sources."""
 
 import contextlib
+import logging
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -10,6 +11,8 @@ import msgspec
 from repertory.errors import SignInError, SourceError
 from repertory.sources.source import Change, Scan, Source
 from repertory.text import clean
+
+_log = logging.getLogger(__name__)
 
 CONCURRENCY = 16  # sources scanned at a time; most of them wait for a server
 
@@ -59,17 +62,23 @@ def scan_source(source: Source, *, refresh: bool = False) -> ScanResult:
         source: The source.
         refresh: Whether to fetch first what lies elsewhere, which may take minutes.
     """
-    if refresh:
-        with contextlib.suppress(SourceError):  # the scan names it
-            source.refresh()
     at = time.time()
     try:
+        if refresh:
+            with contextlib.suppress(SourceError):  # the scan names it
+                source.refresh()
+            at = time.time()
         scan = source.scan()
         return ScanResult(source=source, scan=scan, error=scan.stale, at=at)
     except SourceError as error:
         waits = isinstance(error, SignInError)
         why = clean(str(error))  # a path in it need not be valid Unicode
         return ScanResult(source=source, scan=None, error=why, at=at, awaits_sign_in=waits)
+    # A boundary: a bug in one source must not end the scans of the others.
+    except Exception:
+        _log.exception("scan_failed", extra={"source": source.name})
+        fault = f"The source {source.name} could not be read because of a fault; see the log."
+        return ScanResult(source=source, scan=None, error=fault, at=at)
 
 
 def scan_all(sources: Sequence[Source], done: Callable[[], None]) -> list[ScanResult]:

@@ -66,7 +66,8 @@ class Address:
     def path(self) -> Path | None:
         """The file or folder, if there is one of this name."""
         path = Path(os.path.abspath(self._directory / Path(self.text).expanduser()))  # noqa: PTH100 - links stay
-        return path if "://" not in self.text and path.exists() else None
+        is_there = os.path.exists(path)  # noqa: PTH110 - False also below a closed folder
+        return path if "://" not in self.text and is_there else None
 
     @property
     def is_http(self) -> bool:

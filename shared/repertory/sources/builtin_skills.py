@@ -59,7 +59,7 @@ class BuiltinSkills(Source):
         return Scan(items=items, problems=problems)
 
 
-def build(entry: Mapping[str, Any], base: Path) -> list[Source]:  # noqa: ARG001 - as all builders
+def build(entry: Mapping[str, Any], base: Path) -> list[Source]:
     """Build the source of a configuration entry whose ``skills`` map names to texts.
 
     Raises:
@@ -72,7 +72,9 @@ def build(entry: Mapping[str, Any], base: Path) -> list[Source]:  # noqa: ARG001
     for name, content in skills.items():
         if not (isinstance(name, str) and name and is_clean(name) and isinstance(content, str)):
             raise ConfigurationError(f"The built-in skill {name!r} needs a name and a text.")
-    return [BuiltinSkills(name=entry.get("name") or "builtin", skills=skills)]
+    source = BuiltinSkills(name=entry.get("name") or "builtin", skills=skills)
+    source.origin = str(base)
+    return [source]
 
 
 def description(content: str) -> str:

@@ -1,6 +1,7 @@
 """The catalogue that one configuration describes: its sources and rules, and their hash."""
 
 import contextlib
+import functools
 import hashlib
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -48,14 +49,19 @@ class Catalogue(msgspec.Struct, frozen=True):
         return hashlib.sha256(b"\n".join([*identities, *owner])).hexdigest()[:16]
 
     def may_change(self) -> Callable[[Rule, Item], bool]:
-        """Whether a rule may change an item: one of a found file, only items of its folder."""
-        places = {}
-        if any(rule.within for rule in self.rules):
-            places = {source.name: source.place for source in self.sources}
+        """Whether a rule may change an item: one of a found file, only items of its folder.
+
+        Where the links of a source lead is looked up once, and not for each item and rule.
+        """
+        places = {source.name: source.place for source in self.sources}
+
+        @functools.cache
+        def is_own(source: str, folder: str) -> bool:
+            place = places.get(source, "")
+            return bool(place) and lies_in(place, folder)
 
         def may(rule: Rule, item: Item) -> bool:
-            place = places.get(item.source, "")
-            return not (rule.within and place) or lies_in(place, rule.within)
+            return not rule.within or is_own(item.source, rule.within)
 
         return may
 

@@ -327,7 +327,7 @@ class FolderSource(Source):
                     unread_under.append(f"{self.file_id(place)}/")
         return Scan(
             items=[],
-            problems=[*walked.problems, *contents.problems()],
+            problems=[*walked.problems, *self._ignored.problems, *contents.problems()],
             unread=frozenset(unread),
             unread_under=tuple(unread_under),
             unchanged=frozenset(contents.unchanged),

@@ -162,7 +162,8 @@ class Source(Protocol):
         is_trusted: Whether the source may run or be read.
         asks_server: Whether a scan starts or calls a server, which a search never does.
         fetches: Whether ``refresh`` fetches content from elsewhere, which a search never does.
-        origin: The file that defines it, if ``needs_trust``.
+        origin: The file that defines it, if ``needs_trust``; of skills that a configuration has
+            itself, its folder.
         fault: Why its definition is invalid, with the file; empty if it is valid. A scan raises it.
         trust: What happens to its new and changed items.
         visible_to: The groups whose callers may see its items; empty for everyone.
@@ -189,7 +190,7 @@ class Source(Protocol):
 
     @property
     def place(self) -> str:
-        """The folder or file that it reads or is defined by; empty if it is the configuration's."""
+        """The folder or file that it reads or is defined by; empty if that is unknown."""
         return str(self.folder.path) if self.folder else self.origin
 
     @property

@@ -1,9 +1,12 @@
 """Bounded requests over HTTP, for documents that others publish."""
 
+import contextlib
+import socket
+import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from http import HTTPStatus
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urljoin
 
 import msgspec
@@ -18,7 +21,8 @@ if TYPE_CHECKING:
 MAX_REDIRECTS = 5
 CONNECT_TIMEOUT_S = 10.0
 READ_TIMEOUT_S = 30.0  # without a byte
-TOTAL_TIMEOUT_S = 300.0
+TOTAL_TIMEOUT_S = 300.0  # with all redirects
+CHECK_INTERVAL_S = 0.2
 CHUNK_SIZE = 1 << 16  # bytes
 MAX_VALIDATOR_LENGTH = 1_000  # characters
 _VALIDATORS = {"etag": "If-None-Match", "last-modified": "If-Modified-Since"}
@@ -58,7 +62,7 @@ def get(
         The document; see ``Document.is_unchanged``.
 
     Raises:
-        SourceError: It cannot be reached, is too large, or leads elsewhere too often.
+        SourceError: It cannot be reached, is too large or too slow, or leads elsewhere too often.
     """
     import httpx  # noqa: PLC0415 - only to fetch
 
@@ -66,10 +70,13 @@ def get(
     timeout = httpx.Timeout(READ_TIMEOUT_S, connect=CONNECT_TIMEOUT_S)
     headers = {"User-Agent": "repertory", "Accept-Encoding": "identity"}
     headers |= {_VALIDATORS[name]: one for name, one in validators.items() if name in _VALIDATORS}
+    end = _End(is_cancelled)
+    more = {"trace": end.note}
     try:
-        with httpx.Client(timeout=timeout) as client:
+        with httpx.Client(timeout=timeout) as client, end.watched():
             for _ in range(MAX_REDIRECTS + 1):
-                with client.stream("GET", url, headers=headers) as response:
+                end.check(url)
+                with client.stream("GET", url, headers=headers, extensions=more) as response:
                     if response.has_redirect_location:
                         url = _next(url, response.headers["location"])
                         continue
@@ -78,10 +85,11 @@ def get(
                     _check(url, response)
                     return Document(
                         url=url,
-                        content=_content(url, response, limit, is_cancelled),
+                        content=_content(url, response, limit, end),
                         validators=_validators_of(response),
                     )
-    except (httpx.HTTPError, httpx.InvalidURL) as error:
+    except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:  # a name that is none
+        end.check(url)
         reason = one_line(str(error)) if isinstance(error, httpx.ConnectError) else ""
         reason = reason or type(error).__name__  # others may quote a URL with its secrets
         raise SourceError(f"{shown(url)} cannot be reached: {reason}.") from None
@@ -90,7 +98,10 @@ def get(
 
 def _next(url: str, location: str) -> str:
     """Where a redirect leads; the credentials of a URL are not sent to another one."""
-    following = urljoin(url, location)
+    try:
+        following = urljoin(url, location)
+    except ValueError:
+        raise SourceError(f"{shown(url)} leads to an invalid URL.") from None
     if not is_http(following):
         raise SourceError(f"{shown(url)} leads to {shown(following)}, which is not over HTTP.")
     if url.startswith("https:") and not following.startswith("https:"):
@@ -108,22 +119,61 @@ def _check(url: str, response: "httpx.Response") -> None:
     raise SourceError(f"{shown(url)} answers {code}; check the address.")
 
 
-def _content(
-    url: str, response: "httpx.Response", limit: int, is_cancelled: Callable[[], bool]
-) -> bytes:
+def _content(url: str, response: "httpx.Response", limit: int, end: "_End") -> bytes:
     content = bytearray()
-    deadline = time.monotonic() + TOTAL_TIMEOUT_S
     for chunk in response.iter_bytes(CHUNK_SIZE):
         content += chunk
-        if is_cancelled():
-            raise SourceError(f"The fetch of {shown(url)} was interrupted.")
+        end.check(url)
         if len(content) > limit:
             raise SourceError(f"{shown(url)} has more than {limit:,} bytes; it was not fetched.")
-        if time.monotonic() > deadline:
+    end.check(url)
+    return bytes(content)
+
+
+class _End:
+    """When requests end: after a time, or when they are cancelled.
+
+    A server may send a byte of its headers now and then, for which the client waits without end;
+    so another thread ends the connection.
+    """
+
+    def __init__(self, is_cancelled: Callable[[], bool]) -> None:
+        self._is_cancelled = is_cancelled
+        self._deadline = time.monotonic() + TOTAL_TIMEOUT_S
+        self._connection: socket.socket | None = None
+        self._is_over = threading.Event()
+
+    def check(self, url: str) -> None:
+        """Raise a SourceError if a request is to end."""
+        if self._is_cancelled():
+            raise SourceError(f"The fetch of {shown(url)} was interrupted.")
+        if time.monotonic() > self._deadline:
             raise SourceError(
                 f"{shown(url)} was not complete after {TOTAL_TIMEOUT_S:.0f} s; it was not fetched."
             )
-    return bytes(content)
+
+    def note(self, event: str, info: Mapping[str, Any]) -> None:
+        """Note the connection of a request."""
+        if event.endswith(("connect_tcp.complete", "start_tls.complete")):
+            self._connection = info["return_value"].get_extra_info("socket")
+
+    @contextlib.contextmanager
+    def watched(self) -> Iterator[None]:
+        """End the connection in time, on another thread."""
+        thread = threading.Thread(target=self._watch, name="fetch-end", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            self._is_over.set()
+            thread.join()
+
+    def _watch(self) -> None:
+        while not self._is_over.wait(CHECK_INTERVAL_S):
+            if self._is_cancelled() or time.monotonic() > self._deadline:
+                with contextlib.suppress(OSError):  # it is closed
+                    if self._connection is not None:
+                        socket.socket.shutdown(self._connection, socket.SHUT_RDWR)
 
 
 def _validators_of(response: "httpx.Response") -> dict[str, str]:

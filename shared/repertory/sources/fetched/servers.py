@@ -6,10 +6,11 @@ configuration names that folder: other files are another configuration, which aw
 """
 
 import contextlib
+import functools
 import hashlib
 import os
 import shutil
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -83,8 +84,13 @@ def settle(folder: Path, declared: Iterable[Declared]) -> None:
     """
     configurations = folder / SERVERS
     kept: set[str] = set()
+
+    @functools.cache  # many servers lie in one folder
+    def frozen(root: Path) -> str:
+        return str(_frozen(root, folder / ROOTS))
+
     for one in declared:
-        table = {name: _bound(one, raw, folder) for name, raw in one.servers.items()}
+        table = {name: _bound(one.root, raw, frozen) for name, raw in one.servers.items()}
         data = msgspec.json.format(msgspec.json.encode({"mcpServers": table}), indent=2) + b"\n"
         file = configurations / f"{one.name}.json"
         kept.add(file.name)
@@ -107,11 +113,11 @@ def clear(folder: Path) -> None:
             shutil.rmtree(root, ignore_errors=True)
 
 
-def _bound(one: Declared, raw: object, folder: Path) -> object:
+def _bound(place: Path, raw: object, frozen: Callable[[Path], str]) -> object:
     """A server whose program lies in a folder that never changes."""
     if not isinstance(raw, dict) or not raw.get("command"):
         return raw
-    root = str(_frozen(one.root, folder / ROOTS))
+    root = frozen(place)
     server = _replaced(raw, root)
     cwd = server.get("cwd")
     return {**server, "cwd": os.path.join(root, cwd) if isinstance(cwd, str) else root}  # noqa: PTH118 - an absolute one stays

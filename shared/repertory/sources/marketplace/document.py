@@ -27,7 +27,7 @@ class DocumentFetcher(Fetcher):
 
     @override
     def fetch(self, into: Path, last: State, *, may_ask: bool) -> Fetched | None:
-        document = get(self.url, MAX_SIZE, last.validators)
+        document = get(self.url, MAX_SIZE, last.validators, lambda: self.cancelled)
         revision = hashlib.sha256(document.content).hexdigest()
         if document.is_unchanged or revision == last.revision:
             return None

@@ -2,7 +2,7 @@
 
 import shutil
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -28,7 +28,7 @@ from repertory.sources.marketplace.listing import (
     only_plugin,
     read_listing,
 )
-from repertory.sources.marketplace.plugin import Offers, add_offers
+from repertory.sources.marketplace.plugin import Collection
 
 MAIN, PLUGINS = "marketplace", "plugins"  # the folders of the content
 OFFERS = "offers.json"
@@ -86,7 +86,7 @@ class MarketplaceFetcher(Fetcher):
             if not (into / name).exists():
                 (into / name).parent.mkdir(exist_ok=True, mode=0o700)
                 shutil.copytree(before / name, into / name, copy_function=shutil.copy)
-        declared = _offered(listing, into, parts)
+        declared = _offered(listing, into, parts, lambda: self.cancelled)
         own = {name: one for name, one in last.validators.items() if name not in known}
         validators = {**(main.validators if main else own), **now}
         return Fetched(
@@ -195,9 +195,11 @@ def _listing(top: Path, whence: str) -> Listing:
     return read_listing(document, whence)
 
 
-def _offered(listing: Listing, into: Path, parts: Iterable[str]) -> tuple[Declared, ...]:
+def _offered(
+    listing: Listing, into: Path, parts: Iterable[str], is_cancelled: Callable[[], bool]
+) -> tuple[Declared, ...]:
     """Write what all plugins offer, and return their MCP servers."""
-    offers, declared = Offers(), []
+    collection, declared = Collection(into, is_cancelled), []
     for plugin in listing.plugins:
         if isinstance(plugin.where, Elsewhere):
             if f"{PLUGINS}/{plugin.name}" not in parts:
@@ -205,7 +207,7 @@ def _offered(listing: Listing, into: Path, parts: Iterable[str]) -> tuple[Declar
             root = into / PLUGINS / plugin.name
         else:
             root = into / MAIN / plugin.where
-        if root.is_dir() and (servers := add_offers(offers, plugin, root, into)):
+        if root.is_dir() and (servers := collection.add(plugin, root)):
             declared.append(servers)
-    (into / OFFERS).write_bytes(msgspec.json.encode(offers))
+    (into / OFFERS).write_bytes(msgspec.json.encode(collection.offers))
     return tuple(declared)

@@ -1,18 +1,24 @@
 """What a plugin offers: the places of its skills and prompts, and its MCP servers."""
 
-from collections.abc import Iterable, Iterator, Mapping
+import contextlib
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from repertory.catalogue.skill_format import SKILL_FILE
+from repertory.errors import SourceError
 from repertory.sources.fetched.fetcher import Declared
 from repertory.sources.fetched.servers import MAX_SERVERS, read_json, table_of
 from repertory.sources.fetched.writing import checked_folder
 from repertory.sources.marketplace.listing import MANIFEST, Plugin, strings
 
 PROMPTS = ("commands", "agents")
+MAX_NAMED = 1_000  # paths of one field
+
+_Given = tuple[Mapping[str, Any], Mapping[str, Any]]  # of the marketplace, and of the plugin
 
 
 class Offers(msgspec.Struct, frozen=True, kw_only=True):
@@ -27,66 +33,112 @@ class Offers(msgspec.Struct, frozen=True, kw_only=True):
     prompts: dict[str, str] = {}
 
 
-def add_offers(offers: Offers, plugin: Plugin, root: Path, top: Path) -> Declared | None:
-    """Add what a plugin offers.
+class Collection:
+    """Collects what the plugins of a marketplace offer. Each folder is listed once for all of them.
 
     Args:
-        offers: What earlier plugins offer, which they keep.
-        plugin: The plugin.
-        root: Its folder.
         top: The folder of all content, which places are relative to.
+        is_cancelled: Whether to end soon.
 
-    Returns:
-        Its MCP servers, None without any.
+    Attributes:
+        offers: What was found so far; earlier plugins keep their names.
     """
-    manifest = read_json(root / MANIFEST)
-    given = (plugin.fields, manifest if isinstance(manifest, dict) else {})
-    for file in _skills(root, given):
-        place = file.relative_to(top).as_posix()
-        folder = file.parent
-        last = "" if folder == root else f"/{folder.name}"
-        _add(offers.skills, place, f"{plugin.name}{last}")
-    for kind in PROMPTS:
-        for file in _prompts(root, kind, given):
-            place = file.relative_to(top).as_posix()
-            _add(offers.prompts, place, f"{plugin.name}/{file.stem}")
-    servers = _servers(root, given)
-    return Declared(name=plugin.name, root=root, servers=servers) if servers else None
+
+    def __init__(self, top: Path, is_cancelled: Callable[[], bool] = lambda: False) -> None:
+        self.offers = Offers()
+        self._top = top
+        self._is_cancelled = is_cancelled
+        self._listed: dict[tuple[Path, str], list[tuple[str, Path]]] = {}
+        self._adds_skill = _Names(self.offers.skills).add
+        self._adds_prompt = _Names(self.offers.prompts).add
+
+    def add(self, plugin: Plugin, root: Path) -> Declared | None:
+        """Add what a plugin offers.
+
+        Args:
+            plugin: The plugin.
+            root: Its folder.
+
+        Returns:
+            Its MCP servers, None without any.
+
+        Raises:
+            SourceError: It is to end.
+        """
+        manifest = read_json(root / MANIFEST)
+        given = (plugin.fields, manifest if isinstance(manifest, dict) else {})
+        for place, file in self._skills(root, given):
+            if place not in self.offers.skills:
+                last = "" if file.parent == root else f"/{file.parent.name}"
+                self._adds_skill(place, f"{plugin.name}{last}")
+        for kind in PROMPTS:
+            for place, file in self._prompts(root, kind, given):
+                if place not in self.offers.prompts:
+                    self._adds_prompt(place, f"{plugin.name}/{file.stem}")
+        servers = _servers(root, given)
+        return Declared(name=plugin.name, root=root, servers=servers) if servers else None
+
+    def _skills(self, root: Path, given: _Given) -> Iterator[tuple[str, Path]]:
+        """The skills of the folders that a plugin names, of its own one, and itself.
+
+        A marketplace that names skills selects these: several of its plugins may share a folder.
+        """
+        entry, manifest = given
+        named = _named(root, entry.get("skills"))
+        folders = named or [root / "skills", *_named(root, manifest.get("skills"))]
+        if not named and (root / SKILL_FILE).is_file():
+            yield self._placed(root / SKILL_FILE)
+        for folder in _outermost(folders):
+            yield from self._below(folder, SKILL_FILE)
+
+    def _prompts(self, root: Path, kind: str, given: _Given) -> Iterator[tuple[str, Path]]:
+        """The Markdown files of the commands or agents of a plugin."""
+        places = [root / kind]
+        for fields in given:
+            places += _named(root, fields.get(kind))
+        for place in _outermost(places):
+            if place.suffix == ".md":
+                yield self._placed(place)
+            yield from self._below(place, "*.md")
+
+    def _below(self, folder: Path, pattern: str) -> list[tuple[str, Path]]:
+        """The files below a folder, each with its place in the content."""
+        if self._is_cancelled():
+            raise SourceError("The fetch was interrupted.")
+        key = folder, pattern
+        if key not in self._listed:
+            self._listed[key] = [self._placed(file) for file in sorted(folder.rglob(pattern))]
+        return self._listed[key]
+
+    def _placed(self, file: Path) -> tuple[str, Path]:
+        return file.relative_to(self._top).as_posix(), file
 
 
-def _add(found: dict[str, str], place: str, name: str) -> None:
-    """Add an item, unless an earlier plugin has its file; a name in use gets a number."""
-    if place in found:
-        return
-    taken, free, number = set(found.values()), name, 2
-    while free in taken:
-        free, number = f"{name}-{number}", number + 1
-    found[place] = free
+class _Names:
+    """Gives names to items; one in use gets a number."""
+
+    def __init__(self, found: dict[str, str]) -> None:
+        self._found = found
+        self._taken: set[str] = set()
+        self._numbers: dict[str, int] = {}
+
+    def add(self, place: str, name: str) -> None:
+        """Add a new item."""
+        free, number = name, self._numbers.get(name, 2)
+        while free in self._taken:
+            free, number = f"{name}-{number}", number + 1
+        self._numbers[name] = number
+        self._taken.add(free)
+        self._found[place] = free
 
 
-def _skills(root: Path, given: Iterable[Mapping[str, Any]]) -> Iterator[Path]:
-    """The skills of the folders that a plugin names, of its own one, and itself.
-
-    A marketplace that names skills selects these: several of its plugins may share a folder.
-    """
-    entry, manifest = given
-    named = list(_named(root, entry.get("skills")))
-    folders = named or [root / "skills", *_named(root, manifest.get("skills"))]
-    if not named and (root / SKILL_FILE).is_file():
-        yield root / SKILL_FILE
+def _outermost(folders: Iterable[Path]) -> Iterator[Path]:
+    """Folders without those that lie below an earlier one."""
+    seen: set[Path] = set()
     for folder in folders:
-        yield from sorted(folder.rglob(SKILL_FILE))
-
-
-def _prompts(root: Path, kind: str, given: Iterable[Mapping[str, Any]]) -> Iterator[Path]:
-    """The Markdown files of the commands or agents of a plugin."""
-    places = [root / kind]
-    for fields in given:
-        places += _named(root, fields.get(kind))
-    for place in places:
-        if place.suffix == ".md":
-            yield place
-        yield from sorted(place.rglob("*.md"))
+        if seen.isdisjoint((folder, *folder.parents)):
+            seen.add(folder)
+            yield folder
 
 
 def _servers(root: Path, given: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
@@ -101,12 +153,10 @@ def _servers(root: Path, given: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     return dict(list(found.items())[:MAX_SERVERS])
 
 
-def _named(root: Path, value: object) -> Iterator[Path]:
-    """The existing paths below a plugin that a field names."""
-    for text in strings(value):
-        try:
-            path = root / checked_folder(text)
-        except ValueError:
-            continue
-        if path.exists():
-            yield path
+def _named(root: Path, value: object) -> list[Path]:
+    """The existing paths below a plugin that a field names, as many as one may name."""
+    paths: dict[Path, None] = {}
+    for text in itertools.islice(strings(value), MAX_NAMED):
+        with contextlib.suppress(ValueError):
+            paths[root / checked_folder(text)] = None
+    return [path for path in paths if path.exists()]

@@ -139,6 +139,7 @@ class _Reader:
         self._server = server or next(iter(named), "")
         if not self._server and base and not document.root.get("servers"):
             self._server = next(iter(servers_of({"servers": [{"url": "/"}]}, base)), "")
+        self._servers: dict[int, str] = {}
         self._security = Security(document)
         self._requests = Schemas(document, "readOnly", MAX_TOTAL)
         self._responses = Schemas(document, "writeOnly", MAX_TOTAL)
@@ -185,8 +186,13 @@ class _Reader:
         )
 
     def _server_of(self, item: Mapping[str, Any], raw: Mapping[str, Any]) -> str:
-        own = servers_of(raw, self._base) or servers_of(item, self._base)
-        return (own[0] if own else self._server).rstrip("/")
+        return (self._first_of(raw) or self._first_of(item) or self._server).rstrip("/")
+
+    def _first_of(self, owner: Mapping[str, Any]) -> str:
+        """The first server that a part of the document names, which many paths may share."""
+        if id(owner) not in self._servers:  # the document keeps it, so its id is its own
+            self._servers[id(owner)] = next(iter(servers_of(owner, self._base)), "")
+        return self._servers[id(owner)]
 
 
 def _name(raw: Mapping[str, Any], method: str, path: str) -> str:

@@ -116,8 +116,9 @@ class Builder:
         if reference not in self._names:
             start = _NOT_IN_NAMES.sub("_", reference.rpartition("/")[2])[:80] or "schema"
             taken, name = set(self._names.values()), start
-            if name in taken:
-                name = f"{start}_{len(taken)}"
+            count = len(taken)
+            while name in taken:
+                name, count = f"{start}_{count}", count + 1
             self._names[reference] = name
             self._waiting.append(reference)
         name = self._names[reference]

@@ -1,5 +1,6 @@
 """The URLs of servers: those that a document names, and the origins that may be called."""
 
+import itertools
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -9,6 +10,7 @@ from repertory.sources.openapi.document import objects
 from repertory.text import is_clean
 
 MAX_LENGTH = 2_000  # characters
+MAX_SERVERS = 100  # of one object; the others are passed over
 _UNFIT = re.compile(r"[\s?#@\\{}]")
 _VARIABLE = re.compile(r"\{([^{}]*)\}")
 _PORTS = {"http": 80, "https": 443}
@@ -43,7 +45,7 @@ def servers_of(owner: Mapping[str, Any], base: str) -> list[str]:
         base: The URL of the document, which relative URLs start from; empty without one.
     """
     found = []
-    for _, server in objects(owner.get("servers")):
+    for _, server in itertools.islice(objects(owner.get("servers")), MAX_SERVERS):
         url, variables = server.get("url"), server.get("variables")
         if not isinstance(url, str) or len(url) > MAX_LENGTH:
             continue

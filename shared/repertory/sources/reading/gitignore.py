@@ -9,12 +9,16 @@ from pathspec import GitIgnoreSpec
 from repertory.bounded import real_path
 from repertory.sources.reading.files import Found, read_file
 from repertory.sources.reading.patterns import spec_of
+from repertory.sources.source import Problem, warning
+from repertory.text import clean
 
 IGNORE_FILE = ".gitignore"
 
 _LIMIT = 1 << 16  # bytes
 _MAX_PATTERNS = 1_000
 _MAX_IN_EFFECT = 2_000  # patterns for one place, of all files above it
+_MAX_DIFFERENT = 1 << 19  # characters of different patterns below one root: each is compiled
+_EACH = 50  # characters that a pattern counts for in addition
 _SHORT = 250  # characters of a place; a longer one has fewer patterns, since each takes longer
 
 
@@ -25,6 +29,18 @@ class GitIgnore:
         self._root = str(root)
         self._real = real_path(root)
         self._specs: dict[str, GitIgnoreSpec | None] = {}
+        self._patterns: set[str] = set()
+        self._left = _MAX_DIFFERENT
+        self._left_out: set[str] = set()
+
+    @property
+    def problems(self) -> list[Problem]:
+        """One for each file that does not count, since there are too many patterns."""
+        message = (
+            "The .gitignore files here have too many different patterns, so those of this one do "
+            "not count; shorten them."
+        )
+        return [warning(clean(self._file(one)), message) for one in sorted(self._left_out)]
 
     def ignores(self, place: str) -> bool:
         """Whether the nearest ``.gitignore`` that matches a place ignores it; see ``verdict``."""
@@ -63,6 +79,7 @@ class GitIgnore:
         """Read the files of these folders again when they are needed."""
         for folder in folders:
             self._specs.pop(folder, None)
+            self._left_out.discard(folder)
 
     def _file(self, folder: str) -> str:
         return os.path.join(self._root, folder, IGNORE_FILE)  # noqa: PTH118 - speed
@@ -70,11 +87,28 @@ class GitIgnore:
     def _spec(self, folder: str) -> GitIgnoreSpec | None:
         if folder not in self._specs:
             place = f"{folder}/{IGNORE_FILE}" if folder else IGNORE_FILE
-            self._specs[folder] = read_patterns(Found(place, self._file(folder), self._real))
+            lines = _lines(Found(place, self._file(folder), self._real))
+            self._specs[folder] = self._counted(folder, lines) if lines else None
         return self._specs[folder]
+
+    def _counted(self, folder: str, lines: list[str]) -> GitIgnoreSpec | None:
+        """The patterns of a folder's file; None if there are too many with those of the others."""
+        new = set(lines) - self._patterns
+        size = sum(map(len, new)) + len(new) * _EACH
+        if size > self._left:
+            self._left_out.add(folder)
+            return None
+        self._patterns |= new
+        self._left -= size
+        return spec_of(lines)
 
 
 def read_patterns(file: Found) -> GitIgnoreSpec | None:
     """Read the patterns of a file; None if it has none or cannot be read."""
+    lines = _lines(file)
+    return spec_of(lines) if lines else None
+
+
+def _lines(file: Found) -> list[str]:
     text, _ = read_file(file, _LIMIT)
-    return spec_of(text.split("\n")[:_MAX_PATTERNS]) if text else None
+    return text.split("\n")[:_MAX_PATTERNS] if text else []

@@ -6,6 +6,7 @@ it, up to the next star, and never another: all that comes later fits there as w
 takes the last place, which tells a file that matches from a file in a folder that does.
 """
 
+import functools
 import re
 from collections.abc import Iterable
 from typing import Any
@@ -17,6 +18,7 @@ from typing_extensions import override
 from repertory.text import is_clean
 
 MAX_LENGTH = 1_000  # characters of a pattern
+_KEPT = 4_096  # patterns: those of many files are the same, and each takes long to compile
 
 # What ``pathspec`` writes, and characters that stand for it: no pattern has them.
 _WILD = {"[^/]*": "\1", "[^/]+": "\2", "[^/]": "\3"}
@@ -26,18 +28,23 @@ _ENDS = ("(?:(?P<ps_d>/)|$)", "(?P<ps_d>/)", "/")
 
 def spec_of(lines: Iterable[str]) -> GitIgnoreSpec:
     """Return what matches the usable ones of the lines of a ``.gitignore``."""
-    return GitIgnoreSpec.from_lines(filter(is_usable, lines), _Pattern, backend="simple")
+    patterns = [pattern for line in lines if line and (pattern := _compiled(line))]
+    return GitIgnoreSpec(patterns, backend="simple")
 
 
 def is_usable(pattern: str) -> bool:
     """Whether a pattern is valid; git skips invalid ones."""
+    return _compiled(pattern) is not None
+
+
+@functools.lru_cache(_KEPT)
+def _compiled(pattern: str) -> "_Pattern | None":
     if len(pattern) > MAX_LENGTH or not is_clean(pattern):
-        return False
+        return None
     try:
-        _Pattern(pattern)
+        return _Pattern(pattern)
     except (ValueError, re.error):
-        return False
-    return True
+        return None
 
 
 class _Pattern(GitIgnoreSpecPattern):
