@@ -21,6 +21,8 @@ from tests.support.keyword_search import keyword_engine
         ("E501", "w501"),
         ("write a diary entry", "wipe_diary_entry"),
         ("remove folder", "move_folder"),
+        ("switch on irrigation", "stop_irrigation"),
+        ("set up an invoice", "send_invoice"),
     ],
 )
 def test_a_name_with_another_word_is_no_misspelt_name(typed: str, name: str) -> None:
@@ -40,6 +42,9 @@ def test_a_name_with_another_word_is_no_misspelt_name(typed: str, name: str) -> 
         ("big_search", "bing_search"),  # a word by chance: few misspell the first letter
         ("create new issue", "create_issue"),  # the name has no other word
         ("serach notes", "search_notes"),
+        ("switch on irrigation", "start_irrigation"),  # a verb that does the same
+        ("set up an invoice", "create_invoice"),
+        ("create the nwe issue", "create_issue"),
     ],
 )
 def test_a_misspelt_name_is_that_name(typed: str, name: str) -> None:
