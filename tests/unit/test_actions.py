@@ -22,6 +22,16 @@ from repertory.catalogue.actions import agreement, of_name, of_request
         ("stop_instance", "stop"),
         ("merge_pull_request", "merge"),
         ("convert-pdf", "convert"),
+        ("begin_session", "run"),
+        ("activate_license", "update"),
+        ("shut_valve", "stop"),
+        ("void_cheque", "delete"),
+        ("kill_process", "delete"),
+        ("terminate_instance", "delete"),
+        ("deactivate_card", "stop"),
+        ("turn_on_lamp", "run"),
+        ("switch_lamp_off", "stop"),
+        ("set_up_project", "create"),
     ],
 )
 def test_a_name_has_the_action_of_its_first_verb(name: str, action: str) -> None:
@@ -53,6 +63,14 @@ def test_a_name_without_a_verb_has_no_action(name: str) -> None:
         ("show me my notes", "read"),
         ("what is the way to rename a file", "update"),
         ("deleteNote", "delete"),
+        ("set up a project", "create"),
+        ("I want to get rid of a note", "delete"),
+        ("turn the kitchen light off at night", "stop"),
+        ("switch on the pump", "run"),
+        ("please shut down the pump", "stop"),
+        ("turn the pages on the desk into a file", "convert"),  # "on" has an object
+        ("get an operation scheduled", "create"),
+        ("get an operation scheduled", "read"),
     ],
 )
 def test_a_request_asks_for_the_action_of_its_first_verb(text: str, action: str) -> None:
@@ -64,6 +82,41 @@ def test_a_verb_with_which_a_request_begins_counts() -> None:
     """``get`` is the verb of ``get the file``, but not of ``how do I get to delete a file``."""
     assert of_request("get the file") == of_name("get")
     assert of_request("how do I get to delete a file") == of_name("delete")
+
+
+@pytest.mark.parametrize(
+    ("text", "verb"),
+    [
+        ("find a tool to create a note", "create"),
+        ("find a good tool that deletes notes", "delete"),
+        ("I need a skill for merging notes", "merge"),
+        ("show me how to rename a note", "rename"),
+        ("what is the best way to rename a note", "rename"),
+        ("which tool can stop the pump", "stop"),
+        ("create a tool that deletes notes", "create"),
+        ("write a skill for merging notes", "write"),
+        ("show how many notes I have", "show"),
+        ("find a tool", "find"),
+        ("find a tool that", "find"),
+    ],
+)
+def test_what_only_asks_for_a_tool_is_no_request(text: str, verb: str) -> None:
+    """``find`` is the verb of "find a tool", but not of "find a tool to create a note"."""
+    assert of_request(text) == of_name(verb)
+
+
+def test_a_particle_tells_what_a_verb_does() -> None:
+    """Also if there are two of them; without one, the verb means something else."""
+    both = of_name("turn_on_lamp") | of_name("turn_off_lamp")
+    assert of_name("turn_lamp_on_or_off") == both
+    assert of_name("turn_on_lamp").isdisjoint(of_name("turn_off_lamp"))
+    assert of_name("turn_csv_into_json") == of_name("convert")
+    assert of_name("switch_branch") == frozenset()
+
+
+def test_a_long_request_to_get_something_reads_it() -> None:
+    """The last word of it says something about what is read."""
+    assert of_request("get the list of all the notes created") == of_name("get")
 
 
 @pytest.mark.parametrize(

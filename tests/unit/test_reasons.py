@@ -3,8 +3,11 @@
 import msgspec
 import pytest
 
+from repertory.catalogue.views import Section
+from repertory.index.keywords.lexicon import Term as QueryTerm
 from repertory.search.answer import Hit, Term
 from repertory.search.query import Query
+from repertory.search.reasons import MAX_READ, terms_of
 from tests.support.builders import skill, tool
 from tests.support.hybrid_search import hybrid_engine
 from tests.support.keyword_search import keyword_engine
@@ -47,7 +50,11 @@ def first(text: str) -> Hit:
         ("convert_times", "Fuzzy name match (convert_times → convert_time)"),
         (
             "hour convert time",
-            "Fuzzy name match (hour convert time → convert_time) + keywords in description (hour)",
+            "Keywords in name and description (hour, convert, time)",
+        ),
+        (
+            "hour convrt time",
+            "Fuzzy name match (hour convrt time → convert_time) + keywords in description (hour)",
         ),
         ("convrt this for me now please", "Keywords in name (convrt → convert)"),
         ("the timezoen of our lunch please", "Keywords in parameters (timezoen → timezone)"),
@@ -64,6 +71,41 @@ def test_a_word_of_another_word_with_the_same_stem_is_shown() -> None:
     for typed, words in (("severence", "severence → several"), ("bill", "bill")):
         [hit] = engine.search(Query(text=typed, threshold=0)).hits
         assert hit.reason == f"Keywords in description ({words})"
+
+
+def test_a_named_section_has_the_words_that_are_listed() -> None:
+    """As they are spelt there, whatever the rest of the item has."""
+    body = "# Loans\nBorrow it.\n## Origin\nProven owners of cracked vases.\n## Crates\nWood."
+    engine = hybrid_engine([skill("museum", "Looks after art", body=body)])
+    query = Query(text="provenence of vase and crack in the museum", threshold=0.0)
+    [hit] = engine.search(query).hits
+    assert hit.matched_in == "## Origin"
+    assert "(provenence → proven, vases, cracked), in “Origin”" in hit.reason
+
+
+def test_a_section_without_the_words_is_not_the_reason() -> None:
+    """The words are, with their fields."""
+    section = Section(heading="## Origin", text="Owners of vases, the owner of a vase.")
+    words = ("vases", "vase"), ("owning", "owner"), ("art", "art")
+    terms = [QueryTerm(typed, stem, (stem,), (), 0.5) for typed, stem in words]
+    assert terms_of(section, terms) == [
+        Term(typed="vases", matched="vases", field="body"),
+        Term(typed="owning", matched="owners", field="body"),
+    ]
+    assert terms_of(section, terms[2:]) == []
+    long = Section(heading="## Origin", text="owners " * MAX_READ + "vases")
+    assert [term.matched for term in terms_of(long, terms)] == ["owners"]
+
+
+def test_words_of_a_name_in_another_order_are_its_words() -> None:
+    """A name is only similar if a word of it was typed in another way."""
+    engine = keyword_engine([tool("bank__get_exchange_rate")])
+    for typed, reason in (
+        ("the exchange rate", "Keywords in name (exchange, rate)"),
+        ("get exchange rates", "Fuzzy name match (get exchange rates → get_exchange_rate)"),
+    ):
+        [hit] = engine.search(Query(text=typed, threshold=0)).hits
+        assert hit.reason == reason
 
 
 def test_arguments_of_a_skill_are_its_parameters() -> None:

@@ -21,6 +21,8 @@ from tests.support.keyword_search import keyword_engine
         ("E501", "w501"),
         ("write a diary entry", "wipe_diary_entry"),
         ("remove folder", "move_folder"),
+        ("switch on irrigation", "stop_irrigation"),
+        ("set up an invoice", "send_invoice"),
     ],
 )
 def test_a_name_with_another_word_is_no_misspelt_name(typed: str, name: str) -> None:
@@ -40,6 +42,9 @@ def test_a_name_with_another_word_is_no_misspelt_name(typed: str, name: str) -> 
         ("big_search", "bing_search"),  # a word by chance: few misspell the first letter
         ("create new issue", "create_issue"),  # the name has no other word
         ("serach notes", "search_notes"),
+        ("switch on irrigation", "start_irrigation"),  # a verb that does the same
+        ("set up an invoice", "create_invoice"),
+        ("create the nwe issue", "create_issue"),
     ],
 )
 def test_a_misspelt_name_is_that_name(typed: str, name: str) -> None:
@@ -64,6 +69,13 @@ def test_a_misspelt_name_is_that_name(typed: str, name: str) -> None:
         ("turn a csv into json", "csv_to_json", False),
         ("turn a pdf into markdown", "markdown_to_pdf", True),
         ("do it", "undo_edit", False),  # too short to tell
+        ("switch off the lamp", "turn_on_light", True),
+        ("switch the lights on", "turn_light_off", True),
+        ("please unban a player", "ban_player", True),
+        ("find a tool to unban a player", "ban_player", True),
+        ("remove duplicate rows", "deduplicate_rows", False),  # only a verb is reversed
+        ("fix a bug in my program", "debug_program", False),
+        ("read the disclosure of the closure", "closure_reading", False),
     ],
 )
 def test_opposites_are_told_by_particles_and_prefixes(
@@ -74,6 +86,14 @@ def test_opposites_are_told_by_particles_and_prefixes(
     index = keyword_engine([item]).keywords
     assert index
     assert opposed(typed, list(index.all())).tolist() == [is_opposed]
+
+
+def test_a_misspelt_verb_has_its_opposite_too() -> None:
+    """The right spelling of another item says which word was meant."""
+    engine = keyword_engine([tool("a__cordon_node"), tool("a__uncordon_node")])
+    first, second = engine.search(Query(text="uncordn node", threshold=0)).hits
+    assert (first.name, second.name) == ("uncordon_node", "cordon_node")
+    assert second.confidence <= CORRECTED_IN_NAME[1] < first.confidence
 
 
 def test_an_opposite_is_never_sure() -> None:

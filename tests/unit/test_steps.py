@@ -44,6 +44,16 @@ FILE, CHART, MAIL = "read the file", "draw a chart", "mail the team"
         ),
         ("turn off the light, and lock the door", ["turn off the light", "lock the door"]),
         ("create a branch and push the commits", ["create a branch", "push the commits"]),
+        ("Please read the file and draw a chart", ["Please read the file", CHART]),
+        ("Can you read the file and draw a chart?", ["Can you read the file", f"{CHART}?"]),
+        ("I'd like to read the file and draw a chart", ["I'd like to read the file", CHART]),
+        ("Access the file. Draw a chart.", ["Access the file.", "Draw a chart."]),
+        ("Compress the file and draw a chart", ["Compress the file", CHART]),
+        ("read the file, sort it and draw a chart", ["read the file sort it", CHART]),
+        (
+            "read the file, draw a chart, and send it to the team",
+            ["read the file", "draw a chart", "send it to the team"],
+        ),
         (HAN + "\u3002" + HAN, [HAN + "\u3002", HAN]),
     ],
 )
@@ -70,6 +80,17 @@ def test_a_task_is_split_into_its_steps(text: str, parts: list[str]) -> None:
         "find emails from the boss, a client, and my manager",
         "search files, folders and links",
         "find and replace the text in a file",
+        "please find and replace the text in a file",
+        "I want to copy and paste the text",
+        "search and rescue the crew",
+        "take the picture and save it",
+        "I want to grow my business. Can you draw a chart of it?",
+        "I want to read the file, can you draw a chart?",
+        "Page Dr. Miller of the ward",
+        "Cancel the visit of Mrs. Smith on Friday",
+        "Quote the rate of approx. three tonnes to St. Petersburg",
+        "I need a chart. Draw it for the team.",
+        "\u201cIt\u201d is the name of the film. Draw a chart of its sales.",
         "a script that reads a csv and prints the total",
     ],
 )
@@ -85,6 +106,22 @@ def test_a_request_may_begin_with_a_stop_word(verb: str) -> None:
     first, last = f"{verb} the yearly budget.", "Mail the whole team."
     assert steps(f"{first} {last}") == [first, last]
     assert steps(f"It is the yearly budget. {last}") == [f"It is the yearly budget. {last}"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["read the file, mail it, and draw a chart", "Read the file. Mail IT. Draw a chart", "mail it"],
+)
+def test_case_says_nothing_about_steps(text: str) -> None:
+    """``IT`` is an acronym in an item, but a stop word of a task."""
+    assert steps(text.upper()) == [one.upper() for one in steps(text)]
+    assert steps(text.lower()) == [one.lower() for one in steps(text)]
+
+
+def test_a_quoted_word_may_begin_a_request() -> None:
+    """What stands before the first word says nothing."""
+    parts = ['"Read" the whole file.', "Draw a chart."]
+    assert steps(" ".join(parts)) == parts
 
 
 def test_a_step_of_few_words_joins_its_neighbour() -> None:

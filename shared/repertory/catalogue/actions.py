@@ -4,25 +4,29 @@ A tool that does another thing with the right object is no answer: ``delete_note
 note".
 """
 
+from collections.abc import Sequence
 from functools import lru_cache
+from itertools import pairwise
 
 from repertory.catalogue.names import split_name
 
 _VERBS = {
     "create": "create add new make insert write compose draft generate build register open start "
     "save store put setup initialize init post publish upload provision attach append schedule "
-    "book record",
+    "book record begin",
     "read": "get read fetch view show retrieve describe inspect display load see look check open "
     "download export lookup tell",
     "list": "list enumerate browse ls all which",
     "search": "search find query lookup locate look discover filter grep",
     "update": "update edit modify change set rename patch replace adjust configure move assign "
-    "write upsert mark enable resize",
+    "write upsert mark enable activate resize",
     "delete": "delete remove drop erase clear purge forget destroy unset uninstall discard trash "
-    "unassign detach cancel revoke disable wipe truncate",
+    "unassign detach cancel revoke disable deactivate wipe truncate void kill terminate",
     "send": "send email message notify reply forward post share publish submit invite dm",
-    "run": "run execute invoke trigger start launch call perform apply exec deploy restart retry",
-    "stop": "stop kill terminate cancel abort close pause end shutdown quit disconnect",
+    "run": "run execute invoke trigger start begin launch activate call perform apply exec deploy "
+    "restart retry",
+    "stop": "stop kill terminate cancel abort close pause end shut shutdown quit disconnect "
+    "deactivate",
     "merge": "merge combine join concatenate rebase",
     "convert": "convert transform translate transcode turn export parse extract encode decode",
 }
@@ -31,6 +35,16 @@ _ACTIONS: dict[str, frozenset[str]] = {
     for verbs in _VERBS.values()
     for verb in verbs.split()
 }
+# Verbs with the word after them, and verbs that switch something, with what their particles do.
+_PHRASES = {("get", "rid"): _ACTIONS["delete"], ("set", "up"): _ACTIONS["create"]}
+SWITCHING = frozenset({"turn", "switch", "power", "shut"})
+_PARTICLES = {"on": _ACTIONS["activate"], "off": _ACTIONS["deactivate"]}
+_AFTER_PARTICLE = frozenset(
+    """after again and as at before but for if in now off on or please then until
+    when""".split()  # noqa: SIM905 -- as above
+)
+_MAX_OBJECT = 4  # words between a verb and its particle
+
 _DELETION = frozenset({"delete"})
 _READING = frozenset({"read", "list", "search"})
 # Words that may stand before the verb of a request.
@@ -39,25 +53,89 @@ _BEFORE = frozenset(
     please should that the this to try us want wanna way we what where will with would
     you""".split()  # noqa: SIM905 -- a list of forty literals would be harder to read
 )
+# What asks for a tool, or for a way, before the request itself: "show me how to", "a tool that".
+_FINDING = _BEFORE | frozenset(
+    """am at best find good know locate look looking new one out right search see show some
+    suggest recommend tell there which""".split()  # noqa: SIM905 -- as above
+)
+_KINDS = ("command", "function", "skill", "tool")
+_TOOLS = frozenset(_KINDS + tuple(f"{kind}s" for kind in _KINDS))
+_LINKS = frozenset(
+    {("how", "to"), ("how", "i"), ("how", "we"), ("way", "to"), ("ways", "to")}
+    | {(tool, link) for tool in _TOOLS for link in ("to", "that", "which", "for", "can")}
+)
 _MAX_WORDS = 8  # of a request among which its verb is searched
+
+
+def _endings(verb: str, ending: str) -> list[str]:
+    """The spellings that a form of a verb may have: ``stopping``, ``deleting``, ``copied``."""
+    found = [verb + ending, verb + verb[-1] + ending, verb.removesuffix("e") + ending]
+    if verb.endswith("y") and ending != "ing":
+        found.append(f"{verb[:-1]}i{ending}")
+    return found
+
+
+_DOING, _DONE = (
+    {form: verb for verb in _ACTIONS for form in _endings(verb, ending)} for ending in ("ing", "ed")
+)
+_DOES = {form: verb for verb in _ACTIONS for form in (f"{verb}s", *_endings(verb, "es"))}
+_DONE |= {"written": "write", "sent": "send", "built": "build", "made": "make"}
+_FORMS = {"for": _DOING, "that": _DOES, "which": _DOES}  # of the verb after such a word
 
 
 def of_name(name: str) -> frozenset[str]:
     """The actions of an item by its name: those of the first verb in it."""
-    for word in split_name(name).split():
-        if word in _ACTIONS:
-            return _ACTIONS[word]
+    words = split_name(name).split()
+    for place, word in enumerate(words):
+        if found := _with_particle(words, place) or _ACTIONS.get(word):
+            return found
     return frozenset()
 
 
 @lru_cache(maxsize=256)  # a search needs it for each of its texts, beside the embedding
 def of_request(text: str) -> frozenset[str]:
     """The actions that a request asks for: those of its first verb."""
-    words = split_name(text[:500]).split()[:_MAX_WORDS]
-    for word in words:
-        if word in _ACTIONS and (word not in _BEFORE or word == words[0]):
-            return _ACTIONS[word]
+    words = wanted(text)
+    for place, word in enumerate(words[:_MAX_WORDS]):
+        if found := _with_particle(words, place):
+            return found
+        if word in _ACTIONS and (word not in _BEFORE or not place):
+            return _ACTIONS[word] | _caused(words[place:])
     return frozenset()
+
+
+def _caused(words: Sequence[str]) -> frozenset[str]:
+    """What "get an operation scheduled" may ask for beside reading; nothing, as a rule."""
+    is_caused = words[0] == "get" and len(words) <= _MAX_OBJECT + 2
+    return _ACTIONS.get(_DONE.get(words[-1], ""), frozenset()) if is_caused else frozenset()
+
+
+def wanted(text: str) -> list[str]:
+    """The first words of a request, without those that only ask for a tool or a way."""
+    words = split_name(text[:500]).split()
+    for place, (word, after) in enumerate(pairwise(words[: _MAX_WORDS + 1])):
+        if (word, after) in _LINKS:
+            verb, *rest = words[place + 2 :] or words
+            return [_FORMS.get(after, {}).get(verb, verb), *rest]
+        if word not in _FINDING and (word in _ACTIONS or after not in _TOOLS):
+            break
+    return words
+
+
+def _with_particle(words: Sequence[str], place: int) -> frozenset[str]:
+    """The actions of a verb of two words: "set up a server", "turn the light off"."""
+    verb, *after = words[place : place + _MAX_OBJECT + 2]
+    if after and (verb, after[0]) in _PHRASES:
+        return _PHRASES[verb, after[0]]
+    if verb not in SWITCHING:
+        return frozenset()
+    # With an object after it, it is no particle: "turn the text on the page into a file".
+    found = (
+        _PARTICLES[word]
+        for number, word in enumerate(after[: _MAX_OBJECT + 1])
+        if word in _PARTICLES and (not number or {*after[number + 1 :][:1]} <= _AFTER_PARTICLE)
+    )
+    return frozenset().union(*found)
 
 
 def agreement(asked: frozenset[str], does: frozenset[str]) -> int:

@@ -12,6 +12,7 @@ from repertory.catalogue.names import split_name
 RECIPE = 3
 
 LONG_BODY = 1_500  # characters; a shorter body adds nothing that its description lacks
+SECTION_LEVEL = 2  # of the headings of sections that are embedded
 SECTION_TEXT = 400  # characters of a section that are embedded, about 100 tokens
 MIN_SECTION_LENGTH = 80  # characters; shorter ones say too little
 MAX_SECTIONS = 16
@@ -98,7 +99,7 @@ def _section_views(title: str, body: str) -> Iterator[View]:
     if len(body) < LONG_BODY:
         return
     number = 0
-    for section in split_at_headings(body, deepest=2):
+    for section in split_at_headings(body, deepest=SECTION_LEVEL):
         text = _squeeze(section.text[: 2 * SECTION_TEXT])[:SECTION_TEXT]
         if len(text) >= MIN_SECTION_LENGTH and section.heading:
             yield View(number, section.heading, f"{title}, {section.title}: {text}")

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from repertory.catalogue import actions
 from repertory.catalogue.names import compact_name, has_separators, split_name
 from repertory.index.keywords.background import is_known, is_word, rarity
-from repertory.index.keywords.document import BODY, DESCRIPTION, HEADINGS, NAME, Field
+from repertory.index.keywords.document import BODY, DESCRIPTION, HEADINGS, NAME, WRITTEN, Field
 from repertory.index.keywords.lexicon import VARIANT_FACTOR, Term
 from repertory.index.keywords.names import ALSO, EXACT, ONE_EDIT, ONE_MORE
 from repertory.index.keywords.query_words import has_few_words, plain
@@ -230,7 +230,12 @@ def _without_opposites(found: Candidates, confidence: Confidences) -> Confidence
     """The confidences, where those of opposites are no higher than ``OPPOSITE``."""
     high = np.flatnonzero(confidence > OPPOSITE)
     entries = found.index.entries(found.rows[high].tolist())
-    confidence[high[opposed(found.query.text, entries)]] = OPPOSITE
+    corrected = {
+        term.typed: [one.removeprefix(WRITTEN) for one in term.variants]
+        for term in found.matches.terms
+        if not term.exact
+    }
+    confidence[high[opposed(found.query.text, entries, corrected)]] = OPPOSITE
     return confidence
 
 

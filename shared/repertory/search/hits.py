@@ -9,6 +9,7 @@ import numpy as np
 
 from repertory.catalogue.item import Item, Kind
 from repertory.catalogue.precedence import Precedence
+from repertory.catalogue.views import SECTION_LEVEL, Section, split_at_headings
 from repertory.index.keywords.document import BODY, Entry, shown_description
 from repertory.index.keywords.index import KeywordIndex
 from repertory.index.keywords.matches import ItemMatch
@@ -17,7 +18,7 @@ from repertory.index.vectors import Filter
 from repertory.search.answer import Evidence, Hit, Mode, Term
 from repertory.search.candidates import MAX_BY_MEANING, Candidates
 from repertory.search.confidence import probability
-from repertory.search.reasons import best_section, reason
+from repertory.search.reasons import NO_SECTION, best_section, reason, terms_of
 
 # Of the matched terms, by rarity, that must be in the body alone for a section to be named.
 BODY_SHARE = 0.4
@@ -42,13 +43,14 @@ def explained(
     places = places_of(entry, item)
     terms = compress(found.matches.terms, found.weights[:, place] > 0)
     matched = [found.matches.held(term, row, places) for term in terms]
-    section = ""
+    held = [match.term for match in matched]
+    part = NO_SECTION
     if item and not close:
         if (number := found.sections.get(row)) is not None:
-            section = _heading(item, number)
+            part = _section(item, number)
         elif _is_of_the_body(matched):
-            held = [match.term for match in matched]
-            section = best_section(item.body, held, found.matches)
+            part = best_section(item.body, held, found.matches)
+    section = part.heading
     cosine, score = float(found.cosine[place]), float(found.keyword[place])
     semantic, keyword = found.mode is not Mode.KEYWORD, found.mode is not Mode.SEMANTIC
     evidence = Evidence(
@@ -65,7 +67,8 @@ def explained(
         ),
         policy=tuple(notes),
     )
-    why = reason(query, entry, evidence, section, places, close)
+    within = terms_of(part, held) if section else []
+    why = reason(query, entry, evidence, places, close, section, within)
     if notes:
         why = "; ".join([notes[0], *(part[:1].lower() + part[1:] for part in (*notes[1:], why))])
     return hit(entry, confidence, why, evidence, section, shadowed_by)
@@ -126,9 +129,11 @@ def shadowing(
     return "" if first.id == entry.id else first.id
 
 
-def _heading(item: Item, number: int) -> str:
-    """The heading of an embedded section."""
-    return next((view.heading for view in item.views() if view.section == number), "")
+def _section(item: Item, number: int) -> Section:
+    """An embedded section."""
+    heading = next((view.heading for view in item.views() if view.section == number), "")
+    parts = split_at_headings(item.body, deepest=SECTION_LEVEL)
+    return next((part for part in parts if part.heading == heading), NO_SECTION)
 
 
 def _share(log_odds: float) -> float:

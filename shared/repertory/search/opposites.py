@@ -1,13 +1,15 @@
 """Which names are the opposite of what a query asks for."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
+from repertory.catalogue.actions import SWITCHING, wanted
 from repertory.catalogue.names import split_name
 from repertory.index.keywords.document import Entry
 from repertory.index.keywords.query_words import plain
+from repertory.index.keywords.tokens import ENGLISH
 
 MIN_REVERSED = 3  # characters of a word that a prefix reverses
 ARTICLES = frozenset({"a", "an", "the", "my", "our", "your", "this", "that", "all", "some"})
@@ -15,22 +17,30 @@ ARTICLES = frozenset({"a", "an", "the", "my", "our", "your", "this", "that", "al
 # Words after a verb that make two verbs of it, and prefixes that reverse one.
 _PARTICLES = {"on": "off", "off": "on", "in": "out", "out": "in", "up": "down", "down": "up"}
 _REVERSING = ("un", "dis", "de")
+_SWITCHED = ("on", "off")
+_NONE: Mapping[str, Iterable[str]] = {}
 _TO, _FROM = ("to", "into", "2"), "from"  # of conversions: pdf to text, text from pdf
 
 
-def opposed(text: str, entries: Sequence[Entry]) -> NDArray[np.bool_]:
+def opposed(
+    text: str, entries: Sequence[Entry], corrected: Mapping[str, Iterable[str]] = _NONE
+) -> NDArray[np.bool_]:
     """Which entries have a name that is the opposite of what a query asks for.
 
-    ``turn_on_light`` is for "turn the light off", ``ban_player`` for "unban a player", and
-    ``csv_to_json`` for "csv from json".
+    ``turn_on_light`` is for "switch the light off", ``ban_player`` for "unban a player", and
+    ``csv_to_json`` for "csv from json". A prefix reverses only the verb of a query, of which
+    ``corrected`` has the words that may be meant: "remove duplicate rows" asks for
+    ``deduplicate_rows``.
     """
     typed = split_name(plain(text)).split()
-    asked, conversions = frozenset(typed), _conversions(typed)
+    verb = next((word for word in wanted(plain(text)) if word not in ENGLISH), "")
+    verbs = frozenset({verb, *corrected.get(verb, ())})
+    asked, conversions = verbs.union(typed), _conversions(typed)
     opposites = {one: other for one, other in _PARTICLES.items() if other in asked}
-    opposites |= {one: word for word in asked for one in _reversed(word)}
+    opposites |= {one: word for word in verbs for one in _reversed(word)}
     found = [
         all(
-            _is_opposed(name, asked, opposites) or _is_backwards(name, conversions)
+            _is_opposed(name, asked, opposites, verbs) or _is_backwards(name, conversions)
             for name in (split_name(name).split() for name in entry.names)
         )
         for entry in entries
@@ -50,15 +60,23 @@ def _reversed(word: str) -> Iterator[str]:
             yield word.removeprefix(prefix)
 
 
-def _is_opposed(name: Sequence[str], asked: frozenset[str], opposites: Mapping[str, str]) -> bool:
-    """Whether a name has the opposite of a word, or of a verb's particle, that was asked for."""
+def _is_opposed(
+    name: Sequence[str], asked: frozenset[str], opposites: Mapping[str, str], verbs: frozenset[str]
+) -> bool:
+    """Whether a name has the opposite of a verb, or of a verb's particle, that was asked for."""
     for before, word in zip(("", *name), name, strict=False):
-        other = opposites.get(word) or next((one for one in _reversed(word) if one in asked), None)
+        other = opposites.get(word) or next((one for one in _reversed(word) if one in verbs), None)
         if other is None or word in asked or other in name:
             continue
-        if word not in _PARTICLES or before in asked:
+        if word not in _PARTICLES or before in asked or _is_switched(word, name, asked):
             return True
     return False
+
+
+def _is_switched(particle: str, name: Sequence[str], asked: frozenset[str]) -> bool:
+    """Whether both a name and a query switch something, in whatever words: ``turn``, ``switch``."""
+    is_switch = particle in _SWITCHED and not SWITCHING.isdisjoint(name)
+    return is_switch and not SWITCHING.isdisjoint(asked)
 
 
 def _conversions(words: Sequence[str]) -> set[tuple[str, str]]:

@@ -2,29 +2,33 @@
 
 from collections.abc import Iterable, Sequence
 
-from repertory.catalogue.names import compact_name
-from repertory.catalogue.views import split_at_headings
+from repertory.catalogue.names import compact_name, split_name
+from repertory.catalogue.views import Section, split_at_headings
 from repertory.index.keywords.background import is_english
-from repertory.index.keywords.document import Entry
+from repertory.index.keywords.document import BODY, WRITTEN, Entry
 from repertory.index.keywords.lexicon import Term as QueryTerm
 from repertory.index.keywords.matches import Matches
 from repertory.index.keywords.names import EXACT, ONE_EDIT
 from repertory.index.keywords.places import Places
-from repertory.index.keywords.tokens import terms
+from repertory.index.keywords.query_words import plain
+from repertory.index.keywords.tokens import STOP_WORDS, spellings, terms
 from repertory.search.answer import Evidence, Term
 from repertory.search.capabilities import jobs
 from repertory.search.similar_names import OTHER, closest_name
 
 # In the order of a reason.
 FIELDS = ("name", "description", "server", "parameters", "headings", "body")
+MAX_READ = 10_000  # characters of a section in which words are looked up: a millisecond
 MAX_TERMS = 3  # matched words that a reason names
+_ENDINGS = frozenset({"s", "es", "d", "ed", "ing"})  # of forms of a word
+NO_SECTION = Section(heading="", text="")
 MIN_SEMANTIC = 0.5  # of the evidence of the semantic arm, from which a reason names it
 
 
-def best_section(body: str, terms: Iterable[QueryTerm], matches: Matches) -> str:
-    """The heading of the section of a body that has the most of some terms, by their rarity."""
+def best_section(body: str, terms: Iterable[QueryTerm], matches: Matches) -> Section:
+    """The section of a body that has the most of some terms, by their rarity."""
     wanted = [(matches.beginnings(term), term.rarity) for term in terms]
-    best, heading = 0.0, ""
+    best, found = 0.0, NO_SECTION
     for section in split_at_headings(body):
         title, text = section.title.lower(), section.text.lower()
         score = sum(
@@ -33,30 +37,49 @@ def best_section(body: str, terms: Iterable[QueryTerm], matches: Matches) -> str
             for stems, rarity in wanted
         )
         if section.heading and score > best:
-            best, heading = score, section.heading
-    return heading
+            best, found = score, section
+    return found
+
+
+def terms_of(section: Section, matched: Iterable[QueryTerm]) -> list[Term]:
+    """The matched terms that a section has, or the beginning of a long one, spelt as in it."""
+    spelt: dict[str, str] = {}
+    for written, term in spellings(f"{section.title} {section.text[:MAX_READ]}"):
+        spelt.setdefault(term, written)
+        spelt.setdefault(WRITTEN + written, written)
+    keys = ((one.typed, (WRITTEN + one.typed, *one.indexed)) for one in matched)
+    found = ((typed, [spelt[key] for key in mine if key in spelt]) for typed, mine in keys)
+    return [Term(typed=typed, matched=held[0], field=BODY.name) for typed, held in found if held]
 
 
 def reason(
-    query: str, entry: Entry, evidence: Evidence, section: str, places: Places, close: float
+    query: str,
+    entry: Entry,
+    evidence: Evidence,
+    places: Places,
+    close: float,
+    section: str = "",
+    within: Sequence[Term] = (),
 ) -> str:
     """Why an entry was found, in one short line.
 
-    ``section`` is the heading of the section that matched; empty for the item itself. ``close``
-    tells whether the name was typed; see ``NameIndex.close``.
+    ``close`` tells whether the name was typed; see ``NameIndex.close``. ``section`` is the heading
+    of the section that matched, which has the terms ``within``; empty for the item itself.
     """
     name = _typed_name(query, entry) if close >= EXACT else closest_name(query, entry)
     what = "name" if name == entry.name else "alias"
     if close >= EXACT:
         return "Exact name match" if what == "name" else f"Exact alias match ({name})"
     parts = []
+    is_fuzzy = _has_another_spelling(query, name)
     if close >= ONE_EDIT:
-        parts.append(f"Fuzzy {what} match ({query.strip()} → {name})")
+        match = f"Fuzzy {what}" if is_fuzzy else what.title()
+        parts.append(f"{match} match ({query.strip()} → {name})")
     elif close >= OTHER:
         parts.append(f"Similar {what} ({name})")
     elif close:
         parts.append(f"{what.title()} begins with “{query.strip()}”")
-    elif evidence.name >= 0.75:
+    elif evidence.name >= 0.75 and is_fuzzy:
         parts.append(f"Fuzzy {what} match ({query.strip()} → {name})")
     # If the name is part of the reason, its words are left out.
     matched = [term for term in evidence.terms if not parts or term.field != "name"]
@@ -68,10 +91,12 @@ def reason(
         )
         label = next(served, "")
         parts.append(f"Semantic similarity ({label})" if label else "Semantic similarity")
+    is_placed = bool(section) and bool(parts or within)
+    matched = [*within] if is_placed else matched
     if matched and not (close and close != OTHER):
-        parts.append(_keywords(matched[:MAX_TERMS], is_placed=bool(section)))
+        parts.append(_keywords(matched[:MAX_TERMS], is_placed=is_placed))
     text = " + ".join(parts)
-    if text and section:
+    if text and is_placed:
         text += f", in “{section.lstrip('# ')}”"
     weak = "Weak match" if evidence.semantic is None else "Weak semantic similarity"
     return text[:1].upper() + text[1:] or weak
@@ -94,12 +119,22 @@ def _keywords(terms: Sequence[Term], *, is_placed: bool) -> str:
     if not is_placed and all(term.field for term in terms):
         *others, last = sorted({term.field for term in terms}, key=FIELDS.index)
         where = f" in {', '.join(others)} and {last}" if others else f" in {last}"
-    return f"keywords{where} ({', '.join(map(_correction, terms))})"
+    words = (_correction(term, is_placed=is_placed) for term in terms)
+    return f"keywords{where} ({', '.join(words)})"
 
 
-def _correction(term: Term) -> str:
+def _has_another_spelling(query: str, name: str) -> bool:
+    """Whether a query has another word than a name, which has another one in its place."""
+    typed, named = ({*split_name(text).split()} - STOP_WORDS for text in (plain(query), name))
+    return bool(typed - named) and bool(named - typed)
+
+
+def _correction(term: Term, *, is_placed: bool) -> str:
+    """A matched word: as it was typed, or in a named section as it is there; or its correction."""
     typed, matched = compact_name(term.typed), compact_name(term.matched)
-    # A word that is none may have the stem of another word: "severence" and "several".
-    is_form = typed.startswith(matched) or matched.startswith(typed) or is_english(typed)
-    same = typed == matched or (is_form and terms(typed) == terms(matched))
-    return term.typed if same else f"{term.typed} → {term.matched}"
+    # A word that is none may have the stem of another word: "provenence" and "proven".
+    longer, shorter = sorted((typed, matched), key=len, reverse=True)
+    is_form = longer.removeprefix(shorter) in _ENDINGS or is_english(typed)
+    if typed == matched or (is_form and terms(typed) == terms(matched)):
+        return term.matched if is_placed else term.typed
+    return f"{term.typed} → {term.matched}"

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 from rapidfuzz import fuzz
 from rapidfuzz.distance import OSA, Prefix
 
+from repertory.catalogue.actions import of_name, of_request
 from repertory.catalogue.names import digits, signs, split_name
 from repertory.index.keywords.background import is_common, is_english, is_known, is_word
 from repertory.index.keywords.document import Entry
@@ -73,8 +74,8 @@ def _ratio(typed: str, name: str) -> float:
 def _has_another_word(typed: str, name: str) -> bool:
     """Whether the typed name has a word that only looks like one of the name: ``fire``, ``hire``.
 
-    A word that is none may be a misspelt one. Of a name with more or fewer words, only one that
-    ends alike counts: ``remove``, ``move``.
+    A word that is none may be a misspelt one. Of a name with more words than were typed, only one
+    that ends alike counts: ``remove``, ``move``.
     """
     asked = [word for word in typed.split() if word not in ARTICLES]
     named = [word for word in name.split() if word not in ARTICLES]
@@ -88,10 +89,30 @@ def _has_another_word(typed: str, name: str) -> bool:
         if _is_right(word) or any(reverses(word, other) for other in left)
     ):
         return True
+    if len(asked) > len(named) and _does_another_thing(typed, typed_alone, left):
+        return True
     return any(
         _end_alike(word, other)
         for word in typed_alone
         if is_word(word, term_of(word))
+        for other in left
+    )
+
+
+def _does_another_thing(typed: str, alone: Sequence[str], left: Sequence[str]) -> bool:
+    """Whether both the words of a longer query alone and those of a name have another one.
+
+    ``start``, for "switch on", is none: it does the same.
+    """
+    is_another = any(
+        _is_right(word)
+        and word not in STOP_WORDS
+        and not any(_may_be_one(word, other) for other in left)
+        for word in alone
+    )
+    asked = of_request(typed) if is_another else frozenset()
+    return is_another and any(
+        asked.isdisjoint(of_name(other)) and not any(_may_be_one(word, other) for word in alone)
         for other in left
     )
 

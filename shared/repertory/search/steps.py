@@ -21,9 +21,11 @@ _MARK = re.compile(
     r"(?:[-*+•‣▪·\u2013\u2014]|\(?\d{1,2}[.):]|\(?[a-z]\)|step \d{1,2}[.):]?) ", re.I
 )
 _SENTENCE = re.compile(
-    r"(?<=[.!?;…])(?<!\b\w\.)(?<!\b\d\d\.) "  # neither "e.g." nor "10." ends a sentence
+    r"(?<=[.!?;…])(?<!\b\w\.)(?<!\b\d\d\.)"  # neither "e.g." nor "10." ends a sentence,
+    r"(?<!\b(?:dr|jr|mr|ms|sr|st|vs)\.)(?<!\bmrs\.)(?<!\bprof\.)(?<!\bapprox\.) "  # nor "Dr."
     r"|(?<=[\u3002\uff01\uff1f\uff1b])"  # the same marks of Chinese and Japanese
-    r"| (?=\(?\d{1,2}[.)] )"
+    r"| (?=\(?\d{1,2}[.)] )",
+    re.I,
 )
 _LINK = re.compile(
     r"(?<!\bsince)(?<!\buntil)(?<!\bby)"
@@ -36,13 +38,18 @@ _OPENING = re.compile(
     r"|third(?:ly)?|additionally|furthermore|moreover),? )+",
     re.I,
 )
+_POLITE = re.compile(
+    r"(?:(?:please|kindly|(?:can|could|will|would) you|help me(?: to)?|let us|let['\u2019]?s"
+    r"|(?:i|we) (?:must|(?:have|need|want|wish|would like) to)|(?:i|we)['\u2019]d like to),? )+",
+    re.I,
+)
 _CLAUSE = re.compile(r", and |, | and ", re.I)
-_FIRST_WORD = re.compile(r"\w*")
-_NO_IMPERATIVE = ("ing", "s")
+_FIRST_WORD = re.compile(r"\W*(\w*)")
 _VERBS = frozenset({"do", "get", "let", "use"})  # stop words with which a request may begin
 _OBJECT = frozenset(
     {"a", "all", "an", "each", "every", "my", "our", "that", "the", "these", "this", "your"}
 )
+_PRONOUNS = frozenset({"her", "him", "it", "them", "these", "those"})
 
 
 class Merged(msgspec.Struct, frozen=True, kw_only=True):
@@ -133,10 +140,25 @@ def _clauses(sentence: str) -> list[str]:
     """The requests that commas and "and" join; the sentence itself if not all parts are requests.
 
     A part is one if it begins with a usual verb, or with a word before an object with its article:
-    "import the model, generate previews and bake the lights".
+    "import the model, generate previews and bake the lights". Politeness may stand before the first
+    one. A short part about "it" belongs to the part before, which tells what that is.
     """
-    parts = _CLAUSE.split(sentence)
-    return parts if all(map(_is_whole_request, parts)) else [sentence]
+    polite = _POLITE.match(sentence)
+    start = polite.end() if polite else 0
+    parts: list[str] = []
+    for part in _CLAUSE.split(sentence[start:]):
+        if parts and _is_short(part) and _is_about_the_same(part):
+            parts[-1] += f" {part}"
+        else:
+            parts.append(part)
+    if len(parts) < MIN_REQUESTS or not all(map(_is_whole_request, parts)):
+        return [sentence]
+    return [sentence[:start] + parts[0], *parts[1:]]
+
+
+def _is_about_the_same(part: str) -> bool:
+    """Whether a request has a pronoun as its object: "email it"."""
+    return _is_request(part) and not _PRONOUNS.isdisjoint(split_name(part).split()[1:2])
 
 
 def _is_whole_request(part: str) -> bool:
@@ -161,14 +183,15 @@ def _lines(text: str) -> Iterator[str]:
 
 
 def _is_short(piece: str) -> bool:
-    return len({*terms(piece)}) < MIN_TERMS
+    return len({*terms(piece.lower())}) < MIN_TERMS  # in capitals, a stop word may be an acronym
 
 
 def _is_request(piece: str) -> bool:
     """Whether a sentence may be an imperative, by its first word: neither "it" nor "requires"."""
     first = _FIRST_WORD.match(piece)
-    word = first.group().lower() if first else ""
-    return word in _VERBS or not (word in ENGLISH or word.endswith(_NO_IMPERATIVE))
+    word = first[1].lower() if first else ""
+    is_form = word.endswith("ing") or (word.endswith("s") and not word.endswith("ss"))
+    return word in _VERBS or not (not word or word in ENGLISH or is_form)
 
 
 def _cut(piece: str) -> Iterator[str]:
