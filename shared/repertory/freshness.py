@@ -2,8 +2,9 @@
 
 import contextlib
 import hashlib
-from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import TYPE_CHECKING
+import os
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
@@ -18,6 +19,8 @@ if TYPE_CHECKING:  # a search of an index that is current imports no source
 
 VERSION = 3
 
+T = TypeVar("T")
+
 
 class _Record(msgspec.Struct, frozen=True, array_like=True):
     """What one command leaves for the next.
@@ -31,6 +34,7 @@ class _Record(msgspec.Struct, frozen=True, array_like=True):
         seen: The files and folders of each source, by the digest of its identity.
         known: What was read from the files of each source, by the same digest. It is decoded only
             if something has changed.
+        is_escaped: Whether a path of a file or folder is no valid Unicode, so that all are escaped.
     """
 
     version: int
@@ -41,6 +45,7 @@ class _Record(msgspec.Struct, frozen=True, array_like=True):
     followed: dict[str, Signature | None]
     seen: dict[str, FolderState]
     known: msgspec.Raw
+    is_escaped: bool = False
 
 
 class Freshness:
@@ -137,16 +142,24 @@ class Freshness:
                 known[_digest(source)] = memory.known
             elif source.file:
                 seen[_digest(source)] = self._single[_digest(source)]
-        with contextlib.suppress(OSError, UnicodeEncodeError):  # a path may be no valid Unicode
+        listed = _once(seen, known)
+        is_escaped = not all(map(_is_unicode, _paths(self._followed, listed)))
+        escape = _escaped if is_escaped else str
+        with contextlib.suppress(OSError, UnicodeEncodeError):  # a message may be no valid Unicode
             record = _Record(
                 version=VERSION,
                 configuration=catalogue.hash,
                 request=self._workspace.request,
                 rules=self._workspace.rules,
                 is_written=not again,
-                followed=self._followed,
-                seen=_once(seen, known),
-                known=msgspec.Raw(msgspec.msgpack.encode(known)),
+                followed=_renamed(self._followed, escape),
+                seen={digest: _of_paths(one, escape) for digest, one in listed.items()},
+                known=msgspec.Raw(
+                    msgspec.msgpack.encode(
+                        {digest: _renamed(files, escape) for digest, files in known.items()}
+                    )
+                ),
+                is_escaped=is_escaped,
             )
             write_atomically(self._file, msgspec.msgpack.encode(record))
 
@@ -162,8 +175,9 @@ class Freshness:
             known = msgspec.msgpack.decode(last.known, type=dict[str, dict[str, KnownFile]])
         except (msgspec.MsgspecError, UnicodeDecodeError):
             return {}
+        restore = _unescaped if last.is_escaped else str
         return {
-            digest: Memory(last.seen[digest], read)
+            digest: Memory(last.seen[digest], _renamed(read, restore))
             for digest, read in known.items()
             if digest in last.seen
         }
@@ -181,7 +195,47 @@ class Freshness:
             record = msgspec.msgpack.decode(self._file.read_bytes(), type=_Record)
         except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
             return None
-        return record if record.version == VERSION else None
+        if record.version != VERSION:
+            return None
+        if not record.is_escaped:
+            return record
+        return msgspec.structs.replace(
+            record,
+            followed=_renamed(record.followed, _unescaped),
+            seen={digest: _of_paths(one, _unescaped) for digest, one in record.seen.items()},
+        )
+
+
+def _paths(followed: Iterable[str], seen: Mapping[str, Seen]) -> Iterator[str]:
+    yield from followed
+    for one in seen.values():
+        yield from one.folders
+        yield from one.files
+
+
+def _is_unicode(path: str) -> bool:
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _escaped(path: str) -> str:
+    """A path as Unicode, from whose characters its bytes follow."""
+    return os.fsencode(path).decode("latin-1")
+
+
+def _unescaped(path: str) -> str:
+    return os.fsdecode(path.encode("latin-1"))
+
+
+def _renamed(named: Mapping[str, T], rename: Callable[[str], str]) -> dict[str, T]:
+    return {rename(path): one for path, one in named.items()}
+
+
+def _of_paths(seen: Seen, rename: Callable[[str], str]) -> Seen:
+    return Seen(_renamed(seen.folders, rename), _renamed(seen.files, rename))
 
 
 def _once(

@@ -341,6 +341,26 @@ def test_an_edit_before_an_upgrade_is_not_lost(project: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "darwin", reason="its disks have only names in Unicode")
+def test_a_folder_whose_name_is_no_unicode_is_compared(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It does not have every file read again, and what is new in it is noticed."""
+    odd = Path(os.fsdecode(os.fsencode(project) + b"/caf\xe9"))
+    write_skill(odd, "kites", "Fly a kite")
+    search(project, "rotate keys")
+    with Repertory(settings_of(project), project) as repertory:
+        workspace, hash_ = repertory.workspace, repertory.workspace.catalogue().hash
+        assert Freshness(workspace).is_current(hash_)
+        parsed = counted(monkeypatch)
+        write_skill(project, "knots", "Tie a bowline")
+        assert not Freshness(workspace).is_current(hash_)
+    assert search(project, "tie a bowline")[0][0] == "project/knots"
+    assert parsed == ["knots/SKILL.md"]
+    (odd / "sub").mkdir()
+    assert not Freshness(workspace).is_current(hash_)
+
+
+@pytest.mark.skipif(sys.platform == "darwin", reason="its disks have only names in Unicode")
 def test_servers_below_a_path_that_is_no_unicode_are_named(tmp_path: Path) -> None:
     """They are no defect: they wait for trust like those of other projects."""
     project = Path(os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9"))
