@@ -206,7 +206,7 @@ class Freshness:
         )
 
 
-def _paths(followed: Iterable[str], seen: Mapping[str, Seen]) -> Iterator[str]:
+def _paths(followed: Iterable[str], seen: Mapping[str, FolderState]) -> Iterator[str]:
     yield from followed
     for one in seen.values():
         yield from one.folders
@@ -234,8 +234,8 @@ def _renamed(named: Mapping[str, T], rename: Callable[[str], str]) -> dict[str, 
     return {rename(path): one for path, one in named.items()}
 
 
-def _of_paths(seen: Seen, rename: Callable[[str], str]) -> Seen:
-    return Seen(_renamed(seen.folders, rename), _renamed(seen.files, rename))
+def _of_paths(seen: FolderState, rename: Callable[[str], str]) -> FolderState:
+    return FolderState(_renamed(seen.folders, rename), _renamed(seen.files, rename))
 
 
 def _once(

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from repertory.catalogue.item import Item, Kind
 from repertory.errors import SourceError
-from repertory.indexing.scan import ScanResult, merge, scan_source
+from repertory.indexing.scan import ScanResult, scan_source
 from repertory.sources.configured import build_catalogue
 from repertory.sources.reading.json_schema import schema_defect
 from repertory.sources.source import Problem, Scan
@@ -21,6 +21,7 @@ from repertory.sources.tool_files import ToolFiles
 from repertory.sources.tools import MAX_DESCRIPTION_LENGTH, MAX_TOOLS, tool_items
 from repertory.text import UNFIT
 from tests.support.builders import write
+from tests.support.scans import latest_scans
 
 OBJECT = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
 
@@ -354,9 +355,9 @@ def test_a_file_replaces_no_tool_of_a_server(tmp_path: Path) -> None:
     files, server = catalogue.sources
     own, _ = tool_items("github", "github", [{**issue, "description": "Of the server."}], "")
     scan = ScanResult(source=server, scan=Scan(items=own), error="", at=1.0)
-    merged, problems = merge([scan_source(files), scan], catalogue)
-    assert merged["github__create_issue"].description == "Of the server."
-    assert [one.sources for one in problems] == [("files", "github")]
+    scans = latest_scans(catalogue, [scan_source(files), scan])
+    assert scans.items["github__create_issue"].description == "Of the server."
+    assert [one.sources for one in scans.problems] == [("files", "github")]
 
 
 def test_a_path_that_cannot_be_reached_is_named(
