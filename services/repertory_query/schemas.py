@@ -53,9 +53,8 @@ def _structs(kinds: Iterable[Any]) -> Iterator[type[msgspec.Struct]]:
         node = waiting.pop()
         if isinstance(node, tuple):
             waiting += node
-        elif (
-            isinstance(node, msgspec.Struct) and id(node) not in seen
-        ):  # msgspec's own descriptions
+        # The descriptions are structs of msgspec's own.
+        elif isinstance(node, msgspec.Struct) and id(node) not in seen:
             seen.add(id(node))
             if isinstance(node, StructType):
                 yield node.cls

@@ -203,9 +203,8 @@ class FolderWatches:
             return
         try:
             self._observer.unschedule(watched.watch)
-        except (
-            Exception
-        ):  # a KeyError of watchdog's records, as after moves, must not end the watch
+        # A boundary: watchdog raises a KeyError after moves, which must not end the watch.
+        except Exception:
             _log.exception("watching_failed")
             self._restart()
 
