@@ -2,6 +2,8 @@
 
 import itertools
 import json
+import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -159,6 +161,42 @@ def test_saves_precede_builds_and_waiting_jobs_share_a_batch(
     assert team.indexed() >= set(saved)
     assert team.queue.waiting() == {"saves": 0, "builds": 0}
     assert team.queue.taken() == 0
+
+
+def test_no_save_waits_for_a_snapshot(team: Team) -> None:
+    """A snapshot of a large collection takes minutes; it is stored beside the jobs."""
+    snapshots = team.parts.coordination.snapshots
+    with team.worker() as worker:
+        team.submit("a")
+        team.wait_until_indexed("a")
+        team.queue.keep_keywords(team.collection)
+        (started,) = worker.wait_for("snapshot_started")
+        os.kill(started["pid"], signal.SIGSTOP)
+        team.submit("b")
+        team.wait_until_indexed("a", "b")
+        reports = team.parts.coordination.status.reports
+        until(lambda: any("keep keywords" in str(one["busy"]) for one in reports().values()))
+        os.kill(started["pid"], signal.SIGCONT)
+        (ended,) = worker.wait_for("snapshot_ended")
+        assert ended["code"] == 0
+        assert worker.terminate() == 0
+    assert snapshots.load(team.collection)
+
+
+def test_a_killed_snapshot_takes_no_worker_along(team: Team) -> None:
+    """The system ends a process that needs too much memory; the next request is done."""
+    with team.worker() as worker:
+        team.submit("a")
+        team.wait_until_indexed("a")
+        team.queue.keep_keywords(team.collection)
+        (started,) = worker.wait_for("snapshot_started")
+        os.kill(started["pid"], signal.SIGKILL)
+        (ended,) = worker.wait_for("snapshot_ended")
+        assert ended["code"] == -signal.SIGKILL
+        team.submit("b")
+        team.wait_until_indexed("b")
+        team.queue.keep_keywords(team.collection)
+        worker.wait_for("snapshot_ended", 2)
 
 
 def test_a_process_killed_during_a_job_is_replaced(team: Team) -> None:

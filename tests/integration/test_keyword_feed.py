@@ -51,6 +51,7 @@ def test_a_snapshot_that_takes_too_long_is_continued(
 ) -> None:
     """What was read before a worker ended is not read again, and a reader has it whole."""
     monkeypatch.setattr(keyword_feed, "STEP", 2)
+    monkeypatch.setattr(keyword_feed, "STORE_INTERVAL_S", 0.0)
     folder = Folder("team", *"abcdefg"[: 1 if has_snapshot else 7])
     team = SteeredTeam(tmp_path, folder)
     team.work()
@@ -84,11 +85,44 @@ def test_a_snapshot_that_takes_too_long_is_continued(
         reader.advance()
         assert not reader.is_partial
         assert {entry.id: entry.hash for entry in reader.index.all()} == team.hashes()
-        for _ in range(3):  # it may end early, as a worker lets it
-            KeywordFeed(collection, team.coordination).keep(seconds=0.0)
+        KeywordFeed(collection, team.coordination).keep()
         again = KeywordFeed(collection, team.coordination)
         again.open()
         assert {entry.id: entry.hash for entry in again.index.all()} == team.hashes()
+    team.cache.close()
+
+
+@pytest.mark.parametrize("is_announced", [False, True])
+def test_what_is_written_while_a_snapshot_is_made_is_in_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_announced: bool
+) -> None:
+    """Also behind the place that it has reached, and if the announcements are lost."""
+    monkeypatch.setattr(keyword_feed, "STEP", 2)
+    monkeypatch.setattr(keyword_feed, "PAGE", 2)
+    monkeypatch.setattr(keyword_feed, "MAX_COMPARED", 0)  # only the pages help
+    monkeypatch.setattr(keyword_feed, "OVERLAP", 0)
+    folder = Folder("team", *"abcdefg")
+    team = SteeredTeam(tmp_path, folder)
+    team.work()
+    steps = 0
+
+    def write() -> None:
+        nonlocal steps
+        steps += 1
+        if steps == 3:
+            for name in "abcdefghi":
+                folder.write(name, "It was changed.")
+            team.scan()
+            team.work()
+            if not is_announced:
+                team.coordination.deltas.drop(team.active)
+
+    with team.store.open(team.active) as collection:
+        team.coordination.snapshots.drop(team.active)
+        KeywordFeed(collection, team.coordination).keep(write)
+        reader = KeywordFeed(collection, team.coordination)
+        reader.open()
+        assert {entry.id: entry.hash for entry in reader.index.all()} == team.hashes()
     team.cache.close()
 
 

@@ -59,9 +59,12 @@ def test_a_snapshot_that_is_not_whole_is_completed_before_it_is_searched(
 ) -> None:
     """A worker stores a large one step by step, and may end at any of them."""
     monkeypatch.setattr(keyword_feed, "STEP", 2)
+    monkeypatch.setattr(keyword_feed, "STORE_INTERVAL_S", 0.0)
     team.coordination.snapshots.drop(team.active)
     with team.store.open(team.active) as collection:
-        KeywordFeed(collection, team.coordination).keep(seconds=0.0)
+        steps = iter(range(2))
+        with pytest.raises(StopIteration):  # its process ends
+            KeywordFeed(collection, team.coordination).keep(lambda: next(steps))
         stored = KeywordFeed(collection, team.coordination)
         stored.open()
     assert 0 < len(stored.index) < 7

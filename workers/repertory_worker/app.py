@@ -25,7 +25,6 @@ from repertory.indexing.celery_queue import (
     redis_key,
 )
 from repertory.indexing.job import QueueName
-from repertory.indexing.maintenance import SNAPSHOT_TIMEOUT_S
 from repertory.settings import Settings
 from repertory.telemetry import spans
 from repertory_worker.messages import Transport
@@ -96,12 +95,9 @@ def _register(app: Celery, settings: Settings, queues: Sequence[str]) -> None:
         with _returned(), _continued(task, "begin a collection"):
             process().begin(configuration, generation, recipe)
 
-    @app.task(name=KEEP_KEYWORDS, time_limit=SNAPSHOT_TIMEOUT_S)
+    @app.task(name=KEEP_KEYWORDS)
     def keep_keywords(collection: str) -> None:
-        try:
-            process().keep_keywords(collection)
-        except StoreError as error:  # the coordinator asks again
-            _log.warning("snapshot_failed", extra={"collection": collection, "error": str(error)})
+        process().keep_keywords(collection)
 
     def start(**_: object) -> None:
         telemetry.begin(SERVICE, wanted=settings.values.telemetry)

@@ -26,6 +26,7 @@ from repertory.indexing.job import Job, QueueName, job_of
 from repertory.indexing.save_trace import processing
 from repertory.settings import Settings
 from repertory_worker.gathering import Gathering, waiting_beside
+from repertory_worker.snapshots import Snapshots
 
 # Texts that a CPU embeds together. Meanwhile its process takes no newer save.
 BATCH_SIZE = {QueueName.SAVES: 256, QueueName.BUILDS: 32}
@@ -61,12 +62,18 @@ class WorkerProcess:
         self._namespace = settings.values.namespace
         self._engine: EmbeddingEngine | None = None  # until it is loaded
         self._busy: dict[str, object] = {}
+        self._snapshots = Snapshots(settings)
         self._jobs = self._items = 0
 
     def start(self) -> None:
         """Load the model on a thread, before the first save needs it, and report from then on."""
-        for run in (self._heartbeat, self._renewal):
-            threading.Thread(target=run, name=run.__name__.strip("_"), daemon=True).start()
+        threads = {
+            "heartbeat": self._heartbeat,
+            "renewal": self._renewal,
+            "snapshots": self._snapshots.run,
+        }
+        for name, run in threads.items():
+            threading.Thread(target=run, name=name, daemon=True).start()
 
     def write(self, text: object, queue_name: QueueName, tag: str, parent: str = "") -> None:
         """Do a job, given as JSON, and those that wait in the same queue.
@@ -138,14 +145,8 @@ class WorkerProcess:
                 )
 
     def keep_keywords(self, collection: str) -> None:
-        """Store a new keyword snapshot of a collection."""
-        with self._working(task="keep keywords", collection=collection):
-            maintenance.keep_keywords(
-                collection,
-                writer=self._writer,
-                coordination=self._coordination,
-                seconds=maintenance.SNAPSHOT_SHARE_S,
-            )
+        """Store a new keyword snapshot of a collection, beside the next tasks."""
+        self._snapshots.request(collection)
 
     def _read(self, text: object) -> Job | None:
         """A job; None if it is unreadable, which becomes a failure.
@@ -265,7 +266,7 @@ class WorkerProcess:
             "model": engine.model.id if engine else "",
             "device": engine.device if engine else "",
             "queues": self._queues,
-            "busy": self._busy,
+            "busy": self._busy or self._snapshots.busy,
             "jobs": self._jobs,
             "items": self._items,
             "error": " ".join(self._errors.copy().values()),

@@ -2,9 +2,8 @@
 
 import contextlib
 import logging
-import math
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 
 from repertory.catalogue.item import END_KEY
@@ -20,7 +19,8 @@ POLL_INTERVAL_S = 0.2  # while another process builds it
 OVERLAP = 600_000  # revisions, as a rule milliseconds: jobs are not done in the order of revisions
 MAX_COMPARED = 5_000  # items that may be compared at once; more are compared in slices
 PAGE = 1_000  # states
-STEP = 5_000  # items that are read between two stores of what was read
+STEP = 5_000  # items that are read at once
+STORE_INTERVAL_S = 60.0  # between two stores of what was read, while a snapshot is made
 
 _log = logging.getLogger(__name__)
 
@@ -101,7 +101,7 @@ class KeywordFeed:
         Raises:
             StoreError: The collection is unreadable.
         """
-        self.reread(self.differing(dict(self._recent())))
+        self.reread(self.differing(dict(self._recent(self.revision))))
         self._compare_if_small()
 
     def reread(self, items: Sequence[str]) -> None:
@@ -127,32 +127,33 @@ class KeywordFeed:
         self._replace(index, revision)
         self.is_partial = False
 
-    def keep(self, seconds: float = math.inf) -> None:
-        """Store a snapshot of the collection as it is now, step by step.
+    def keep(self, after_step: Callable[[], object] = lambda: None) -> None:
+        """Store a snapshot of the collection as it is now.
 
-        If this ends early, what was stored is left; a process that loads it reads the rest.
+        What was read is also stored meanwhile. If this ends early, the next call goes on from
+        there, and so does a process that loads it.
 
         Args:
-            seconds: After which it ends early: its deltas are left, so it is requested again.
+            after_step: What to do each time that ``STEP`` items are read.
 
         Raises:
             StoreError: The collection is unreadable, or nothing can be stored.
         """
         self._load()
-        position, revision = self._position, self.revision
-        delta = self._deltas.since(self.collection.name, position)
-        hashes = iter(self._recent() if delta.gap else delta.hashes.items())
-        stored, until = self.index, time.monotonic() + seconds
-        while some := dict(islice(hashes, STEP)):
-            if self.index is not stored:
-                stored = self.index
-                keyword_sync.save(self._snapshots, self.collection.name, stored, revision, position)
-                if time.monotonic() > until:
-                    return
-            self.reread(self.differing(some))
-        if delta.gap:
-            self._compare_if_small()
-        self._position = delta.position
+        name, revision, has_gap = self.collection.name, self.revision, True
+        stored, at = self.index, time.monotonic()
+        while has_gap:  # after a gap, what was announced meanwhile is read, too
+            delta = self._deltas.since(name, self._position)
+            hashes = iter(self._recent(revision) if delta.gap else delta.hashes.items())
+            while some := dict(islice(hashes, STEP)):
+                self.reread(self.differing(some))
+                after_step()
+                if self.index is not stored and time.monotonic() - at >= STORE_INTERVAL_S:
+                    keyword_sync.save(self._snapshots, name, self.index, revision, self._position)
+                    stored, at = self.index, time.monotonic()
+            if delta.gap:
+                self._compare_if_small()
+            self._position, has_gap = delta.position, delta.gap
         self.save()
 
     def save(self) -> None:
@@ -176,9 +177,9 @@ class KeywordFeed:
         if count != len(self.index) and count <= MAX_COMPARED:
             self.compare()
 
-    def _recent(self) -> Iterator[tuple[str, str]]:
-        """The items that were written lately, each with its hash."""
-        start, since = 0, max(0, self.revision - OVERLAP)
+    def _recent(self, revision: int) -> Iterator[tuple[str, str]]:
+        """The items that were written since about a revision, each with its hash."""
+        start, since = 0, max(0, revision - OVERLAP)
         while start < END_KEY:
             states = self.collection.page(start, PAGE, since)
             yield from ((state.item, state.metadata_hash) for state in states)

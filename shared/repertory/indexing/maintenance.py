@@ -1,18 +1,16 @@
 """Maintenance: what workers do beside jobs. It gives up with a reason, and never holds up jobs."""
 
+import contextlib
 import logging
-import math
 import time
 
 from repertory.coordination.failures import Failure, Failures
 from repertory.coordination.ports import Coordination
-from repertory.errors import RepertoryError, StoreRefusedError
+from repertory.errors import RepertoryError, StoreError, StoreRefusedError
 from repertory.indexing.attempts import MAX_ATTEMPTS
 from repertory.indexing.writer import Writer
 
-SNAPSHOT_TIMEOUT_S = 240  # for one attempt
-SNAPSHOT_SHARE_S = 5.0  # of one attempt; a worker leaves the rest to the next, since saves wait
-PAUSE_S = 300.0  # after the first failing attempt; doubled by each, up to ``MAX_PAUSE_S``
+PAUSE_S = 300.0  # after the last step of a failing attempt; doubled by each, up to ``MAX_PAUSE_S``
 MAX_PAUSE_S = 3_600.0
 
 _log = logging.getLogger(__name__)
@@ -35,9 +33,7 @@ def begin(
         failures.remove([name])
 
 
-def keep_keywords(
-    collection: str, *, writer: Writer, coordination: Coordination, seconds: float = math.inf
-) -> None:
+def keep_keywords(collection: str, *, writer: Writer, coordination: Coordination) -> None:
     """Do a request of ``JobQueue.keep_keywords``, unless it failed a short while ago.
 
     A snapshot only saves time, so nothing waits for one. The pauses between failing attempts grow,
@@ -51,14 +47,19 @@ def keep_keywords(
     if not claims.take([name], PAUSE_S):
         return  # another worker does it, or it failed
     tried = failures.attempt(name)
-    if tried > 1:  # for longer
-        claims.release([name])
-        claims.take([name], min(PAUSE_S * 2.0 ** (tried - 1), MAX_PAUSE_S))
+    pause = min(PAUSE_S * 2.0 ** (tried - 1), MAX_PAUSE_S)
+
+    def renew() -> None:
+        with contextlib.suppress(StoreError):  # the next step comes in a moment
+            claims.release([name])
+            claims.take([name], pause)
+
+    renew()
     if tried > MAX_ATTEMPTS:
         ended = "Its worker ended each time, for want of memory or time."
         _fail(name, collection, ended, tried - 1, failures)
     try:
-        writer.keep_keywords(collection, seconds)
+        writer.keep_keywords(collection, after_step=renew)
     except (RepertoryError, MemoryError) as error:
         reason = str(error) or "There is not enough memory."
         _log.warning("snapshot_failed", extra={"collection": collection, "error": reason})

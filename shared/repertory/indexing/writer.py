@@ -7,7 +7,6 @@ checked once more when it is done.
 
 import contextlib
 import logging
-import math
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -171,16 +170,18 @@ class Writer:
                     stack.enter_context(self._store.open(name))
             yield
 
-    def keep_keywords(self, collection: str, seconds: float = math.inf) -> None:
+    def keep_keywords(
+        self, collection: str, after_step: Callable[[], object] = lambda: None
+    ) -> None:
         """Store a new keyword snapshot of a collection, and drop the deltas that it includes.
 
-        After some seconds, a large one is left to the next request; see ``KeywordFeed.keep``.
+        A missing collection is ignored. See ``KeywordFeed.keep`` for ``after_step``.
         """
         opened = self._opened(collection)
         if opened is None:
             return
         with opened:
-            KeywordFeed(opened, self._coordination).keep(seconds)
+            KeywordFeed(opened, self._coordination).keep(after_step)
 
     def has_vectors(self, item: Item) -> bool:
         """Whether all texts of an item were embedded before, so that writing it is cheap.

@@ -1,0 +1,103 @@
+"""Stores keyword snapshots in a process beside the worker, so that no save waits for one."""
+
+import logging
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+
+from repertory import logs
+from repertory.compose import Parts
+from repertory.errors import StoreError
+from repertory.indexing import maintenance
+from repertory.settings import Settings
+
+LOWEST = 19  # in the scheduler, where searches and saves come first
+
+_log = logging.getLogger(__name__)
+
+
+class Snapshots:
+    """Stores the snapshots that are requested, one after another.
+
+    A request is lost with the worker. The coordinator asks again, and a snapshot only saves time.
+
+    Attributes:
+        busy: What is being stored, for the report of the worker; empty for nothing.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._wanted: dict[str, None] = {}  # the collections, in order
+        self._changed = threading.Condition()
+        self.busy: dict[str, object] = {}
+
+    def request(self, collection: str) -> None:
+        """Store a snapshot of a collection soon, once for all requests that still wait."""
+        with self._changed:
+            self._wanted[collection] = None
+            self._changed.notify_all()
+
+    def run(self) -> None:
+        """Do requests for ever."""
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._wanted)
+                collection = next(iter(self._wanted))
+                del self._wanted[collection]
+            self.busy = {"task": "keep keywords", "collection": collection, "since": time.time()}
+            try:
+                self._store(collection)
+            except OSError as error:  # no process can be started now
+                _log.warning("snapshot_failed", extra={"error": str(error)})
+            self.busy = {}
+
+    def _store(self, collection: str) -> None:
+        # Celery's processes may have no children of ``multiprocessing``. Without -P, a module of
+        # the current directory could take the place of one of ours.
+        command = [sys.executable, "-P", "-m", __name__, collection]
+        with subprocess.Popen(command, stdin=subprocess.PIPE) as process:  # noqa: S603 - our own
+            assert process.stdin
+            extra = {"collection": collection, "pid": process.pid}
+            _log.info("snapshot_started", extra=extra)
+            with suppress(BrokenPipeError):  # it has ended already
+                process.stdin.write(pickle.dumps(self._settings))
+                process.stdin.flush()
+            code = process.wait()
+        level = logging.WARNING if code else logging.INFO
+        _log.log(level, "snapshot_ended", extra={**extra, "code": code})
+
+
+def main(collection: str) -> None:
+    """What the process does: store a snapshot of a collection, with the settings on stdin."""
+    logs.begin()
+    if hasattr(os, "nice"):
+        os.nice(LOWEST)
+    settings: Settings = pickle.load(sys.stdin.buffer)  # noqa: S301 - the worker's
+    threading.Thread(target=_end_with_worker, daemon=True).start()
+    parts = Parts(settings, Path.cwd())
+    with suppress(KeyboardInterrupt):
+        try:
+            maintenance.keep_keywords(
+                collection, writer=parts.writer(), coordination=parts.coordination
+            )
+        except StoreError as error:  # the coordinator asks again
+            extra = {"collection": collection, "error": str(error)}
+            _log.warning("snapshot_failed", extra=extra)
+
+
+def _end_with_worker() -> None:
+    """End this process when the worker is gone, even by kill -9: then its end of stdin closes."""
+    os.read(
+        sys.stdin.fileno(), 1
+    )  # without the lock of ``sys.stdin``, or no other thread could end
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
