@@ -255,14 +255,10 @@ class SearchEngine:
         """
         whole = task.texts[0].candidates
         rows = task.reaching(query.threshold) if reached is None else reached
-        if self._is_gone is not None:  # the first of some copies may be gone, and others not
-            rows = [row for row in rows if not self._is_gone(whole.index.entry(row))]
-        keys = whole.index.duplicate_keys(np.array(rows, np.int64)).tolist()
-        groups = grouped(keys, lambda place: whole.index.entry(rows[place]))[: query.limit]
-        first = [rows[places[0]] for places in groups]
+        groups = self._copies(rows, whole.index, query.limit)
+        first = [one for one, *_ in groups]
         copies = [
-            tuple(whole.index.entry(rows[place]).id for place in places[1:][:max_copies])
-            for places in groups
+            tuple(whole.index.entry(row).id for row in same[:max_copies]) for _, *same in groups
         ]
         cut = replace(query, text=whole.query.text)
         sure = task.merged.confidence
@@ -282,6 +278,23 @@ class SearchEngine:
             for hit, same in zip(self._explained(task, first, items), copies, strict=True)
         ]
         return beside(hits, infer(cut, whole.index, direct, items, shown))[: query.limit]
+
+    def _copies(self, rows: Sequence[int], index: KeywordIndex, limit: int) -> list[list[int]]:
+        """The first groups of equal items that are still there; see ``grouped``."""
+        while True:
+            keys = index.duplicate_keys(np.array(rows, np.int64)).tolist()
+            places = grouped(keys, lambda place: index.entry(rows[place]))[:limit]  # noqa: B023
+            groups = [[rows[place] for place in group] for group in places]
+            gone = {
+                row
+                for group in groups
+                for row in group
+                if self._is_gone is not None and self._is_gone(index.entry(row))
+            }
+            if not gone:
+                return groups
+            # The first of some copies may be gone, and others not: they may come later now.
+            rows = [row for row in rows if row not in gone]
 
     def hits_at(self, task: Task, rows: Sequence[int]) -> list[Hit]:
         """The hits for the candidates of some rows, each by the text that it fits best."""
