@@ -61,9 +61,10 @@ class Matches:
         They are of as many different things as the limit, up to ``MAX_WITH_COPIES`` rows: copies
         take no places of others.
         """
-        partial, count = self._partial_scores(where), 4 * limit
+        partial, read = self._partial_scores(where)
+        count = 4 * limit
         while True:
-            found, _ = _highest(partial, count)
+            found = _highest(partial, read, count)
             # Of equals, those of lower keys: the order of rows differs between equal indexes.
             scores = self.scores(found)
             order = np.lexsort((self._index.keys_of(found), -scores))
@@ -88,13 +89,17 @@ class Matches:
                 return number + 1
         return len(rows) + 1
 
-    def _partial_scores(self, where: Filter | None) -> Scores:
+    def _partial_scores(self, where: Filter | None) -> tuple[Scores, list[Rows]]:
         """The score of every row by the postings of the rarest terms, as far as ``BUDGET`` goes.
 
         Rows that a filter does not allow have none, and their postings do not count.
+
+        Returns:
+            The scores, and the rows of each term that was read.
         """
         allowed = self._index.allowed(np.arange(self._index.rows), where) if where else None
         total = np.zeros(self._index.rows, np.float32)
+        rows: list[Rows] = []
         read = 0
         by_frequency = sorted(
             (self._index.frequency(one), number, one)
@@ -115,7 +120,8 @@ class Matches:
             factor = np.float32(term.rarity * (1.0 if one in term.exact else VARIANT_FACTOR))
             for held, weight in found:
                 total[held] += weight * factor  # a term has each row once
-        return total
+            rows += [np.concatenate([held for held, _ in found])] if found else []
+        return total, rows
 
     def weights(self, rows: NDArray[np.integer]) -> Scores:
         """The weight of each term in some rows, 0…1: shape ``(len(terms), len(rows))``.
@@ -153,13 +159,14 @@ class Matches:
         if len(self.terms) != 1 or not self.terms[0].forms:
             return []
         total = np.zeros(self._index.rows, np.float32)
+        read = []
         for term in self.terms[0].forms:
             for rows, weights in self._index.of_term(term):
                 total[rows] = np.maximum(total[rows], weights)  # a term has each row once
-        if where:
-            total[~self._index.allowed(np.arange(self._index.rows), where)] = 0
-        found, values = _highest(total, limit)
-        first: list[int] = found[np.lexsort((self._index.keys_of(found), -values))[:limit]].tolist()
+                read.append(rows[self._index.allowed(rows, where)] if where else rows)
+        found = _highest(total, read, limit)
+        order = np.lexsort((self._index.keys_of(found), -total[found]))
+        first: list[int] = found[order[:limit]].tolist()
         return first
 
     def holds_as_typed(self, term: Term, rows: NDArray[np.integer]) -> NDArray[np.bool_]:
@@ -236,11 +243,31 @@ class Matches:
         return any(term.typed in folded(name).split() for name in names)
 
 
-def _highest(values: Scores, count: int) -> tuple[NDArray[np.intp], Scores]:
-    """The rows with the highest values above 0: so many, and any that equal the last; unsorted."""
-    found = np.flatnonzero(values > 0)
-    held = values[found]
-    if len(found) > count:
-        is_high = held >= np.partition(held, -count)[-count]
-        found, held = found[is_high], held[is_high]
-    return found, held
+def _highest(values: Scores, read: Sequence[Rows], count: int) -> Rows:
+    """The rows with the highest values above 0: so many, and any that equal the last.
+
+    Only rows that were read are looked at, so that this takes no longer in a large index.
+
+    Args:
+        values: The value of every row.
+        read: The rows that may have one; in each array a row stands once.
+        count: How many to find.
+
+    Returns:
+        The rows, ascending.
+    """
+    if not read:
+        return np.zeros(0, np.int32)
+    rows = np.concatenate(read)
+    rows = rows[_are_highest(values[rows], count * len(read))]
+    found = np.unique(rows)
+    highest: Rows = found[_are_highest(values[found], count)]
+    return highest
+
+
+def _are_highest(values: Scores, count: int) -> NDArray[np.bool_]:
+    if len(values) <= count:
+        return values > 0
+    least = np.partition(values, -count)[-count]
+    highest: NDArray[np.bool_] = (values >= least) & (values > 0)
+    return highest

@@ -5,6 +5,7 @@ is rebuilt, never repaired.
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Annotated, NamedTuple
 from zlib import crc32
@@ -70,7 +71,8 @@ def unpack(head: bytes, segments: Mapping[str, bytes]) -> Snapshot:
     """
     try:
         read = msgspec.msgpack.decode(_content(head), type=_Head)
-        parts = [_part(name, left, segments[_stored(name)]) for name, left in read.parts]
+        with ThreadPoolExecutor() as pool:  # numpy copies and checks without Python's lock
+            parts = [*pool.map(lambda one: _part(*one, segments[_stored(one[0])]), read.parts)]
     except msgspec.MsgspecError as error:
         raise StoreCorruptError(
             "The keyword snapshot is of another version; it will be built again."
