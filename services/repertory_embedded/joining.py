@@ -73,7 +73,10 @@ class HostNote(msgspec.Struct, frozen=True, kw_only=True):
         """
         port, origin = urlsplit(self.url).port, settings.origins.get("port")
         if origin and settings.values.port != port:
-            raise UsageError(f"The server at {self.url} cannot be joined: {origin} is another.")
+            raise UsageError(
+                f"The server at {self.url} cannot be joined: {origin} asks for port "
+                f"{settings.values.port}."
+            )
         own = Terms.of(settings)
         differing = [
             name.replace("_", " ")
@@ -161,7 +164,10 @@ def join(settings: Settings, directory: Path) -> Joined:
     """
     host = read_json(_place(settings), HostNote)
     if host is None:
-        raise StoreError(f"Another server in {settings.data_dir} does not say where it answers.")
+        raise StoreError(
+            f"The server of {settings.data_dir} has not written its address yet; it may still be "
+            "starting."
+        )
     host.check(settings)
     # Another program may have taken over the port of a host that crashed.
     if not Client(host.url, host.secret, is_own=True).is_alive(ANSWER_TIMEOUT_S):

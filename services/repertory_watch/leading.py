@@ -51,7 +51,7 @@ def leading(
         stop: Is set when the process has to end.
 
     Yields:
-        Is set as soon as ``stop`` is, or another process has the lease.
+        An event, which is set when ``stop`` is set or the lease is lost.
     """
     ended = threading.Event()
 

@@ -130,9 +130,9 @@ class WatchService:
             or self._coordinator.is_verifying
         )
 
-    def _check(self, now: float) -> None:
+    def _check(self, now: float, *, thoroughly: bool = False) -> None:
         """Check for changes without events: folders replaced, configuration files changed."""
-        for name in self._folders.check():
+        for name in self._folders.check(thoroughly=thoroughly):
             if name in self._states:
                 self._debounce.add(name, self._states[name].source.location, now)
             else:  # a folder that is searched: what appeared in it may be unknown
@@ -175,9 +175,9 @@ class WatchService:
 
     def _reconcile(self) -> None:
         """Scan everything, with or without a sign of change; large sources less often."""
-        self._folders.check(thoroughly=True)
-        self._start(self._loading)
         now = time.monotonic()
+        self._check(now, thoroughly=True)
+        self._start(self._loading)
         for state in self._states.values():
             if state.is_ready and now >= state.rests_until:
                 self._start(state)
@@ -244,7 +244,8 @@ class WatchService:
         """Store the servers, for the next start may find their file half saved."""
         workspace, catalogue = configuration.workspace, configuration.catalogue
         assert catalogue is not None
-        with contextlib.suppress(StoreError):  # they are only not stood in for then
+        # Without it, a file that is half saved at the next start removes its servers.
+        with contextlib.suppress(StoreError):
             workspace.remember(Indexed.of(workspace.request, catalogue))
 
     def _adopt(self, catalogue: Catalogue) -> None:

@@ -46,7 +46,7 @@ class WatchedSource(Task):
         stop: Ends the source's own watch; None if it has none.
         is_ready: Whether it can be scanned without waiting for its watch.
         rests_until: When a reconciliation may scan it again, on its clock; infinite before
-            the first scan, and while one runs. So all of them take a fifth of a core at most.
+            the first scan, and while one runs. So it is scanned a fifth of the time at most.
     """
 
     def __init__(self, source: Source) -> None:

@@ -21,6 +21,8 @@ HAS_RIVAL = (
     "publishes no more; stop one of them, or give each a `REPERTORY_NAMESPACE` of its own."
 )
 
+LATE = "The latest changes are not searchable yet; `repertory stats` says what they wait for."
+
 SUDDENLY_EMPTY = (
     "It is suddenly empty; its items are kept. If it is meant to be empty, run `repertory rebuild`."
 )

@@ -162,7 +162,7 @@ class WatchStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     def inherited(self) -> "WatchStatus":
         """What another process takes over: it has read no source yet."""
         sources = [msgspec.structs.replace(one, is_starting=not one.error) for one in self.sources]
-        return msgspec.structs.replace(self, sources=sources)
+        return msgspec.structs.replace(self, sources=sources, saves=SaveTimes())
 
     @property
     def first_items(self) -> int:

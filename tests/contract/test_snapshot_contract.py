@@ -16,6 +16,7 @@ from repertory.coordination.snapshots import (
     SnapshotStore,
     Stored,
 )
+from repertory.errors import StoreError
 from tests.support.redis_server import RedisProcess
 
 NAME = "repertory_0123456789abcdef_bge-small-en-v1.5-r1_g1"
@@ -70,6 +71,40 @@ def test_dropped_snapshots_are_gone(snapshots: SnapshotStore) -> None:
         snapshots.drop(NAME)
         assert snapshots.load(NAME) is None
     assert snapshots.load(OTHER) == Stored(b"other", {"a": b"x"})
+
+
+def test_a_snapshot_that_cannot_be_dropped_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is left of it would be taken for the index as it is now."""
+    snapshots = FileSnapshots(tmp_path)
+    snapshots.save(NAME, b"some", parts(a=b"x"))
+
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "unlink", refuse)
+        with pytest.raises(StoreError, match="Permission denied"):
+            snapshots.drop(NAME)
+
+
+def test_a_snapshot_without_room_leaves_room_for_others(redis_server: RedisProcess) -> None:
+    """What was written of it is deleted, or no job could be written any more."""
+    server = RedisServer(redis_server.url)
+    snapshots = RedisSnapshots(server)
+    snapshots.save(NAME, b"1", parts(a=b"old"))
+    used = server.client.info("memory")["used_memory"]
+    server.client.config_set("maxmemory", used + 4 * PIECE_SIZE)
+    try:
+        large = random.Random(1).randbytes(6 * PIECE_SIZE)
+        with pytest.raises(StoreError):
+            snapshots.save(NAME, b"2", parts(a=b"old", b=large))
+        assert snapshots.load(NAME) == Stored(b"1", {"a": b"old"})
+        assert server.client.set("job", bytes(PIECE_SIZE))
+    finally:
+        server.client.config_set("maxmemory", 0)
+        server.client.delete("job")
 
 
 @pytest.mark.parametrize("size", [PIECE_SIZE - 1, PIECE_SIZE, PIECE_SIZE + 1, 10 * PIECE_SIZE + 17])

@@ -153,7 +153,10 @@ def test_any_redis_answers_with_and_without_a_password(password: str, tmp_path: 
     address = own_address()
     if not address:
         pytest.skip("This machine has no address but its own.")
-    _, *options = (PLACEHOLDER.sub(password, option) for option in SERVICES["redis"]["command"])
+    commands = (
+        one.replace("${REDIS_PASSWORD:-}", password) for one in SERVICES["redis"]["command"]
+    )
+    _, *options = map(substituted, commands)
     port = free_port()
     command = [redis_binary(), *options, "--port", str(port), "--dir", str(tmp_path)]
     url = PLACEHOLDER.sub(password, SERVICES["watch"]["environment"]["REPERTORY_REDIS_URL"])

@@ -21,6 +21,7 @@ from repertory.indexing.job import Job, QueueName
 from repertory.indexing.keyword_feed import KeywordFeed
 from repertory.indexing.maintenance import MAX_PAUSE_S, PAUSE_S
 from tests.support.builders import coordination, skill, words_writer
+from tests.support.waiting import until
 
 CONFIGURATION = "0123456789abcdef"
 INTERVAL_S = 10.0  # between two requests of the coordinator
@@ -144,7 +145,18 @@ def test_a_snapshot_that_ends_its_worker_is_listed(place: Place) -> None:
         assert place.snapshots.attempts == deaths
         place.time += MAX_PAUSE_S
     (reason,) = place.errors()
-    assert "worker ended" in reason
+    assert "was ended each time" in reason
+
+
+def test_a_snapshot_that_ends_with_its_worker_has_not_failed(place: Place) -> None:
+    """A deployment may stop workers at any time; the next one does the request at once."""
+    place.snapshots.error = Killed()
+    for number in range(MAX_ATTEMPTS + 2):
+        with pytest.raises(Killed):
+            place.request()
+        assert place.snapshots.attempts == number + 1
+        maintenance.interrupt(place.collection, place.coordination)
+    assert place.errors() == []
 
 
 def test_a_refused_collection_is_listed(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -187,20 +199,44 @@ def test_a_rebuild_that_cannot_begin_now_begins_later(
     assert any("0000000000000002" in name for name in place.store.collections())
 
 
-def test_a_snapshot_in_this_process_waits_for_all_jobs(place: Place) -> None:
-    """It is requested once for each collection, and stored after saves and builds."""
+def test_no_snapshot_is_stored_between_the_jobs_of_a_process(place: Place) -> None:
+    """Its search has the keyword index: to read all items again would hold up the next save."""
     place.snapshots.error = None
     queue = InProcessQueue(place.writer, place.coordination)
-    for _ in range(3):
-        queue.keep_keywords(place.collection)
-    names = {QueueName.BUILDS: "b", QueueName.SAVES: "c"}
-    for queue_name, name in names.items():
-        job = Job(id=name, collection=place.collection, revision=2, items=(skill(name),))
-        queue.submit(job, queue_name)
-    stored = []
+    queue.keep_keywords(place.collection)
+    job = Job(id="b", collection=place.collection, revision=2, items=(skill("b"),))
+    queue.submit(job, QueueName.SAVES)
     while queue.work():
-        stored.append(place.snapshots.load(place.collection) is not None)
-    assert stored == [False, False, True]
+        assert place.snapshots.load(place.collection) is None
+    assert not place.snapshots.attempts
+
+
+def test_a_server_says_what_its_saves_wait_for(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a worker of a team does, until it can write again."""
+    monkeypatch.setattr(in_process_queue, "RETRY_INTERVAL_S", 0.0)
+
+    def refuse(*_: object) -> None:
+        raise StoreError("The disk is full.")
+
+    def errors() -> list[object]:
+        return [one["error"] for one in place.coordination.status.reports().values()]
+
+    def save(name: str) -> None:
+        job = Job(id=name, collection=place.collection, revision=2, items=(skill(name),))
+        queue.submit(job, QueueName.SAVES)
+
+    with InProcessQueue(place.writer, place.coordination) as queue:
+        save("b")
+        until(queue.is_idle)
+        assert errors() == []
+        with monkeypatch.context() as patch:
+            patch.setattr(EdgeStore, "open", refuse)
+            save("c")
+            until(lambda: errors() == ["The disk is full."])
+        save("d")
+        until(lambda: errors() == [""])
 
 
 def test_no_process_stores_a_snapshot_between_its_drop_and_the_jobs(

@@ -86,7 +86,7 @@ def test_a_unit_runs_an_existing_command_within_the_limits_of_compose(name: str)
     )
     assert done.returncode == 0
     limits = compose["deploy"]["resources"]["limits"]
-    assert unit["MemoryMax"].lower() == limits["memory"]
+    assert f":-{unit['MemoryMax'].lower()}}}" in limits["memory"]  # the default of its variable
     assert int(unit["TasksMax"]) == limits["pids"]
     assert unit["RestartPreventExitStatus"] == "2"
     if period := compose.get("stop_grace_period"):

@@ -4,13 +4,15 @@ import pytest
 
 from repertory.indexing.lag import Lag
 from repertory.indexing.ledger import NEVER, Ledger, Sent
-from repertory.stats import SAVE_BOUNDS, SaveTimes
+from repertory.notices import LATE
+from repertory.search.known_sources import LATE_S, KnownSources
+from repertory.stats import SAVE_BOUNDS, SaveTimes, WatchStatus
 from tests.support.builders import skill
 
 
 def sent(at: float, queue: str = "saves") -> Sent:
     """An item that was sent at a time."""
-    return Sent(hash="", revision=1, queue=queue, at=at, change="added")
+    return Sent(hash="", revision=1, queue=queue, at=at, change="added", since=at)
 
 
 def test_saves_are_counted_by_their_duration() -> None:
@@ -33,6 +35,30 @@ def test_the_oldest_pending_save_has_waited_longest() -> None:
     pending = [sent(90.0), sent(70.0), sent(1.0, "builds"), sent(NEVER, "")]
     assert Lag().times(pending, 100.0).waiting == 30.0
     assert Lag().times([], 100.0) == SaveTimes()
+
+
+def test_what_is_lost_has_waited_since_it_was_sent_first() -> None:
+    """However often it is sent again; another content is another save."""
+    ledger, lag, item = Ledger("c"), Lag(), skill("a", "Saved")
+
+    def waiting(now: float) -> float:
+        return lag.times(ledger.pending.values(), now).waiting
+
+    for now in (100.0, 120.0, 140.0):
+        ledger.send([item], [], queue="saves", milliseconds=0, now=now)
+        assert waiting(now + 1.0) == now + 1.0 - 100.0
+        ledger.correct([item.id], [])
+    ledger.send([skill("a", "Saved again")], [], queue="saves", milliseconds=0, now=160.0)
+    assert waiting(161.0) == 1.0
+
+
+@pytest.mark.parametrize(("waiting", "is_said"), [(LATE_S - 1, False), (LATE_S, True)])
+def test_searches_say_that_saves_wait(waiting: float, *, is_said: bool) -> None:
+    """Nothing is silently outdated, whatever the workers wait for."""
+    status = WatchStatus(at=1.0, saves=SaveTimes(waiting=waiting))
+    notices = KnownSources().after(status, "").every_notice(0)
+    assert (LATE in notices) is is_said
+    assert LATE not in KnownSources().after(status.inherited(), "").every_notice(0)
 
 
 def test_a_confirmed_item_is_returned_once() -> None:

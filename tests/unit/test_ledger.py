@@ -300,7 +300,7 @@ def test_slices_add_up_to_reading_everything(
         item for item in stored.keys() | known.keys() if stored.get(item) != known.get(item)
     )
     assert ledger.per_source["s"] == len(stored)
-    assert ledger.latest == max([0, *stored.values(), *known.values()])
+    assert ledger._latest == max([0, *stored.values(), *known.values()])
 
 
 def test_a_slice_is_as_long_as_its_keys_say(ledger: Ledger) -> None:

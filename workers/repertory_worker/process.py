@@ -33,6 +33,8 @@ BATCH_SIZE = {QueueName.SAVES: 256, QueueName.BUILDS: 32}
 # Between attempts while a store is unavailable; then the task goes back to its queue.
 RETRY_INTERVALS_S = (0.25, 0.5, 1.0, 2.0, 2.0, 2.0)
 HEARTBEAT_INTERVAL_S = 2.0
+MODEL_INTERVAL_S = 2.0  # between two looks at the model; doubled while it cannot be loaded
+MAX_MODEL_INTERVAL_S = 60.0
 NEWER_PAUSE_S = 2.0  # after a task for a newer release, so that its workers get it
 MAX_RETURNS = 10  # of one task for a newer release; the watch sends what is lost again
 
@@ -61,14 +63,16 @@ class WorkerProcess:
         self._queues = list(queues)
         self._namespace = settings.values.namespace
         self._engine: EmbeddingEngine | None = None  # until it is loaded
+        self._has_news = threading.Event()  # which is reported at once
         self._busy: dict[str, object] = {}
         self._snapshots = Snapshots(settings)
         self._jobs = self._items = 0
 
     def start(self) -> None:
-        """Load the model on a thread, before the first save needs it, and report from then on."""
+        """Start the threads: reports, the model, renewed messages, and snapshots."""
         threads = {
             "heartbeat": self._heartbeat,
+            "model": self._follow_model,
             "renewal": self._renewal,
             "snapshots": self._snapshots.run,
         }
@@ -145,7 +149,7 @@ class WorkerProcess:
                 )
 
     def keep_keywords(self, collection: str) -> None:
-        """Store a new keyword snapshot of a collection, beside the next tasks."""
+        """Request a new keyword snapshot of a collection, which is stored beside the next tasks."""
         self._snapshots.request(collection)
 
     def _read(self, text: object) -> Job | None:
@@ -250,15 +254,25 @@ class WorkerProcess:
     def _heartbeat(self) -> None:
         name = f"worker:{socket.gethostname()}:{os.getpid()}"
         while True:
-            is_another = False
             try:
                 with suppress(StoreError):  # the next report comes in a moment
                     self._board.report(name, self._status())
-                is_another = self._load_model()
             except Exception:  # a boundary: a worker that reports no more counts as dead
                 _log.exception("heartbeat_failed")
-            if not is_another:
-                time.sleep(HEARTBEAT_INTERVAL_S)
+            self._has_news.wait(HEARTBEAT_INTERVAL_S)
+            self._has_news.clear()
+
+    def _follow_model(self) -> None:
+        """Load the model before the first save needs it, and note when there is another one."""
+        pause = MODEL_INTERVAL_S
+        while True:
+            try:
+                is_loaded = self._load_model()
+            except Exception:  # a boundary: the next attempt may succeed
+                _log.exception("model_failed")
+                is_loaded = False
+            pause = MODEL_INTERVAL_S if is_loaded else min(2 * pause, MAX_MODEL_INTERVAL_S)
+            time.sleep(pause)
 
     def _status(self) -> dict[str, object]:
         engine = self._engine
@@ -273,7 +287,7 @@ class WorkerProcess:
         }
 
     def _load_model(self) -> bool:
-        """Load the writer's engine if it has none; return whether the engine has changed."""
+        """Load the writer's engine if it has none; whether it has one now."""
         try:
             engine = self._writer.engine
         except StoreError as error:
@@ -281,10 +295,10 @@ class WorkerProcess:
             self._errors["model"] = str(error)
             return False
         self._errors.pop("model", None)
-        if engine is self._engine:
-            return False
-        self._engine = engine
-        _log.info("model_loaded", extra={"model": engine.model.id, "device": engine.device})
+        if engine is not self._engine:
+            self._engine = engine
+            self._has_news.set()
+            _log.info("model_loaded", extra={"model": engine.model.id, "device": engine.device})
         return True
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from repertory import logs
 from repertory.compose import Parts
+from repertory.coordination.ports import Coordination
 from repertory.errors import StoreError
 from repertory.indexing import maintenance
 from repertory.settings import Settings
@@ -53,9 +54,10 @@ class Snapshots:
             self.busy = {"task": "keep keywords", "collection": collection, "since": time.time()}
             try:
                 self._store(collection)
-            except OSError as error:  # no process can be started now
-                _log.warning("snapshot_failed", extra={"error": str(error)})
-            self.busy = {}
+            except Exception:  # a boundary: no process can be started now
+                _log.exception("snapshot_failed", extra={"collection": collection})
+            finally:
+                self.busy = {}
 
     def _store(self, collection: str) -> None:
         # Celery's processes may have no children of ``multiprocessing``. Without -P, a module of
@@ -79,23 +81,23 @@ def main(collection: str) -> None:
     if hasattr(os, "nice"):
         os.nice(LOWEST)
     settings: Settings = pickle.load(sys.stdin.buffer)  # noqa: S301 - the worker's
-    threading.Thread(target=_end_with_worker, daemon=True).start()
     parts = Parts(settings, Path.cwd())
+    coordination = parts.coordination
+    ending = threading.Thread(target=_end_with_worker, args=(collection, coordination), daemon=True)
+    ending.start()
     with suppress(KeyboardInterrupt):
         try:
-            maintenance.keep_keywords(
-                collection, writer=parts.writer(), coordination=parts.coordination
-            )
+            maintenance.keep_keywords(collection, writer=parts.writer(), coordination=coordination)
         except StoreError as error:  # the coordinator asks again
             extra = {"collection": collection, "error": str(error)}
             _log.warning("snapshot_failed", extra=extra)
 
 
-def _end_with_worker() -> None:
+def _end_with_worker(collection: str, coordination: Coordination) -> None:
     """End this process when the worker is gone, even by kill -9: then its end of stdin closes."""
-    os.read(
-        sys.stdin.fileno(), 1
-    )  # without the lock of ``sys.stdin``, or no other thread could end
+    # ``sys.stdin.read`` would hold a lock that the end of this process needs.
+    os.read(sys.stdin.fileno(), 1)
+    maintenance.interrupt(collection, coordination)
     os.kill(os.getpid(), signal.SIGTERM)
 
 

@@ -67,7 +67,7 @@ class Failures(Protocol):
         ...
 
     def count(self) -> int:
-        """How many jobs failed, with those that are not listed any more."""
+        """How many jobs are listed, or how many items failed if those are more."""
         ...
 
     def version(self) -> str:

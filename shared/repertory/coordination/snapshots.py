@@ -5,6 +5,7 @@ A snapshot has a head and segments. A segment never changes, so only new ones ar
 
 import shutil
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from repertory.coordination.redis_server import RedisServer
 
 RETENTION_S = 30 * 86_400  # after the last save: an older snapshot is of an unused collection
+UNUSED_S = 3_600  # that pieces are kept which no snapshot has yet: their process may be killed
 PIECE_SIZE = 4 << 20  # bytes sent at once: the connection's time limit applies to each piece
 LOCK_TIMEOUT_S = 30.0  # while another process saves
 
@@ -115,7 +117,13 @@ class FileSnapshots(SnapshotStore):
     @override
     def drop(self, collection: str) -> None:
         folder = self._path(collection)
-        folder.unlink() if folder.is_file() else shutil.rmtree(folder, ignore_errors=True)
+        try:
+            if folder.is_file():  # of an earlier version
+                folder.unlink()
+            (folder / _HEAD).unlink(missing_ok=True)  # without it there is no snapshot
+        except OSError as error:
+            raise unwritable(folder, error) from error
+        shutil.rmtree(folder, ignore_errors=True)
 
     def _path(self, collection: str) -> Path:
         return self._directory / f"{collection}.keywords"
@@ -170,8 +178,25 @@ class RedisSnapshots(SnapshotStore):
             gone = {name: before.segments[name] for name in before.segments.keys() - pieces}
             self._delete(transaction, collection, gone)
 
+        try:
+            with self._server.translated():
+                self._server.client.transaction(replace, key)
+        except StoreError:
+            with suppress(StoreError):  # they expire
+                self._delete_unused(collection, packed)
+            raise
+
+    def _delete_unused(self, collection: str, packed: Mapping[str, bytes]) -> None:
+        """Delete pieces that no snapshot has: they may be why Redis has no room for anything."""
         with self._server.translated():
-            self._server.client.transaction(replace, key)
+            data = cast("bytes | None", self._server.client.get(self._key(collection)))
+            used = _decoded(data or b"") or _Manifest(b"", {})
+            unused = {
+                name: -(-len(content) // PIECE_SIZE)
+                for name, content in packed.items()
+                if name not in used.segments
+            }
+            self._delete(self._server.client, collection, unused)
 
     @override
     def drop(self, collection: str) -> None:
@@ -187,7 +212,7 @@ class RedisSnapshots(SnapshotStore):
         starts = range(0, len(whole), PIECE_SIZE)
         for at, start in enumerate(starts):
             piece = bytes(whole[start : start + PIECE_SIZE])
-            self._server.client.set(self._piece(collection, name, at), piece, ex=RETENTION_S)
+            self._server.client.set(self._piece(collection, name, at), piece, ex=UNUSED_S)
         return len(starts)
 
     def _is_whole(self, collection: str, name: str, manifest: _Manifest) -> bool:

@@ -19,8 +19,8 @@ from repertory.indexing.collection_names import (
 from repertory.indexing.job import JobQueue
 
 REQUEST_INTERVAL_S = 5.0  # after which a worker is asked again for a target collection
-# A new keyword snapshot is requested when so many announcements are kept: more of a large
-# collection, so that storing all of it again and again takes no large part of a build.
+# A snapshot is requested after ``MIN_DELTAS`` announcements, or one for each ``ITEMS_OF_DELTA``
+# items, so that snapshots take a small part of a build.
 MIN_DELTAS, ITEMS_OF_DELTA = 1_000, 200
 SNAPSHOT_INTERVAL_S = 10.0  # between two such requests
 # An unused collection is kept so long, for searches that still read it: a query process changes to
@@ -34,7 +34,7 @@ _log = logging.getLogger(__name__)
 
 
 class Generations:
-    """The collections of one configuration. All of its knowledge is in the store's aliases.
+    """The collections of one configuration. Which they are is in the store's aliases.
 
     Args:
         alias: The alias of the collection that is searched.

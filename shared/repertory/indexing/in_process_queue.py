@@ -5,6 +5,7 @@ import threading
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Self
 
@@ -20,6 +21,7 @@ from repertory.indexing.writer import Writer
 from repertory.memory import trim
 from repertory.telemetry import spans
 
+WORKER = "worker:server"  # its name on the status board
 BATCH_SIZE = 8  # jobs that are done in one batch
 LATER_S = 10.0  # after which a rebuild that could not begin is tried again
 RETRY_INTERVAL_S = 1.0  # seconds after a store was away
@@ -43,13 +45,13 @@ class InProcessQueue(JobQueue):
         self._coordination = coordination
         self._queues: dict[QueueName, deque[Job]] = {name: deque() for name in QueueName}
         self._maintenance: deque[Callable[[], None]] = deque()
-        self._keywords: dict[str, None] = {}  # the collections whose snapshots are requested
         self._parents: dict[str, str] = {}  # of the trace that a job continues, by its id
         self._taken = 0
         self._delayed: list[tuple[float, Job, QueueName]] = []
         self._later: dict[tuple[str, int], float] = {}  # rebuilds to begin, and when
         self._changed = threading.Condition()
         self._stopped = False
+        self._error = ""
         self._thread = threading.Thread(target=self._run, name="worker", daemon=True)
 
     def __enter__(self) -> Self:
@@ -81,9 +83,7 @@ class InProcessQueue(JobQueue):
 
     @override
     def keep_keywords(self, collection: str) -> None:
-        with self._changed:
-            self._keywords[collection] = None
-            self._changed.notify()
+        """Do nothing: the search of this process stores its keyword index when it ends."""
 
     @override
     def waiting(self) -> dict[str, int]:
@@ -118,12 +118,21 @@ class InProcessQueue(JobQueue):
         while (work := self._next()) is not None:
             try:
                 work()
+                self._report("")
             except StoreError as error:  # what was lost here is sent again
                 _log.warning("worker_waits", extra={"error": str(error)})
+                self._report(str(error))
                 time.sleep(RETRY_INTERVAL_S)
             # A boundary: the thread outlives every job.
             except Exception:
                 _log.exception("worker_failed")
+
+    def _report(self, error: str) -> None:
+        """Report why it cannot work now, as a worker of a team does; nothing if it always could."""
+        if error or self._error:
+            with suppress(StoreError):
+                self._coordination.status.report(WORKER, {"error": error})
+        self._error = error
 
     def _next(self) -> Callable[[], None] | None:
         """Wait for work that is due; None at the end."""
@@ -156,10 +165,6 @@ class InProcessQueue(JobQueue):
             return self._maintenance.popleft()
         if self._queues[QueueName.BUILDS]:
             return self._batch(QueueName.BUILDS)
-        if self._keywords:
-            collection = next(iter(self._keywords))
-            del self._keywords[collection]
-            return lambda: self._keep_keywords(collection)
         return None
 
     def _batch(self, queue_name: QueueName) -> Callable[[], None]:
@@ -189,6 +194,3 @@ class InProcessQueue(JobQueue):
                 with self._changed:
                     self._later[configuration, generation] = time.monotonic() + LATER_S
             raise
-
-    def _keep_keywords(self, collection: str) -> None:
-        maintenance.keep_keywords(collection, writer=self._writer, coordination=self._coordination)

@@ -14,9 +14,8 @@ from repertory.indexing.collection_names import is_newer
 VERSION = 1
 MAX_ITEMS = 32  # per job: about a second of work without a GPU
 MAX_REMOVED = 1_000  # per job
-MAX_BYTES = (
-    1_000_000  # of a job's items as JSON, or of its ids; one larger item is a job of its own
-)
+# Of a job's items as JSON, or of its ids; one larger item is a job of its own.
+MAX_BYTES = 1_000_000
 
 T = TypeVar("T")
 
@@ -134,7 +133,7 @@ class JobQueue(Protocol):
         """Request the collection that a configuration's items are written to.
 
         The worker knows the model. It finds or creates the collection, then points
-        ``collections.next_alias`` at it.
+        ``collection_names.next_alias`` at it.
 
         Args:
             configuration: The configuration hash.
@@ -145,7 +144,8 @@ class JobQueue(Protocol):
     def keep_keywords(self, collection: str) -> None:
         """Request a new keyword snapshot of a collection; a missing collection is ignored.
 
-        While one waits, another for the same collection is ignored.
+        While one waits, another for the same collection is ignored. In one process all of them
+        are: its search has the index, and stores it at the end.
         """
         ...
 
@@ -154,7 +154,7 @@ class JobQueue(Protocol):
         ...
 
     def taken(self) -> int:
-        """How many jobs and requests workers have: being done, or waiting for another attempt."""
+        """How many jobs workers have, and in a team requests: being done, or to be tried again."""
         ...
 
 

@@ -58,7 +58,8 @@ class KeywordFeed:
         deadline = time.monotonic() + BUILD_CLAIM_S
         is_ours = False
         try:
-            while not (is_ours or self._load()) and time.monotonic() < deadline:
+            # Once more when it is ours: another process may have stored it just before.
+            while not (self._load() or is_ours) and time.monotonic() < deadline:
                 is_ours = bool(self._claims.take([claim], BUILD_CLAIM_S))
                 if not is_ours:
                     time.sleep(POLL_INTERVAL_S)

@@ -38,14 +38,8 @@ def synchronised(
         states: Everything that the collection holds, by item.
         collection: The collection, which is read only for items that differ.
     """
-    hashes = {entry.id: entry.hash for entry in index.all()}
-    removed = [item for item in hashes if item not in states]
-    changed = [
-        state.item for state in states.values() if hashes.get(state.item) != state.metadata_hash
-    ]
-    if not removed and not changed:
-        return index
-    return index.updated(removed, _items(changed, collection))
+    held = {entry.id: entry.hash for entry in index.all()}
+    return _updated(index, held, states, collection)
 
 
 def refreshed(
@@ -57,14 +51,7 @@ def refreshed(
         The index, and the newest revision of the items, 0 if all were removed.
     """
     states = {state.item: state for state in collection.states(items)}
-    held = hashes(index, items)
-    removed = [item for item in held if item not in states]
-    changed = [
-        state.item for state in states.values() if held.get(state.item) != state.metadata_hash
-    ]
-    if removed or changed:
-        # Read as they are indexed: many may have come at once, and whole items are large.
-        index = index.updated(removed, _items(changed, collection))
+    index = _updated(index, hashes(index, items), states, collection)
     return index, max((state.revision for state in states.values()), default=0)
 
 
@@ -84,6 +71,30 @@ def hashes(index: KeywordIndex, items: Iterable[str]) -> dict[str, str]:
     keys = {item_key(item): item for item in items}
     rows = index.rows_of([*keys])
     return {keys[key]: index.entry(row).hash for key, row in rows.items()}
+
+
+def _updated(
+    index: KeywordIndex,
+    held: Mapping[str, str],
+    states: Mapping[str, State],
+    collection: Collection,
+) -> KeywordIndex:
+    """An index in which some items are as they are stored; the same object if they were.
+
+    Args:
+        index: The index as it was.
+        held: The hashes of those of the items that it has.
+        states: The states of those that are stored.
+        collection: The collection.
+    """
+    removed = [item for item in held if item not in states]
+    changed = [
+        state.item for state in states.values() if held.get(state.item) != state.metadata_hash
+    ]
+    if not removed and not changed:
+        return index
+    # Read as they are indexed: many may have come at once, and whole items are large.
+    return index.updated(removed, _items(changed, collection))
 
 
 def _items(wanted: Sequence[str], collection: Collection) -> Iterable[Item]:

@@ -18,12 +18,12 @@ class Lag:
     def note(self, done: Iterable[Sent], now: float) -> None:
         """Note items that are done now, on the clock on which they were sent."""
         for one in filter(_is_save, done):
-            self._seconds += now - one.at
-            self._durations[bisect_left(SAVE_BOUNDS, now - one.at)] += 1
+            self._seconds += now - one.since
+            self._durations[bisect_left(SAVE_BOUNDS, now - one.since)] += 1
 
     def times(self, pending: Iterable[Sent], now: float) -> SaveTimes:
         """What was noted so far, and for how long the oldest of these pending items has waited."""
-        oldest = min((one.at for one in pending if _is_save(one)), default=now)
+        oldest = min((one.since for one in pending if _is_save(one)), default=now)
         return SaveTimes(
             waiting=now - oldest, seconds=self._seconds, durations=tuple(self._durations)
         )

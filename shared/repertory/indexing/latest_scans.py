@@ -262,7 +262,11 @@ class LatestScans:
 
     @property
     def problems(self) -> list[Problem]:
-        """Every problem of the catalogue and of the scans; of a large one, of a while ago."""
+        """Every problem of the catalogue and of the scans.
+
+        For a large catalogue the list may be older, since collecting it is limited to ``SHARE`` of
+        the time.
+        """
         if self._are_problems_old and time.monotonic() >= self._problems_due:
             started = time.thread_time()
             latest = [self._latest.get(source.name) for source in self.catalogue.sources]

@@ -16,7 +16,7 @@ _BUCKET_SHIFT = 8 * KEY_BYTES - 12  # 4,096 buckets
 
 
 class Sent(NamedTuple):
-    """An item on its way.
+    """A pending item: sent in a job, and not confirmed yet.
 
     Attributes:
         hash: Its metadata hash; ``REMOVED`` for a deletion.
@@ -24,6 +24,7 @@ class Sent(NamedTuple):
         queue: Where the job waits; empty if it could not be queued.
         at: When it was sent, on the caller's clock; ``NEVER`` if it could not be queued.
         change: What happened to it: ``added``, ``changed`` or ``removed``.
+        since: When the same was sent for the first time: what is lost is sent again.
     """
 
     hash: str
@@ -31,6 +32,7 @@ class Sent(NamedTuple):
     queue: str
     at: float
     change: str
+    since: float
 
 
 class Ledger:
@@ -59,6 +61,9 @@ class Ledger:
         self._backlog: dict[str, Item | None] = {}
         self._new: set[str] = set()  # those of them that are written and not among the states
         self._superseded: dict[str, dict[str, Sent]] = {}  # by item and hash, while it is pending
+        self._lost: dict[
+            str, Sent
+        ] = {}  # what was pending and is not stored, until it is sent again
         self._unclear: set[str] = set()  # what the collection holds of them is not known
         self._confirmed: dict[str, int] = {}  # the newest confirmed revision, by queue
         self._latest = 0
@@ -174,10 +179,10 @@ class Ledger:
                 revision=revision,
             )
             self._set(item.id, state)
-            self._mark(item.id, Sent(state.metadata_hash, revision, queue, now, change))
+            self._mark(item.id, Sent(state.metadata_hash, revision, queue, now, change, now))
         for gone in removed:
             self._set(gone, None)
-            self._mark(gone, Sent(REMOVED, revision, queue, now, "removed"))
+            self._mark(gone, Sent(REMOVED, revision, queue, now, "removed", now))
         return revision
 
     def not_queued(self, items: Iterable[str]) -> None:
@@ -243,18 +248,15 @@ class Ledger:
 
     def correct(self, items: Iterable[str], states: Iterable[State]) -> None:
         """Replace the states of some items by what the collection holds; they are not pending."""
+        stored = {state.item: state for state in states}
         for item in items:
-            if item in self.pending:
+            state = stored.get(item)
+            if sent := self.pending.get(item):
                 self._take_back(item)
-            self._set(item, None)
+                if sent.hash != (state.metadata_hash if state else REMOVED):
+                    self._lost[item] = sent
+            self._set(item, state)
             self._unclear.discard(item)
-        for state in states:
-            self._set(state.item, state)
-
-    @property
-    def latest(self) -> int:
-        """The highest revision so far."""
-        return self._latest
 
     @property
     def outstanding(self) -> int:
@@ -318,6 +320,9 @@ class Ledger:
     def _mark(self, item: str, sent: Sent) -> None:
         if older := self.pending.get(item):
             self._superseded.setdefault(item, {})[older.hash] = older
+        lost = self._lost.pop(item, None)
+        if lost and lost.hash == sent.hash:
+            sent = sent._replace(since=lost.since)
         self.counts[sent.change] += 1
         self.pending[item] = sent
 

@@ -1,4 +1,4 @@
-"""Maintenance: what workers do beside jobs. It gives up with a reason, and never holds up jobs."""
+"""Maintenance: requests that workers do beside jobs. One that fails is listed."""
 
 import contextlib
 import logging
@@ -43,7 +43,7 @@ def keep_keywords(collection: str, *, writer: Writer, coordination: Coordination
     Raises:
         StoreError: The claims or the failures are unavailable.
     """
-    name, claims, failures = f"snapshot:{collection}", coordination.claims, coordination.failures
+    name, claims, failures = _snapshot(collection), coordination.claims, coordination.failures
     if not claims.take([name], PAUSE_S):
         return  # another worker does it, or it failed
     tried = failures.attempt(name)
@@ -56,7 +56,7 @@ def keep_keywords(collection: str, *, writer: Writer, coordination: Coordination
 
     renew()
     if tried > MAX_ATTEMPTS:
-        ended = "Its worker ended each time, for want of memory or time."
+        ended = "The process that stored it was ended each time; it may need more memory."
         _fail(name, collection, ended, tried - 1, failures)
     try:
         writer.keep_keywords(collection, after_step=renew)
@@ -69,6 +69,17 @@ def keep_keywords(collection: str, *, writer: Writer, coordination: Coordination
         failures.remove([name])
         failures.forget([name])
         claims.release([name])
+
+
+def interrupt(collection: str, coordination: Coordination) -> None:
+    """Note that ``keep_keywords`` ends with its worker, which is no failure of the snapshot."""
+    with contextlib.suppress(StoreError):
+        coordination.failures.forget([_snapshot(collection)])
+        coordination.claims.release([_snapshot(collection)])
+
+
+def _snapshot(collection: str) -> str:
+    return f"snapshot:{collection}"
 
 
 def _fail(name: str, collection: str, error: str, tried: int, failures: Failures) -> None:

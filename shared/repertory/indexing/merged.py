@@ -19,10 +19,10 @@ _NO_RULES: tuple[frozenset[int], frozenset[int]] = (frozenset(), frozenset())
 class Merged:
     """The items of a catalogue, under its policies.
 
-    If two sources offer the same id, an MCP server wins over a file that lists its tools, else the
-    earlier source wins; unless only some of those who may see the other source may see that one:
-    what is hidden from a caller must not take the place of what is not. A policy for an unknown
-    item is a problem, once every source was read.
+    If two sources offer the same id, an MCP server wins over a file that lists its tools; otherwise
+    the earlier source wins. One exception: a source that more callers may see wins, so that a
+    hidden item never takes the place of a visible one. A policy for an unknown item is a problem,
+    once every source was read.
 
     Attributes:
         items: What is offered, by id.

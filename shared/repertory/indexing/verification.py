@@ -86,7 +86,7 @@ class Verifier:
                 self._suspects[item] = stored, now
 
     def _repair(self, now: float) -> None:
-        """Read the items again that have differed for a while; what is on its way arrives alone."""
+        """Read items again that have differed for a while: a delta may explain newer ones."""
         feed = self._feed
         differing = {*feed.differing({item: one for item, (one, _) in self._suspects.items()})}
         self._suspects = {item: one for item, one in self._suspects.items() if item in differing}

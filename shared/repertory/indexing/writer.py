@@ -38,7 +38,7 @@ from repertory.indexing.keyword_feed import KeywordFeed
 from repertory.indexing.write import write
 from repertory.telemetry import spans
 
-CLAIM_S = 15.0  # that other workers leave a batch of texts to the worker that claimed it
+CLAIM_S = 15.0  # for which other workers leave a batch of texts to the one that claimed it
 POLL_INTERVAL_S = 0.05  # while another worker embeds it
 
 _log = logging.getLogger(__name__)
@@ -177,11 +177,9 @@ class Writer:
 
         A missing collection is ignored. See ``KeywordFeed.keep`` for ``after_step``.
         """
-        opened = self._opened(collection)
-        if opened is None:
-            return
-        with opened:
-            KeywordFeed(opened, self._coordination).keep(after_step)
+        if collection in self._store.collections():
+            with self._store.open(collection) as opened:  # without a model, which is not needed
+                KeywordFeed(opened, self._coordination).keep(after_step)
 
     def has_vectors(self, item: Item) -> bool:
         """Whether all texts of an item were embedded before, so that writing it is cheap.
@@ -293,7 +291,7 @@ class Writer:
         self.count(written=len(items), removed=len(removed))
 
     def _settled(self, collection: Collection, jobs: Sequence[Job]) -> dict[str, str]:
-        """Delete what tombstones cover, and what an older write left of a newer item.
+        """Delete items that were removed, and sections that an older write added to a newer item.
 
         Other workers may have written or deleted meanwhile, and a worker that did the job before
         may have been killed in the middle of it.

@@ -31,7 +31,7 @@ from repertory.telemetry.spans import traced
 # Candidates at any limit, except for a query of one word: so a larger limit only adds hits.
 MAX_BY_MEANING = 40  # by meaning: the nearest points
 MAX_BY_WORDS = 20  # by words, beside them; see benchmarks/NOTES.md
-LIKELY = 10  # of three shown items, these best ones by words have all for three queries in four
+LIKELY = 10  # best by words: for three queries in four, all three shown items are among them
 MAX_NAMED = 200  # items added for a typed name, or for the only word; thousands may have it
 MIN_NAME_LENGTH = 4  # characters of an identifier within a sentence
 

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from repertory.errors import StoreError
 from repertory.groups import may_see
-from repertory.notices import HAS_RIVAL, NOTHING_OFFERED, about_first_index, about_sources
+from repertory.notices import HAS_RIVAL, LATE, NOTHING_OFFERED, about_first_index, about_sources
 from repertory.stats import SourceState, WatchStatus
 
 UNKNOWN = (
@@ -15,6 +15,7 @@ UNKNOWN = (
     "that it runs."
 )
 BUILDING = "The first index is being built, so items are missing."
+LATE_S = 30.0  # that a save has waited before searches say so
 
 Audience = frozenset[tuple[str, ...]]  # lists of groups; a caller needs a group of each
 
@@ -51,6 +52,7 @@ class KnownSources(msgspec.Struct, frozen=True, kw_only=True):
         is_same = watch.configuration == configuration
         before = {} if is_same else self.audiences
         refused = [watch.error] if watch.error in {HAS_RIVAL, NOTHING_OFFERED} else []
+        late = [LATE] if watch.saves.waiting >= LATE_S else []
         return KnownSources(
             states=tuple(
                 replace(one, location="", items=0, seen=0.0, stale=int(bool(one.stale)))
@@ -61,7 +63,7 @@ class KnownSources(msgspec.Struct, frozen=True, kw_only=True):
                 for one in watch.sources
             },
             first_items=watch.first_items,
-            notices=(*watch.notices, *refused),
+            notices=(*late, *watch.notices, *refused),
             is_reported=True,
         )
 

@@ -10,6 +10,8 @@ from functools import partial
 from pathlib import Path
 from typing import Self
 
+from msgspec.structs import replace
+
 from repertory.coordination.ports import Coordination
 from repertory.embedding.engine import EmbeddingEngine
 from repertory.embedding.words import WORDS_MODEL
@@ -26,7 +28,7 @@ from repertory.search.engine import SearchEngine
 from repertory.search.known_sources import KnownSources
 from repertory.search.shown import ShownItems
 from repertory.search.subsets import Subsets
-from repertory.stats import Verification, WatchStatus, watch_status
+from repertory.stats import SaveTimes, Verification, WatchStatus, watch_status
 
 POLL_INTERVAL_S = 1.0  # between two reads of the alias, and the longest wait for a delta
 GROWTH = 1_000  # items that came or went before freed memory is given back
@@ -51,8 +53,8 @@ class LiveSearch:
 
     A server enters the context: a thread then follows the alias of the active collection and the
     deltas of that collection, verifies the keyword index, and replaces the engine, which itself
-    never changes; another loads the model. A one-shot command calls ``refresh`` instead, on its own
-    thread.
+    never changes; another checks whether queries can be embedded. A one-shot command calls
+    ``refresh`` instead, on its own thread.
 
     Args:
         active: The alias of the collection that is searched.
@@ -367,6 +369,8 @@ class LiveSearch:
             return False
         if watch.at == self._inherited:  # the own watch service has not compared them yet
             watch = watch.inherited()
+        elif not self._threads:  # a command looks at the files itself
+            watch = replace(watch, saves=SaveTimes())
         sources = self._sources.after(watch, configuration_of(collection))
         changed = sources != self._sources
         self._sources = sources

@@ -62,7 +62,7 @@ class VisibleCollection(Searched):
 
     @override
     def records(self, keys: Sequence[int]) -> dict[str, dict[str, Any]]:
-        """As of a collection; a hidden item costs as little as a missing one, no request."""
+        """As of a collection; hidden items are not requested, so they take as long as none."""
         if self._index is not None:
             keys = [*self._index.rows_of(keys)]
         found = self._collection.records(keys) if keys else {}

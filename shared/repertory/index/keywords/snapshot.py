@@ -72,7 +72,8 @@ def unpack(head: bytes, segments: Mapping[str, bytes]) -> Snapshot:
     try:
         read = msgspec.msgpack.decode(_content(head), type=_Head)
         with ThreadPoolExecutor() as pool:  # numpy copies and checks without Python's lock
-            parts = [*pool.map(lambda one: _part(*one, segments[_stored(one[0])]), read.parts)]
+            names, left = [name for name, _ in read.parts], [rows for _, rows in read.parts]
+            parts = [*pool.map(_part, names, left, [segments[_stored(name)] for name in names])]
     except msgspec.MsgspecError as error:
         raise StoreCorruptError(
             "The keyword snapshot is of another version; it will be built again."

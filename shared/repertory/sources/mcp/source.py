@@ -110,9 +110,9 @@ class McpServer(Source):
         if server.fault:
             raise SourceError(server.fault)
         if launches_repertory(server):
-            return Scan(items=[], problems=[warning(self.origin, self._is_repertory)])
+            return Scan(items=[], problems=[warning(self.origin, self._repertory_message)])
         if not self.is_trusted:
-            raise SourceError(self._is_not_trusted)
+            raise SourceError(self._untrusted_message)
         if self._follower is not None:
             listing = self._follower.listing()
         else:
@@ -138,9 +138,9 @@ class McpServer(Source):
         if server.fault:
             raise CallError(server.fault)
         if launches_repertory(server):
-            raise CallsOffError(self._is_repertory)
+            raise CallsOffError(self._repertory_message)
         if not self.is_trusted:
-            raise CallsOffError(self._is_not_trusted)
+            raise CallsOffError(self._untrusted_message)
         return server
 
     @property
@@ -159,11 +159,11 @@ class McpServer(Source):
         return server
 
     @property
-    def _is_repertory(self) -> str:
+    def _repertory_message(self) -> str:
         return f"The MCP server {self.name} is Repertory itself and was left out."
 
     @property
-    def _is_not_trusted(self) -> str:
+    def _untrusted_message(self) -> str:
         file = self.origin
         command = f"repertory config trust {shlex.quote(str(file))}"
         return f"{file} was found but not run; run `{command}` to allow it."
