@@ -114,6 +114,34 @@ def test_who_may_see_what_is_followed_while_the_store_is_away(
     live.close()
 
 
+def test_who_may_see_what_is_followed_while_a_collection_is_opened(
+    team: SteeredTeam, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That may take minutes, and who is shut out must not find anything meanwhile."""
+    status = team.coordinator.status()
+    team.coordination.status.report("watch", msgspec.to_builtins(status))
+    opening, opened = threading.Event(), threading.Event()
+
+    def slowly(feed: KeywordFeed) -> None:
+        opening.set()
+        assert opened.wait(TIMEOUT_S)
+        feed.compare()
+
+    with live_of(team, is_shared=True) as live:
+        until(lambda: live.sources.is_reported)
+        assert live.sources.visible(frozenset()) == {"team"}
+        monkeypatch.setattr(KeywordFeed, "open", slowly)
+        team.rebuild()
+        team.work()
+        assert opening.wait(TIMEOUT_S)
+        hidden = [replace(one, visible_to=("ops",)) for one in status.sources]
+        later = replace(status, sources=hidden)
+        team.coordination.status.report("watch", msgspec.to_builtins(later))
+        until(lambda: not live.subsets.visible(frozenset()))
+        opened.set()
+        until(lambda: live.engine.collection and live.engine.collection.name == team.active)
+
+
 @pytest.mark.parametrize("is_shared", [False, True])
 def test_a_server_that_starts_says_that_its_sources_are_not_compared_yet(
     team: SteeredTeam, *, is_shared: bool

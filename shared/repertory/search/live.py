@@ -91,6 +91,7 @@ class LiveSearch:
         self._shown = ShownItems()
         self._missing: dict[str, str] = {"index": OPENING}
         self._subsets: Subsets | None = None
+        self._replacing = threading.RLock()  # of the engine, with the sources that it is made for
         self._feed: KeywordFeed | None = None
         self._verifier: Verifier | None = None
         self._repaired = 0  # in earlier collections
@@ -247,16 +248,20 @@ class LiveSearch:
             if name is None and self._feed is None:
                 self._missing["index"] = NOTHING_INDEXED
             elif name is not None and (self._feed is None or self._feed.collection.name != name):
-                self._open(name, now)
+                self._open(name)
             back = self._missing.pop("vectors", None) is not None
         except StoreError as error:
             back = self._note_failure(name, str(error), now)
             if self._feed is None:
                 return
-        # Also while the store is away: the report says who may see what.
-        searched = self._feed.collection.name if self._feed else ""
-        if self._read_sources(searched) or back:
-            self._replace()
+        self._follow_sources(is_new=back)  # also while the store is away
+
+    def _follow_sources(self, *, is_new: bool = False) -> None:
+        """Take over what the watch reports: it says who may see what."""
+        with self._replacing:
+            searched = self._feed.collection.name if self._feed else ""
+            if self._read_sources(searched) or is_new:
+                self._replace()
 
     def _note_failure(self, name: str | None, error: str, now: float) -> bool:
         """Note why the store or a collection cannot be read; whether that takes something away."""
@@ -281,7 +286,7 @@ class LiveSearch:
             self._rested_at = now
             self._feed.index.rest()
 
-    def _open(self, name: str, now: float) -> None:
+    def _open(self, name: str) -> None:
         """Switch to another collection, once its keyword index is loaded, too."""
         collection = self._store.open(name)
         feed = KeywordFeed(collection, self._coordination)
@@ -291,14 +296,15 @@ class LiveSearch:
         except BaseException:
             collection.close()
             raise
-        if self._feed is not None:
-            self._old.append((now, self._feed.collection))
-        self._feed = feed
-        self._repaired += self._verifier.repaired if self._verifier else 0
-        self._verifier = Verifier(feed, recent=self._is_shared)
-        self._missing.pop("index", None)
-        self._read_sources(name)
-        self._replace()
+        with self._replacing:
+            if self._feed is not None:
+                self._old.append((self._clock(), self._feed.collection))
+            self._feed = feed
+            self._repaired += self._verifier.repaired if self._verifier else 0
+            self._verifier = Verifier(feed, recent=self._is_shared)
+            self._missing.pop("index", None)
+            self._read_sources(name)
+            self._replace()
         _log.info("index_opened", extra={"collection": name, "items": len(feed.index)})
 
     def _catch_up(self, feed: KeywordFeed) -> None:
@@ -354,7 +360,13 @@ class LiveSearch:
         return True
 
     def _watch_model(self) -> None:
-        """Note whether queries can be embedded; the engine asks again at every search."""
+        """Note whether queries can be embedded; the engine asks again at every search.
+
+        This thread also follows the report of the watch, since the other one may be opening another
+        collection for minutes.
+        """
+        if self._feed is not None:
+            self._follow_sources()
         try:
             self._fitting_engine(self._feed.collection if self._feed else None)
             self._missing.pop("model", None)
@@ -384,20 +396,23 @@ class LiveSearch:
 
     def _replace(self) -> None:
         """Make a search engine from the current parts."""
-        if self._feed is None:
-            return
+        with self._replacing:
+            if self._feed is not None:
+                self._search(self._feed)
+
+    def _search(self, feed: KeywordFeed) -> None:
         if self._threads:  # else one search builds what it needs
-            self._feed.index.prepare(self._folder)
-        collection = self._feed.collection
+            feed.index.prepare(self._folder)
+        collection = feed.collection
         if model_slug(collection.name) == WORDS_MODEL.slug:
             self._missing["model"] = NO_VECTORS
         elif self._missing.get("model") == NO_VECTORS:
             del self._missing["model"]
         unavailable = self._missing.get("vectors")
         engine = self._engine_of(
-            self._feed.index,
+            feed.index,
             None if unavailable else collection,
-            self._feed.revision,
+            feed.revision,
             [unavailable] if unavailable else [],
         )
         self._become(engine)
