@@ -7,8 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 
 from repertory.compose import Parts
-from repertory.indexing.graphs import building_graphs
 from repertory.indexing.job import JobQueue
+from repertory_embedded.graphs import building_graphs
 from repertory_query.run import READERS
 from repertory_query.service import Service
 from repertory_watch.service import WatchService

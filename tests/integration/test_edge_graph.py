@@ -19,8 +19,8 @@ from repertory.errors import StoreError
 from repertory.index import edge_graph, edge_shard, layout
 from repertory.index.edge import EdgeStore
 from repertory.index.edge_collection import EdgeCollection
-from repertory.indexing import graphs
-from repertory.indexing.graphs import building_graphs
+from repertory_embedded import graphs
+from repertory_embedded.graphs import building_graphs
 from tests.support.points import DIMENSION, direction, point
 from tests.support.waiting import until
 
