@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from repertory.catalogue.item import Item, item_key
 from repertory.index.vectors import State
-from repertory.indexing.ledger import NEVER, Ledger
+from repertory.indexing.ledger import MAX_SAVED, NEVER, Ledger
 from tests.support.builders import skill
 
 QUEUE, OTHER = "saves", "builds"
@@ -233,22 +233,34 @@ def test_items_wait_until_they_are_sent(ledger: Ledger) -> None:
     assert ledger.next_batch(9) == ([B], [])
 
 
-def test_a_save_is_sent_before_what_waits(ledger: Ledger) -> None:
-    """As soon as anything may be sent, also if it was waiting among the others before."""
+def test_a_save_waits_for_no_other_items(ledger: Ledger) -> None:
+    """It has a window of its own, also if it was waiting among the others before."""
     items = [skill(f"s{number}") for number in range(30)]
     ledger.queue(items)
     send(ledger, *ledger.next_batch(10)[0])
     newer = skill("s29", "It was saved.")
     ledger.queue([newer], compared=[newer.id, A.id])
     assert ledger.next_batch(10) == ([], [])
-    confirm(ledger, items[0])
-    assert ledger.next_batch(10) == ([newer], [])
+    assert ledger.next_saves(10) == ([newer], [])
     ledger.queue([], [A.id], compared=[A.id])
-    assert ledger.next_batch(11) == ([newer], [A.id])
+    assert ledger.next_saves(10) == ([newer], [A.id])
+    assert newer not in ledger.next_batch(40).items
     ledger.queue([], compared=[newer.id, A.id])  # it was taken back
-    assert ledger.outstanding == 9 + 19
+    assert ledger.next_saves(10) == ([], [])
+    assert ledger.outstanding == 10 + 19
     ledger.queue(items[20:])
-    assert ledger.outstanding == 9 + 10
+    assert ledger.outstanding == 10 + 10
+
+
+def test_many_saves_are_sent_in_parts(ledger: Ledger) -> None:
+    """What is pending is bounded, whatever is saved."""
+    many = [skill(f"s{number}") for number in range(2 * MAX_SAVED)]
+    for start in range(0, len(many), MAX_SAVED // 2):
+        some = many[start : start + MAX_SAVED // 2]
+        ledger.queue(some, compared=[one.id for one in some])
+    send(ledger, *ledger.next_saves(0).items)
+    assert [*ledger.pending] == [one.id for one in many[:MAX_SAVED]]
+    assert ledger.next_saves(0) == ([], [])
 
 
 def test_progress_counts_what_differs(ledger: Ledger) -> None:
@@ -351,10 +363,11 @@ def test_what_a_build_will_hold_is_counted_step_by_step(
             waiting = {} if how == "all" else waiting
             waiting |= dict.fromkeys(written, True) | dict.fromkeys(gone, False)
         elif how == "send":
-            batch, removed = ledger.next_batch(len(ledger.pending) + len(names))
-            send(ledger, *batch, removed=removed)
-            for one in (*(item.id for item in batch), *removed):
-                del waiting[one]
+            for take in (ledger.next_saves, ledger.next_batch):
+                batch, removed = take(len(ledger.pending) + len(names))
+                send(ledger, *batch, removed=removed)
+                for one in (*(item.id for item in batch), *removed):
+                    del waiting[one]
         else:
             ledger.correct(written, [state_of(one, 1) for one in items if how == "stored"])
         new = sum(is_written and one not in ledger.states for one, is_written in waiting.items())

@@ -20,7 +20,7 @@ from repertory.indexing.diff import Changes, diff
 from repertory.indexing.generations import Generations
 from repertory.indexing.job import JobQueue, QueueName, jobs
 from repertory.indexing.latest_scans import LatestScans
-from repertory.indexing.ledger import Ledger
+from repertory.indexing.ledger import Batch, Ledger
 from repertory.indexing.ledgers import Ledgers
 from repertory.indexing.save_trace import SaveTrace
 from repertory.indexing.scan import ChangeResult, ScanResult
@@ -253,8 +253,8 @@ class Coordinator:
             self._ledgers.clear_up(now - LOST_AFTER_S)
         self._compare_due()
         for ledger in self._ledgers:
-            items, removed = ledger.next_batch(MAX_PENDING)
-            self._send(ledger, self._affordable(items), removed, now)
+            self._send(ledger, ledger.next_saves(MAX_PENDING), QueueName.SAVES, now)
+            self._send(ledger, ledger.next_batch(MAX_PENDING), QueueName.BUILDS, now)
         if is_due:
             self._ledgers.settle_failures(self._scans)
         self._publish(now)
@@ -297,14 +297,13 @@ class Coordinator:
             others=self._scans.offering,
         ).without(ledger.failed)
 
-    def _send(
-        self, ledger: Ledger, items: Sequence[Item], removed: Sequence[str], now: float
-    ) -> None:
+    def _send(self, ledger: Ledger, batch: Batch, queue_name: QueueName, now: float) -> None:
+        items = [item.whole() for item in self._affordable(batch.items)]
+        removed = batch.removed
         if not items and not removed:
             return
-        items = [item.whole() for item in items]
-        is_active = ledger.collection == self._generations.active
-        queue_name = QueueName.SAVES if is_active else QueueName.BUILDS
+        if ledger.collection != self._generations.active:  # nobody searches it yet
+            queue_name = QueueName.BUILDS
         milliseconds = int(self._now() * 1_000)
         revision = ledger.send(
             items, removed, queue=queue_name.value, milliseconds=milliseconds, now=now

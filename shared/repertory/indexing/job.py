@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 class QueueName(StrEnum):
-    """The queue a job waits in: saves go before bulk builds."""
+    """The queue that a job waits in: saves of a few items go before all else."""
 
     SAVES = "saves"
     BUILDS = "builds"

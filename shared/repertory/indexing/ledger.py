@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from itertools import chain, islice
+from itertools import islice
 from typing import ClassVar, NamedTuple
 
 from repertory.catalogue.item import KEY_BYTES, Item, item_key
@@ -33,6 +33,13 @@ class Sent(NamedTuple):
     at: float
     change: str
     since: float
+
+
+class Batch(NamedTuple):
+    """The items to write and the ids of those to remove."""
+
+    items: list[Item]
+    removed: list[str]
 
 
 class Ledger:
@@ -140,18 +147,21 @@ class Ledger:
         waiting |= {item.id: item for item in items}
         self._new.update(item.id for item in items if item.id not in self.states)
 
-    def next_batch(self, window: int) -> tuple[list[Item], list[str]]:
-        """The items to write and to remove now, so that at most ``window`` items are pending.
+    def next_saves(self, window: int) -> Batch:
+        """What waits since it was saved, as far as there is room: ``MAX_SAVED`` beside the window.
 
-        They wait until they are sent. The window is refilled when half of it is free, not item by
-        item; saves are sent as soon as there is room.
+        It waits until it is sent.
+        """
+        return _first(self._saved, window + MAX_SAVED - len(self.pending))
+
+    def next_batch(self, window: int) -> Batch:
+        """What else waits, as far as at most ``window`` items are pending.
+
+        It waits until it is sent. The window is refilled when half of it is free, not item by item.
         """
         room = window - len(self.pending)
         is_refilled = len(self._backlog) <= room or room >= window // 2
-        waiting = chain(self._saved.items(), self._backlog.items() if is_refilled else ())
-        batch = dict(islice(waiting, max(room, 0)))
-        removed = [item_id for item_id, item in batch.items() if item is None]
-        return [item for item in batch.values() if item is not None], removed
+        return _first(self._backlog, room if is_refilled else 0)
 
     def send(
         self,
@@ -337,3 +347,10 @@ class Ledger:
         """Note that what was sent before through the same queue has had its turn."""
         newest = self._confirmed.get(sent.queue, 0)
         self._confirmed[sent.queue] = max(newest, sent.revision)
+
+
+def _first(waiting: Mapping[str, Item | None], count: int) -> Batch:
+    """The first so many of some items, of which None is removed."""
+    batch = dict(islice(waiting.items(), max(count, 0)))
+    removed = [item_id for item_id, item in batch.items() if item is None]
+    return Batch([item for item in batch.values() if item is not None], removed)
