@@ -59,10 +59,11 @@ def test_data_that_is_no_object_is_a_text(result: object) -> None:
 
 @pytest.mark.parametrize("result", [{"a": 1}, None])
 def test_an_object_stays(result: object) -> None:
-    """As it is."""
-    assert catalogue._call(cast("Backend", Stub(result)), {"tool": "a__b"}).structured_content == (
-        result
-    )
+    """As it is, and a text says it, too: many hosts show their models the text alone."""
+    found = catalogue._call(cast("Backend", Stub(result)), {"tool": "a__b"})
+    texts = [json.loads(one.text) for one in found.content if isinstance(one, TextContent)]
+    assert texts == ([result] if result else [])
+    assert found.structured_content == result
 
 
 @pytest.mark.parametrize("error", [StoreError("Away."), UnknownItemError("It is gone.")])

@@ -172,9 +172,10 @@ def _call(backend: Backend, arguments: Mapping[str, Any]) -> CallToolResult:
     result = backend.call(arguments["tool"], arguments.get("arguments", {}))
     found = msgspec.to_builtins(result)
     data = found["structuredContent"]
+    if data is not None and not found["content"]:  # many hosts show their models the text alone
+        found["content"] = [{"type": "text", "text": msgspec.json.encode(data).decode()}]
     if not isinstance(data, dict | None):  # most versions of the protocol allow an object alone
-        text = {"type": "text", "text": msgspec.json.encode(data).decode()}
-        found |= {"structuredContent": None, "content": found["content"] or [text]}
+        found["structuredContent"] = None
     return CallToolResult.model_validate(found)
 
 
