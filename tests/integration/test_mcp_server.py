@@ -27,7 +27,7 @@ from starlette.testclient import TestClient
 
 from repertory.keys import Keys, Scope
 from repertory.values import Values
-from repertory_query.mcp import catalogue, resources
+from repertory_query.mcp import reading, resources
 from repertory_query.mcp import server as mcp_server
 from repertory_query.mcp.server import McpServer
 from repertory_query.mcp.toolset import Toolset
@@ -217,15 +217,51 @@ def test_a_tool_is_read_with_its_schema(url: str, mode: Mode) -> None:
 
 
 def test_a_long_text_is_cut_with_a_hint(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The hint names the sections."""
-    monkeypatch.setattr(catalogue, "MAX_TEXT_LENGTH", 120)
+    """The hint names the sections, and the resource, which is never cut."""
+    monkeypatch.setattr(reading, "MAX_TEXT_LENGTH", 120)
     text = text_of(called(url, "auto", "get", id="project/key-rotation"))
+    uri = "skill://project/key-rotation/SKILL.md"
+    (whole,) = asked(f"{url}/mcp", "auto", lambda client: client.read_resource(uri)).contents
 
     assert "Revoke the old one." not in text
     assert text.endswith(
-        "[Cut after 120 characters; ask for a section of it: 'Rotating', 'Without downtime', "
-        "'Revoking'.]"
+        "[Cut after 120 characters. Ask for a section: 'Rotating', 'Without downtime', "
+        f"'Revoking'. The resource {uri} is the whole.]"
     )
+    assert whole.text.endswith("Revoke the old one.")
+
+
+@BOTH
+def test_an_item_is_read_by_the_uri_that_the_lists_have(url: str, mode: Mode) -> None:
+    """A model passes on what it was given; a file beside a skill is read as a resource."""
+
+    async def ask(client: Client) -> None:
+        for uri, item in (
+            ("skill://project/key-rotation/SKILL.md", "project/key-rotation"),
+            ("tool://files__read_file", "files__read_file"),
+            ("document://documents/README.md", "documents/README.md"),
+        ):
+            by_uri = await client.call_tool("get", {"id": uri})
+            assert not by_uri.is_error
+            assert by_uri.content == (await client.call_tool("get", {"id": item})).content
+        file = await client.call_tool("get", {"id": "skill://project/key-rotation/api.md"})
+        assert file.is_error
+        assert "is a file of the skill project/key-rotation; read it as a" in text_of(file)
+
+    asked(f"{url}/mcp", mode, ask)
+
+
+@BOTH
+def test_a_blank_section_is_the_whole(url: str, mode: Mode) -> None:
+    """Some hosts have their models write all arguments of a schema."""
+
+    async def ask(client: Client) -> None:
+        whole = await client.call_tool("get", {"id": "project/key-rotation"})
+        for section in ("", " "):
+            given = {"id": "project/key-rotation", "section": section}
+            assert (await client.call_tool("get", given)).content == whole.content
+
+    asked(f"{url}/mcp", mode, ask)
 
 
 WRONG: tuple[tuple[str, dict[str, Any], str], ...] = (
@@ -246,6 +282,8 @@ WRONG: tuple[tuple[str, dict[str, Any], str], ...] = (
     ("search", {"query": "x", "colour": 1}, "colour is not known"),
     ("get", {"id": "files__reed_file"}, "did you mean files__read_file?"),
     ("get", {"id": "x" * 9_999}, "There is no item"),
+    ("get", {"id": "zzqx"}, "There is no item 'zzqx'; search for it."),
+    ("get", {"id": "skill://project/zzqx/SKILL.md"}, "'project/zzqx'; search for it."),
     ("get", {"id": "project/key-rotation", "section": "X"}, "it has 'Rotating', 'Without"),
     ("get", {"id": "project/postmortem", "section": "X"}, "has no sections"),
     ("call", {"tool": "files__read_file"}, "Calling tools is off here"),
