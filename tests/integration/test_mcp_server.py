@@ -252,14 +252,19 @@ def test_an_item_is_read_by_the_uri_that_the_lists_have(url: str, mode: Mode) ->
 
 
 @BOTH
-def test_a_blank_section_is_the_whole(url: str, mode: Mode) -> None:
+def test_arguments_that_are_null_or_blank_are_absent(url: str, mode: Mode) -> None:
     """Some hosts have their models write all arguments of a schema."""
 
     async def ask(client: Client) -> None:
         whole = await client.call_tool("get", {"id": "project/key-rotation"})
-        for section in ("", " "):
+        for section in (None, "", " "):
             given = {"id": "project/key-rotation", "section": section}
             assert (await client.call_tool("get", given)).content == whole.content
+        given = dict.fromkeys(("limit", "threshold", "kinds", "queries", "detail"))
+        found = await client.call_tool("search", {"query": "rotate API keys", **given})
+        plain = await client.call_tool("search", {"query": "rotate API keys"})
+        assert not found.is_error
+        assert found.content == plain.content
 
     asked(f"{url}/mcp", mode, ask)
 
@@ -284,6 +289,8 @@ WRONG: tuple[tuple[str, dict[str, Any], str], ...] = (
     ("get", {"id": "x" * 9_999}, "There is no item"),
     ("get", {"id": "zzqx"}, "There is no item 'zzqx'; search for it."),
     ("get", {"id": "skill://project/zzqx/SKILL.md"}, "'project/zzqx'; search for it."),
+    ("get", {"id": None}, "get: id must be string."),
+    ("get", {"id": "x", "colour": None}, "colour is not known"),
     ("get", {"id": "project/key-rotation", "section": "X"}, "it has 'Rotating', 'Without"),
     ("get", {"id": "project/postmortem", "section": "X"}, "has no sections"),
     ("call", {"tool": "files__read_file"}, "Calling tools is off here"),
