@@ -25,6 +25,7 @@ from mcp_types import (
 )
 from starlette.testclient import TestClient
 
+from repertory.client import Client as HttpClient
 from repertory.keys import Keys, Scope
 from repertory.values import Values
 from repertory_query.mcp import reading, resources
@@ -484,6 +485,26 @@ def test_keys_and_scopes_are_checked(running: RunningService, tmp_path: Path, mo
         answer = httpx2.post(f"{url}/mcp", json={})
         assert answer.status_code == 401
         assert answer.headers["content-type"] == "application/problem+json"
+
+
+@pytest.mark.parametrize(
+    ("scope", "more"), [(Scope.READ, []), (Scope.CALL, ["Vector.VectorUpdate"])]
+)
+def test_a_session_offers_what_the_key_of_its_server_may_do(
+    running: RunningService, tmp_path: Path, scope: Scope, more: list[str]
+) -> None:
+    """Vectors can be changed with the scope call, also where calls are off."""
+    keys = Keys(tmp_path / "keys.json")
+
+    async def listed(url: str) -> list[str]:
+        tools = tools_of([Toolset.CATALOGUE, Toolset.SKILLS], Values)
+        faced = McpServer(HttpClient(url, keys.create("agent", scope)), tools, threads)
+        async with Client(faced.server) as client:
+            return [tool.name for tool in (await client.list_tools()).tools]
+
+    with served(running, keys=str(keys.path)) as url:
+        names = asyncio.run(listed(url))
+    assert names == ["search", "get", "Vector.SearchSkills", *more, "skill.discovery.search"]
 
 
 LIST = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
