@@ -16,12 +16,12 @@ import msgspec
 from typing_extensions import override
 
 from repertory import running
-from repertory.backend import Backend, Forwarding
+from repertory.backend import CALLS_OFF, Backend, Forwarding
 from repertory.client import Client
-from repertory.errors import StoreBusyError, StoreError
+from repertory.errors import CallsOffError, StoreBusyError, StoreError
 from repertory.index.vectors import Filter
 from repertory.settings import Settings
-from repertory.stats import Contents
+from repertory.stats import Contents, Stats
 from repertory_embedded import start
 
 if TYPE_CHECKING:
@@ -35,9 +35,16 @@ LIST_TIMEOUT_S = 2.0  # of a list: hosts request it before anything else
 RETRY_INTERVAL_S = 0.25
 ALIVE_TIMEOUT_S = 2.0  # of the check whether a server still runs
 
+_SERVED_WITHOUT = (
+    "Calling tools is off: this process has --allow-calls, but the server of this directory was "
+    "started without it, and its settings hold for all who use it. End the other process of this "
+    "directory, or start that one with --allow-calls, and try again."
+)
+
 _log = logging.getLogger(__name__)
 
 T = TypeVar("T")
+Told = TypeVar("Told", Contents, Stats)
 
 
 class Following(Forwarding):
@@ -81,6 +88,9 @@ class Following(Forwarding):
 
     def joined(self, joined: "Joined") -> None:
         """Ask a server that serves the directory for this process, until it ends."""
+        if joined.unheld:
+            extra = {"settings": ", ".join(joined.unheld), "server": joined.url}
+            _log.warning("settings_do_not_hold", extra=extra)
         client = Client(joined.url, joined.key, is_own=True)
         client.is_recorded = True
         self._use(client)
@@ -134,20 +144,48 @@ class Following(Forwarding):
     @override
     def contents(self) -> Contents:
         """Their numbers; StoreError as above."""
-        return self.forward(lambda backend: backend.contents(), LIST_TIMEOUT_S)
+        return self._told(self.forward(lambda backend: backend.contents(), LIST_TIMEOUT_S))
+
+    @override
+    def stats(self) -> Stats:
+        """The statistics of the server, as far as they hold for this process."""
+        return self._told(super().stats())
 
     @property
     @override
     def calls_allowed(self) -> bool:
-        """Whether tools may be called; while there is no server, the setting of this process."""
+        """Whether this process and its server allow calls; without a server, this process alone."""
         backend = self._backend
-        return backend.calls_allowed if backend else self._settings.values.allow_calls
+        if backend is None:
+            return self._settings.values.allow_calls
+        return self._may_call and backend.calls_allowed
 
     @override
     def call(self, tool_id: str, arguments: Mapping[str, Any]) -> "CallResult":
         """Call a tool, once: a call that failed may have taken effect."""
+        if not self._may_call:
+            raise CallsOffError(CALLS_OFF)
         self.items([tool_id])  # waits for the server
-        return self._current(0).call(tool_id, arguments)
+        backend = self._current(0)
+        try:
+            return backend.call(tool_id, arguments)
+        except CallsOffError as error:
+            if self._is_own and not backend.contents().calls_allowed:
+                raise CallsOffError(_SERVED_WITHOUT) from error
+            raise
+
+    @property
+    def _is_own(self) -> bool:
+        """Whether the server is one of this user's, rather than a configured one."""
+        return not self._settings.values.server_url
+
+    @property
+    def _may_call(self) -> bool:
+        """Whether this process allows calls; a configured server decides by the key alone."""
+        return self._settings.values.allow_calls or not self._is_own
+
+    def _told(self, found: Told) -> Told:
+        return found if self._may_call else msgspec.structs.replace(found, calls_allowed=False)
 
     @override
     def forward(self, request: Callable[[Backend], T], timeout: float = REQUEST_TIMEOUT_S) -> T:

@@ -20,7 +20,7 @@ from repertory_query.operations import Nothing, Operations, answer
 from repertory_query.pool import Pool
 from repertory_query.searching import Filters
 from repertory_query.service import Service
-from repertory_query.visible import visible_to
+from repertory_query.visible import contents_for, visible_to
 
 
 class Page(Filters, frozen=True, kw_only=True):
@@ -53,8 +53,9 @@ def routes(service: Service, pool: Pool) -> list[BaseRoute]:
     @operations.get("/contents", Nothing, returns=Contents, action=None, summary="Count the items")
     async def count_items(request: Request, _: Nothing) -> Response:
         """Count the indexed items of each kind and source."""
-        backend = visible_to(request.state.caller, service)
-        return await pool.run(lambda: answer(backend.contents()))
+        caller = request.state.caller
+        backend = visible_to(caller, service)
+        return await pool.run(lambda: answer(contents_for(caller, backend.contents())))
 
     @operations.post(
         "/items", Ids, returns=Items, action=Action("read"), summary="Show several items"

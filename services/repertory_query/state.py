@@ -12,7 +12,7 @@ from repertory_query.metrics import Metrics
 from repertory_query.operations import Nothing, Operations, answer
 from repertory_query.pool import Pool
 from repertory_query.service import Service
-from repertory_query.visible import for_caller, sees_all, visible_to, without_paths
+from repertory_query.visible import for_caller, sees_all, stats_for, visible_to, without_paths
 
 
 def routes(service: Service, pool: Pool, metrics: Metrics, access: Access) -> list[BaseRoute]:
@@ -22,7 +22,9 @@ def routes(service: Service, pool: Pool, metrics: Metrics, access: Access) -> li
     @operations.get("/stats", Nothing, returns=Stats, action=None, summary="Statistics")
     async def get_stats(request: Request, _: Nothing) -> Response:
         """Report what is indexed, how fresh it is, what is running and what is wrong."""
-        return answer(await pool.run(visible_to(request.state.caller, service).stats))
+        caller = request.state.caller
+        found = await pool.run(visible_to(caller, service).stats)
+        return answer(stats_for(caller, found))
 
     @operations.get("/healthz", Nothing, returns=Alive, action=None, summary="Alive")
     async def get_health(request: Request, _: Nothing) -> Response:

@@ -21,7 +21,7 @@ from repertory.search.links import Links, Lookup
 from repertory.search.query import Query
 from repertory.skill_files import SkillFiles
 from repertory.sources.mcp.traffic import SAYS
-from repertory.stats import Jobs, Stats
+from repertory.stats import Contents, Jobs, Stats
 from repertory_query.access import Caller
 from repertory_query.service import Service
 
@@ -67,6 +67,20 @@ def jobs_for(caller: Caller, service: Service) -> Jobs:
     """The jobs as a caller sees them."""
     jobs = for_caller(caller, service).jobs()
     return jobs if sees_all(caller) else _cleaned(jobs)
+
+
+def contents_for(caller: Caller, found: Contents) -> Contents:
+    """The numbers of a catalogue, and what the caller may do there."""
+    if Scope.CALL in caller.scopes:
+        return found
+    return msgspec.structs.replace(found, calls_allowed=False, changes_allowed=False)
+
+
+def stats_for(caller: Caller, found: Stats) -> Stats:
+    """The statistics, and whether the caller may call tools."""
+    if Scope.CALL in caller.scopes:
+        return found
+    return msgspec.structs.replace(found, calls_allowed=False)
 
 
 def placed_for(caller: Caller, found: Placed) -> Placed:

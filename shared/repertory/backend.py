@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     from repertory.skill_files import SkillFiles
     from repertory.skill_vectors.match import SkillMatch
 
+CALLS_OFF = (  # of errors
+    "Calling tools is off here; switch it on with --allow-calls or REPERTORY_MCP_ALLOW_CALLS=true."
+)
+
 T = TypeVar("T")
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from msgspec.structs import replace
 from typing_extensions import override
 
-from repertory.backend import Backend
+from repertory.backend import CALLS_OFF, Backend
 from repertory.catalogue.item import Item
 from repertory.compose import Parts
 from repertory.coordination.lease import Holders
@@ -224,10 +224,7 @@ class Local(Backend, abc.ABC):
     def _check_calls(self) -> None:
         """Check that tools may be called; CallsOffError if not."""
         if not self.calls_allowed:
-            raise CallsOffError(
-                "Calling tools is off here; switch it on with --allow-calls or "
-                "REPERTORY_MCP_ALLOW_CALLS=true."
-            )
+            raise CallsOffError(CALLS_OFF)
 
     def call_tool(self, tool: Item, arguments: Mapping[str, Any]) -> "CallResult":
         """Call a tool that was found; see ``Calls.call``."""

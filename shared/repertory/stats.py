@@ -110,7 +110,12 @@ class Contents(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     skills: Annotated[
         str, msgspec.Meta(description="A digest of the skills, which changes with them.")
     ]
-    calls_allowed: Annotated[bool, msgspec.Meta(description="Whether tools may be called.")]
+    calls_allowed: Annotated[
+        bool, msgspec.Meta(description="Whether the caller may call tools through here.")
+    ]
+    changes_allowed: Annotated[
+        bool, msgspec.Meta(description="Whether the caller may change skill vectors.")
+    ] = True
 
 
 class WatchStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -314,7 +319,7 @@ class Stats(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         msgspec.Meta(description="The one that answers; null if it is the only one of its port."),
     ] = None
     calls_allowed: Annotated[
-        bool, msgspec.Meta(description="Whether tools may be called through here.")
+        bool, msgspec.Meta(description="Whether the caller may call tools through here.")
     ] = False
     sources: list[SourceState]
     building: Building | None

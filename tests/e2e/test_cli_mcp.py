@@ -161,6 +161,46 @@ def test_tools_are_called_if_calls_are_allowed(own: Cli, project: Path, mcp_conf
     run(ask)
 
 
+def test_calls_take_the_permission_of_this_process_too(
+    own: Cli, project: Path, tmp_path: Path
+) -> None:
+    """A server that allows calls gives them to no session that was started without them."""
+
+    async def ask() -> None:
+        async with session(own, project) as client:
+            await found(client, "bake bread")
+            tools = [tool.name for tool in (await client.list_tools()).tools]
+            refused = await client.call_tool("call", {"tool": "weather__forecast"})
+            assert tools == ["search", "get"]
+            assert text_of(refused).startswith("Calling tools is off here; switch it on")
+
+    with Serve(own, project, tmp_path / "log", "--allow-calls") as server:
+        assert server.get("/contents")["callsAllowed"]
+        run(ask)
+
+
+def test_a_server_without_calls_is_named_as_the_reason(
+    own: Cli, project: Path, tmp_path: Path
+) -> None:
+    """A session with --allow-calls logs what does not hold, and a refused call says what to do."""
+    with Serve(own, project, tmp_path / "log"):
+        process = started(own, project, "--allow-calls")
+        try:
+            say(process, "initialize", **HELLO)
+            say(process, "tools/call", name="search", arguments={"query": "bake bread"})
+            listed = say(process, "tools/list")["result"]["tools"]
+            refused = say(process, "tools/call", name="call", arguments={"tool": "x"})["result"]
+            _, log = process.communicate(timeout=TIMEOUT_S)
+        finally:
+            process.kill()
+
+    assert [tool["name"] for tool in listed] == ["search", "get"]
+    assert refused["isError"]
+    assert "the server of this directory was started without it" in refused["content"][0]["text"]
+    (line,) = map(json.loads, log.splitlines())
+    assert (line["event"], line["settings"]) == ("settings_do_not_hold", "allow_calls")
+
+
 def test_toolsets_are_chosen(user: Cli, served: Path) -> None:
     """Several can be joined, unless two of their tools have the same name."""
 
@@ -184,10 +224,10 @@ def test_the_help_shows_the_configuration_of_a_host(cli: Cli, project: Path) -> 
     assert line in cli.run(project, "mcp", "--help").stdout
 
 
-def started(own: Cli, project: Path) -> "subprocess.Popen[str]":
+def started(own: Cli, project: Path, *arguments: str) -> "subprocess.Popen[str]":
     """A session before its first message."""
     return subprocess.Popen(
-        [*COMMAND, "mcp"],
+        [*COMMAND, "mcp", *arguments],
         cwd=project,
         env=own.environment,
         stdin=subprocess.PIPE,

@@ -25,9 +25,10 @@ from mcp_types import (
 )
 from starlette.testclient import TestClient
 
+from repertory.client import Client as HttpClient
 from repertory.keys import Keys, Scope
 from repertory.values import Values
-from repertory_query.mcp import catalogue, resources
+from repertory_query.mcp import reading, resources
 from repertory_query.mcp import server as mcp_server
 from repertory_query.mcp.server import McpServer
 from repertory_query.mcp.toolset import Toolset
@@ -217,15 +218,56 @@ def test_a_tool_is_read_with_its_schema(url: str, mode: Mode) -> None:
 
 
 def test_a_long_text_is_cut_with_a_hint(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The hint names the sections."""
-    monkeypatch.setattr(catalogue, "MAX_TEXT_LENGTH", 120)
+    """The hint names the sections, and the resource, which is never cut."""
+    monkeypatch.setattr(reading, "MAX_TEXT_LENGTH", 120)
     text = text_of(called(url, "auto", "get", id="project/key-rotation"))
+    uri = "skill://project/key-rotation/SKILL.md"
+    (whole,) = asked(f"{url}/mcp", "auto", lambda client: client.read_resource(uri)).contents
 
     assert "Revoke the old one." not in text
     assert text.endswith(
-        "[Cut after 120 characters; ask for a section of it: 'Rotating', 'Without downtime', "
-        "'Revoking'.]"
+        "[Cut after 120 characters. Ask for a section: 'Rotating', 'Without downtime', "
+        f"'Revoking'. The resource {uri} is the whole.]"
     )
+    assert whole.text.endswith("Revoke the old one.")
+
+
+@BOTH
+def test_an_item_is_read_by_the_uri_that_the_lists_have(url: str, mode: Mode) -> None:
+    """A model passes on what it was given; a file beside a skill is read as a resource."""
+
+    async def ask(client: Client) -> None:
+        for uri, item in (
+            ("skill://project/key-rotation/SKILL.md", "project/key-rotation"),
+            ("tool://files__read_file", "files__read_file"),
+            ("document://documents/README.md", "documents/README.md"),
+        ):
+            by_uri = await client.call_tool("get", {"id": uri})
+            assert not by_uri.is_error
+            assert by_uri.content == (await client.call_tool("get", {"id": item})).content
+        file = await client.call_tool("get", {"id": "skill://project/key-rotation/api.md"})
+        assert file.is_error
+        assert "is a file of the skill project/key-rotation; read it as a" in text_of(file)
+
+    asked(f"{url}/mcp", mode, ask)
+
+
+@BOTH
+def test_arguments_that_are_null_or_blank_are_absent(url: str, mode: Mode) -> None:
+    """Some hosts have their models write all arguments of a schema."""
+
+    async def ask(client: Client) -> None:
+        whole = await client.call_tool("get", {"id": "project/key-rotation"})
+        for section in (None, "", " "):
+            given = {"id": "project/key-rotation", "section": section}
+            assert (await client.call_tool("get", given)).content == whole.content
+        given = dict.fromkeys(("limit", "threshold", "kinds", "queries", "detail"))
+        found = await client.call_tool("search", {"query": "rotate API keys", **given})
+        plain = await client.call_tool("search", {"query": "rotate API keys"})
+        assert not found.is_error
+        assert found.content == plain.content
+
+    asked(f"{url}/mcp", mode, ask)
 
 
 WRONG: tuple[tuple[str, dict[str, Any], str], ...] = (
@@ -246,6 +288,10 @@ WRONG: tuple[tuple[str, dict[str, Any], str], ...] = (
     ("search", {"query": "x", "colour": 1}, "colour is not known"),
     ("get", {"id": "files__reed_file"}, "did you mean files__read_file?"),
     ("get", {"id": "x" * 9_999}, "There is no item"),
+    ("get", {"id": "zzqx"}, "There is no item 'zzqx'; search for it."),
+    ("get", {"id": "skill://project/zzqx/SKILL.md"}, "'project/zzqx'; search for it."),
+    ("get", {"id": None}, "get: id must be string."),
+    ("get", {"id": "x", "colour": None}, "colour is not known"),
     ("get", {"id": "project/key-rotation", "section": "X"}, "it has 'Rotating', 'Without"),
     ("get", {"id": "project/postmortem", "section": "X"}, "has no sections"),
     ("call", {"tool": "files__read_file"}, "Calling tools is off here"),
@@ -439,6 +485,26 @@ def test_keys_and_scopes_are_checked(running: RunningService, tmp_path: Path, mo
         answer = httpx2.post(f"{url}/mcp", json={})
         assert answer.status_code == 401
         assert answer.headers["content-type"] == "application/problem+json"
+
+
+@pytest.mark.parametrize(
+    ("scope", "more"), [(Scope.READ, []), (Scope.CALL, ["Vector.VectorUpdate"])]
+)
+def test_a_session_offers_what_the_key_of_its_server_may_do(
+    running: RunningService, tmp_path: Path, scope: Scope, more: list[str]
+) -> None:
+    """Vectors can be changed with the scope call, also where calls are off."""
+    keys = Keys(tmp_path / "keys.json")
+
+    async def listed(url: str) -> list[str]:
+        tools = tools_of([Toolset.CATALOGUE, Toolset.SKILLS], Values)
+        faced = McpServer(HttpClient(url, keys.create("agent", scope)), tools, threads)
+        async with Client(faced.server) as client:
+            return [tool.name for tool in (await client.list_tools()).tools]
+
+    with served(running, keys=str(keys.path)) as url:
+        names = asyncio.run(listed(url))
+    assert names == ["search", "get", "Vector.SearchSkills", *more, "skill.discovery.search"]
 
 
 LIST = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}

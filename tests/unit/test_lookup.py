@@ -30,7 +30,7 @@ def test_an_item_is_returned_whole() -> None:
     assert item(hybrid_engine(ITEMS), "write_file") == ITEMS[2]
     with pytest.raises(UnknownItemError, match=r"say files__send or mail__send\.$"):
         item(hybrid_engine([*ITEMS, tool("files__send")]), "send")
-    with pytest.raises(UnknownItemError, match=r"^There is no item 'zzqx'\.$"):
+    with pytest.raises(UnknownItemError, match=r"^There is no item 'zzqx'; search for it\.$"):
         item(hybrid_engine(ITEMS), "zzqx")
 
 

@@ -9,13 +9,14 @@ from mcp_types import TextContent
 
 from repertory.backend import Backend
 from repertory.calling.result import CallResult
+from repertory.catalogue.item import Item
 from repertory.errors import StoreError, UnknownItemError
 from repertory.search.answer import Answer
 from repertory.search.links import Links
 from repertory.search.query import Query
 from repertory.values import Values
-from repertory_query.mcp import catalogue
-from tests.support.builders import skill
+from repertory_query.mcp import catalogue, reading
+from tests.support.builders import skill, tool
 from tests.support.hybrid_search import hybrid_engine
 
 
@@ -59,10 +60,11 @@ def test_data_that_is_no_object_is_a_text(result: object) -> None:
 
 @pytest.mark.parametrize("result", [{"a": 1}, None])
 def test_an_object_stays(result: object) -> None:
-    """As it is."""
-    assert catalogue._call(cast("Backend", Stub(result)), {"tool": "a__b"}).structured_content == (
-        result
-    )
+    """As it is, and a text says it, too: many hosts show their models the text alone."""
+    found = catalogue._call(cast("Backend", Stub(result)), {"tool": "a__b"})
+    texts = [json.loads(one.text) for one in found.content if isinstance(one, TextContent)]
+    assert texts == ([result] if result else [])
+    assert found.structured_content == result
 
 
 @pytest.mark.parametrize("error", [StoreError("Away."), UnknownItemError("It is gone.")])
@@ -76,3 +78,77 @@ def test_links_that_cannot_be_read_take_no_hit_away(error: Exception) -> None:
     assert not found.is_error
     assert "team/keys" in texts[0]
     assert ("team/locks needs" in texts[-1]) is isinstance(error, UnknownItemError)
+
+
+BODY = """
+# Part one
+
+## Example
+
+First.
+
+### Example
+
+Inner.
+
+# Part two
+
+## Other
+
+Not this.
+
+## example
+
+Second.
+
+# Example
+
+Third.
+"""
+
+
+def test_sections_of_one_title_are_read_together() -> None:
+    """Each after the heading above it, and none twice; a single one comes alone."""
+    assert reading._section(skill("a", body=BODY), "## EXAMPLE") == (
+        "# Part one\n\n## Example\n\nFirst.\n\n### Example\n\nInner.\n\n"
+        "# Part two\n\n## example\n\nSecond.\n\n# Example\n\nThird."
+    )
+    assert reading._section(skill("a", body=BODY), "Other") == "## Other\n\nNot this."
+
+
+def test_a_section_is_cut_as_a_whole_text_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The hint leaves out what is too long itself; without a shorter section it has none."""
+    monkeypatch.setattr(reading, "MAX_TEXT_LENGTH", 30)
+    item = skill("a", body=BODY)
+    end = " The resource skill://team/a/SKILL.md is the whole.]"
+
+    assert reading._fitting(reading._section(item, "Part two"), item).endswith(
+        f"[Cut after 30 characters. Ask for a section: 'Other'.{end}"
+    )
+    assert reading._fitting("x" * 31, skill("a", body="x" * 31)).endswith(
+        f"[Cut after 30 characters.{end}"
+    )
+
+
+def test_the_schema_of_a_tool_is_cut_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its resource is the whole."""
+    monkeypatch.setattr(reading, "MAX_TEXT_LENGTH", 100)
+    item = tool("lab__mix", "Mix. " * 99)
+    backend = cast("Backend", Shown(item))
+    found = reading.GET.run(backend, {"id": item.id}).content[0].text
+
+    assert len(found) < 200
+    assert found.endswith("[Cut after 100 characters. The resource tool://lab__mix is the whole.]")
+    assert json.loads(reading.text_of(item))["description"] == item.description
+
+
+class Shown(Stub):
+    """A backend of one item."""
+
+    def __init__(self, item: Item) -> None:
+        super().__init__()
+        self._item = item
+
+    def item(self, _: str) -> Item:
+        """The item."""
+        return self._item

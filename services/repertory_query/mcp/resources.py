@@ -12,10 +12,11 @@ from repertory.catalogue.item import Item, Kind
 from repertory.catalogue.skill_format import SKILL_FILE
 from repertory.errors import UnknownItemError
 from repertory.formats.mcp import MEDIA_TYPES
-from repertory.formats.uris import id_of, is_misplaced, places_of, uri_of
+from repertory.formats.uris import id_of, is_misplaced, uri_of
 from repertory.index.vectors import Filter
 from repertory.text import cut, one_line
-from repertory_query.mcp.catalogue import text_of
+from repertory_query.mcp.places import skill_at
+from repertory_query.mcp.reading import text_of
 
 PAGE_SIZE = 100  # resources of one answer
 MAX_DESCRIPTION_LENGTH = 400  # characters, of a resource
@@ -78,27 +79,6 @@ def read(backend: Backend, uri: str) -> TextResourceContents | BlobResourceConte
             mime_type=guessed or "application/octet-stream",
             blob=base64.b64encode(data).decode(),
         )
-
-
-def skill_at(backend: Backend, uri: str) -> tuple[Item, str]:
-    """The skill whose file a URI is, and the file's place.
-
-    A file of an inner skill is that skill's. The name of a skill whose folder has another one is no
-    part of the place.
-
-    Raises:
-        UnknownItemError: There is no such skill.
-    """
-    places = places_of(uri)
-    if not places:
-        raise UnknownItemError(f"There is no resource {uri[:200]!r}; search for it.")
-    items = backend.items([item_id for item_id, _ in places])
-    for item_id, place in places:
-        item = items.get(item_id)
-        if item is not None and item.kind is Kind.SKILL:
-            return item, place.removeprefix(f"{item.name}/") if is_misplaced(item) else place
-    item = backend.item(places[0][0])  # mostly an error with suggestions
-    raise UnknownItemError(f"{item.id[:200]!r} is {uri_of(item)}.")
 
 
 def after_of(cursor: str | None) -> str:

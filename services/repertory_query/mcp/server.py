@@ -68,12 +68,20 @@ class Listing(NamedTuple):
     Attributes:
         said: The contents of the catalogue, in words; empty if unknown.
         calls_allowed: Whether tools may be called.
+        changes_allowed: Whether anything else may be changed.
         skills: A digest of the skills.
     """
 
-    said: str
-    calls_allowed: bool
-    skills: str
+    said: str = ""
+    calls_allowed: bool = False
+    changes_allowed: bool = True
+    skills: str = ""
+
+    def offers(self, tool: Tool) -> bool:
+        """Whether the list has a tool."""
+        if tool.function.name == CALL:
+            return self.calls_allowed
+        return self.changes_allowed or not tool.function.writes
 
 
 class Threads(Protocol):
@@ -166,13 +174,12 @@ class McpServer:
     async def _list_tools(self, context: Context, _: object) -> ListToolsResult:
         listing = await self._listing(*self._backend_of(context))
         self._listed_tools = self._shown(listing)
-        said, calls_allowed, _ = listing
-        scopes = _scopes(context)
+        said, scopes = listing.said, _scopes(context)
         return ListToolsResult(
             tools=[
                 tool.definition(said)
-                for name, tool in self._tools.items()
-                if tool.scope in scopes and (calls_allowed or name != CALL)
+                for tool in self._tools.values()
+                if tool.scope in scopes and listing.offers(tool)
             ],
             ttl_ms=int((FRESH_S if said else RETRY_INTERVAL_S) * 1_000),
             cache_scope="private",
@@ -181,7 +188,7 @@ class McpServer:
     def _shown(self, listing: Listing) -> tuple[object, ...]:
         """What the list of tools follows from."""
         parameters = [tool.parameters for tool in self._tools.values()]
-        return listing.said, listing.calls_allowed, parameters
+        return listing._replace(skills=""), parameters
 
     async def _listing(self, backend: Backend, seen: Hashable) -> Listing:
         """What the lists show, at most ``FRESH_S`` old.
@@ -297,10 +304,15 @@ def _contents(backend: Backend) -> Listing:
     """What the lists show; unreadable parts are left out, since a search reports the reason."""
     with contextlib.suppress(RepertoryError):
         found = backend.contents()
-        return Listing(contents(found), found.calls_allowed, found.skills)
+        return Listing(
+            said=contents(found),
+            calls_allowed=found.calls_allowed,
+            changes_allowed=found.changes_allowed,
+            skills=found.skills,
+        )
     with contextlib.suppress(RepertoryError):
-        return Listing("", backend.calls_allowed, "")
-    return Listing("", False, "")
+        return Listing(calls_allowed=backend.calls_allowed)
+    return Listing()
 
 
 def _fresh_ms() -> int:

@@ -18,7 +18,8 @@ from repertory.errors import UnknownItemError
 from repertory.formats.skill_text import defect, front_matter, skill_text
 from repertory.formats.uris import folder_of, is_misplaced, uri_of
 from repertory.skill_files import MAX_FILES, MAX_SIZE, TOO_MANY, SkillFile, SkillFiles
-from repertory_query.mcp.resources import page_after, skill_at
+from repertory_query.mcp.places import skill_at
+from repertory_query.mcp.resources import page_after
 
 EXTENSION = "io.modelcontextprotocol/skills"
 WITHHELD = "repertory/withheldFiles"  # in ``_meta``: why skills have no supporting files, by URI

@@ -71,7 +71,7 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
         Raises:
             RepertoryError: The arguments do not fit, or it failed.
         """
-        found = self.function.call(backend, arguments)
+        found = self.function.call(backend, self._given(arguments))
         if isinstance(found, CallToolResult):
             return found
         if isinstance(found, str):
@@ -80,6 +80,19 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
         return CallToolResult(
             content=[TextContent(text=msgspec.json.encode(data).decode())], structured_content=data
         )
+
+    def _given(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """The arguments without those that are optional and null.
+
+        Some hosts have their models write all arguments, and null for what is absent.
+        """
+        parameters = self.parameters
+        optional = parameters["properties"].keys() - parameters.get("required", ())
+        return {
+            name: value
+            for name, value in arguments.items()
+            if value is not None or name not in optional
+        }
 
     def failure(self, message: str) -> CallToolResult:
         """The result that reports an error, in the form of the function's contract if any."""

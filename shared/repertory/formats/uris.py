@@ -41,6 +41,11 @@ def id_of(uri: str) -> str | None:
     return _decoded(match[2]) if match and match[1] != Kind.SKILL else None
 
 
+def is_of_skill(uri: str) -> bool:
+    """Whether a URI is that of a skill's file, whether or not it exists."""
+    return uri.startswith(f"{Kind.SKILL}://")
+
+
 def places_of(uri: str) -> list[tuple[str, str]]:
     """The skills whose file a URI may be, by id, and the file's place; the longest id first.
 

@@ -77,9 +77,9 @@ def row_of(index: KeywordIndex, item: str) -> int:
 
 
 def unknown(index: KeywordIndex | None, item_id: str) -> UnknownItemError:
-    """The error for an unknown id, with suggestions."""
+    """The error for an unknown id, with suggestions or what to do."""
     close = " or ".join(close_to(index, item_id))
-    hint = f"; did you mean {close}?" if close else "."
+    hint = f"; did you mean {close}?" if close else "; search for it."
     return UnknownItemError(f"There is no item {item_id[:200]!r}{hint}")
 
 

@@ -378,6 +378,16 @@ def test_a_member_and_an_administrator_see_the_sources(whole: RunningService) ->
         assert names[2]["vault"] == ["team-a"]
 
 
+@pytest.mark.parametrize("scope", Scope)
+def test_a_caller_learns_what_it_may_do(whole: RunningService, scope: Scope) -> None:
+    """A program that passes tools on to an agent offers none that its key may not use."""
+    may = scope is not Scope.READ
+    with caller(whole, scope=scope) as client:
+        contents = client.get("/contents").json()
+        assert contents["callsAllowed"] is contents["changesAllowed"] is may
+        assert client.get("/stats").json()["callsAllowed"] is may
+
+
 def test_answers_of_one_visibility_are_not_given_to_another(whole: RunningService) -> None:
     """In either order, from the cache of answers and from the lists of MCP tools."""
     file = whole.project.parent / "several.json"
