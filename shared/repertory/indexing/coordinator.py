@@ -302,7 +302,7 @@ class Coordinator:
         removed = batch.removed
         if not items and not removed:
             return
-        if ledger.collection != self._generations.active:  # nobody searches it yet
+        if ledger.collection != self._generations.active:  # it is not searched yet
             queue_name = QueueName.BUILDS
         milliseconds = int(self._now() * 1_000)
         revision = ledger.send(
