@@ -14,7 +14,7 @@ from starlette.routing import BaseRoute
 
 from repertory.errors import UsageError
 from repertory.keys import Scope
-from repertory.text import media_type_of
+from repertory.text import media_type_of, with_whole_characters
 from repertory.wire import V1
 from repertory_query.access import OPEN, require
 from repertory_query.actions import Action, AuditedRoute
@@ -189,7 +189,7 @@ async def _body(request: Request, kind: type[T]) -> T:
     if not content and kind is dict:
         content = b"{}"
     try:
-        plain = msgspec.json.decode(content)
+        plain = _decoded(content)
         if kind is not dict:
             plain = _integral(plain)  # JSON has one kind of number: 5.0 is 5
         return msgspec.convert(plain, kind)
@@ -199,6 +199,14 @@ async def _body(request: Request, kind: type[T]) -> T:
         raise UsageError(_refused("the body is no JSON")) from error
     except (UnicodeDecodeError, RecursionError) as error:
         raise HTTPException(400, _UNREADABLE) from error
+
+
+def _decoded(content: bytes) -> object:
+    """The value of JSON; half a character in it becomes the replacement character."""
+    try:
+        return msgspec.json.decode(content)
+    except msgspec.DecodeError:
+        return msgspec.json.decode(with_whole_characters(content))
 
 
 def _require_json(request: Request) -> None:
