@@ -37,7 +37,7 @@ class Nothing(msgspec.Struct):
 class Operation(AuditedRoute, Generic[T]):
     """One operation: ``GET`` takes parameters of its address, ``POST`` a JSON body.
 
-    Unknown parameters and fields are refused; an operation that takes nothing ignores all.
+    Unknown parameters and fields are refused; only a probe may have any parameters.
 
     Args:
         method: ``GET`` or ``POST``.
@@ -92,13 +92,16 @@ class Operation(AuditedRoute, Generic[T]):
         request.state.error_is_message = self._error_is_message
         if self._scope is not Scope.READ:
             require(request.state.caller, self._scope)
-        if self.takes is Nothing:
-            if self.method == "POST" and "content-type" in request.headers:
-                _require_json(request)  # a form of another site is none
+        if self.path in UNVERSIONED:
             return await self._handler(request, self.takes())
         if self.method == "GET":
             return await self._handler(request, parameters(request, self.takes))
-        return await self._handler(request, await _body(request, self.takes))
+        parameters(request, Nothing)
+        if self.takes is not Nothing:
+            return await self._handler(request, await _body(request, self.takes))
+        if "content-type" in request.headers:
+            _require_json(request)  # a form of another site is none
+        return await self._handler(request, self.takes())
 
 
 class Operations:
