@@ -10,7 +10,7 @@ import msgspec
 import typer
 
 from repertory.backend import Backend
-from repertory.errors import NothingIndexedError, UsageError
+from repertory.errors import UsageError
 from repertory.formats.hook import hook as hook_output
 from repertory.formats.items import whole_tools
 from repertory.search.query import Query, query_of
@@ -112,8 +112,7 @@ def _answer(flags: Flags, threshold: float, limit: int) -> str:
     if target.server:
         return _written(target.server, query, given.hook_event_name)
     with target.open_here() as repertory:
-        if not repertory.is_indexed:  # a search would load, and even download, the model first
-            raise NothingIndexedError("Nothing is indexed here yet; run `repertory index`.")
+        repertory.require_index()  # a search would load, and even download, the model first
         return _written(repertory, query, given.hook_event_name)
 
 
