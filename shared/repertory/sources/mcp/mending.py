@@ -1,7 +1,9 @@
-"""Answers that the SDK cannot read: one bad tool costs one tool. Imported only by transports.
+"""Answers that the SDK cannot read: one bad tool costs one tool.
 
 The SDK rejects a whole message for half a character, a number with too many digits or deep nesting
 in one place. Half a character becomes the replacement character, and costs nothing.
+
+Imports the SDK, which is slow: import it only to contact a server.
 """
 
 import contextlib
