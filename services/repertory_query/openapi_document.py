@@ -30,7 +30,7 @@ def document(routes: Iterable[BaseRoute]) -> Schema:
             "title": "Repertory",
             "summary": "A team's searchable repertory of everything its AI agents can use.",
             "description": "Unknown parameters of an address and unknown fields of a body are "
-            "refused.",
+            "refused, except by probes.",
             "version": version("repertory"),
         },
         "paths": paths,

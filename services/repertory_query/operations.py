@@ -14,7 +14,7 @@ from starlette.routing import BaseRoute
 
 from repertory.errors import UsageError
 from repertory.keys import Scope
-from repertory.text import media_type_of
+from repertory.text import media_type_of, with_whole_characters
 from repertory.wire import V1
 from repertory_query.access import OPEN, require
 from repertory_query.actions import Action, AuditedRoute
@@ -37,7 +37,7 @@ class Nothing(msgspec.Struct):
 class Operation(AuditedRoute, Generic[T]):
     """One operation: ``GET`` takes parameters of its address, ``POST`` a JSON body.
 
-    Unknown parameters and fields are refused; an operation that takes nothing ignores all.
+    Unknown parameters and fields are refused; only a probe may have any parameters.
 
     Args:
         method: ``GET`` or ``POST``.
@@ -92,13 +92,16 @@ class Operation(AuditedRoute, Generic[T]):
         request.state.error_is_message = self._error_is_message
         if self._scope is not Scope.READ:
             require(request.state.caller, self._scope)
-        if self.takes is Nothing:
-            if self.method == "POST" and "content-type" in request.headers:
-                _require_json(request)  # a form of another site is none
+        if self.path in UNVERSIONED:
             return await self._handler(request, self.takes())
         if self.method == "GET":
             return await self._handler(request, parameters(request, self.takes))
-        return await self._handler(request, await _body(request, self.takes))
+        parameters(request, Nothing)
+        if self.takes is not Nothing:
+            return await self._handler(request, await _body(request, self.takes))
+        if "content-type" in request.headers:
+            _require_json(request)  # a form of another site is none
+        return await self._handler(request, self.takes())
 
 
 class Operations:
@@ -189,7 +192,7 @@ async def _body(request: Request, kind: type[T]) -> T:
     if not content and kind is dict:
         content = b"{}"
     try:
-        plain = msgspec.json.decode(content)
+        plain = _decoded(content)
         if kind is not dict:
             plain = _integral(plain)  # JSON has one kind of number: 5.0 is 5
         return msgspec.convert(plain, kind)
@@ -199,6 +202,14 @@ async def _body(request: Request, kind: type[T]) -> T:
         raise UsageError(_refused("the body is no JSON")) from error
     except (UnicodeDecodeError, RecursionError) as error:
         raise HTTPException(400, _UNREADABLE) from error
+
+
+def _decoded(content: bytes) -> object:
+    """The value of JSON; half a character in it becomes the replacement character."""
+    try:
+        return msgspec.json.decode(content)
+    except msgspec.DecodeError:
+        return msgspec.json.decode(with_whole_characters(content))
 
 
 def _require_json(request: Request) -> None:

@@ -83,9 +83,10 @@ class FormatParameters(Parameters, frozen=True, kw_only=True, rename="camel"):
         Meta(
             description="`json` as described; `markdown` to read; `types`, a TypeScript module of "
             "the tools; `mcp`, the result of an MCP tool; `anthropic`, the content of a "
-            "`tool_result` and the definitions of its tools; `openai`, a `tool_search_output`. In "
-            "the last two a function `get_item` stands for skills and documents, whose `id` the "
-            "client answers with `GET /v1/items/{id}`; `kind=tool` leaves them out."
+            "`tool_result` and the definitions of its tools; `openai`, a `tool_search_output`. For "
+            "skills and documents, `anthropic` has texts with their ids, and `openai` a function "
+            "`get_item`, whose calls the client answers with `GET /v1/items/{id}`; `kind=tool` "
+            "leaves them out."
         ),
     ] = Format.JSON
     declared: Annotated[

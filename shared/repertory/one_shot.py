@@ -21,7 +21,7 @@ from repertory.files import make_directory
 from repertory.freshness import Freshness
 from repertory.index.keywords.document import Entry
 from repertory.index.vectors import Filter
-from repertory.indexing.collection_names import configuration_of, is_complete
+from repertory.indexing.collection_names import configuration_of, is_complete, model_slug
 from repertory.local import Local
 from repertory.notices import about_servers
 from repertory.progress import Download, Progress, no_progress
@@ -32,6 +32,7 @@ from repertory.search.explanation import Explanation
 from repertory.search.query import Query
 from repertory.settings import Settings
 from repertory.stats import Contents, Run, SourceState, Stats, WatchStatus, watch_status
+from repertory.workspace import owners
 
 if TYPE_CHECKING:  # a search needs none of them
     from repertory.indexing.job import JobQueue
@@ -168,14 +169,38 @@ class Repertory(Local):
         """
         with contextlib.suppress(StoreError):
             self.engine  # noqa: B018 - opens the index
-        if not self.is_indexed:
-            raise NothingIndexedError("Nothing is indexed here yet; run `repertory index`.")
+        self.require_index()
         return super().stats()
 
     @property
     def is_indexed(self) -> bool:
         """Whether a search can answer without indexing first."""
         return is_complete(self.parts.store, self.parts.active)
+
+    def require_index(self) -> None:
+        """Check that a search can answer without indexing first.
+
+        Raises:
+            NothingIndexedError: Nothing was indexed here yet, or only with other options.
+        """
+        if self.is_indexed:
+            return
+        if models := self._indexed_models():
+            raise NothingIndexedError(
+                "Nothing is indexed here yet with these options; run `repertory index`, or give "
+                f"those of the index that is here, of the model {' or '.join(models)}."
+            )
+        raise NothingIndexedError("Nothing is indexed here yet; run `repertory index`.")
+
+    def _indexed_models(self) -> list[str]:
+        """The models of the indexes that other options made of this directory."""
+        settings, here = self.settings, self.parts.workspace.directory
+        found = {
+            self.parts.store.alias(f"{settings.values.namespace}_{key}")
+            for key, directory in owners(settings.data_dir).items()
+            if directory == here
+        }
+        return sorted({model_slug(name) for name in found if name})
 
     @override
     def ensure_indexed(self) -> None:

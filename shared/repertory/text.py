@@ -35,6 +35,15 @@ _LATER_MARKS = "\u0f73\u0f75\u0f81\uff9e\uff9f"  # they are marks once they are 
 # A run that is long enough to have more. No mark is a letter, except the two of kana.
 _SIGNS = re.compile(r"[\W\uff9e\uff9f]{31,}")
 
+_HEX = "[0-9a-fA-F]{2}"
+# JSON in pieces: what stands for whole characters, and the escape of half a character, a group.
+_ESCAPES = re.compile(
+    rf"(?:[^\\]++|\\(?!u[dD][89a-fA-F]{_HEX})."
+    rf"|\\u[dD][89abAB]{_HEX}\\u[dD][c-fC-F]{_HEX})++"
+    rf"|(\\u[dD][89a-fA-F]{_HEX})",
+    re.DOTALL,
+)
+
 UNFIT = "control or invisible characters"  # in messages about what ``clean`` removed
 
 REMEMBERED = 20_000  # texts of which ``remembered`` keeps the results
@@ -55,6 +64,16 @@ def clean(text: str) -> str:
     if text.isascii():  # most texts
         return text if text.isprintable() else _CONTROL.sub("", text)
     return _RUN.sub(_fit, text)
+
+
+def with_whole_characters(json: bytes) -> bytes:
+    """JSON with the replacement character for each escape of half a character.
+
+    JavaScript leaves half of an emoji where it cuts a text, and writes it as one escape, which no
+    strict parser reads. The length stays the same.
+    """
+    text = json.decode("latin-1")  # any bytes; the escapes are ASCII
+    return _ESCAPES.sub(lambda piece: r"\ufffd" if piece[1] else piece[0], text).encode("latin-1")
 
 
 def is_clean(text: str) -> bool:

@@ -131,6 +131,17 @@ def test_stats_of_nothing_is_exit_code_4(cli: Cli, project: Path) -> None:
     assert "Nothing is indexed here yet" in done.stderr
 
 
+def test_stats_name_the_index_that_other_options_made(cli: Cli, project: Path) -> None:
+    """Commands that name another model have another index."""
+    assert cli.run(project, "index", "--model", "repertory").returncode == 0
+    done = cli.run(project, "stats")
+
+    assert (done.returncode, done.stdout) == (4, "")
+    words = " ".join(done.stderr.split())
+    assert "Nothing is indexed here yet with these options" in words
+    assert "of the model repertory-encoder-4" in words
+
+
 def test_items_are_listed_and_shown(cli: Cli, indexed: Path) -> None:
     """The list is ordered by id and can be filtered; one item is shown with all fields."""
     everything = cli.json(indexed, "items", "list")

@@ -88,6 +88,13 @@ def test_what_fits_is_added_by_a_server(user: Cli, served: Path) -> None:
     assert " files__read_file(path?): Read the contents" in first
 
 
+def test_half_an_emoji_does_not_matter(cli: Cli, indexed: Path) -> None:
+    """A host may have cut it in two."""
+    given = json.dumps(INPUT | {"prompt": f"{INPUT['prompt']} \ud83d"})
+    first, *_ = added(hook(cli, indexed, typed=given))
+    assert first.split(":")[0].endswith(" skill project/bread-baking")
+
+
 def test_what_does_not_fit_is_not_added(cli: Cli, indexed: Path) -> None:
     """A polite phrase, and whatever is below the confidence that was asked for."""
     assert silent(hook(cli, indexed, typed=json.dumps(INPUT | {"prompt": "thank you, go on"})))

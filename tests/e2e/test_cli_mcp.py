@@ -255,7 +255,7 @@ def say(process: "subprocess.Popen[str]", method: str, **parameters: Any) -> Any
     request = {"jsonrpc": "2.0", "id": 1, "method": method, "params": parameters}
     process.stdin.write(json.dumps(request) + "\n")
     process.stdin.flush()
-    while "id" not in (message := json.loads(process.stdout.readline())):
+    while (message := json.loads(process.stdout.readline())).get("id") != request["id"]:
         pass
     return message
 
@@ -276,6 +276,23 @@ def test_it_writes_only_mcp(raw: "subprocess.Popen[str]", own: Cli, project: Pat
     assert all(json.loads(line)["jsonrpc"] == "2.0" for line in rest.splitlines())
     assert (raw.returncode, log) == (0, "")
     assert not note_of(own, project).exists()
+
+
+def test_every_line_is_answered(raw: "subprocess.Popen[str]") -> None:
+    """Half an emoji is searched as the replacement character; what is no message is an error."""
+    say(raw, "initialize", **HELLO)
+    result = say(raw, "tools/call", name="search", arguments={"query": "bake bread \ud83d"})[
+        "result"
+    ]
+    assert "skill project/bread-baking" in result["content"][0]["text"]
+    assert raw.stdin
+    assert raw.stdout
+    for line, code in {"no JSON": -32700, '{"id": 1, "x": "\\ud8"}': -32700, "[]": -32600}.items():
+        raw.stdin.write(f"{line}\n")
+        raw.stdin.flush()
+        while "error" not in (message := json.loads(raw.stdout.readline())):
+            pass
+        assert (message["id"], message["error"]["code"]) == (None, code)
 
 
 def test_a_signal_shuts_it_down_cleanly(

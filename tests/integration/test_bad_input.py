@@ -98,9 +98,9 @@ WRONG: dict[str, dict[str, object]] = {
 }
 LACKS: dict[str, set[str]] = {  # what cannot be asked there, or is not wrong there
     "GET": {"a query that is a list"},
-    "POST": set(),
-    "function": {"a blank query"},  # which is an empty list
-    "mcp": set(),
+    "POST": {"half a character"},
+    "function": {"a blank query", "half a character"},  # the first is an empty list
+    "mcp": {"half a character"},
 }
 
 
@@ -177,6 +177,19 @@ def test_a_query_of_odd_characters_is_answered(client: TestClient, query: str) -
     assert not found["result"]["isError"]
 
 
+def test_half_a_character_is_the_replacement_character(client: TestClient) -> None:
+    """JavaScript cuts an emoji in two, and writes half of it as an escape; JSON allows that."""
+    half, whole = "keys \ud83d", "keys \ufffd"
+    many = post(client, "/search", {"queries": [{"q": half}]}).json()
+    assert many["answers"][0]["query"] == whole
+    found = post(client, "/functions/skill.discovery.search", {"query": half}).json()
+    assert "results" in found
+    (content,) = rpc(client, "tools/call", {"name": "search", "arguments": {"query": half}}).json()[
+        "result"
+    ]["content"]
+    assert "project/key-rotation" in content["text"]
+
+
 def test_a_query_of_the_maximum_length_is_answered_over_a_socket(url: str) -> None:
     """Its address has twelve bytes for each character."""
     query = "\U00012000" * MAX_QUERY_LENGTH
@@ -203,7 +216,7 @@ def test_a_body_other_than_an_object_is_refused(client: TestClient, target: str)
     deep += [b'{"query": %s1%s}' % (b'{"a":' * depth, b"}" * depth) for depth in DEEP]
     for body in (
         *(b"", b"{", b"[]", b"null", b"1", b'"x"', b"NaN", b"\xff\xfe", b"{'query': 'x'}"),
-        *(b'{"query": %s}' % (b"9" * 5_000), b'{"query": 1e999}', b'{"query": "\\ud800"}'),
+        *(b'{"query": %s}' % (b"9" * 5_000), b'{"query": 1e999}', b'{"query": "\\ud8"}'),
         *deep,
     ):
         problem(client.post(target, content=body, headers=JSON))
@@ -308,7 +321,7 @@ def test_requests_other_than_mcp_are_refused(client: TestClient, path: str) -> N
     for body in (b"", b"{", b"[]", b"null", b"{}", b"\xff", b'{"jsonrpc": "2.0"}', *deep):
         response = client.post(path, content=body, headers=headers)
         assert 400 <= response.status_code < 500
-    wrong: list[object] = [None, [], {}, {"name": 5}, {"name": "\ud800"}]
+    wrong: list[object] = [None, [], {}, {"name": 5}, {"name": "\ud800"}]  # the last is unknown
     for params in [*wrong, {"name": "search", "arguments": 1}]:
         response = rpc(client, "tools/call", params, path)
         assert response.status_code < 500

@@ -122,6 +122,11 @@ def is_running(process: str) -> bool:
     return True
 
 
+def test_half_a_character_of_an_answer_is_replaced(line: Line) -> None:
+    """The tool has done its work, so the rest of its answer counts."""
+    assert line.text("halve") == "half \ufffd"
+
+
 def test_a_server_on_the_sdk(lines: Lines) -> None:
     """Its results are unchanged; its own requests are refused, and progress is ignored."""
     good = lines(stdio("callee.py", "stdio"))

@@ -15,8 +15,10 @@ from repertory.errors import SourceError
 from repertory.sources.mcp import McpServer
 from repertory.sources.mcp.server import ServerConfig, Transport
 from tests.support.mcp_servers import SERVERS, started
+from tests.support.waiting import until
 
 SECRET = "s3cret-t0ken"
+POLL_S = 64.0
 
 
 class Place:
@@ -151,6 +153,41 @@ def test_a_failure_is_reported_and_overcome(place: Place, follow: Follow) -> Non
     assert SECRET not in str(caught.value)
     place.offer("first")
     lab.wait_for("first")
+
+
+def test_a_listing_resets_the_pause_after_failures(
+    place: Place, follow: Follow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also of a server that is polled: its next failure is overcome as fast as the first."""
+    waits: list[float] = []
+
+    def noted(seconds: float) -> float:
+        is_last = seconds < POLL_S and POLL_S in waits  # it is stopped then, and not at a start
+        if seconds <= POLL_S:  # else it is the length of a session
+            waits.append(seconds)
+        return POLL_S if is_last else 0.01
+
+    monkeypatch.setattr("repertory.sources.mcp.follow.jittered", noted)
+    place.tools.unlink()
+    follow(stdio(place, QUIET="1"), poll=POLL_S)
+    until(lambda: len(waits) > 1)
+    place.offer("first")
+    until(lambda: POLL_S in waits)
+    place.tools.unlink()
+    until(lambda: waits[-1] != POLL_S)
+    assert (waits[:2], waits[-1]) == ([1, 2], 1)
+
+
+def test_an_unforeseen_error_is_reported(
+    tmp_path: Path, follow: Follow, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Also one of reading the sign-in, here for half a character in an address."""
+    url = "http://127.0.0.1:9/\ud800"
+    config = ServerConfig(name="lab", transport=Transport.HTTP, url=url, sign_ins=str(tmp_path))
+    lab = follow(config)
+    with pytest.raises(SourceError, match="lab could not be queried: UnicodeEncodeError"):
+        lab.names()
+    assert "follow_failed" in caplog.text
 
 
 def test_stopping_ends_the_server(place: Place, follow: Follow) -> None:

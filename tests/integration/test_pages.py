@@ -274,6 +274,22 @@ def test_browsers_get_errors_as_pages(
     assert words in response.json()["detail"]
 
 
+def test_programs_get_no_errors_as_pages(client: TestClient) -> None:
+    """Some of them name HTML in what they accept, such as those of Java."""
+    client.headers["Accept"] = "text/html, image/gif, image/jpeg, */*; q=.2"
+    refused = [
+        client.get("/v1/items/unknown"),
+        client.post("/v1/search", json={"queries": []}),
+        client.post("/search", json={"queries": []}),
+        client.post("/rebuild", content="x", headers={"Content-Type": "text/x"}),
+        client.get("/v1"),
+        client.get("/mcp"),
+        client.post("/mcp/skills", json={}, headers={"Host": "evil.example"}),
+    ]
+    assert {one.headers["content-type"] for one in refused} == {"application/problem+json"}
+    assert client.get("/items/unknown").headers["content-type"] == "text/html; charset=utf-8"
+
+
 def test_without_an_index_the_page_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It reloads by itself; the status says what is missing."""
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -354,7 +370,7 @@ def test_without_a_key_a_browser_gets_the_login_page(
         assert "not valid" not in response.text
     program = client.get("/", headers={"Accept": "*/*"})
     assert program.headers["content-type"] == "application/problem+json"
-    assert 'value="/"' in client.post("/status/retry").text
+    assert 'value="/"' in client.post("/status/retry", data={"a": "b"}).text
 
 
 def test_the_key_is_in_a_confined_cookie(

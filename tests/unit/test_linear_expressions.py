@@ -219,6 +219,7 @@ EXAMPLES = {
         "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
     ],
     "repertory.text._CONTROL": ["a\x07b"],
+    "repertory.text._ESCAPES": [r"a\n\ud83d\ude00\ud83d", "\\u\\ud8"],
     "repertory.text._FITTING": ["\u0627\u200d"],
     "repertory.text._FLAG": ["\U000e0067\U000e0062\U000e007f"],
     "repertory.text._SIGNS": ["a" + "\u0301\u0323" * 16],

@@ -7,6 +7,25 @@ import pytest
 from repertory.sources.mcp.mending import MAX_SIZE, mended
 
 
+def test_half_a_character_costs_nothing() -> None:
+    """A tool with half an emoji is kept beside one that is left out; any other answer is whole."""
+    half, bad = r'{"name": "half", "description": "\ud83d"}', '{"name": "bad", "x": "\\x"}'
+    form = '{"jsonrpc": "2.0", "id": 3, "result": {"tools": [%s]}}'
+    complaints: list[str] = []
+    for tools in (half, f"{bad}, {half}"):
+        answer = mended((form % tools).encode(), complaints)
+        assert answer is not None
+        [kept] = json.loads(answer)["result"]["tools"]
+        assert kept == {"name": "half", "description": "\ufffd"}
+    assert len(complaints) == 1
+
+    called = b'{"jsonrpc": "2.0", "id": 3, "result": {"content": [{"text": "\\ud83d"}]}}'
+    answer = mended(called, complaints)
+    assert answer is not None
+    assert json.loads(answer)["result"]["content"] == [{"text": "\ufffd"}]
+    assert len(complaints) == 1
+
+
 @pytest.mark.parametrize(
     "form",
     ['{"id": 3, "jsonrpc": "2.0", "result": %s}', '{"jsonrpc": "2.0", "result": %s, "id" : 3 }\n'],

@@ -292,6 +292,26 @@ def test_files_inside_the_folder_are_read_from_it_and_others_from_the_catalogue(
     assert re.findall(r"   ID: (.*)", again.content) == ["project/x"]
 
 
+def test_a_file_of_several_items_stands_for_none(project: Project, tmp_path: Path) -> None:
+    """It would have the name of another procedure; a file of two sources has its item."""
+    file, other = write(tmp_path / "a.ns", "QuietBerths WeeklyOccupancy"), tmp_path / "b.md"
+    write(other, "WeeklyOccupancy")
+    engine = project.engine(
+        *(
+            Item(id=f"p/{name}", kind=Kind.SKILL, name=name, source="p", path=str(file))
+            for name in ("QuietBerths", "WeeklyOccupancy")
+        ),
+        *(
+            Item(id=f"{name}/b", kind=Kind.DOCUMENT, name="b", source=name, path=str(other))
+            for name in ("docs", "more")
+        ),
+    )
+    search = ProjectSearch(tmp_path, Folder(tmp_path))
+    content = search.search(engine, ProjectQuery(search_query="weeklyoccupancy")).content
+    shown = re.findall(r"^\d\. (.*)\n   ID: (.*)", content, re.MULTILINE)
+    assert shown == [("a.ns", "files/a.ns"), ("b.md", "docs/b")]
+
+
 def test_items_are_found_by_the_names_of_their_files(
     project: Project, search: ProjectSearch
 ) -> None:

@@ -1,10 +1,19 @@
 """The display of texts."""
 
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from repertory.text import MAX_REMEMBERED, ago, clean, is_clean, remembered
+from repertory.text import (
+    MAX_REMEMBERED,
+    ago,
+    clean,
+    is_clean,
+    remembered,
+    with_whole_characters,
+)
 
 TAGS = "".join(chr(0xE0000 + ord(letter)) for letter in "IGNORE ALL PREVIOUS")
 SCOTLAND = "\U0001f3f4\U000e0067\U000e0062\U000e0073\U000e0063\U000e0074\U000e007f"
@@ -95,3 +104,34 @@ def test_results_for_short_texts_are_remembered() -> None:
     short, long = "a" * MAX_REMEMBERED, "b" * (MAX_REMEMBERED + 1)
     assert [length(one) for one in (short, short, long, long)] == [100, 100, 101, 101]
     assert computed == [short, long, long]
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        (r'"a\ud83d"', "a\ufffd"),
+        (r'"\uDE00b"', "\ufffdb"),
+        (r'"\ude00\ud83d"', "\ufffd\ufffd"),
+        (r'"\ud83d\uD83D\uDE00"', "\ufffd\U0001f600"),
+        (r'"\\ud83d"', "\\ud83d"),
+        (r'"\\\ud83d"', "\\\ufffd"),
+    ],
+)
+def test_half_a_character_in_json_is_replaced(written: str, read: str) -> None:
+    """An escaped backslash is none of an escape, and a pair stays."""
+    assert json.loads(with_whole_characters(written.encode())) == read
+
+
+@given(st.text())
+def test_json_of_whole_characters_stays(text: str) -> None:
+    """Whether they are escaped or not."""
+    for ascii_only in (True, False):
+        written = json.dumps(text, ensure_ascii=ascii_only).encode("utf-8", "replace")
+        assert with_whole_characters(written) == written
+
+
+@pytest.mark.parametrize("text", [r'"\ud8', r'"\ud83', r'"\ud8zz"', "\\", r"\Ud83d", "\xe9"])
+def test_what_is_no_escape_stays(text: str) -> None:
+    """What is broken is not made valid."""
+    written = text.encode("latin-1")
+    assert with_whole_characters(written) == written

@@ -10,10 +10,11 @@ import msgspec
 import typer
 
 from repertory.backend import Backend
-from repertory.errors import NothingIndexedError, UsageError
+from repertory.errors import UsageError
 from repertory.formats.hook import hook as hook_output
 from repertory.formats.items import whole_tools
 from repertory.search.query import Query, query_of
+from repertory.text import with_whole_characters
 from repertory_admin import terminal
 from repertory_admin.app import app, command
 from repertory_admin.backend import target_of
@@ -104,15 +105,14 @@ def _answer(flags: Flags, threshold: float, limit: int) -> str:
     Raises:
         RepertoryError, ValueError: It cannot be answered.
     """
-    given = msgspec.json.decode(_input(), type=Prompt)
+    given = msgspec.json.decode(with_whole_characters(_input()), type=Prompt)
     target = target_of(flags)
     text = given.prompt[:MAX_PROMPT_LENGTH]
     query = query_of(target.settings.values, text, threshold=threshold, limit=limit)
     if target.server:
         return _written(target.server, query, given.hook_event_name)
     with target.open_here() as repertory:
-        if not repertory.is_indexed:  # a search would load, and even download, the model first
-            raise NothingIndexedError("Nothing is indexed here yet; run `repertory index`.")
+        repertory.require_index()  # a search would load, and even download, the model first
         return _written(repertory, query, given.hook_event_name)
 
 

@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, TypeVar
 import anyio
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.types import Receive, Scope, Send
+from starlette.requests import Request
+from starlette.types import Message, Receive, Scope, Send
 
 from repertory.audit import Audit
 from repertory.errors import StoreError
+from repertory.text import with_whole_characters
 from repertory.usage.recorder import UsageRecorder
 from repertory.values import Values
 from repertory_query.actions import MCP, AuditedRoute
@@ -140,4 +142,10 @@ class _Endpoint:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request."""
         manager = await self._mcp.manager(self._path)
-        await manager.asgi_app(scope, receive, send)
+        body = with_whole_characters(await Request(scope, receive).body())
+        messages = [{"type": "http.request", "body": body}]
+
+        async def received() -> Message:
+            return messages.pop() if messages else await receive()
+
+        await manager.asgi_app(scope, received, send)

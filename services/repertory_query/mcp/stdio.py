@@ -1,21 +1,34 @@
 """MCP over the standard streams of this process, which belong to it from then on."""
 
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import anyio
 from anyio import CapacityLimiter, create_task_group, to_thread
+from anyio.abc import ObjectReceiveStream
 from mcp.server.lowlevel import NotificationOptions
 from mcp.server.stdio import stdio_server
+from mcp.shared.message import SessionMessage
+from mcp_types import (
+    INVALID_REQUEST,
+    PARSE_ERROR,
+    ErrorData,
+    JSONRPCError,
+    jsonrpc_message_adapter,
+)
+from pydantic import ValidationError
 
 from repertory.audit import Audit
 from repertory.backend import Backend
+from repertory.text import with_whole_characters
 from repertory.usage.recorder import UsageRecorder
 from repertory_query.mcp.server import McpServer
 from repertory_query.mcp.tool import Tool
 from repertory_query.mcp.work import Work
 
 THREADS = {Work.SEARCH: 8, Work.READ: 8, Work.CALL: 32}
+
+_NO_JSON = "json_invalid"  # pydantic's type of the error; its input is the whole line
 
 T = TypeVar("T")
 
@@ -51,5 +64,53 @@ async def _serve(
     options = ours.server.create_initialization_options(changes)
     async with stdio_server() as (received, sent), create_task_group() as tasks:
         tasks.start_soon(ours.announce)
-        await ours.server.run(received, sent, options)
+        await ours.server.run(_Intake(received, sent), sent, options)
         tasks.cancel_scope.cancel()
+
+
+class _Intake(ObjectReceiveStream[SessionMessage | Exception]):
+    """The messages of the client; what is none is answered with an error.
+
+    The SDK drops a line that it cannot read, and the client would wait for ever.
+    """
+
+    def __init__(
+        self,
+        inner: Any,  # noqa: ANN401 - a stream of a private type of the SDK
+        sent: Any,  # noqa: ANN401 - as above
+    ) -> None:
+        self._inner = inner
+        self._sent = sent
+
+    async def receive(self) -> SessionMessage | Exception:
+        while True:
+            item: SessionMessage | Exception = await self._inner.receive()
+            if not isinstance(item, ValidationError):
+                return item
+            try:
+                return _mended(item)
+            except ValidationError as error:
+                refusal = JSONRPCError(jsonrpc="2.0", id=None, error=_fault(error))
+                await self._sent.send(SessionMessage(refusal))
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+
+def _mended(error: ValidationError) -> SessionMessage:
+    """The message that could not be read, with whole characters.
+
+    Raises:
+        ValidationError: It cannot be read so, either.
+    """
+    [first, *_] = error.errors()
+    if first["type"] != _NO_JSON:
+        raise error
+    line = with_whole_characters(first["input"].encode())
+    return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
+
+
+def _fault(error: ValidationError) -> ErrorData:
+    if error.errors()[0]["type"] == _NO_JSON:
+        return ErrorData(code=PARSE_ERROR, message="The line is no JSON.")
+    return ErrorData(code=INVALID_REQUEST, message="The line is no message of JSON-RPC 2.0.")

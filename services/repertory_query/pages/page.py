@@ -17,9 +17,9 @@ from starlette.responses import Response
 
 from repertory.keys import Scope
 from repertory.search.answer import rounded_down
-from repertory.text import DIRECTIONS, ago
-from repertory.wire import Refusal
-from repertory_query.access import Caller, require
+from repertory.text import DIRECTIONS, ago, media_type_of
+from repertory.wire import V1, Refusal
+from repertory_query.access import Caller, require, route_path
 from repertory_query.actions import Action, AuditedRoute
 from repertory_query.pages.charts import duration
 
@@ -44,6 +44,8 @@ _TITLES = {
     429: "Too many requests",
     503: "Not ready yet",
 }
+_FOR_PROGRAMS = (f"{V1}/", "/mcp/")  # what their addresses begin with
+_FORMS = ("application/x-www-form-urlencoded", "multipart/form-data", "text/plain")
 _HERE = Path(__file__).parent
 
 # Invisible characters that change what is seen: control characters other than white space, and
@@ -147,7 +149,16 @@ def root_of(request: HTTPConnection) -> str:
 
 
 def wants_page(request: HTTPConnection) -> bool:
-    """Whether a browser goes to an address, as its Accept header tells; programs name no HTML."""
+    """Whether a browser goes to an address or sends a form, as its headers tell.
+
+    Some programs name HTML as well, so a page is never the answer where only they call.
+    """
+    if f"{route_path(request.scope)}/".startswith(_FOR_PROGRAMS):
+        return False
+    if request.scope["method"] not in ("GET", "HEAD"):
+        sent = media_type_of(request.headers.get("content-type", ""))
+        if sent not in _FORMS:
+            return False
     return "text/html" in request.headers.get("accept", "")
 
 

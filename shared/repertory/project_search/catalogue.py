@@ -25,7 +25,8 @@ class Catalogue:
         has_folder: Whether the directory itself is searched; if not, all items are read here.
 
     Attributes:
-        inside: The items whose files are in the directory, by place; the first of several.
+        inside: The items whose files are in the directory, by place. A file that two sources read
+            stands for the first item; one in which a source found several stands for none.
         files: The other items.
     """
 
@@ -49,6 +50,7 @@ class Catalogue:
         if engine.keywords is None or engine.collection is None:
             raise StoreError("The files cannot be read now: " + " ".join(engine.degraded))
         inside: dict[str, Entry] = {}
+        several: set[str] = set()  # places
         outside: list[tuple[Entry, str | None]] = []
         real = cache(real_path)
         for entry in sorted(engine.keywords.all(), key=lambda entry: entry.id):
@@ -57,9 +59,13 @@ class Catalogue:
             folder, name = os.path.split(entry.path)
             place = self._top.place(os.path.join(real(folder), name)) if name else None  # noqa: PTH118 - speed
             if self._has_folder and place is not None:
-                inside.setdefault(place, entry)
+                first = inside.setdefault(place, entry)
+                if first is not entry and first.source == entry.source:
+                    several.add(place)
             else:
                 outside.append((entry, place))
+        for place in several:
+            del inside[place]
         self._update(engine, outside)
         self.inside, self._engine = inside, weakref.ref(engine)
 

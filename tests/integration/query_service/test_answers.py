@@ -135,7 +135,7 @@ def test_an_invalid_query_is_refused(client: TestClient, query: dict[str, Any], 
         (b'{"queries": []}', 422),
         (b'{"queries": [{"q": "x", "surprise": 1}]}', 422),
         (b'{"queries": [{"q": "\xff\xfe"}]}', 400),
-        (b'{"queries": [{"q": "\\ud800"}]}', 422),
+        (b'{"queries": [{"q": "\\ud8"}]}', 422),
         (b'{"queries": ' + b"[" * 100_000 + b"]" * 100_000 + b"}", 400),
         (b'{"queries": [{"q": "x", "limit": ' + b"9" * 5_000 + b"}]}", 422),
         (json.dumps({"queries": [{"q": "x"}] * 101}).encode(), 422),
@@ -309,11 +309,16 @@ def test_every_format_is_as_described(client: TestClient) -> None:
 
 
 def test_addresses_with_parameters_of_others_are_answered(client: TestClient) -> None:
-    """Pages and operations without parameters ignore the unknown ones; all others refuse them."""
-    for target in ("/?utm_source=mail", "/healthz?probe=1", "/stats?x=1"):
+    """Pages and probes ignore unknown parameters; all other operations refuse them."""
+    for target in ("/?utm_source=mail", "/healthz?probe=1", "/readyz?x=1", "/metrics?x=1"):
         assert client.get(target).status_code == 200, target
     for target in ("/items?kinds=skill", "/runtime/tools.ts?filters=x", "/explain?q=x&item=x&k=1"):
         assert ": unknown" in problem(client.get(target), 422)
+    for target in ("/stats?x=1", "/v1/contents?kind=tool", "/items/x?section=y", "/functions?x=1"):
+        assert ": unknown" in problem(client.get(target), 422)
+    for target in ("/search?limit=1", "/v1/rebuild?now=1", "/functions/search?threshold=1"):
+        body = {"queries": [{"q": "keys"}]} if target.startswith("/search") else {}
+        assert ": unknown" in problem(client.post(target, json=body), 422)
 
 
 def test_answers_are_cached_until_the_index_changes(home: Path, tmp_path: Path) -> None:

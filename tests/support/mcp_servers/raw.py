@@ -103,7 +103,7 @@ def bad_tools() -> None:
 
 
 UNREADABLE = {
-    "a lone surrogate": '{"name": "bad", "description": "\\ud800"}',
+    "an escape": '{"name": "bad", "description": "\\ud8"}',
     "a number": '{"name": "bad", "x": ' + "1" * 5_000 + "}",
     "nesting": '{"name": "bad", "x": ' + "[" * 300 + "]" * 300 + "}",
 }
@@ -221,7 +221,7 @@ def callee() -> None:
                 }
                 reply(request, {"protocolVersion": "2025-06-18", **about})
             case "tools/list":
-                names = ("good", "colour", "refuse", "die")
+                names = ("good", "colour", "refuse", "die", "halve")
                 reply(request, {"tools": [tool(name) for name in names]})
             case "tools/call":
                 answer(request, request["params"]["name"], request["params"].get("arguments", {}))
@@ -240,6 +240,7 @@ def answer(request: Request, name: str, arguments: dict[str, Any]) -> None:
         "nonsense": {"content": "no list"},
         "process": text(str(os.getpid())),
         "colour": text(os.environ.get("COLOUR", "none")),
+        "halve": text("half \ud83d"),
         "odd\tname": text("by its own name"),
         "fail": {**text(f"no {arguments}"), "isError": True},
     }

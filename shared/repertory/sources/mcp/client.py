@@ -1,10 +1,9 @@
 """Communication with a server through the official SDK, with limits on time and size.
 
-Imported only when a server is contacted: the SDK is slow to import.
+Imports the SDK, which is slow: import it only to contact a server.
 """
 
 import contextlib
-import logging
 from collections.abc import Awaitable, Callable
 from importlib.metadata import version
 
@@ -17,7 +16,7 @@ from repertory.errors import SignInError, SourceError
 from repertory.sources.mcp.conversation import Conversation
 from repertory.sources.mcp.server import ServerConfig, Transport
 from repertory.sources.mcp.traffic import SAYS, TOO_MUCH, Listing, Traffic, quote, quote_end
-from repertory.sources.mcp.transports import open_streams
+from repertory.sources.mcp.transports import open_streams, silence
 from repertory.sources.mcp.variables import Launch, fill_in
 
 DISCONNECT_TIMEOUT_S = 2.0  # after the answer, for which alone the server's timeout is
@@ -60,9 +59,7 @@ async def converse(server: ServerConfig, talk: Talk) -> str:
         SourceError: The connection was lost before that; see ``list_tools``.
     """
     launch = fill_in(server)
-    # They log whole URLs, which contain the keys of some servers.
-    for name in ("mcp.client", "mcp.shared", "client", "httpx2"):
-        logging.getLogger(name).setLevel(logging.CRITICAL)
+    silence()
     failure = ""
     is_cut_off = False
     traffic = Traffic()

@@ -7,7 +7,7 @@ other server is polled, in a new session each time.
 import contextlib
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,6 +25,8 @@ from repertory.sources.mcp.variables import fill_in
 if TYPE_CHECKING:
     from repertory.sources.mcp.conversation import Conversation
 
+    Converse = Callable[[ServerConfig, Callable[[Conversation], Awaitable[None]]], Awaitable[str]]
+
 MIN_INTERVAL_S = 1.0  # between two listings in a session, and before the first retry
 # A session is renewed after this time: its program may have been replaced by a newer version.
 MAX_SESSION_S = 3_600.0
@@ -37,7 +39,8 @@ class ServerFollower:
 
     Args:
         server: The server, which may be run.
-        on_change: Called on that thread after each listing or failure.
+        on_change: Called on that thread after each listing, and when none could be made. The loss
+            of a session after its listing is no failure until the next session has one.
         poll: Seconds between two listings if the server does not report changes.
     """
 
@@ -48,6 +51,7 @@ class ServerFollower:
         self._latest: Listing | SourceError | None = None
         self._first = threading.Event()
         self._has_listed = self._is_open = False
+        self._pause = MIN_INTERVAL_S  # before the next attempt, after a failure
         self._stack = contextlib.ExitStack()
         self._future: Future[None] | None = None
 
@@ -86,34 +90,42 @@ class ServerFollower:
             # On this thread, because the SDK is slow to import: the caller of start does not wait.
             from repertory.sources.mcp.client import converse  # noqa: PLC0415 - as above
 
-            pause = MIN_INTERVAL_S
             while True:
                 began = anyio.current_time()
-                self._has_listed = self._is_open = False
-                before = self._signed_in_at()
                 try:
-                    await converse(self._server, self._talk)
-                except SourceError as error:
-                    # A connection that was lost after a listing is opened again first.
-                    if not self._has_listed or isinstance(error, SignInError):
-                        self._publish(error)
-                    if isinstance(error, SignInError):
-                        await self._wait_for_sign_in(before)
+                    await self._ask(converse)
                 # A boundary: a scan waits for a result, and the next attempt may succeed.
                 except Exception as error:
                     kind = type(error).__name__  # only its kind, because it may quote secrets
                     _log.error("follow_failed", extra={"server": self._server.name, "error": kind})
                     message = f"The MCP server {self._server.name} could not be queried: {kind}."
                     self._publish(SourceError(message))
-                if self._has_listed and not self._is_open:
-                    await anyio.sleep(jittered(self._poll))
-                    continue
-                if anyio.current_time() - began > self._poll:
-                    pause = MIN_INTERVAL_S
-                await anyio.sleep(jittered(pause))
-                pause = min(2 * pause, self._poll)
+                await anyio.sleep(jittered(self._wait_after(began)))
         finally:
             self._first.set()
+
+    async def _ask(self, converse: "Converse") -> None:
+        """List the tools of the server in one session, until that ends."""
+        self._has_listed = self._is_open = False
+        before = self._signed_in_at()
+        try:
+            await converse(self._server, self._talk)
+        except SourceError as error:
+            # A connection that was lost after a listing is opened again first.
+            if not self._has_listed or isinstance(error, SignInError):
+                self._publish(error)
+            if isinstance(error, SignInError):
+                await self._wait_for_sign_in(before)
+
+    def _wait_after(self, began: float) -> float:
+        """Seconds until the next session, given when the last one began."""
+        was_polled = self._has_listed and not self._is_open
+        if was_polled or anyio.current_time() - began > self._poll:
+            self._pause = MIN_INTERVAL_S
+        if was_polled:
+            return self._poll
+        pause, self._pause = self._pause, min(2 * self._pause, self._poll)
+        return pause
 
     def _signed_in_at(self) -> float:
         """When someone signed in at the server, in Unix seconds; 0 without a sign-in."""

@@ -1,9 +1,12 @@
-"""Answers that the SDK cannot read: one bad tool costs one tool. Imported only by transports.
+"""Answers that the SDK cannot read: one bad tool costs one tool.
 
-The SDK rejects a whole message for a lone surrogate, a number with too many digits or deep nesting
-in one place.
+The SDK rejects a whole message for half a character, a number with too many digits or deep nesting
+in one place. Half a character becomes the replacement character, and costs nothing.
+
+Imports the SDK, which is slow: import it only to contact a server.
 """
 
+import contextlib
 import json
 import re
 from collections.abc import Iterator
@@ -12,6 +15,7 @@ from mcp_types import PARSE_ERROR, jsonrpc_message_adapter
 from pydantic_core import from_json
 
 from repertory.sources.mcp.traffic import quote
+from repertory.text import with_whole_characters
 
 MAX_SIZE = 4 * 2**20  # bytes of an answer that is taken apart, in up to 2 s for each MiB
 MAX_COMPLAINTS = 20
@@ -34,35 +38,42 @@ def mended(data: bytes, complaints: list[str]) -> bytes | None:
         complaints: Receives what was left out, to follow the name of the server.
 
     Returns:
-        The answer without the tools that cannot be read. If it has no tools, or is broken
-        otherwise, an error for the request that it answers. None if it needs no mending, or answers
-        no request.
+        The message with whole characters, or the answer without the tools that cannot be read. If
+        it has none, or is broken otherwise, an error for the request that it answers. None if it
+        needs no mending, or answers no request.
     """
-    try:
-        jsonrpc_message_adapter.validate_json(data, by_name=False)
-    except ValueError as exc:
-        reason = str(exc)
-    else:
+    reason = _fault(data)
+    if reason and len(data) <= MAX_SIZE:
+        data = with_whole_characters(data)
+        if not (reason := _fault(data)):
+            return data
+    if not reason:
         return None
     text = data.decode("utf-8", "replace")
     found = _ID.search(text, 0, _HEAD) or _LAST_ID.search(text, max(0, len(text) - _HEAD))
     request = found[1] if found else ""
     if len(data) <= MAX_SIZE:
-        try:
+        with contextlib.suppress(ValueError):
             message = dict(_members(text))
             request = message.get('"id"', "").strip() or request
             if '"method"' in message:
                 return None
             answer = _without_bad_tools(message, complaints).encode()
-            jsonrpc_message_adapter.validate_json(answer, by_name=False)
-        except ValueError:
-            pass
-        else:
-            return answer
+            if not _fault(answer):
+                return answer
     if not _ID.fullmatch(f'"id":{request}'):
         return None
     fault = {"code": PARSE_ERROR, "message": f"its answer cannot be read: {_short(reason)}"}
     return f'{{"jsonrpc":"2.0","id":{request},"error":{json.dumps(fault)}}}'.encode()
+
+
+def _fault(data: bytes) -> str:
+    """Why the SDK cannot read a message; empty if it can."""
+    try:
+        jsonrpc_message_adapter.validate_json(data, by_name=False)
+    except ValueError as exc:
+        return str(exc)
+    return ""
 
 
 def _without_bad_tools(message: dict[str, str], complaints: list[str]) -> str:

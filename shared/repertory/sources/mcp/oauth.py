@@ -1,7 +1,9 @@
 """Requests to a server with OAuth: each carries the stored token, which is renewed in time.
 
 No browser is opened here: without tokens, or when the issuer has revoked them, the server waits
-for a sign-in; see ``signing_in``. Imported only by ``transports``: the SDK is slow to import.
+for a sign-in; see ``signing_in``.
+
+Imports the SDK, which is slow: import it only to contact a server.
 """
 
 import time
@@ -194,13 +196,16 @@ class Memory:
         self.client = client_info
 
 
+def redirect_uri(port: int | str) -> str:
+    """The address on this machine that an issuer redirects to."""
+    return f"http://127.0.0.1:{port}{PATH}"
+
+
 def provider_of(url: str, memory: Memory, port: int = 0) -> OAuthClientProvider:
     """The SDK's flow for a server, without a way to ask the user."""
     return OAuthClientProvider(
         url,
-        OAuthClientMetadata(
-            client_name="Repertory", redirect_uris=[AnyUrl(f"http://127.0.0.1:{port}{PATH}")]
-        ),
+        OAuthClientMetadata(client_name="Repertory", redirect_uris=[AnyUrl(redirect_uri(port))]),
         memory,
     )
 

@@ -1,7 +1,9 @@
 """A server as a child process, with limits on its output; no process is left behind.
 
 The SDK's own stdio transport reads without limits, logs every line that is not MCP, and leaves the
-children of a server that exited properly; hence this one. Imported only by ``client``.
+children of a server that exited properly; hence this one.
+
+Imports the SDK, which is slow: import it only to contact a server.
 """
 
 import asyncio

@@ -1,9 +1,8 @@
 """A person's sign-in at a server with OAuth, in a browser.
 
-Imported only by ``repertory login``: the SDK is slow to import.
+Imports the SDK, which is slow: import it only to contact a server.
 """
 
-import logging
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -25,12 +24,19 @@ from pydantic import AnyUrl, BaseModel
 
 from repertory.errors import SourceError, UsageError
 from repertory.files import PRIVATE
-from repertory.sources.mcp.oauth import PATH, Memory, check_address, provider_of, send, with_tokens
+from repertory.sources.mcp.oauth import (
+    Memory,
+    check_address,
+    provider_of,
+    redirect_uri,
+    send,
+    with_tokens,
+)
 from repertory.sources.mcp.redirects import Redirects
 from repertory.sources.mcp.server import ServerConfig, Transport
 from repertory.sources.mcp.sign_ins import LOCK_TIMEOUT_S, SignIn, SignIns, key_of
 from repertory.sources.mcp.traffic import Traffic, quote
-from repertory.sources.mcp.transports import http_client
+from repertory.sources.mcp.transports import http_client, silence
 from repertory.sources.mcp.variables import Launch, fill_in
 
 TIMEOUT_S = 300.0  # for the person
@@ -63,8 +69,7 @@ def sign_in(server: ServerConfig, show: Show, timeout: float = TIMEOUT_S) -> Non
     """
     launch = fill_in(server)
     _check(server, launch)
-    for name in ("mcp.client", "mcp.shared", "client", "httpx2"):  # they log addresses and states
-        logging.getLogger(name).setLevel(logging.CRITICAL)
+    silence()
     try:
         anyio.run(_sign_in, server, launch, show, timeout)
     except SourceError as error:
@@ -79,7 +84,7 @@ def _check(server: ServerConfig, launch: Launch) -> None:
             f"The MCP server {server.name} is a program of this machine; only servers over HTTP "
             "take a sign-in."
         )
-    if any(name.lower() == "authorization" for name in launch.headers):
+    if launch.has_authorization:
         raise UsageError(
             f"The MCP server {server.name} has an Authorization header in its configuration, "
             "which is sent instead; remove it to sign in."
@@ -116,7 +121,7 @@ def _translated(provider: OAuthClientProvider) -> Iterator[None]:
         _check_metadata(provider)
         raise SourceError(
             "its authorization server registers no clients by itself; register Repertory there "
-            f"with the redirect address http://127.0.0.1:PORT{PATH}, and write "
+            f"with the redirect address {redirect_uri('PORT')}, and write "
             '"oauth": {"clientId": …, "clientSecret": …, "callbackPort": PORT} into the '
             "server's configuration"
         ) from None
@@ -161,7 +166,7 @@ def _memory(launch: Launch, port: int) -> Memory:
         memory.client = OAuthClientInformationFull(
             client_id=launch.client_id,
             client_secret=launch.client_secret or None,
-            redirect_uris=[AnyUrl(f"http://127.0.0.1:{port}{PATH}")],
+            redirect_uris=[AnyUrl(redirect_uri(port))],
         )
     return memory
 

@@ -1,11 +1,12 @@
 """The transports to a server: its process, streamable HTTP or SSE, each with limits.
 
-Imported only by ``client``.
+Imports the SDK, which is slow: import it only to contact a server.
 """
 
 import asyncio
 import contextlib
 import functools
+import logging
 from collections.abc import AsyncIterator, Mapping
 from http import HTTPStatus
 from pathlib import Path
@@ -27,6 +28,12 @@ from repertory.sources.mcp.server import Transport
 from repertory.sources.mcp.sign_ins import SignIns
 from repertory.sources.mcp.traffic import MAX_BYTES, Traffic
 from repertory.sources.mcp.variables import Launch
+
+
+def silence() -> None:
+    """Silence the SDK, which logs whole URLs, with the keys of some servers, and states."""
+    for name in ("mcp.client", "mcp.shared", "client", "httpx2"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
 
 
 @contextlib.asynccontextmanager
@@ -87,7 +94,7 @@ class _Intake(ObjectReceiveStream[SessionMessage | Exception]):
 
 def _auth(launch: Launch, traffic: Traffic) -> SignedIn | None:
     """How the requests to a server are signed; None if its configuration does it itself."""
-    if any(name.lower() == "authorization" for name in launch.headers):
+    if launch.has_authorization:
         return None
     sign_ins = SignIns(Path(launch.sign_ins)) if launch.sign_ins else None
     return SignedIn(sign_ins, launch, traffic, lambda: http_client(Traffic(), is_mcp=False))

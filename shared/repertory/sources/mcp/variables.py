@@ -43,6 +43,11 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
     secrets: frozenset[str]
     learned: set[str] = msgspec.field(default_factory=set)
 
+    @property
+    def has_authorization(self) -> bool:
+        """Whether a configured header signs the requests, so that no sign-in does."""
+        return any(name.lower() == "authorization" for name in self.headers)
+
     def __repr__(self) -> str:
         """Without any value: they may be secrets."""
         return "Launch(…)"
