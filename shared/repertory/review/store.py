@@ -322,9 +322,10 @@ class ReviewStore:
 
     @contextlib.contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection]:
-        path = self._path if self._path.exists() else None
-        with self._translated(), connected(path, _SCHEMA) as connection:
-            yield connection
+        with self._translated():
+            path = self._path if self._path.exists() else None
+            with connected(path, _SCHEMA) as connection:
+                yield connection
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
