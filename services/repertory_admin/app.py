@@ -34,7 +34,7 @@ SECTIONS = {
         "stats": ("admin.commands.stats", "Show the index, its freshness and its problems."),
         "doctor": (
             "admin.commands.doctor",
-            "Check data directory, model, index or server, sign-in, and sources.",
+            "Check data directory, keys, model, index or server, sign-in, and sources.",
         ),
         "config": ("admin.commands.config", "Show and check the settings; trust MCP servers."),
         "login": ("admin.commands.login", "Sign in at an MCP server that asks for it."),

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from repertory.backend import Backend
     from repertory.client import Client
     from repertory.one_shot import Repertory
-    from repertory.review.store import Review
+    from repertory.review.wire import Reviews
     from repertory.stats import Run
 
 
@@ -105,12 +105,14 @@ class Target(msgspec.Struct, frozen=True):
         """The server that has the index since this command looked for one."""
         return running.client(self.settings, self.directory)
 
-    def reviews(self) -> "list[Review]":
+    def reviews(self) -> "Reviews":
         """The items that wait for approval."""
+        from repertory.review.wire import Reviews  # noqa: PLC0415 - a search needs none
+
         if self.server:
             return self.server.reviews()
         with self.open_here() as repertory:
-            return repertory.parts.reviews.waiting()
+            return Reviews.of(repertory.parts.reviews)
 
     def refuse_quarantined(self, wanted: str) -> None:
         """Say so if an item is in quarantine; a caller who may not see reviews is not told.
@@ -120,7 +122,7 @@ class Target(msgspec.Struct, frozen=True):
         """
         waiting: list[str] = []
         with suppress(RepertoryError):
-            waiting = [one.item for one in self.reviews() if one.state == "quarantined"]
+            waiting = [one.item for one in self.reviews().reviews if one.state == "quarantined"]
         if wanted in waiting:
             raise UnknownItemError(f"{wanted} is in quarantine: see `repertory trust review`.")
 

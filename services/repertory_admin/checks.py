@@ -40,6 +40,7 @@ from repertory.text import counted
 from repertory_admin import terminal
 from repertory_admin.progress import Bars
 
+PROBE_SIZE = 1 << 14  # bytes: a full disk takes an empty file
 MIN_FREE_BYTES = 500e6  # a model and its optimised copy take half of that
 _ORIGINS = {
     "path": "a folder",
@@ -98,8 +99,10 @@ def data_directory(data: Path) -> Iterator[Finding]:
     probe = data / ".doctor"
     try:
         make_directory(data)
-        probe.write_bytes(b"")
-        probe.unlink()
+        try:
+            probe.write_bytes(bytes(PROBE_SIZE))
+        finally:
+            probe.unlink(missing_ok=True)
     except StoreError as error:
         yield Finding(State.BAD, "data directory", str(error))
         return

@@ -26,8 +26,11 @@ def routes(reviews: ReviewStore, pool: Pool) -> list[BaseRoute]:
         summary="Items to review",
     )
     async def list_reviews(_: Request, __: Nothing) -> Response:
-        """List the items that are in quarantine, new or changed, with what is suspicious."""
-        return await pool.run(lambda: answer(Reviews(reviews=reviews.waiting())))
+        """List the items that are in quarantine, new or changed, with what is suspicious.
+
+        At most 500 are listed; ``waiting`` is the number of all.
+        """
+        return await pool.run(lambda: answer(Reviews.of(reviews)))
 
     @operations.post(
         "/reviews/approve",

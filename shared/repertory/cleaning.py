@@ -147,6 +147,9 @@ def _indexes(
         is_unused = sandbox in sandboxes if sandbox else is_index(name)
         if name in used or not is_unused or not (sandbox or name in left or _is_old(path, now)):
             continue
+        # The empty lock stays: a process that has just opened it would hold a lock that no other
+        # process sees, while another one makes a collection of this name. Only newer releases of
+        # filelock notice that.
         is_busy = _is_locked(path.with_name(f"{name}.lock"))
         yield _unused(Kind.INDEX, path, data / "keywords" / f"{name}.keywords", is_busy=is_busy)
 

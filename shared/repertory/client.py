@@ -45,7 +45,8 @@ if TYPE_CHECKING:
     from repertory.calling.result import CallResult
     from repertory.index.keywords.document import Entry
     from repertory.project_search.query import ProjectAnswer, ProjectQuery
-    from repertory.review.store import Event, Review
+    from repertory.review.store import Event
+    from repertory.review.wire import Reviews
     from repertory.skill_files import SkillFiles
     from repertory.skill_vectors.match import SkillMatch
     from repertory.usage.wire import Insights, UnansweredQueries
@@ -239,14 +240,14 @@ class Client(Backend):
         body = Retry(ids=None if ids is None else list(ids))
         return self._ask("POST", "/queue/retry", {}, Retried, body=body).retried
 
-    def reviews(self) -> "list[Review]":
+    def reviews(self) -> "Reviews":
         """The items that wait for approval; see ``ReviewStore.waiting``."""
         from repertory.review.wire import Reviews  # noqa: PLC0415 - a search needs none
 
-        return self._ask("GET", "/reviews", {}, Reviews).reviews
+        return self._ask("GET", "/reviews", {}, Reviews)
 
     def approve(self, items: Sequence[str] | None = None) -> list[str]:
-        """Approve items, all that wait if none are given; see ``ReviewStore.approve``."""
+        """Approve items, all that are listed if none are given; see ``ReviewStore.approve``."""
         from repertory.review.wire import Approve, Approved  # noqa: PLC0415 - as above
 
         body = Approve(items=None if items is None else list(items))

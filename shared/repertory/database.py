@@ -46,3 +46,14 @@ def transaction(path: Path, schema: str) -> Iterator[sqlite3.Connection]:
         connection.execute("BEGIN IMMEDIATE")
         yield connection
         connection.execute("COMMIT")
+
+
+def damage(path: Path) -> str:
+    """Why a database cannot be read to its last page; empty if it can."""
+    try:
+        uri = f"{path.absolute().as_uri()}?mode=ro"
+        with contextlib.closing(sqlite3.connect(uri, uri=True, timeout=TIMEOUT_S)) as connection:
+            found = str(connection.execute("PRAGMA quick_check(1)").fetchone()[0])
+    except sqlite3.Error as error:
+        return str(error)
+    return "" if found == "ok" else found

@@ -19,7 +19,7 @@ PRIVATE = 0o600  # only the owner may read or write
 
 LOCK_TIMEOUT_S = 10.0  # while another process changes a file
 
-COPIES = ".backup-"  # begins the names of a backup's own folders in the data directory
+COPIES = ".backup-"  # begins the names of a backup's own folders, which lie beside it
 
 UNFINISHED = re.compile(r"\..+\.[0-9a-f]{16}\.tmp")  # the names that ``half_of`` gives
 

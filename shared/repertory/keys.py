@@ -18,7 +18,7 @@ from pathlib import Path
 import msgspec
 
 from repertory.errors import ConfigurationError, UsageError
-from repertory.files import changing, signature_of, write_atomically
+from repertory.files import changing, is_gone, signature_of, write_atomically
 from repertory.groups import check_name, checked
 from repertory.proof import is_same
 from repertory.settings import Settings
@@ -186,7 +186,7 @@ class Keys:
     @property
     def _source(self) -> Path:
         """The file that is read."""
-        return self._older if self._older and not self.path.exists() else self.path
+        return self._older if self._older and is_gone(self.path) else self.path
 
     def _current(self) -> tuple[Key, ...] | None:
         """The active keys; None if the file never existed, or they were reset."""

@@ -157,8 +157,14 @@ def note_at(settings: Settings, directory: Path) -> Note | None:
 
 
 def notes(settings: Settings) -> list[Note]:
-    """The notes of all servers of a data directory whose processes run."""
-    found = (read_json(one, Note) for one in sorted((settings.data_dir / "servers").glob("*.json")))
+    """The notes of all servers of a data directory whose processes run.
+
+    The notes in a data directory of another user are none of ours.
+    """
+    places: list[Path] = []
+    with contextlib.suppress(OSError):
+        places = sorted((settings.data_dir / "servers").glob("*.json"))
+    found = (read_json(one, Note) for one in places)
     return [note for note in found if note and _is_running(note.pid)]
 
 

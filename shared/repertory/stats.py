@@ -59,7 +59,9 @@ class SourceState(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
             return "failing"
         if self.is_starting:
             return "starting"
-        return "stale" if self.stale else "fresh"
+        if self.stale:
+            return "stale"
+        return "fresh" if self.seen else "not read yet"  # such as a server that was never asked
 
 
 class Building(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):

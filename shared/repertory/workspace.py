@@ -220,7 +220,7 @@ class Workspace:
     @property
     def is_known(self) -> bool:
         """Whether this directory was indexed or served before, with any settings."""
-        return self._root_file.exists() or self._paths_file.exists()
+        return any(map(_exists, (self._root_file, self._paths_file)))
 
     def indexed(self) -> Indexed | None:
         """The record of the last catalogue that was indexed, if there is one."""
@@ -255,7 +255,7 @@ class Workspace:
         So ``repertory clean`` and other commands find it.
         """
         for file in (self._owner_file, self._root_file):
-            if not file.exists():
+            if not _exists(file):
                 write_json(file, str(self.directory))
 
     @property
@@ -287,6 +287,11 @@ def owners(data: Path) -> dict[str, Path]:
 def directory_key(directory: Path) -> str:
     """A digest of a directory, in 16 hex digits."""
     return _digest(str(directory))
+
+
+def _exists(file: Path) -> bool:
+    """Whether a file exists; False for one in a closed folder."""
+    return os.path.exists(file)  # noqa: PTH110 - the method raises there
 
 
 def _digest(value: object) -> str:

@@ -2,6 +2,8 @@
 
 import json
 import os
+import re
+import resource
 import sys
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler
@@ -13,6 +15,7 @@ import redis
 
 from repertory.sources.source import Problem, Severity
 from repertory.stats import Lengths, Stats, Watch
+from repertory_admin.checks import data_directory
 from tests.support.builders import write
 from tests.support.command_line import Cli
 from tests.support.http_stub import serving
@@ -171,6 +174,45 @@ def _is_named_as_a_problem(cli: Cli, project: Path) -> None:
     assert f"The folder {project / '.claude' / 'skills'} cannot be read" in done.stdout
     assert cli.run(project, "index").returncode == 3
     assert any(".claude" in one["message"] for one in cli.json(project, "stats")["problems"])
+
+
+def test_what_is_damaged_in_the_data_directory_is_named(own: Cli, project: Path) -> None:
+    """With what to do; a backup names it, too, and has everything else."""
+    own.run(project, "index")
+    own.run(project, "keys", "create", "anna")
+    whole = own.run(project, "doctor").stdout
+    assert re.search("databases +can be read", whole)
+    assert re.search("keys +1 key\n", whole)
+
+    (review,) = (own.data / "reviews").glob("*.sqlite")
+    (keys,) = (own.data / "keys").glob("*.json")
+    usage = own.data / "usage" / "0123456789abcdef.sqlite"
+    for path in (review, usage, own.data / "vectors.sqlite"):
+        write(path, "no database " * 100)
+    write(keys, "[")
+    found = own.run(project, "doctor", "--output", "json")
+    assert found.returncode == 1
+    bad = [one for one in json.loads(found.stdout)["checks"] if one["state"] == "bad"]
+    named = {path for path in (*own.data.rglob("*.sqlite"), keys) if str(path) in str(bad)}
+    assert named == {review, usage, keys, own.data / "vectors.sqlite"}
+
+    write(own.data / "vectors.sqlite", "no database " * 100)  # doctor opened the index
+    done = own.run(project, "backup", project.parent / "a.zip")
+    assert done.returncode == 0
+    assert f"repertory: {review} is damaged" in done.stderr
+    assert f"repertory: The vector cache {own.data / 'vectors.sqlite'}" in done.stderr
+
+
+def test_a_full_disk_is_a_problem(tmp_path: Path) -> None:
+    """It takes empty files, and nothing more."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, before[1]))
+    try:
+        (found,) = data_directory(tmp_path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert (found.state, "cannot be written" in found.text) == ("bad", True)
+    assert [*tmp_path.iterdir()] == []
 
 
 STATS = Stats(

@@ -96,6 +96,25 @@ def test_a_suspicious_change_is_withheld_until_it_is_approved(own: Cli, notebook
     assert own.run(notebook, "history", "nothing").returncode == 2
 
 
+def test_all_are_those_that_are_listed(own: Cli, notebook: Path) -> None:
+    """A list that is cut says so, and a server is asked for what was approved beyond its end."""
+    own.run(notebook, "config", "trust", ".mcp.json")
+    many = [{**EVIL, "name": f"note_{number:03}"} for number in range(501)]
+    declare(notebook, *many)
+    own.run(notebook, "index")
+    assert ids(own, notebook) == []
+    review = own.run(notebook, "trust", "review")
+    assert "repertory: 500 of 501 items shown" in review.stderr
+    assert "notes__note_500" not in review.stdout
+    own.run(notebook, "trust", "approve", "notes__note_500")
+    assert ids(own, notebook) == ["notes__note_500"]
+    declare(notebook, *({**one, "name": f"new_{one['name']}"} for one in many))
+    own.run(notebook, "index")
+    assert own.run(notebook, "trust", "approve", "--all").stdout == "Approved 500 items.\n"
+    assert [one["item"] for one in own.json(notebook, "trust", "review")] == ["notes__new_note_500"]
+    assert own.run(notebook, "trust", "approve", "--all").stdout == "Approved 1 item.\n"
+
+
 def test_a_server_withholds_and_follows_approvals(own: Cli, notebook: Path) -> None:
     """The same over HTTP, while tools change and are approved."""
     own.run(notebook, "config", "trust", ".mcp.json")

@@ -268,6 +268,19 @@ def test_secrets_are_references() -> None:
     assert settings["REPERTORY_SERVER_PUBLIC_URL"] == "https://repertory.example.org"
 
 
+def test_the_restore_of_the_documents_fits_the_watch_service() -> None:
+    """Its patch replaces the arguments and every probe of the one container, and nothing else."""
+    page = (ROOT / "docs" / "operations.md").read_text("utf-8")
+    (patch,) = re.findall(r"kubectl patch deployment repertory-watch --patch '([^']+)'", page)
+    (container,) = json.loads(patch)["spec"]["template"]["spec"]["containers"]
+    template, helpers = TEMPLATES["watch.yaml"], TEMPLATES["_helpers.tpl"]
+    assert f"- name: {container.pop('name')}\n" in template
+    assert "args: [watch]" in template
+    assert (container.pop("command"), container.pop("args")) == (["sleep"], ["infinity"])
+    probes = helpers.partition('define "repertory.reportingProbes"')[2].partition("{{- end }}")[0]
+    assert container == dict.fromkeys(re.findall(r"^(\w+Probe):", probes, re.MULTILINE))
+
+
 def test_one_volume_holds_what_cannot_be_made_again() -> None:
     """It stays when the release is removed; the query service shares it only if it may."""
 

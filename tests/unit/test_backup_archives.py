@@ -3,10 +3,14 @@
 import gc
 import io
 import json
+import os
+import sqlite3
 import struct
 import sys
+import tempfile
 import zipfile
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -215,6 +219,63 @@ class _nothing:  # noqa: N801 - a context like ``raises``
     def __enter__(self) -> None: ...
 
     def __exit__(self, *_: object) -> None: ...
+
+
+def test_only_a_file_is_replaced(archive: Path, tmp_path: Path) -> None:
+    """A link, a pipe and a folder stay, also with force."""
+    link, pipe, folder = (tmp_path / name for name in ("link.zip", "pipe.zip", "folder.zip"))
+    link.symlink_to(archive)
+    os.mkfifo(pipe)
+    folder.mkdir()
+    before = archive.read_bytes()
+    old = parts(tmp_path / "first")
+    for path in (link, pipe, folder):
+        with pytest.raises(UsageError, match=f"{path.name} is a folder, a link or a device"):
+            create(old, path, silent, with_sign_ins=False, force=True)
+    assert (link.is_symlink(), pipe.is_fifo(), folder.is_dir()) == (True, True, True)
+    assert archive.read_bytes() == before
+    for missing in (tmp_path / "nowhere" / "a.zip", archive / "a.zip"):
+        with pytest.raises(UsageError, match="There is no folder"):
+            create(old, missing, silent, with_sign_ins=False, force=True)
+    create(old, archive, silent, with_sign_ins=False, force=True)
+
+
+def test_damaged_databases_stop_no_backup(archive: Path, tmp_path: Path) -> None:
+    """Each is named; whatever else is there is in the backup."""
+    old = parts(tmp_path / "first")
+    data = old.settings.data_dir
+    write(data / "vectors.sqlite", "no database " * 100)
+    write(data / "reviews" / "a.sqlite", "no database " * 100)
+    whole = data / "reviews" / "b.sqlite"
+    with closing(sqlite3.connect(whole)) as connection:
+        connection.execute("CREATE TABLE decided (item)")
+    made, left_out = create(old, archive, silent, with_sign_ins=False, force=True)
+    assert {*made.parts} == {f"collections/{NAME}", "reviews/b.sqlite", "trusted.json"}
+    review, cache = left_out
+    assert str(data / "vectors.sqlite") in cache
+    assert str(data / "reviews" / "a.sqlite") in review
+    with Archive(archive) as found:
+        found.verify(silent)
+
+
+def test_copies_of_databases_are_made_beside_the_backup(
+    archive: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The disk of the data directory may be full or read-only; nothing of them stays."""
+    old = parts(tmp_path / "first")
+    with closing(sqlite3.connect(old.settings.data_dir / "vectors.sqlite")) as connection:
+        connection.execute("CREATE TABLE vectors (key)")
+    places = []
+    make = tempfile.mkdtemp
+
+    def recorded(suffix: str | None, prefix: str | None, folder: str) -> str:
+        places.append(Path(folder))
+        return make(suffix, prefix, folder)
+
+    monkeypatch.setattr(tempfile, "mkdtemp", recorded)
+    create(old, archive, silent, with_sign_ins=False, force=True)
+    assert places == [archive.parent]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["backup.zip", "first"]
 
 
 def test_an_archive_that_cannot_be_finished_says_why_and_nothing_else(

@@ -13,9 +13,11 @@ from repertory.index.vectors import State as Indexed
 from repertory.indexing.diff import diff
 from repertory.indexing.latest_scans import LatestScans
 from repertory.indexing.scan import scan_source
+from repertory.review import store as stores
 from repertory.review.gate import Gate
 from repertory.review.judgement import State
 from repertory.review.store import MAX_EVENTS, ReviewStore
+from repertory.review.wire import Reviews
 from repertory.settings import load
 from repertory.sources.configured import Catalogue
 from repertory.sources.registry import build
@@ -101,6 +103,25 @@ def test_what_is_approved_passes(store: ReviewStore) -> None:
     assert store.approve(None, "ann") == ["src__1"]
     assert _passed(store, server) == ["src__0", "src__1"]
     assert store.waiting() == []
+
+
+def test_nothing_is_approved_that_the_list_does_not_show(
+    store: ReviewStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All are those of the list, which says that there are more; the next ones follow them."""
+    monkeypatch.setattr(stores, "MAX_LISTED", 2)
+    server = Offered(Trust.REVIEW, "Adds.", is_server=True)
+    _passed(store, server)
+    server.offer("Adds.", "New.", EVIL, EVIL, EVIL)
+    _passed(store, server)
+    found = Reviews.of(store)
+    assert [one.item for one in found.reviews] == ["src__2", "src__3"]
+    assert (found.waiting, found.left_out) == (4, "2 of 4 items shown")
+    assert store.approve(None, "ann") == ["src__2", "src__3"]
+    found = Reviews.of(store)
+    assert [one.item for one in found.reviews] == ["src__4", "src__1"]
+    assert found.left_out == ""
+    assert store.quarantined() == {("src", "src__4")}
 
 
 def test_small_changes_are_compared_with_what_was_approved(store: ReviewStore) -> None:

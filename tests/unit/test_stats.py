@@ -1,9 +1,27 @@
 """Problems that a server reports of itself."""
 
+from typing import Any
+
 import msgspec
+import pytest
 
 from repertory.sources.source import Problem, Severity
-from repertory.stats import Lengths, Stats
+from repertory.stats import Lengths, SourceState, Stats
+
+
+@pytest.mark.parametrize(
+    ("fields", "state"),
+    [
+        ({"seen": 1.0}, "fresh"),
+        ({"seen": 0.0}, "not read yet"),
+        ({"seen": 0.0, "stale": 2}, "stale"),
+        ({"seen": 0.0, "error": "It hangs."}, "failing"),
+    ],
+)
+def test_a_source_that_was_never_read_is_not_fresh(fields: dict[str, Any], state: str) -> None:
+    """Such as a server that was trusted since the last run, which no search asks."""
+    source = {"name": "a", "type": "mcp", "location": "", "items": 0, "stale": 0, "error": ""}
+    assert SourceState(**{**source, **fields}).state == state
 
 
 def test_problems_of_the_server_are_distinguished() -> None:

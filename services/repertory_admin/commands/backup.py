@@ -52,10 +52,12 @@ def backup(
     path = file.expanduser().absolute()
     with audited(flags, "backup", [path]), Bars() as bars:
         parts = Parts(settings, Path.cwd())
-        made = create(parts, path, bars.step, with_sign_ins=with_sign_ins, force=force)
+        made, left_out = create(parts, path, bars.step, with_sign_ins=with_sign_ins, force=force)
     size = path.stat().st_size
+    for warning in left_out:
+        terminal.warn(warning)
     if output is Output.JSON:
-        terminal.show_json({"file": str(path), "bytes": size, **_plain(made)})
+        terminal.show_json({"file": str(path), "bytes": size, **_plain(made), "leftOut": left_out})
         return
     _show(made)
     terminal.tell(f"Wrote {terminal.short_path(str(path))}: {terminal.size(size)}.")

@@ -32,13 +32,14 @@ _COLOURS = {"✓": "green", "!": "yellow", "✗": "bold red"}
     examples=("repertory doctor", "repertory doctor --output json"),
 )
 def doctor(flags: Flags, output: OutputOption = Output.TABLE) -> None:
-    """Check data directory, model, index or server, sign-in, and sources.
+    """Check data directory, keys, model, index or server, sign-in, and sources.
 
     Every source is read once; nothing is indexed. What could hold items and was passed over is
     listed with the reason. Exit code 1 if something is wrong.
     """
     from repertory_admin import (  # noqa: PLC0415 - they import numpy and the engine
         checks,
+        data_checks,
         sign_in_check,
     )
 
@@ -49,6 +50,8 @@ def doctor(flags: Flags, output: OutputOption = Output.TABLE) -> None:
         found = checks.Sources(findings=[])
         if findings[0].state is checks.State.GOOD:
             findings.append(checks.audit(settings))
+            findings += data_checks.databases(settings.data_dir)
+            findings.append(data_checks.keys(settings, directory))
             with Target(settings, directory, None).open_here(bars) as repertory:
                 findings += checks.model(repertory, bars)
                 try:

@@ -1,6 +1,7 @@
 """``repertory trust``: what has changed in the catalogue, and its approval."""
 
-from typing import Annotated
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -16,6 +17,9 @@ from repertory_admin.options import ASKING, INDEXING, STORE, Flags, Output, Outp
 from repertory_admin.progress import Bars
 from repertory_admin.show.reviews import show_review
 
+if TYPE_CHECKING:
+    from repertory.review.store import Review
+
 trust = group("trust")
 
 
@@ -28,12 +32,18 @@ trust = group("trust")
 def review(flags: Flags, output: OutputOption = Output.TABLE) -> None:
     """List what is in quarantine, new or changed, with the change and what is suspicious.
 
-    Agents do not see what is in quarantine.
+    Agents do not see what is in quarantine. At most 500 items are listed.
     """
-    waiting = target_of(flags).reviews()
+    found = target_of(flags).reviews()
     if output is Output.JSON:
-        terminal.show_json(waiting)
-        return
+        terminal.show_json(found.reviews)
+    else:
+        _show(found.reviews)
+    if found.left_out:
+        terminal.warn(f"{found.left_out}; the next ones follow when these are approved.")
+
+
+def _show(waiting: "Sequence[Review]") -> None:
     for one in waiting:
         show_review(one)
     if waiting:
@@ -58,7 +68,9 @@ def approve(
         list[str] | None,
         typer.Argument(metavar="[ID]...", help="Items, or ID@VERSION to approve no other version."),
     ] = None,
-    everything: Annotated[bool, typer.Option("--all", help="Approve all items that wait.")] = False,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Approve all that review lists.")
+    ] = False,
 ) -> None:
     """Approve items as they are now, and index those that were in quarantine.
 
@@ -85,9 +97,10 @@ def _approve_here(target: Target, items: list[str] | None) -> list[str]:
     """Approve in this process, and ask the servers of what was in quarantine again."""
     with Bars() as bars, target.open_here(bars) as repertory:
         reviews = repertory.parts.reviews
-        waiting = reviews.waiting()
+        hidden = reviews.quarantined()
         done = reviews.approve(items, user())
-        sources = {one.source for one in waiting if one.item in done and one.state == "quarantined"}
+        approved = set(done)
+        sources = {source for source, item in hidden if item in approved}
         if sources:
             index(repertory, bars, sources)
     return done

@@ -118,10 +118,14 @@ def show_problems(
     """
     problems = sorted(problems, key=lambda problem: problem.severity != "error")
     bad = len(errors(problems))
-    terminal.tell(
-        f"{counted(bad, 'error')} (left out; what was indexed before stays), "
-        f"{counted(len(problems) - bad, 'warning')} (indexed nevertheless):"
-    )
+    withheld = sum(problem.is_withheld for problem in problems)
+    counts = [
+        f"{counted(bad, 'error')} (left out; what was indexed before stays)",
+        f"{counted(len(problems) - bad - withheld, 'warning')} (indexed nevertheless)",
+    ]
+    if withheld:
+        counts.append(f"{counted(withheld, 'item')} in quarantine (waiting for a review)")
+    terminal.tell(f"{', '.join(counts)}:")
     for problem in problems[:most]:
         text = str(msgspec.structs.replace(problem, path=terminal.short_path(problem.path)))
         terminal.tell(f"{problem.severity}: {text}", indent=2)

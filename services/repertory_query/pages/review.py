@@ -11,6 +11,7 @@ from starlette.routing import BaseRoute
 from repertory.bounded import read_bytes
 from repertory.errors import ConfigurationError, UsageError
 from repertory.keys import Scope
+from repertory.review.wire import Reviews
 from repertory.settings import PROJECT_FILE
 from repertory.sources.registry import digest_to_trust
 from repertory.trust import MAX_FILE_SIZE
@@ -53,7 +54,7 @@ def routes(service: Service, pool: Pool) -> list[BaseRoute]:
             return page(
                 request,
                 "reviews.html",
-                reviews=store.waiting(),
+                found=Reviews.of(store),
                 files=_files(service),
                 may_trust=_may_trust(caller),
                 is_team=service.parts.is_team,

@@ -1,7 +1,8 @@
 """``repertory backup``: writes everything that cannot be made again into one file."""
 
+import stat
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from importlib.metadata import version
 from pathlib import Path
@@ -11,7 +12,7 @@ from repertory.backup import files, frames
 from repertory.backup.archive import FORMAT, Manifest, Step, Stored, Writer, writing
 from repertory.compose import Parts
 from repertory.embedding.models import Model
-from repertory.errors import StoreBusyError, UsageError
+from repertory.errors import StoreBusyError, StoreCorruptError, UsageError
 from repertory.index.cache import Vector
 from repertory.index.vectors import Point
 from repertory.indexing.collection_names import namespace_of
@@ -23,8 +24,10 @@ CACHES = "vectors"  # what stands in the name of a team's vector cache
 STEP = 500  # points between two reports of the progress
 
 
-def create(parts: Parts, path: Path, step: Step, *, with_sign_ins: bool, force: bool) -> Manifest:
-    """Back up an index, also while its server runs; returns what the file holds.
+def create(
+    parts: Parts, path: Path, step: Step, *, with_sign_ins: bool, force: bool
+) -> tuple[Manifest, list[str]]:
+    """Back up an index, also while its server runs.
 
     Args:
         parts: The index.
@@ -33,14 +36,14 @@ def create(parts: Parts, path: Path, step: Step, *, with_sign_ins: bool, force: 
         with_sign_ins: Whether the tokens of MCP servers belong into it, too.
         force: Whether an existing file is replaced.
 
+    Returns:
+        What the file holds, and a sentence about each damaged database that it does not hold.
+
     Raises:
         UsageError: There is such a file, or nothing to back up.
         StoreError: Something cannot be read or written.
     """
-    if path.exists() and not force:
-        raise UsageError(f"There is a file {path} already; name another, or give --force.")
-    if not path.parent.is_dir():
-        raise UsageError(f"There is no folder {path.parent}.")
+    _check_target(path, force=force)
     collections = own_collections(parts)
     data = parts.settings.data_dir
     names = files.names(data, with_sign_ins=with_sign_ins)
@@ -50,9 +53,7 @@ def create(parts: Parts, path: Path, step: Step, *, with_sign_ins: bool, force: 
     with writing(path) as writer:
         stored = _collections(parts, collections, writer, step)
         caches = _caches(parts, writer, step)
-        for number, name in enumerate(names, 1):  # after the collections: their texts are in it
-            writer.add(name, files.chunks(data, name))
-            step("Files", number, len(names))
+        left_out = _files(data, names, writer, path.parent, step)
         manifest = Manifest(
             format=FORMAT,
             version=version("repertory"),
@@ -65,7 +66,27 @@ def create(parts: Parts, path: Path, step: Step, *, with_sign_ins: bool, force: 
             parts=writer.parts,
         )
         writer.finish(manifest)
-    return manifest
+    return manifest, left_out
+
+
+def _check_target(path: Path, *, force: bool) -> None:
+    """Refuse to replace a file without ``force``, and whatever is no file.
+
+    Raises:
+        UsageError: There is something at the path, or no folder for it.
+    """
+    try:
+        mode = path.lstat().st_mode
+    except (FileNotFoundError, NotADirectoryError) as error:
+        if not path.parent.is_dir():
+            raise UsageError(f"There is no folder {path.parent}.") from error
+        return
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror}; name another file.") from error
+    if not stat.S_ISREG(mode):
+        raise UsageError(f"{path} is a folder, a link or a device; name a file.")
+    if not force:
+        raise UsageError(f"There is a file {path} already; name another, or give --force.")
 
 
 def own_collections(parts: Parts) -> list[str]:
@@ -81,6 +102,25 @@ def own_collections(parts: Parts) -> list[str]:
 def cache_model(slug: str, dimension: int = 1) -> Model:
     """As much of a model as its vector cache needs."""
     return Model(id="", slug=slug, dimension=dimension, max_tokens=0)
+
+
+def _files(data: Path, names: Sequence[str], writer: Writer, folder: Path, step: Step) -> list[str]:
+    """Write files, after the collections: their texts are in the cache.
+
+    A damaged database would stop every backup, so it is left out.
+
+    Returns:
+        A sentence about each one that was left out.
+    """
+    left_out = []
+    for number, name in enumerate(names, 1):
+        try:
+            with files.readable(data, name, folder) as path:
+                writer.add(name, files.chunks(path))
+        except StoreCorruptError as error:
+            left_out.append(str(error))
+        step("Files", number, len(names))
+    return left_out
 
 
 class _Tally:

@@ -12,11 +12,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from repertory.backup.archive import CHUNK
-from repertory.errors import StoreError
+from repertory.errors import StoreCorruptError, StoreError
 from repertory.files import COPIES, flush_to_disk, make_private, replacing
 from repertory.settings import SIGN_INS, TRUST_FILE
 
 AUDIT = "audit"
+CACHE = "vectors.sqlite"
 
 # What is known of a directory, and what a person decided. Every name is one or two plain parts.
 _NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}"
@@ -27,7 +28,7 @@ _PLAIN = re.compile(
 _DATABASE = re.compile(rf"vectors\.sqlite|reviews/{_NAME}\.sqlite")
 _SIGN_IN = re.compile(rf"{re.escape(SIGN_INS)}/{_NAME}\.json")
 _KINDS = {
-    "vectors.sqlite": "cached vectors",
+    CACHE: "cached vectors",
     "reviews": "approvals",
     "keys": "keys",
     "keys.json": "keys",
@@ -37,6 +38,7 @@ _KINDS = {
     "models": "calibrations",
 }
 _BUSY_S = 30.0  # that another process may write a database meanwhile
+_DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 
 
 def is_known(name: str) -> bool:
@@ -74,27 +76,43 @@ def names(data: Path, *, with_sign_ins: bool) -> list[str]:
     return sorted(name for name in found if with_sign_ins or not is_sign_in(name))
 
 
-def chunks(data: Path, name: str) -> Iterator[bytes]:
-    """The bytes of a file, which others replace and never change.
+@contextlib.contextmanager
+def readable(data: Path, name: str, folder: Path) -> Iterator[Path]:
+    """Gives what to read for a file: itself, since others replace it and never change it.
 
-    A database is a copy that SQLite makes, also while others write.
+    For a database it is a copy that SQLite makes, also while others write.
+
+    Args:
+        data: The data directory.
+        name: The file in it.
+        folder: Where a copy is made: the disk of the data directory may be full or read-only.
+
+    Raises:
+        OSError: The folder cannot be written.
+        StoreCorruptError: The database is damaged; its message says that it is left out.
+        StoreError: It cannot be copied now.
+    """
+    if not _DATABASE.fullmatch(name):
+        yield data / name
+        return
+    with tempfile.TemporaryDirectory(prefix=COPIES, dir=folder) as place:
+        copy = Path(place) / "copy"
+        _copy(data / name, copy)
+        yield copy
+
+
+def chunks(path: Path) -> Iterator[bytes]:
+    """The bytes of a file.
 
     Raises:
         StoreError: It cannot be read.
     """
-    path = data / name
     try:
-        if not _DATABASE.fullmatch(name):
-            yield from _read(path)
-            return
-        with tempfile.TemporaryDirectory(prefix=COPIES, dir=data) as folder:
-            copy = Path(folder) / "copy"
-            _copied(path, copy)
-            yield from _read(copy)
+        with path.open("rb") as file:
+            while chunk := file.read(CHUNK):
+                yield chunk
     except OSError as error:
         raise StoreError(f"{path} cannot be read: {error.strerror}.") from error
-    except sqlite3.Error as error:
-        raise StoreError(f"{path} cannot be copied ({error}); see `repertory doctor`.") from error
 
 
 def restore(data: Path, name: str, read: Callable[[int], bytes]) -> None:
@@ -117,15 +135,26 @@ def restore(data: Path, name: str, read: Callable[[int], bytes]) -> None:
         raise StoreError(f"{path} cannot be written: {error.strerror}.") from error
 
 
-def _read(path: Path) -> Iterator[bytes]:
-    with path.open("rb") as file:
-        while chunk := file.read(CHUNK):
-            yield chunk
-
-
-def _copied(path: Path, copy: Path) -> None:
-    with (
-        contextlib.closing(sqlite3.connect(path, timeout=_BUSY_S)) as source,
-        contextlib.closing(sqlite3.connect(copy)) as target,
-    ):
-        source.backup(target)
+def _copy(path: Path, copy: Path) -> None:
+    try:
+        with (
+            contextlib.closing(sqlite3.connect(path, timeout=_BUSY_S)) as source,
+            contextlib.closing(sqlite3.connect(copy)) as target,
+        ):
+            source.backup(target)
+    except sqlite3.Error as error:
+        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
+        # SQLite opens no cache on a read-only disk, since it has a log beside it.
+        if path.name == CACHE and code in {*_DAMAGED, sqlite3.SQLITE_CANTOPEN}:
+            raise StoreCorruptError(
+                f"The vector cache {path} cannot be read ({error}), so it is left out: after a "
+                "restore, texts that are in no index are embedded again."
+            ) from error
+        if code in _DAMAGED:
+            raise StoreCorruptError(
+                f"{path} is damaged ({error}), so it is left out; see `repertory doctor`."
+            ) from error
+        raise StoreError(
+            f"{path} cannot be copied to {copy.parent.parent} ({error}); try again, or name a "
+            "file on another disk."
+        ) from error

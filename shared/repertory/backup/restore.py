@@ -11,7 +11,7 @@ from repertory.backup.archive import Archive, Step, Stored, require_room
 from repertory.backup.create import cache_model, own_collections
 from repertory.compose import Parts
 from repertory.errors import StoreBusyError, StoreCorruptError, UsageError
-from repertory.files import make_directory
+from repertory.files import make_directory, unwritable
 from repertory.index.cache import Vector
 from repertory.index.layout import CHUNK, checked_name
 from repertory.index.vectors import Collection, Point
@@ -118,13 +118,19 @@ def _check_idle(parts: Parts) -> None:
 
     Raises:
         StoreBusyError: One runs.
+        StoreError: The data directory cannot be entered.
     """
     if parts.is_team:
         if holder := parts.coordination.lease.holders().holder:
             raise StoreBusyError(f"{holder} watches; stop `repertory watch` first.")
         return
     running = [note.url for note in notes(parts.settings)]
-    for place in (parts.settings.data_dir / "servers").glob("*.json"):
+    servers = parts.settings.data_dir / "servers"
+    try:
+        places = [*servers.glob("*.json")]
+    except OSError as error:
+        raise unwritable(servers, error) from error
+    for place in places:
         with claimed(place) as is_free:  # a process of the same number is no server
             if not is_free:
                 where = f" at {running[0]}" if running else ""

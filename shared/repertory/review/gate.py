@@ -10,7 +10,7 @@ from repertory.errors import StoreError
 from repertory.review.judgement import Judgement, State, fits, judge
 from repertory.review.store import Known, ReviewStore, approval_digest
 from repertory.review.suspicions import INVISIBLE
-from repertory.sources.source import Problem, Scan, Source, warning
+from repertory.sources.source import WITHHELD, Problem, Scan, Source, warning
 from repertory.text import UNFIT
 
 HIDING = "+hidden"  # in the digest of an item with text that its source removed
@@ -165,7 +165,7 @@ def _problems(item: Item, judgement: Judgement) -> Iterator[Problem]:
     if judgement.state is State.QUARANTINED:
         # Without the passages: agents may read this.
         found = "".join(f" {one.message}" for one in findings)
-        text = f"{item.id} is in quarantine and agents do not see it; {review}.{found}"
+        text = f"{item.id} {WITHHELD}; {review}.{found}"
     elif judgement.state is State.CHANGED:
         text = f"{item.id} has changed since it was approved; {review}."
     elif judgement.state is State.NEW:

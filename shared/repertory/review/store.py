@@ -38,6 +38,9 @@ CREATE TABLE IF NOT EXISTS events (
 );
 CREATE INDEX IF NOT EXISTS events_of ON events (id, source);
 """
+_IN_ORDER = "FROM items WHERE state != ? ORDER BY state != ?, id, source LIMIT ?"  # of the list
+_WAITING = (State.APPROVED.value, State.QUARANTINED.value)  # its first two values
+_ALL = -1  # its limit
 
 
 class Known(msgspec.Struct, frozen=True):
@@ -234,11 +237,7 @@ class ReviewStore:
 
     def waiting(self) -> list[Review]:
         """The items that wait for a person, those in quarantine first; at most ``MAX_LISTED``."""
-        query = (
-            "SELECT source, id, hash, state, findings, at, current, approved FROM items "
-            "WHERE state != ? ORDER BY state != ?, id, source LIMIT ?"
-        )
-        values = [State.APPROVED.value, State.QUARANTINED.value, MAX_LISTED]
+        query = f"SELECT source, id, hash, state, findings, at, current, approved {_IN_ORDER}"
         with self._reading() as connection:
             return [
                 Review(
@@ -251,7 +250,7 @@ class ReviewStore:
                     diff=difference(_unpacked(current), _unpacked(approved) if approved else None),
                 )
                 for source, item, hash_, state, findings, at, current, approved in (
-                    connection.execute(query, values)
+                    connection.execute(query, [*_WAITING, MAX_LISTED])
                 )
             ]
 
@@ -268,6 +267,12 @@ class ReviewStore:
                 for source, item, state in connection.execute(query, [State.APPROVED.value, wanted])
             }
 
+    def quarantined(self) -> set[tuple[str, str]]:
+        """The source and the id of each item in quarantine."""
+        query = "SELECT source, id FROM items WHERE state = ?"
+        with self._reading() as connection:
+            return {*connection.execute(query, [State.QUARANTINED.value])}
+
     def count(self) -> int:
         """How many items wait for a person."""
         query = "SELECT count(*) FROM items WHERE state != ?"
@@ -278,7 +283,8 @@ class ReviewStore:
         """Approve items as they are now.
 
         Args:
-            items: Their ids, or ``ID@VERSION`` to approve no other version; None for all that wait.
+            items: Their ids, or ``ID@VERSION`` to approve no other version; None for those that
+                ``waiting`` lists, since a person was shown no others.
             who: Who approves them.
 
         Returns:
@@ -287,8 +293,9 @@ class ReviewStore:
         wanted = None if items is None else set(items)
         now, done = self._now(), []
         with self._writing() as connection:
-            query = "SELECT source, id, hash FROM items WHERE state != ? ORDER BY id"
-            for source, item, hash_ in connection.execute(query, [State.APPROVED.value]).fetchall():
+            query = f"SELECT source, id, hash {_IN_ORDER}"
+            limit = MAX_LISTED if wanted is None else _ALL
+            for source, item, hash_ in connection.execute(query, [*_WAITING, limit]).fetchall():
                 names = {item, f"{item}@{hash_[:VERSION_LENGTH]}"}
                 if wanted is not None and not names & wanted:
                     continue
@@ -315,9 +322,10 @@ class ReviewStore:
 
     @contextlib.contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection]:
-        path = self._path if self._path.exists() else None
-        with self._translated(), connected(path, _SCHEMA) as connection:
-            yield connection
+        with self._translated():
+            path = self._path if self._path.exists() else None
+            with connected(path, _SCHEMA) as connection:
+                yield connection
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:

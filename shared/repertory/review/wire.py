@@ -5,7 +5,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from repertory.review.store import Event, Review
+from repertory.review.store import Event, Review, ReviewStore
 
 MAX_APPROVED = 1_000  # items of one request
 
@@ -14,6 +14,20 @@ class Reviews(msgspec.Struct, frozen=True, kw_only=True):
     """The items that wait for a person, those in quarantine first."""
 
     reviews: list[Review]
+    waiting: Annotated[
+        int, Meta(description="How many wait; the list has the first 500 of them.")
+    ] = 0  # of servers of an older release
+
+    @classmethod
+    def of(cls, store: ReviewStore) -> "Reviews":
+        """What waits in a store."""
+        return cls(reviews=store.waiting(), waiting=store.count())
+
+    @property
+    def left_out(self) -> str:
+        """How many of those that wait are listed, if not all are; empty otherwise."""
+        shown = len(self.reviews)
+        return f"{shown:,} of {self.waiting:,} items shown" if shown < self.waiting else ""
 
 
 class Approve(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -22,7 +36,8 @@ class Approve(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     items: Annotated[
         Annotated[list[str], Meta(max_length=MAX_APPROVED)] | None,
         Meta(
-            description="Their ids, or ID@VERSION to approve no other version; null for all.",
+            description="Their ids, or ID@VERSION to approve no other version; null for all that "
+            "`GET /reviews` lists.",
             examples=[["notes__add_note", "notes__find@5f1d7a84c2e9"]],
         ),
     ]

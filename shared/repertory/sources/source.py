@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     Callee = ServerConfig | Api  # what runs a tool
 
 
+WITHHELD = "is in quarantine and agents do not see it"  # in the problem of such an item
+
+
 class Severity(StrEnum):
     """How bad a problem is: a warning keeps the item, an error leaves it out."""
 
@@ -54,6 +57,11 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
     def __str__(self) -> str:
         place = f"{self.path}:{self.line}" if self.line else self.path
         return f"{place}: {self.message}" if place else self.message
+
+    @property
+    def is_withheld(self) -> bool:
+        """Whether it says that its item waits for a review, and is not indexed."""
+        return bool(self.item) and WITHHELD in self.message
 
 
 def warning(path: str, message: str, line: int | None = None, item: str = "") -> Problem:

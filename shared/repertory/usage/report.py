@@ -241,7 +241,7 @@ def _shadowed(
 
 def _stale(sources: Sequence[SourceState], now: float) -> Iterator[StaleSource]:
     for one in sources:
-        if one.awaits_trust or one.is_starting:
+        if one.awaits_trust or one.is_starting or not (one.seen or one.stale or one.error):
             continue  # it was never read, so nothing of it is out of date
         is_old = bool(one.seen) and now - one.seen > STALE_S
         if one.state != "fresh" or is_old:

@@ -71,8 +71,9 @@ class UsageStore:
 
     def read(self) -> list[Event]:
         """The events, the oldest first, after those that are too old or too many are deleted."""
-        if not self.path.exists() and not self.path.parent.is_file():
-            return []
+        with self._translated():
+            if not self.path.exists() and not self.path.parent.is_file():
+                return []
         with self._writing() as connection:
             self._prune(connection)
             rows = connection.execute("SELECT content FROM events ORDER BY at, number").fetchall()
@@ -113,9 +114,13 @@ class UsageStore:
     @contextlib.contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
         """A transaction; what is not committed is lost."""
+        with self._translated(), transaction(self.path, _SCHEMA) as connection:
+            yield connection
+
+    @contextlib.contextmanager
+    def _translated(self) -> Iterator[None]:
         try:
-            with transaction(self.path, _SCHEMA) as connection:
-                yield connection
+            yield
         except sqlite3.Error as error:
             raise self._error(error) from error
         except OSError as error:

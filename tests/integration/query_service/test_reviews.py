@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from repertory.keys import Keys, Scope
+from repertory.review import store
 from tests.support.builders import write
 from tests.support.query_service import RunningService, problem
 from tests.support.waiting import until
@@ -42,7 +43,7 @@ def test_a_lure_is_seen_after_its_approval(reviewed: RunningService) -> None:
     assert other.json() == {"items": []}
     done = client.post("/reviews/approve", json={"items": [f"team/lure@{review['version']}"]})
     assert done.json() == {"items": ["team/lure"]}
-    assert client.get("/reviews").json() == {"reviews": []}
+    assert client.get("/reviews").json() == {"reviews": [], "waiting": 0}
 
     def is_seen() -> bool:
         reviewed.tick()
@@ -88,6 +89,23 @@ def test_the_page_shows_and_approves(reviewed: RunningService) -> None:
     far = reviewed.client(address="192.0.2.7")
     assert far.get("/status/reviews").status_code == 403
     assert "/status/reviews" not in far.get("/status").text
+
+
+def test_a_list_that_is_cut_says_so(
+    reviewed: RunningService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the API and on the page, where all are approved that are listed."""
+    write(reviewed.project / "skills" / "trap" / "SKILL.md", LURE.replace("lure", "trap"))
+    reviewed.scan("team/lure", "team/trap")
+    monkeypatch.setattr(store, "MAX_LISTED", 1)
+    client = reviewed.client()
+    listed = client.get("/reviews").json()
+    assert ([one["item"] for one in listed["reviews"]], listed["waiting"]) == (["team/lure"], 2)
+    client.headers.update({"Accept": "text/html"})
+    assert "1 of 2 items shown" in client.get("/status/reviews").text
+    done = client.post("/reviews/approve", json={"items": None})
+    assert done.json() == {"items": ["team/lure"]}
+    assert "items shown" not in client.get("/status/reviews").text
 
 
 def test_the_page_approves_all_that_it_shows(reviewed: RunningService) -> None:

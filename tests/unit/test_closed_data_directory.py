@@ -1,0 +1,69 @@
+"""A data directory that may not be entered, such as that of another user: a sentence, no defect."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from repertory.backup.archive import Archive
+from repertory.backup.create import create
+from repertory.backup.restore import check
+from repertory.compose import Parts
+from repertory.errors import ConfigurationError, StoreError
+from repertory.files import write_atomically
+from repertory.keys import keys_of
+from repertory.project import located
+from repertory.review.store import ReviewStore
+from repertory.running import notes
+from repertory.settings import Settings, load
+from repertory.usage.store import UsageStore
+
+
+@pytest.fixture
+def closed(tmp_path: Path) -> Path:
+    """A path at which every operation is refused: root may enter all others."""
+    return tmp_path / ("x" * 300)
+
+
+def settings_of(data: Path, directory: Path) -> Settings:
+    """The settings of a directory with a data directory."""
+    return load({"data_dir": str(data)}, directory, {})
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda data: ReviewStore(data / "a.sqlite").waiting(),
+        lambda data: UsageStore(data / "a.sqlite", 90, 1_000).read(),
+    ],
+    ids=["reviews", "usage"],
+)
+def test_its_databases_are_named(closed: Path, read: Callable[[Path], object]) -> None:
+    """And another data directory is suggested."""
+    with pytest.raises(StoreError, match=r"a\.sqlite cannot be written: .*another --data-dir"):
+        read(closed)
+
+
+def test_its_keys_are_named(closed: Path, tmp_path: Path) -> None:
+    """A server accepts no caller meanwhile, for there may be keys."""
+    keys = keys_of(settings_of(closed, tmp_path), tmp_path)
+    with pytest.raises(ConfigurationError, match="cannot be read"):
+        keys.list()
+    assert (keys.required, keys.active()) == (True, ())
+
+
+def test_no_server_is_found_in_it(closed: Path, tmp_path: Path) -> None:
+    """Only its user may use one. The project is the working directory."""
+    assert notes(settings_of(closed, tmp_path)) == []
+    _, project = located({"data_dir": str(closed)}, tmp_path)
+    assert project.directory == tmp_path
+
+
+def test_nothing_is_restored_to_it(closed: Path, tmp_path: Path) -> None:
+    """Whether a server uses it cannot be known."""
+    made, file = Parts(settings_of(tmp_path / "data", tmp_path), tmp_path), tmp_path / "a.zip"
+    write_atomically(tmp_path / "data" / "trusted.json", b"{}")
+    create(made, file, lambda *_: None, with_sign_ins=False, force=False)
+    parts = Parts(settings_of(closed, tmp_path), tmp_path)
+    with Archive(file) as archive, pytest.raises(StoreError, match="another --data-dir"):
+        check(parts, archive, lambda *_: None, force=True)
