@@ -126,6 +126,47 @@ def test_what_is_written_while_a_snapshot_is_made_is_in_it(
     team.cache.close()
 
 
+def test_what_is_written_while_a_gap_is_read_is_found_after_the_next_gap(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A reader may be slower than announcements are forgotten, as beside a large build."""
+    monkeypatch.setattr(keyword_feed, "STEP", 2)
+    monkeypatch.setattr(keyword_feed, "PAGE", 2)
+    monkeypatch.setattr(keyword_feed, "MAX_COMPARED", 0)  # only the pages help
+    monkeypatch.setattr(keyword_feed, "OVERLAP", 100)
+    team = SteeredTeam(tmp_path, Folder("team", *"abcdefg"))
+    team.work()
+    with team.store.open(team.active) as collection:
+        ids = [state.item for state in collection.page(0, 7)]  # in the order of their keys
+        records = collection.records([*map(item_key, ids)])
+        rereads = 0
+
+        def change(item: str, revision: int) -> None:
+            record = {**records[item], "description": f"It was changed in {revision}."}
+            found = msgspec.convert(record, Item).metadata_hash()
+            stored = point(item, np.ones(1, np.float32), revision=revision, record=record)
+            collection.upsert([replace(stored, metadata_hash=found)])
+            team.coordination.deltas.drop(team.active)
+
+        class Slow(KeywordFeed):
+            def reread(self, items: Sequence[str]) -> None:
+                nonlocal rereads
+                super().reread(items)
+                rereads += 1
+                if rereads == 2:
+                    change(ids[0], 3_000_000)  # behind the place that was reached
+                    change(ids[-1], 4_000_000)
+
+        reader = Slow(collection, team.coordination)
+        reader.open()
+        for item in ids:
+            change(item, 2_000_000)
+        for _ in range(2):
+            reader.advance()
+        assert {entry.id: entry.hash for entry in reader.index.all()} == team.hashes()
+    team.cache.close()
+
+
 def test_a_record_of_another_release_holds_up_no_other(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -3,7 +3,7 @@
 import contextlib
 import logging
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 
 from repertory.catalogue.item import END_KEY
@@ -40,6 +40,7 @@ class KeywordFeed:
         self.index = KeywordIndex.empty()
         self.revision = 0
         self.is_partial = False
+        self._whole = 0  # the revision up to which nothing is missing
         self._position = ""
         self._snapshots = coordination.snapshots
         self._deltas = coordination.deltas
@@ -90,7 +91,8 @@ class KeywordFeed:
         if delta.gap:
             self.catch_up()
         else:
-            self.reread(self.differing(delta.hashes))
+            self._read(delta.hashes.items())
+            self._whole = self.revision
         self._position, self.is_partial = delta.position, False
 
     def catch_up(self) -> None:
@@ -102,7 +104,7 @@ class KeywordFeed:
         Raises:
             StoreError: The collection is unreadable.
         """
-        self.reread(self.differing(dict(self._recent(self.revision))))
+        self._read(self._recent(self._whole))
         self._compare_if_small()
 
     def reread(self, items: Sequence[str]) -> None:
@@ -126,7 +128,7 @@ class KeywordFeed:
         index = keyword_sync.synchronised(self.index, states, self.collection)
         revision = max((state.revision for state in states.values()), default=0)
         self._replace(index, revision)
-        self.is_partial = False
+        self._whole, self.is_partial = self.revision, False
 
     def keep(self, after_step: Callable[[], object] = lambda: None) -> None:
         """Store a snapshot of the collection as it is now.
@@ -141,20 +143,23 @@ class KeywordFeed:
             StoreError: The collection is unreadable, or nothing can be stored.
         """
         self._load()
-        name, revision, has_gap = self.collection.name, self.revision, True
+        name, has_gap = self.collection.name, True
         stored, at = self.index, time.monotonic()
+
+        def store() -> None:
+            nonlocal stored, at
+            after_step()
+            if self.index is not stored and time.monotonic() - at >= STORE_INTERVAL_S:
+                keyword_sync.save(self._snapshots, name, self.index, self._whole, self._position)
+                stored, at = self.index, time.monotonic()
+
         while has_gap:  # after a gap, what was announced meanwhile is read, too
             delta = self._deltas.since(name, self._position)
-            hashes = iter(self._recent(revision) if delta.gap else delta.hashes.items())
-            while some := dict(islice(hashes, STEP)):
-                self.reread(self.differing(some))
-                after_step()
-                if self.index is not stored and time.monotonic() - at >= STORE_INTERVAL_S:
-                    keyword_sync.save(self._snapshots, name, self.index, revision, self._position)
-                    stored, at = self.index, time.monotonic()
+            self._read(self._recent(self._whole) if delta.gap else delta.hashes.items(), store)
             if delta.gap:
                 self._compare_if_small()
             self._position, has_gap = delta.position, delta.gap
+        self._whole = self.revision
         self.save()
 
     def save(self) -> None:
@@ -171,6 +176,15 @@ class KeywordFeed:
         """The items whose hashes differ from the index."""
         held = keyword_sync.hashes(self.index, hashes)
         return [item for item, found in hashes.items() if held.get(item, REMOVED) != found]
+
+    def _read(
+        self, hashes: Iterable[tuple[str, str]], after_step: Callable[[], object] = lambda: None
+    ) -> None:
+        """Make the index equal to the collection for items of these hashes, step by step."""
+        found = iter(hashes)
+        while some := dict(islice(found, STEP)):
+            self.reread(self.differing(some))
+            after_step()
 
     def _compare_if_small(self) -> None:
         """Compare a small collection whole if its number of items differs; see ``compare``."""
@@ -191,6 +205,7 @@ class KeywordFeed:
         if stored is None:
             return False
         self.index, self.revision, self._position = stored
+        self._whole = self.revision
         self.is_partial = not self._position
         return True
 
