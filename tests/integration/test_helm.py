@@ -138,14 +138,16 @@ def test_the_stores_are_those_of_compose(store: str) -> None:
     for option in service.get("command", []):
         if option.startswith("--"):
             assert f"- {option}\n" in template
-    assert VALUES["redis"]["maxMemory"] in COMPOSE["redis"]["command"]
+    default = f"${{REDIS_MAXMEMORY:-{VALUES['redis']['maxMemory']}}}"
+    assert default in COMPOSE["redis"]["command"]
 
 
 @pytest.mark.parametrize("name", ["query", "worker", "watch"])
 def test_our_processes_have_the_limits_of_compose(name: str) -> None:
     """Of memory; the images and their commands exist in the Dockerfile."""
     limit = VALUES[name]["resources"]["limits"]["memory"]
-    assert limit.replace("Gi", "g") == COMPOSE[name]["deploy"]["resources"]["limits"]["memory"]
+    default = COMPOSE[name]["deploy"]["resources"]["limits"]["memory"]
+    assert default.endswith(f":-{limit.replace('Gi', 'g')}}}")
     [command] = re.findall(r"args: \[(\w+)\]", TEMPLATES[f"{name}.yaml"])
     dockerfile = (ROOT / "deploy" / "Dockerfile").read_text("utf-8")
     image = dockerfile.partition(f" AS {name}\n")[2].partition("\nFROM")[0]

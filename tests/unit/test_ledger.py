@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from repertory.catalogue.item import Item, item_key
 from repertory.index.vectors import State
+from repertory.indexing import ledger as ledger_module
 from repertory.indexing.ledger import MAX_SAVED, NEVER, Ledger
 from tests.support.builders import skill
 
@@ -50,6 +51,12 @@ def unclear(ledger: Ledger, before: float, **waiting: int) -> list[str]:
 def ledger() -> Ledger:
     """The ledger of an empty collection."""
     return Ledger("c")
+
+
+@pytest.fixture
+def few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only three items are a few, which are sent before all others."""
+    monkeypatch.setattr(ledger_module, "MAX_SAVED", 3)
 
 
 A, B, C = skill("a"), skill("b"), skill("c")
@@ -207,6 +214,7 @@ def test_what_is_forgiven_may_be_sent_again(ledger: Ledger) -> None:
     assert ledger.fail({A.id: "2", C.id: "1"})
 
 
+@pytest.mark.usefixtures("few")
 def test_items_are_sent_in_batches(ledger: Ledger) -> None:
     """The window is refilled when half of it is free, or when the rest fits into it."""
     items = [skill(f"s{number}") for number in range(15)]
@@ -218,21 +226,21 @@ def test_items_are_sent_in_batches(ledger: Ledger) -> None:
     assert ledger.next_batch(10) == ([], [])
     confirm(ledger, first[4])
     assert ledger.next_batch(10) == (items[10:], [])
-    ledger.queue([A])
-    assert ledger.next_batch(10) == ([A], [])
+    ledger.queue(items[5:14])
+    assert ledger.next_batch(20) == (items[5:14], [])
 
 
 def test_items_wait_until_they_are_sent(ledger: Ledger) -> None:
     """A batch that could not be sent comes again; removals have no window of their own."""
     ledger.load([state_of(C, 1)])
     ledger.queue([A, B], [C.id])
-    assert ledger.next_batch(9) == ledger.next_batch(9) == ([A, B], [C.id])
-    assert ledger.next_batch(1) == ([], [C.id])
+    assert ledger.next_saves(9) == ledger.next_saves(9) == ([A, B], [C.id])
     assert ledger.outstanding == 3
     send(ledger, A, removed=[C.id])
-    assert ledger.next_batch(9) == ([B], [])
+    assert ledger.next_saves(9) == ([B], [])
 
 
+@pytest.mark.usefixtures("few")
 def test_a_save_waits_for_no_other_items(ledger: Ledger) -> None:
     """It has a window of its own, also if it was waiting among the others before."""
     items = [skill(f"s{number}") for number in range(30)]
@@ -270,7 +278,7 @@ def test_progress_counts_what_differs(ledger: Ledger) -> None:
     assert ledger.progress() == (0, 3)
     assert (ledger.building().done, ledger.building().total) == (2, 4)
     assert ledger.has_items
-    send(ledger, *ledger.next_batch(9)[0], removed=[C.id])
+    send(ledger, *ledger.next_saves(9)[0], removed=[C.id])
     assert ledger.progress() == (0, 4)
     assert (ledger.building().done, ledger.building().total) == (0, 3)
     assert not ledger.has_items

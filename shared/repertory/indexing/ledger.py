@@ -11,7 +11,7 @@ from repertory.index.vectors import State
 from repertory.stats import Building
 
 NEVER = float("-inf")
-MAX_SAVED = 1_000  # items of a comparison that are sent before all others
+MAX_SAVED = 1_000  # items that a comparison found, and that are sent before all others
 _BUCKET_SHIFT = 8 * KEY_BYTES - 12  # 4,096 buckets
 
 
@@ -133,16 +133,17 @@ class Ledger:
         Args:
             items: The items to write.
             removed: The ids of the items to remove.
-            compared: The items that were compared, others go on waiting; None for all. Of a few,
-                as after a save, those that differ are sent before all others.
+            compared: The items that were compared, others go on waiting; None for all.
+
+        A few, as after a save, are sent before all others.
         """
         if compared is None:
             self._backlog.clear()
             self._saved.clear()
             self._new.clear()
         self._unqueue(compared or ())
-        is_save = compared is not None and len(compared) <= MAX_SAVED
-        waiting = self._saved if is_save else self._backlog
+        is_few = len(items) + len(removed) <= MAX_SAVED
+        waiting = self._saved if is_few else self._backlog
         waiting |= dict.fromkeys(removed)
         waiting |= {item.id: item for item in items}
         self._new.update(item.id for item in items if item.id not in self.states)
