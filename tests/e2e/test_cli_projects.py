@@ -318,7 +318,7 @@ def test_other_settings_have_a_server_of_their_own(
     with Serve(own, second, tmp_path / "other"):
         assert pid_of(own, second) != host.process.pid
         assert found(own, second, "bowline")[0] == "project/knots"
-    assert "--port is another" in (tmp_path / "other").read_text("utf-8")
+    assert "--port asks for port" in (tmp_path / "other").read_text("utf-8")
 
 
 def test_a_second_server_of_a_directory_says_which_of_its_settings_do_not_hold(
