@@ -101,6 +101,14 @@ class Team:
         """Wait until the collection holds items of these names."""
         until(lambda: self.indexed().issuperset(names))
 
+    def storing(self, worker: WorkerProcess) -> int:
+        """Have a worker index an item, ``a``, and store a snapshot; the number of its process."""
+        self.submit("a")
+        self.wait_until_indexed("a")
+        self.queue.keep_keywords(self.collection)
+        (started,) = worker.wait_for("snapshot_started")
+        return int(started["pid"])
+
     def wait_for_failures(self) -> list[Failure]:
         """Wait until a job has failed."""
         return list(until(self.parts.coordination.failures.list))
@@ -167,16 +175,13 @@ def test_no_save_waits_for_a_snapshot(team: Team) -> None:
     """A snapshot of a large collection takes minutes; it is stored beside the jobs."""
     snapshots = team.parts.coordination.snapshots
     with team.worker() as worker:
-        team.submit("a")
-        team.wait_until_indexed("a")
-        team.queue.keep_keywords(team.collection)
-        (started,) = worker.wait_for("snapshot_started")
-        os.kill(started["pid"], signal.SIGSTOP)
+        process = team.storing(worker)
+        os.kill(process, signal.SIGSTOP)
         team.submit("b")
         team.wait_until_indexed("a", "b")
         reports = team.parts.coordination.status.reports
         until(lambda: any("keep keywords" in str(one["busy"]) for one in reports().values()))
-        os.kill(started["pid"], signal.SIGCONT)
+        os.kill(process, signal.SIGCONT)
         (ended,) = worker.wait_for("snapshot_ended")
         assert ended["code"] == 0
         assert worker.terminate() == 0
@@ -186,11 +191,7 @@ def test_no_save_waits_for_a_snapshot(team: Team) -> None:
 def test_a_killed_snapshot_takes_no_worker_along(team: Team) -> None:
     """The system ends a process that needs too much memory; the next request is done."""
     with team.worker() as worker:
-        team.submit("a")
-        team.wait_until_indexed("a")
-        team.queue.keep_keywords(team.collection)
-        (started,) = worker.wait_for("snapshot_started")
-        os.kill(started["pid"], signal.SIGKILL)
+        os.kill(team.storing(worker), signal.SIGKILL)
         (ended,) = worker.wait_for("snapshot_ended")
         assert ended["code"] == -signal.SIGKILL
         team.submit("b")

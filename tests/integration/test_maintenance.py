@@ -66,9 +66,7 @@ class Place:
 
     def request(self) -> None:
         """A worker does a request for a snapshot."""
-        maintenance.keep_keywords(
-            self.collection, writer=self.writer, coordination=self.coordination
-        )
+        maintenance.keep_keywords(self.collection, store=self.store, coordination=self.coordination)
 
     def errors(self) -> list[str]:
         """The reasons on the list of failures."""

@@ -3,6 +3,7 @@
 from typing_extensions import override
 
 from repertory.indexing.job import Job, JobQueue, QueueName, job_of
+from repertory.indexing.keyword_feed import KeywordFeed
 from repertory.indexing.writer import Writer
 
 
@@ -24,7 +25,10 @@ class LossyQueue(JobQueue):
 
     @override
     def keep_keywords(self, collection: str) -> None:
-        self.writer.keep_keywords(collection)
+        store, coordination = self.writer._store, self.writer._coordination
+        if collection in store.collections():
+            with store.open(collection) as opened:
+                KeywordFeed(opened, coordination).keep()
 
     @override
     def waiting(self) -> dict[str, int]:

@@ -11,14 +11,12 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from repertory import logs
+from repertory import logs, own_program
 from repertory.compose import Parts
 from repertory.coordination.ports import Coordination
 from repertory.errors import StoreError
 from repertory.indexing import maintenance
 from repertory.settings import Settings
-
-LOWEST = 19  # in the scheduler, where searches and saves come first
 
 _log = logging.getLogger(__name__)
 
@@ -54,16 +52,15 @@ class Snapshots:
             self.busy = {"task": "keep keywords", "collection": collection, "since": time.time()}
             try:
                 self._store(collection)
-            except Exception:  # a boundary: no process can be started now
+            except Exception:  # a boundary: the next request may succeed
                 _log.exception("snapshot_failed", extra={"collection": collection})
             finally:
                 self.busy = {}
 
     def _store(self, collection: str) -> None:
-        # Celery's processes may have no children of ``multiprocessing``. Without -P, a module of
-        # the current directory could take the place of one of ours.
-        command = [sys.executable, "-P", "-m", __name__, collection]
-        with subprocess.Popen(command, stdin=subprocess.PIPE) as process:  # noqa: S603 - our own
+        # Celery's processes may have no children of ``multiprocessing``.
+        command = own_program.command(__name__, collection)
+        with subprocess.Popen(command, stdin=subprocess.PIPE) as process:  # noqa: S603 - our own, without a shell
             assert process.stdin
             extra = {"collection": collection, "pid": process.pid}
             _log.info("snapshot_started", extra=extra)
@@ -78,16 +75,15 @@ class Snapshots:
 def main(collection: str) -> None:
     """What the process does: store a snapshot of a collection, with the settings on stdin."""
     logs.begin()
-    if hasattr(os, "nice"):
-        os.nice(LOWEST)
-    settings: Settings = pickle.load(sys.stdin.buffer)  # noqa: S301 - the worker's
+    own_program.yield_to_others()
+    settings: Settings = pickle.load(sys.stdin.buffer)  # noqa: S301 - written by our worker alone
     parts = Parts(settings, Path.cwd())
     coordination = parts.coordination
     ending = threading.Thread(target=_end_with_worker, args=(collection, coordination), daemon=True)
     ending.start()
     with suppress(KeyboardInterrupt):
         try:
-            maintenance.keep_keywords(collection, writer=parts.writer(), coordination=coordination)
+            maintenance.keep_keywords(collection, store=parts.store, coordination=coordination)
         except StoreError as error:  # the coordinator asks again
             extra = {"collection": collection, "error": str(error)}
             _log.warning("snapshot_failed", extra=extra)

@@ -4,12 +4,12 @@ The hub's client and what it imports would stay in a server: 17 MB of memory, fo
 """
 
 import subprocess
-import sys
 from pathlib import Path
 from subprocess import DEVNULL, PIPE
 
 import msgspec
 
+from repertory import own_program
 from repertory.embedding.folder import Format
 from repertory.errors import ModelError, WeightsUnavailableError
 from repertory.progress import Download
@@ -44,8 +44,7 @@ def download(repository: str, form: Format, folder: Path, progress: Download | N
 
 
 def _download(arguments: list[str], progress: Download | None) -> None:
-    # Without -P, a module of the current directory could take the place of one of ours.
-    command = [sys.executable, "-P", "-m", "repertory.embedding.hub", *arguments]
+    command = own_program.command("repertory.embedding.hub", *arguments)
     with subprocess.Popen(  # noqa: S603 - our own program, without a shell
         command, stdin=DEVNULL, stdout=PIPE, stderr=DEVNULL
     ) as process:

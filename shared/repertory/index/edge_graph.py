@@ -2,7 +2,6 @@
 
 import contextlib
 import ctypes
-import os
 import signal
 import subprocess
 import sys
@@ -12,11 +11,11 @@ from subprocess import DEVNULL, PIPE
 
 import qdrant_edge as engine
 
+from repertory import own_program
 from repertory.errors import StoreError
 
 POLL_INTERVAL_S = 0.2
 _SIGNAL_OF_PARENT = 1  # ``PR_SET_PDEATHSIG`` of prctl(2)
-_LOWEST = 19  # in the scheduler, where searches and saves come first
 
 
 def build(shard: Path, stopping: threading.Event) -> bool:
@@ -32,8 +31,7 @@ def build(shard: Path, stopping: threading.Event) -> bool:
     Raises:
         StoreError: The process failed.
     """
-    # Without -P, a module of the current directory could take the place of one of ours.
-    command = [sys.executable, "-P", "-m", __name__, str(shard)]
+    command = own_program.command(__name__, str(shard))
     with subprocess.Popen(  # noqa: S603 - our own program, without a shell
         command, stdin=DEVNULL, stdout=DEVNULL, stderr=PIPE
     ) as process:
@@ -53,8 +51,7 @@ def build(shard: Path, stopping: threading.Event) -> bool:
 
 def main(shard: str) -> None:
     """Build the graph, if that pays."""
-    if hasattr(os, "nice"):
-        os.nice(_LOWEST)
+    own_program.yield_to_others()
     opened = engine.EdgeShard.load(shard)
     opened.optimize()
     opened.close()

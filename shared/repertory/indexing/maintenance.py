@@ -7,7 +7,9 @@ import time
 from repertory.coordination.failures import Failure, Failures
 from repertory.coordination.ports import Coordination
 from repertory.errors import RepertoryError, StoreError, StoreRefusedError
+from repertory.index.vectors import VectorStore
 from repertory.indexing.attempts import MAX_ATTEMPTS
+from repertory.indexing.keyword_feed import KeywordFeed
 from repertory.indexing.writer import Writer
 
 PAUSE_S = 300.0  # after the last step of a failing attempt; doubled by each, up to ``MAX_PAUSE_S``
@@ -33,7 +35,7 @@ def begin(
         failures.remove([name])
 
 
-def keep_keywords(collection: str, *, writer: Writer, coordination: Coordination) -> None:
+def keep_keywords(collection: str, *, store: VectorStore, coordination: Coordination) -> None:
     """Do a request of ``JobQueue.keep_keywords``, unless it failed a short while ago.
 
     A snapshot only saves time, so nothing waits for one. The pauses between failing attempts grow,
@@ -59,7 +61,9 @@ def keep_keywords(collection: str, *, writer: Writer, coordination: Coordination
         ended = "The process that stored it was ended each time; it may need more memory."
         _fail(name, collection, ended, tried - 1, failures)
     try:
-        writer.keep_keywords(collection, after_step=renew)
+        if collection in store.collections():
+            with store.open(collection) as opened:
+                KeywordFeed(opened, coordination).keep(renew)
     except (RepertoryError, MemoryError) as error:
         reason = str(error) or "There is not enough memory."
         _log.warning("snapshot_failed", extra={"collection": collection, "error": reason})

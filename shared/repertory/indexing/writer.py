@@ -34,7 +34,6 @@ from repertory.indexing.collection_names import (
 )
 from repertory.indexing.embed import embed
 from repertory.indexing.job import Job
-from repertory.indexing.keyword_feed import KeywordFeed
 from repertory.indexing.write import write
 from repertory.telemetry import spans
 
@@ -169,17 +168,6 @@ class Writer:
                 if name in self._store.collections():
                     stack.enter_context(self._store.open(name))
             yield
-
-    def keep_keywords(
-        self, collection: str, after_step: Callable[[], object] = lambda: None
-    ) -> None:
-        """Store a new keyword snapshot of a collection, and drop the deltas that it includes.
-
-        A missing collection is ignored. See ``KeywordFeed.keep`` for ``after_step``.
-        """
-        if collection in self._store.collections():
-            with self._store.open(collection) as opened:  # without a model, which is not needed
-                KeywordFeed(opened, self._coordination).keep(after_step)
 
     def has_vectors(self, item: Item) -> bool:
         """Whether all texts of an item were embedded before, so that writing it is cheap.
