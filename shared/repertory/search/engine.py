@@ -255,7 +255,11 @@ class SearchEngine:
         """
         whole = task.texts[0].candidates
         rows = task.reaching(query.threshold) if reached is None else reached
-        groups = self._copies(rows, whole.index, query.limit)
+        groups = _groups(rows, whole.index, query.limit)
+        while gone := self._gone(groups, whole.index):
+            # The first of some copies may be gone, and others not: they may come later now.
+            rows = [row for row in rows if row not in gone]
+            groups = _groups(rows, whole.index, query.limit)
         first = [one for one, *_ in groups]
         copies = [
             tuple(whole.index.entry(row).id for row in same[:max_copies]) for _, *same in groups
@@ -279,22 +283,11 @@ class SearchEngine:
         ]
         return beside(hits, infer(cut, whole.index, direct, items, shown))[: query.limit]
 
-    def _copies(self, rows: Sequence[int], index: KeywordIndex, limit: int) -> list[list[int]]:
-        """The first groups of equal items that are still there; see ``grouped``."""
-        while True:
-            keys = index.duplicate_keys(np.array(rows, np.int64)).tolist()
-            places = grouped(keys, lambda place: index.entry(rows[place]))[:limit]  # noqa: B023
-            groups = [[rows[place] for place in group] for group in places]
-            gone = {
-                row
-                for group in groups
-                for row in group
-                if self._is_gone is not None and self._is_gone(index.entry(row))
-            }
-            if not gone:
-                return groups
-            # The first of some copies may be gone, and others not: they may come later now.
-            rows = [row for row in rows if row not in gone]
+    def _gone(self, groups: Sequence[Sequence[int]], index: KeywordIndex) -> set[int]:
+        """The rows whose items are not there any more."""
+        if self._is_gone is None:
+            return set()
+        return {row for group in groups for row in group if self._is_gone(index.entry(row))}
 
     def hits_at(self, task: Task, rows: Sequence[int]) -> list[Hit]:
         """The hits for the candidates of some rows, each by the text that it fits best."""
@@ -396,6 +389,13 @@ class SearchEngine:
         except (ModelError, StoreError) as error:
             problems.append(str(error))
             return [None] * len(queries)
+
+
+def _groups(rows: Sequence[int], index: KeywordIndex, limit: int) -> list[list[int]]:
+    """The first groups of rows whose items are equal; see ``grouped``."""
+    keys = index.duplicate_keys(np.array(rows, np.int64)).tolist()
+    groups = grouped(keys, lambda place: index.entry(rows[place]))[:limit]
+    return [[rows[place] for place in group] for group in groups]
 
 
 def _with_body(index: KeywordIndex, rows: Sequence[int]) -> list[str]:

@@ -397,25 +397,23 @@ class LiveSearch:
     def _replace(self) -> None:
         """Make a search engine from the current parts."""
         with self._replacing:
-            if self._feed is not None:
-                self._search(self._feed)
-
-    def _search(self, feed: KeywordFeed) -> None:
-        if self._threads:  # else one search builds what it needs
-            feed.index.prepare(self._folder)
-        collection = feed.collection
-        if model_slug(collection.name) == WORDS_MODEL.slug:
-            self._missing["model"] = NO_VECTORS
-        elif self._missing.get("model") == NO_VECTORS:
-            del self._missing["model"]
-        unavailable = self._missing.get("vectors")
-        engine = self._engine_of(
-            feed.index,
-            None if unavailable else collection,
-            feed.revision,
-            [unavailable] if unavailable else [],
-        )
-        self._become(engine)
+            if (feed := self._feed) is None:
+                return
+            if self._threads:  # else one search builds what it needs
+                feed.index.prepare(self._folder)
+            collection = feed.collection
+            if model_slug(collection.name) == WORDS_MODEL.slug:
+                self._missing["model"] = NO_VECTORS
+            elif self._missing.get("model") == NO_VECTORS:
+                del self._missing["model"]
+            unavailable = self._missing.get("vectors")
+            engine = self._engine_of(
+                feed.index,
+                None if unavailable else collection,
+                feed.revision,
+                [unavailable] if unavailable else [],
+            )
+            self._become(engine)
 
     def _become(self, engine: SearchEngine) -> None:
         """Search with another engine from now on."""

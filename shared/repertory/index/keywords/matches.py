@@ -120,7 +120,8 @@ class Matches:
             factor = np.float32(term.rarity * (1.0 if one in term.exact else VARIANT_FACTOR))
             for held, weight in found:
                 total[held] += weight * factor  # a term has each row once
-            rows += [np.concatenate([held for held, _ in found])] if found else []
+            if found:
+                rows.append(np.concatenate([held for held, _ in found]))
         return total, rows
 
     def weights(self, rows: NDArray[np.integer]) -> Scores:
