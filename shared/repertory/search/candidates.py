@@ -194,7 +194,7 @@ def all_candidates(
         semantic=calibration.apply(cosine),
         weights=weights,
         keyword=words.matches.shares @ weights,
-        similarity=similarities(query.text, index.entries(ordered)),
+        similarity=similarities(query.text, index, ordered),
         close=np.array([close.get(row, 0.0) for row in ordered], np.float32),
         sections=sections,
         limit=words.limit,

@@ -123,7 +123,7 @@ def shadowing(
     same = [
         other
         for other in index.entries(skills)
-        if other.name == entry.name and not (is_gone and is_gone(other))
+        if other.id != entry.id and other.name == entry.name and not (is_gone and is_gone(other))
     ]
     first = min([entry, *same], key=precedence)
     return "" if first.id == entry.id else first.id

@@ -1,6 +1,6 @@
 """Which names are the opposite of what a query asks for."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,11 +53,15 @@ def reverses(word: str, other: str) -> bool:
     return other in _reversed(word)
 
 
-def _reversed(word: str) -> Iterator[str]:
+def _reversed(word: str) -> Sequence[str]:
     """What a word reverses by its prefix; nothing, as a rule."""
-    for prefix in _REVERSING:
-        if word.startswith(prefix) and len(word) >= len(prefix) + MIN_REVERSED:
-            yield word.removeprefix(prefix)
+    if not word.startswith(_REVERSING):  # asked of each word of each name
+        return ()
+    return [
+        word.removeprefix(prefix)
+        for prefix in _REVERSING
+        if word.startswith(prefix) and len(word) >= len(prefix) + MIN_REVERSED
+    ]
 
 
 def _is_opposed(

@@ -11,6 +11,7 @@ from repertory.catalogue.actions import of_name, of_request
 from repertory.catalogue.names import digits, signs, split_name
 from repertory.index.keywords.background import is_common, is_english, is_known, is_word
 from repertory.index.keywords.document import Entry
+from repertory.index.keywords.index import KeywordIndex
 from repertory.index.keywords.query_words import plain
 from repertory.index.keywords.tokens import STOP_WORDS, term_of
 from repertory.search.opposites import ARTICLES, reverses
@@ -25,15 +26,15 @@ SAME_SHARE = 0.6  # how much of the shorter one they are at least
 OTHER = 0.8125
 
 
-def similarities(text: str, entries: Sequence[Entry]) -> NDArray[np.float32]:
-    """How similar a query is to the name of each entry, 0…1; 0 for a long query."""
+def similarities(text: str, index: KeywordIndex, rows: Sequence[int]) -> NDArray[np.float32]:
+    """How similar a query is to the name of each row's item, 0…1; 0 for a long query."""
     typed = split_name(plain(text))
-    if not 0 < len(typed.split()) <= MAX_NAME_WORDS:
-        return np.zeros(len(entries), np.float32)
+    if not 0 < len(typed.split()) <= MAX_NAME_WORDS:  # the entries need not be read
+        return np.zeros(len(rows), np.float32)
     asked = signs(text)
     ratios = [
         max(_ratio(typed, split_name(name)) for name in _alike(asked, typed, entry.names))
-        for entry in entries
+        for entry in index.entries(rows)
     ]
     return np.array(ratios, np.float32) / np.float32(100)
 
