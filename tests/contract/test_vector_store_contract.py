@@ -271,11 +271,13 @@ def test_every_point_comes_back_as_it_was_written(collection: Collection) -> Non
 
 
 def test_aliases_are_listed(store: VectorStore, collection: Collection, name: str) -> None:
-    """Each with its collection."""
+    """Each with its collection; also some by name."""
     store.set_alias(f"{name}_one", collection.name)
     store.set_alias(f"{name}_two", collection.name)
     found = {one: at for one, at in store.aliases().items() if one.startswith(name)}
     assert found == {f"{name}_one": collection.name, f"{name}_two": collection.name}
+    some = store.aliases([f"{name}_two", f"{name}_three"])
+    assert some == {f"{name}_two": collection.name}
 
 
 def test_a_filter_is_applied_before_the_limit(collection: Collection) -> None:

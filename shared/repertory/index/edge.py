@@ -12,7 +12,7 @@ this process share its shard.
 import contextlib
 import shutil
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from typing_extensions import override
@@ -138,8 +138,9 @@ class EdgeStore(VectorStore):
         return target if target in self.collections() else None
 
     @override
-    def aliases(self) -> dict[str, str]:
-        names = sorted(path.name for path in _listed(self._aliases) if path.is_file())
+    def aliases(self, names: Iterable[str] | None = None) -> dict[str, str]:
+        if names is None:
+            names = sorted(path.name for path in _listed(self._aliases) if path.is_file())
         return {name: target for name in names if (target := self.alias(name))}
 
     @override

@@ -1,5 +1,6 @@
 """The vector store on a Qdrant server, or a cluster of them."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -112,9 +113,14 @@ class QdrantStore(VectorStore):
         return self.aliases().get(name)
 
     @override
-    def aliases(self) -> dict[str, str]:
+    def aliases(self, names: Iterable[str] | None = None) -> dict[str, str]:
+        wanted = None if names is None else {*names}
         found = self._server.ask("GET", "/aliases", Result[_Aliases]).aliases
-        return {one.alias_name: one.collection_name for one in found}
+        return {
+            one.alias_name: one.collection_name
+            for one in found
+            if wanted is None or one.alias_name in wanted
+        }
 
     @override
     def set_alias(self, name: str, collection: str) -> None:

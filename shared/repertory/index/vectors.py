@@ -5,7 +5,7 @@ Two adapters: ``edge.py`` (Qdrant's engine in this process, the embedded default
 """
 
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol, Self
 from uuid import UUID
@@ -308,8 +308,8 @@ class VectorStore(Protocol):
         """The collection that an alias points at, or None."""
         ...
 
-    def aliases(self) -> dict[str, str]:
-        """The collection of each alias."""
+    def aliases(self, names: Iterable[str] | None = None) -> dict[str, str]:
+        """The collection of each alias, or of some by name; one that is missing is left out."""
         ...
 
     def set_alias(self, name: str, collection: str) -> None:

@@ -87,10 +87,10 @@ def is_complete(store: VectorStore, active: str) -> bool:
     return store.alias(alias_name(namespace_of(name), configuration_of(name))) is not None
 
 
-def generations(store: VectorStore, namespace: str, configuration: str, slug: str) -> list[str]:
-    """Every collection of a configuration under a model."""
-    prefix = _prefix(namespace, configuration, slug)
-    return [name for name in store.collections() if name.startswith(prefix)]
+def generations(store: VectorStore, namespace: str, configuration: str, *slugs: str) -> list[str]:
+    """Every collection of a configuration under some models."""
+    prefixes = tuple(_prefix(namespace, configuration, slug) for slug in slugs)
+    return [name for name in store.collections() if name.startswith(prefixes)]
 
 
 def generation_of(collection: str) -> int:

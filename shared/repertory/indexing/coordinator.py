@@ -32,6 +32,7 @@ from repertory.sources.source import Problem, error, warning
 from repertory.stats import WatchStatus
 
 POLL_INTERVAL_S = 0.5  # between two reads of the aliases and of the failed items
+RETIRE_INTERVAL_S = 5.0  # between two looks for collections that are not used any more
 LOST_AFTER_S = 15.0  # after which a sent item may count as lost
 MAX_PENDING = 2_000  # items sent and not confirmed, which bounds the queue's memory
 KEEP_UNUSED_S = 7 * 86_400.0
@@ -85,7 +86,7 @@ class Coordinator:
         self._emptied: frozenset[str] = frozenset()
         self._indexed = Catalogue(())  # of the active collection, as far as is known
         self._is_configured = False
-        self._polled_at = self._ready_at = float("-inf")
+        self._polled_at = self._ready_at = self._retired_at = float("-inf")
         self._store_error = self._refusal = ""
 
     def adopt(self, catalogue: Catalogue) -> None:
@@ -261,6 +262,8 @@ class Coordinator:
         if is_due:
             searched = self._ledgers.get(self._generations.active)
             self._generations.request_snapshot(now, len(searched.states) if searched else 0)
+        if is_due and now - self._retired_at >= RETIRE_INTERVAL_S:
+            self._retired_at = now
             self._generations.retire(now)
             used = {self._generations.active or "", self._generations.target or ""}
             self._unused.check(used, now, self._now())

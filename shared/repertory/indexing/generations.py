@@ -88,11 +88,12 @@ class Generations:
                 # Its queue is full: saves go on, and the next reconciliation asks again.
             self._requested_at = now
         was_own = self.is_own
-        self.active = self._store.alias(self._alias)
-        self._replaced += was_own and self.active is not None and not self.is_own
-        self.target = self._store.alias(next_alias(self._alias, self._configuration))
+        target = next_alias(self._alias, self._configuration)
         own = alias_name(self._namespace, self._configuration)
-        self._is_built = self._store.alias(own) is not None
+        found = self._store.aliases((self._alias, target, own))  # on a server one request
+        self.active, self.target = found.get(self._alias), found.get(target)
+        self._replaced += was_own and self.active is not None and not self.is_own
+        self._is_built = own in found
         names = {name for name in (self.active, self.target) if name}
         return {name for name in names if configuration_of(name) == self._configuration}
 
@@ -196,11 +197,8 @@ class Generations:
         name = self.active
         if name is None or not self.is_own:
             return set()
-        stored = {
-            one
-            for slug in (model_slug(name), WORDS_MODEL.slug)
-            for one in generations(self._store, self._namespace, self._configuration, slug)
-        }
+        slugs = (model_slug(name), WORDS_MODEL.slug)
+        stored = {*generations(self._store, self._namespace, self._configuration, *slugs)}
         unused = stored - {self.active, self.target}
         return unused.difference(self._store.aliases().values()) if unused else unused
 
