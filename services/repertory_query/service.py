@@ -184,8 +184,14 @@ class Service(Local):
 
         The watch service sends what the sources offer now, which may be newer than what failed.
         """
-        failures = self.parts.coordination.failures
-        return failures.clear() if ids is None else failures.remove(ids)
+        from repertory.indexing.maintenance import request_again  # noqa: PLC0415 - rarely needed
+
+        coordination = self.parts.coordination
+        failures = coordination.failures
+        failed = [one for one in failures.list() if ids is None or one.id in ids]
+        count = failures.clear() if ids is None else failures.remove(ids)
+        request_again(failed, self._queue, coordination)
+        return count
 
     @override
     def _waiting(self, troubles: list[str]) -> Mapping[str, int]:

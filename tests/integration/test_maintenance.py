@@ -17,7 +17,7 @@ from repertory.indexing import in_process_queue, maintenance
 from repertory.indexing.attempts import MAX_ATTEMPTS
 from repertory.indexing.collection_names import ACTIVE, next_alias
 from repertory.indexing.in_process_queue import InProcessQueue
-from repertory.indexing.job import Job, QueueName
+from repertory.indexing.job import Job, JobQueue, QueueName
 from repertory.indexing.keyword_feed import KeywordFeed
 from repertory.indexing.maintenance import MAX_PAUSE_S, PAUSE_S
 from tests.support.builders import coordination, skill, words_writer
@@ -44,6 +44,17 @@ class FailingSnapshots(FileSnapshots):
         if self.error:
             raise self.error
         super().save(collection, head, segments)
+
+
+class Requested(JobQueue):
+    """The collections whose snapshot is requested."""
+
+    def __init__(self) -> None:
+        self.collections: list[str] = []
+
+    def keep_keywords(self, collection: str) -> None:
+        """Note the request."""
+        self.collections.append(collection)
 
 
 class Place:
@@ -155,6 +166,21 @@ def test_a_snapshot_that_ends_with_its_worker_has_not_failed(place: Place) -> No
         assert place.snapshots.attempts == number + 1
         maintenance.interrupt(place.collection, place.coordination)
     assert place.errors() == []
+
+
+def test_a_failed_snapshot_is_tried_again_at_once(place: Place) -> None:
+    """A user who has made room asks for it, and does not wait for the end of a pause."""
+    for _ in range(MAX_ATTEMPTS):
+        place.request()
+        place.time += MAX_PAUSE_S
+    place.request()  # its pause begins
+    failed = place.failures.list()
+    place.snapshots.error = None
+    requested = Requested()
+    maintenance.request_again(failed, requested, place.coordination)
+    assert requested.collections == [place.collection]
+    place.request()
+    assert place.snapshots.load(place.collection)
 
 
 def test_a_refused_collection_is_listed(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:

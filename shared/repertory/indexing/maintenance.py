@@ -3,12 +3,14 @@
 import contextlib
 import logging
 import time
+from collections.abc import Iterable
 
 from repertory.coordination.failures import Failure, Failures
 from repertory.coordination.ports import Coordination
 from repertory.errors import RepertoryError, StoreError, StoreRefusedError
 from repertory.index.vectors import VectorStore
 from repertory.indexing.attempts import MAX_ATTEMPTS
+from repertory.indexing.job import JobQueue
 from repertory.indexing.keyword_feed import KeywordFeed
 from repertory.indexing.writer import Writer
 
@@ -80,6 +82,19 @@ def interrupt(collection: str, coordination: Coordination) -> None:
     with contextlib.suppress(StoreError):
         coordination.failures.forget([_snapshot(collection)])
         coordination.claims.release([_snapshot(collection)])
+
+
+def request_again(failed: Iterable[Failure], queue: JobQueue, coordination: Coordination) -> None:
+    """Request what failed and nothing else requests soon: a snapshot, without a pause.
+
+    Raises:
+        StoreError: The queue or the failures are unavailable.
+    """
+    for one in failed:
+        if one.id == _snapshot(one.collection):
+            coordination.failures.forget([one.id])
+            coordination.claims.release([one.id])
+            queue.keep_keywords(one.collection)
 
 
 def _snapshot(collection: str) -> str:
