@@ -8,7 +8,7 @@ from repertory.search.answer import Answer
 from repertory.search.engine import SearchEngine
 from repertory.search.query import Query
 
-MAX_BYTES = 32_000_000
+MAX_BYTES = 16_000_000
 
 
 class Encoded(NamedTuple):

@@ -46,7 +46,7 @@ _ESCAPES = re.compile(
 
 UNFIT = "control or invisible characters"  # in messages about what ``clean`` removed
 
-REMEMBERED = 20_000  # texts of which ``remembered`` keeps the results
+REMEMBERED = 5_000  # texts of which ``remembered`` keeps the results
 MAX_REMEMBERED = 100  # characters of each
 
 T = TypeVar("T")

@@ -8,7 +8,7 @@ from cachetools import LRUCache
 from repertory.catalogue.item import Item
 from repertory.index.keywords.document import Entry
 
-MAX_CHARACTERS = 16_000_000  # of names, descriptions and bodies
+MAX_CHARACTERS = 8_000_000  # of names, descriptions and bodies
 BESIDE_TEXT = 1_000  # characters that an item without any text counts as
 
 
