@@ -2,7 +2,8 @@
 
 import contextlib
 import os
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+import sys
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Self, TypedDict, TypeVar, Unpack
@@ -17,7 +18,7 @@ from repertory.project import located
 from repertory.search.answer import Answer
 from repertory.search.explanation import Explanation
 from repertory.search.links import Links
-from repertory.search.query import filter_of, query_of
+from repertory.search.query import filter_of, query_of, texts_of
 from repertory.settings import load
 from repertory.text import cut
 from repertory.values import Values
@@ -34,7 +35,7 @@ class Options(TypedDict, total=False):
     """The settings that can be given here; ``repertory.settings`` describes each."""
 
     config: str | Path
-    mcp_config: Sequence[str | Path]
+    mcp_config: str | Path | Sequence[str | Path]
     data_dir: str
     namespace: str
     model: str
@@ -74,7 +75,7 @@ def open_directory(directory: str | Path | None = None, **options: Unpack[Option
     """
     from repertory.one_shot import Repertory  # noqa: PLC0415 - not to ask a server
 
-    where = Path(real_path(Path(directory or ".").expanduser()))
+    where = _absolute(directory or ".")
     if not os.path.isdir(where):  # noqa: PTH112 - False also if a link may not be followed
         raise UsageError(f"There is no directory {where}; name one that is there.")
     for name in options:
@@ -88,7 +89,7 @@ def open_directory(directory: str | Path | None = None, **options: Unpack[Option
         settings = load(options, where)
     if client := running.client(settings, where):
         return Session(client, for_server(settings))
-    return Session(Repertory(settings, where), settings.values)
+    return Session(Repertory(settings, where), settings.values, process=os.getpid())
 
 
 def connect(url: str, api_key: str | None = None) -> "Session":
@@ -102,8 +103,10 @@ def connect(url: str, api_key: str | None = None) -> "Session":
 
     Raises:
         ConfigurationError: The URL or a setting is invalid.
+        UsageError: The URL or the key is no text, or the working directory was deleted.
     """
-    settings = located({}, Path.cwd())[0]
+    _check_texts(url=url, api_key=api_key or "")
+    settings = located({}, _absolute("."))[0]
     client = running.client_of(url, settings, api_key or running.key_for(url, settings))
     return Session(client, for_server(settings))
 
@@ -144,9 +147,21 @@ class Session:
     Every method raises a ``RepertoryError`` that says what is wrong and what to do.
     """
 
-    def __init__(self, backend: Backend, defaults: Values) -> None:
-        self._open: Backend | None = backend
+    _open: Backend | None = None  # as it is while ``__init__`` fails
+    _process: int | None = None
+
+    def __init__(self, backend: Backend, defaults: Values, process: int | None = None) -> None:
+        """Ask a backend.
+
+        Args:
+            backend: The backend.
+            defaults: The values for what a search leaves out.
+            process: The only process that can use it, since a fork has none of its threads; None
+                lets forks use it, too.
+        """
+        self._open = backend
         self._defaults = defaults
+        self._process = process
 
     def __enter__(self) -> Self:
         return self
@@ -162,9 +177,15 @@ class Session:
 
     def close(self) -> None:
         """Release all resources. Closing twice is allowed."""
+        if self._is_forked:  # what it holds is the parent's
+            return
         backend, self._open = self._open, None
         if backend is not None:
             backend.close()
+
+    def __del__(self) -> None:
+        if not sys.is_finalizing():  # modules that closing needs may be gone then
+            self.close()
 
     def search(self, query: str, **asked: Unpack[Asked]) -> Answer:
         """Find items for a task, some words or a name; each hit has a confidence and a reason.
@@ -210,8 +231,9 @@ class Session:
 
         They are asked for at once, which counts as no use of them.
         """
+        wanted = texts_of("ids", ids)
         self._backend.ensure_indexed()
-        return self._backend.items([*ids])
+        return self._backend.items(wanted)
 
     def links(self, item_id: str) -> Links:
         """The tools that a skill needs, or the skills that need a tool; see ``Backend.links``."""
@@ -299,10 +321,18 @@ class Session:
 
     @property
     def _backend(self) -> Backend:
-        """The backend; UsageError once the session is closed."""
+        """The backend; UsageError once the session is closed, and in a fork."""
+        if self._is_forked:
+            raise UsageError(
+                "This session was opened before this process was forked; open another one here."
+            )
         if self._open is None:
             raise UsageError("This session is closed; open another one.")
         return self._open
+
+    @property
+    def _is_forked(self) -> bool:
+        return self._process not in (None, os.getpid())
 
     def _function(self, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
         from repertory.functions.table import FUNCTIONS  # noqa: PLC0415 - they need jsonschema
@@ -331,6 +361,20 @@ class AsyncSession:
         self.problems = _awaited(session.problems)
 
 
+def _absolute(directory: str | Path) -> Path:
+    """The absolute path of a directory.
+
+    Raises:
+        UsageError: It can be none, or it is relative to a working directory that was deleted.
+    """
+    try:
+        return Path(real_path(Path(directory).expanduser()))
+    except FileNotFoundError:
+        raise UsageError("The current directory has been deleted: go to another one.") from None
+    except (TypeError, RuntimeError):  # no path, or the home of an unknown user
+        raise UsageError(f"There is no directory {directory!r}; name one that is there.") from None
+
+
 def _check_texts(**given: object) -> None:
     """Check that arguments are texts; UsageError if one is not."""
     for name, value in given.items():
@@ -338,7 +382,7 @@ def _check_texts(**given: object) -> None:
             raise UsageError(f"{name} is {cut(repr(value), 100)}; it must be a text.")
 
 
-def _awaited(method: Callable[P, T]) -> Callable[P, Awaitable[T]]:
+def _awaited(method: Callable[P, T]) -> Callable[P, Coroutine[Any, Any, T]]:
     async def run(*args: P.args, **kwargs: P.kwargs) -> T:
         from anyio import to_thread  # noqa: PLC0415 - only where it is awaited
 

@@ -209,7 +209,8 @@ def named_files(
     if configs := flags.get("mcp_config") or [
         path for path in environment.get("REPERTORY_MCP_CONFIG", "").split(os.pathsep) if path
     ]:
-        found["mcp_config"] = [path_of(str(path), directory) for path in configs]
+        several = [configs] if isinstance(configs, str | os.PathLike) else configs
+        found["mcp_config"] = [path_of(str(path), directory) for path in several]
     return found
 
 

@@ -165,6 +165,9 @@ class TestLangChain:
         assert "There is no item 'nothing'" in get.invoke({"item_id": "nothing"})
         refused = {"tool_id": "callee__fail", "arguments": {"reason": "no paper"}}
         assert "no paper" in call.invoke(refused)
+        assert "item_id" in get.invoke({"id": "callee__fail"})
+        assert "tool_id" in call.invoke({"arguments": {}})
+        assert "reason must be given" in call.invoke({"tool_id": "callee__fail"})
         with pytest.raises(StoreError, match="cannot be reached"):
             self.module.RepertoryToolkit(session=away).get_tools()[0].invoke({"query": "x"})
         with pytest.raises(StoreError, match="cannot be reached"):
@@ -207,6 +210,7 @@ class TestLlamaIndex:
         assert "Handbook" in get(item_id="documents/handbook.md").content
         wanted = {"tool_id": "callee__add", "arguments": {"first": 2, "second": 3}}
         assert call(**wanted).content == asyncio.run(call.acall(**wanted)).content == "5"
+        assert call(tool_id="callee__echo").content == "None"
         assert len(self.module.RepertoryToolSpec(session).to_tool_list()) == 2
 
     def test_found_tools_are_called(self, session: repertory.Session) -> None:
@@ -247,6 +251,9 @@ class TestLlamaIndex:
         wrong = fail(reasons="no ink")
         assert wrong.is_error
         assert "reason must be given" in wrong.content
+        (add,) = spec.find_tools("add two numbers", limit=1)
+        with pytest.raises(UsageError, match="arguments by name: first, second"):
+            add(2)
         with pytest.raises(StoreError, match="cannot be reached"):
             self.module.RepertoryRetriever(away).retrieve("x")
         with pytest.raises(UsageError, match="There is no kind 'tol'"):

@@ -1,9 +1,12 @@
 """``import repertory``: the same methods embedded and through a server, sync and async."""
 
 import asyncio
+import gc
 import inspect
 import json
 import math
+import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -22,6 +25,7 @@ from repertory.errors import (
     UnknownItemError,
     UsageError,
 )
+from repertory.search.links import Links
 from repertory.settings import load
 from tests.support.command_line import Cli, make_project
 from tests.support.mcp_servers import SERVERS
@@ -146,6 +150,8 @@ def test_every_method_can_be_awaited(opening: Opening) -> None:
             answers = await asyncio.gather(*(session.search("read_file") for _ in range(8)))
             assert {answer.hits[0].id for answer in answers} == {"files__read_file"}
             assert (await session.item("files__read_file")).name == "read_file"
+            task = asyncio.create_task(session.links("files__read_file"))  # takes coroutines only
+            assert isinstance(await task, Links)
 
     asyncio.run(ask())
     awaited = vars(repertory.AsyncSession(opening()))
@@ -161,6 +167,11 @@ def test_wrong_use_is_one_sentence(tmp_path: Path) -> None:
         repertory.open(tmp_path, modle="x")  # type: ignore[call-arg]  # that is the mistake
     with pytest.raises(ConfigurationError, match="alpha is 2"):
         repertory.open(tmp_path, alpha=2)
+    for wrong in ("~no-such-user/x", 5):
+        with pytest.raises(UsageError, match="There is no directory"):
+            repertory.open(wrong)  # type: ignore[arg-type]  # a number is the mistake
+    with pytest.raises(UsageError, match="url is 5; it must be a text"):
+        repertory.connect(5)  # type: ignore[arg-type]  # as above
     with pytest.raises(ConfigurationError, match="must look like http"):
         repertory.connect("localhost:7700")
     with (
@@ -170,11 +181,85 @@ def test_wrong_use_is_one_sentence(tmp_path: Path) -> None:
         session.search("x")
 
 
+def test_a_deleted_working_directory_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is an error of Repertory's, not of the system's; a named directory is opened."""
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    with pytest.raises(UsageError, match="current directory has been deleted"):
+        repertory.open()
+    with pytest.raises(UsageError, match="current directory has been deleted"):
+        repertory.connect("http://127.0.0.1:9")
+    repertory.open(tmp_path, data_dir=str(tmp_path / "data")).close()
+
+
+def test_one_mcp_configuration_needs_no_list(tmp_path: Path) -> None:
+    """A text is a path, not a list of letters."""
+    config = tmp_path / "mcp.json"
+    config.write_text(json.dumps(WEATHER))
+    data = str(tmp_path / "data")
+    for one in (str(config), config):
+        with repertory.open(tmp_path, data_dir=data, model=MODEL, mcp_config=one) as session:
+            session.index()
+            assert [entry.id for entry in session.items(servers=["weather"])]
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_fork_opens_a_session_of_its_own(embedded: Opening) -> None:
+    """One of its parent's would wait for threads that it does not have; the parent keeps it."""
+    with embedded() as session:
+        session.search("read_file")
+        reading, writing = os.pipe()
+        if not (child := os.fork()):
+            signal.alarm(30)  # without the error it would wait for ever
+            try:
+                session.search("read_file")
+            except UsageError as error:
+                os.write(writing, str(error).encode())
+            session.close()
+            os._exit(0)
+        os.close(writing)
+        with os.fdopen(reading, encoding="utf-8") as pipe:
+            assert "before this process was forked; open another one" in pipe.read()
+        os.waitpid(child, 0)
+        assert session.search("read_file").hits[0].id == "files__read_file"
+
+
+def test_two_sessions_of_a_directory_in_one_program_are_named(tmp_path: Path) -> None:
+    """Waiting for the own process, or stopping it, is no advice."""
+    folder = make_project(tmp_path / "project")
+    data = str(tmp_path / "data")
+    with (
+        repertory.open(folder, data_dir=data, model=MODEL) as first,
+        repertory.open(folder, data_dir=data, model=MODEL) as second,
+    ):
+        assert first.search("read_file").degraded == ""
+        degraded = second.search("read_file").degraded
+        assert "open in this program already: share what opened it" in degraded
+
+
+def test_a_forgotten_session_holds_nothing(embedded: Opening) -> None:
+    """As when the cell of a notebook is run again; no cycle keeps it until a collection."""
+    gc.disable()
+    try:
+        session = embedded()
+        session.search("read_file")
+        session = embedded()
+        assert session.search("read_file").degraded == ""
+        session.close()
+    finally:
+        gc.enable()
+
+
 def test_several_items_are_read_at_once(opening: Opening) -> None:
     """Missing ones are left out."""
     with opening() as session:
         ids = [entry.id for entry in session.items(kinds=["skill"])]
         assert [*session.items_by_id([*ids, "no/such"])] == ids
+        with pytest.raises(UsageError, match="ids is a text; give several"):
+            session.items_by_id(ids[0])
 
 
 def test_a_key_goes_to_its_server_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -214,6 +299,11 @@ def test_filters_that_would_match_nothing_are_refused(opening: Opening) -> None:
             session.search("x", kinds=["tol"])
         with pytest.raises(UsageError, match=r"tags=\['x'\]"):
             session.items(tags="x")
+        wrong: Any
+        for wrong in (None, 5, [5], [None]):
+            for name in ("kinds", "sources", "servers", "tags"):
+                with pytest.raises(UsageError, match=f"{name} is .*; it must be a list of texts"):
+                    session.search("x", **{name: wrong})
 
 
 def test_arguments_must_be_json(opening: Opening) -> None:

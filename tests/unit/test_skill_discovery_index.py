@@ -176,10 +176,10 @@ def test_the_index_survives_closing_and_opening(tmp_path: Path) -> None:
 
 
 def test_one_process_at_a_time_uses_it(tmp_path: Path) -> None:
-    """A second opening fails and names the holder; the data is unharmed."""
+    """A second opening fails and says that this program has it; the data is unharmed."""
     with SkillDiscoveryIndex.open(tmp_path) as index:
         add(index, "a", X)
-        with pytest.raises(StoreBusyError, match="in use by process"):
+        with pytest.raises(StoreBusyError, match="open in this program already"):
             SkillDiscoveryIndex.open(tmp_path)
         assert found(index, X) == ["a"]
 

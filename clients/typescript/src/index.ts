@@ -82,22 +82,23 @@ export class Repertory {
   }
 
   /** Explain why a search shows an item, or why it does not. */
-  explain(query: string, item: string, options: Call = {}): Promise<Explanation> {
-    const params = { query: { q: query, item } };
+  async explain(query: string, item: string, options: Call = {}): Promise<Explanation> {
+    const params = { query: { q: wellFormed(query), item: wellFormed(item) } };
     const sent = this.api.GET("/v1/explain", { params, ...options });
     return answered(sent, (why) => "verdict" in why, options);
   }
 
   /** One item whole: the text of a skill or a document, the schemas of a tool. */
-  get(id: string, options: Call = {}): Promise<Item> {
-    const params = { path: { item_id: id } };
+  async get(id: string, options: Call = {}): Promise<Item> {
+    const params = { path: { item_id: wellFormed(id) } };
     const sent = this.api.GET("/v1/items/{item_id}", { params, ...options });
     return answered(sent, (item) => "id" in item, options);
   }
 
   /** Call a tool with its arguments, where the server allows calls. */
-  call(tool: string, args: Json = {}, options: Call = {}): Promise<CallResult> {
-    const params = { path: { tool_id: tool } };
+  async call(tool: string, args: Json = {}, options: Call = {}): Promise<CallResult> {
+    const params = { path: { tool_id: wellFormed(tool) } };
+    checkJson(args);
     const sent = this.api.POST("/v1/tools/{tool_id}", { params, body: args, ...options });
     return answered(sent, (result) => "content" in result, options);
   }
@@ -108,11 +109,14 @@ export class Repertory {
  *
  * @param url Where it is, like `http://127.0.0.1:7700`, with a path behind a proxy. On a page it may
  *   be relative to the address of the page.
- * @throws {RepertoryError} The URL is none of a server.
+ * @throws {RepertoryError} The URL is none of a server, or the token cannot be one.
  */
 export function connect(url: string, options: Options = {}): Repertory {
   if (!isAddress(url)) {
     throw new RepertoryError(`"${url}" is no URL of a server, like http://127.0.0.1:7700.`);
+  }
+  if (!/^[ -~]*$/.test(options.token ?? "")) {
+    throw new RepertoryError("The token cannot be one; give it as it was printed.", { side: "caller" });
   }
   const headers = options.token ? { Authorization: `Bearer ${options.token}` } : {};
   const sender = options.fetch ? { fetch: options.fetch } : {};
@@ -121,9 +125,24 @@ export function connect(url: string, options: Options = {}): Repertory {
 
 function isAddress(url: string): boolean {
   try {
-    return /^https?:$/.test(new URL(url, globalThis.location?.href).protocol);
+    const { protocol, username, password } = new URL(url, globalThis.location?.href);
+    return /^https?:$/.test(protocol) && !username && !password && !/[\s?#]/.test(url);
   } catch {
     return false;
+  }
+}
+
+/** The text with U+FFFD for each half of an emoji, as a server reads it; no address can have one. */
+function wellFormed(text: string): string {
+  return text.replace(/\p{Surrogate}/gu, "\ufffd");
+}
+
+function checkJson(args: Json): void {
+  try {
+    JSON.stringify(args);
+  } catch (cause) {
+    const message = "The arguments cannot be written as JSON; see that they hold no cycle and no BigInt.";
+    throw new RepertoryError(message, { side: "caller" }, cause);
   }
 }
 

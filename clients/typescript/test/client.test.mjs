@@ -76,6 +76,26 @@ test("a wrong token is refused", async () => {
   assert.equal((await refused(stranger.search("note"))).status, 401);
 });
 
+test("what cannot be sent is the caller's, and says why", async () => {
+  const cycle = {};
+  cycle.cycle = cycle;
+  for (const wrong of [{ text: 5n }, cycle]) {
+    const error = await refused(repertory.call("notes__add_note", wrong));
+    assert.deepEqual([error.status, error.side], [0, "caller"]);
+    assert.match(error.message, /cannot be written as JSON/);
+  }
+  const error = await refused(new Promise((done) => done(connect(url, { token: "ключ" }))));
+  assert.match(error.message, /token cannot be one/);
+});
+
+test("half an emoji is read as one character", async () => {
+  const half = "write down a note 🦉".slice(0, -1);
+  assert.equal((await repertory.explain(half, "notes__add_note")).hit.toolId, "notes__add_note");
+  for (const request of [repertory.get(half), repertory.call(half)]) {
+    assert.equal((await refused(request)).status, 404);
+  }
+});
+
 test("every operation is there", async () => {
   const { data, error } = await repertory.api.GET("/v1/items", {
     params: { query: { kind: ["tool"], server: ["notes"], limit: 2 } },
@@ -127,7 +147,8 @@ test("a proxy without its server, and an address that is none, are named", async
       assert.match(error.message, /proxy/);
     });
   }
-  for (const wrong of ["", "127.0.0.1", "localhost:7700", "/repertory", "ftp://127.0.0.1"]) {
+  const parts = ["http://me:secret@127.0.0.1", "http://127.0.0.1?a=1", "http://127.0.0.1#a", " http://127.0.0.1"];
+  for (const wrong of ["", "127.0.0.1", "localhost:7700", "/repertory", "ftp://127.0.0.1", ...parts]) {
     const error = await refused(new Promise((done) => done(connect(wrong))));
     assert.match(error.message, /is no URL of a server/);
   }

@@ -1,5 +1,6 @@
 """The lock of a store on disk: one process at a time, with a note that says which."""
 
+import contextlib
 import os
 import sys
 from pathlib import Path
@@ -32,9 +33,7 @@ class StoreLock:
             make_private(path.parent)
             self._lock.acquire(timeout=timeout)
         except Timeout as exc:
-            raise StoreBusyError(
-                f"{path} is in use by {self._holder()}: wait until it has finished, or stop it."
-            ) from exc
+            raise StoreBusyError(f"{path} is {self._taken()}.") from exc
         except OSError as exc:
             raise StoreError(
                 f"{path.parent} cannot be written ({exc.strerror}): "
@@ -42,7 +41,7 @@ class StoreLock:
             ) from exc
         try:
             with open(self._note, "w", encoding="utf-8", opener=private) as note:
-                note.write(f"process {os.getpid()} ({_command()})")
+                note.write(_this_process())
         except OSError as exc:
             self._lock.release()
             raise StoreError(f"{self._note} cannot be written ({exc.strerror}).") from exc
@@ -53,13 +52,16 @@ class StoreLock:
             self._note.unlink(missing_ok=True)
             self._lock.release()
 
-    def _holder(self) -> str:
-        try:
-            return self._note.read_text(encoding="utf-8", errors="replace") or "another process"
-        except OSError:  # it was just taken or released
-            return "another process"
+    def _taken(self) -> str:
+        holder = ""
+        with contextlib.suppress(OSError):  # it was just taken or released
+            holder = self._note.read_text(encoding="utf-8", errors="replace")
+        if holder == _this_process():
+            return "open in this program already: share what opened it, or close that first"
+        return f"in use by {holder or 'another process'}: wait until it has finished, or stop it"
 
 
-def _command() -> str:
-    """The program and its subcommand: never the whole command line, which may carry secrets."""
-    return " ".join([Path(sys.argv[0]).name, *sys.argv[1:2]])[:100]
+def _this_process() -> str:
+    """Its id, program and subcommand: never the whole command line, which may carry secrets."""
+    command = " ".join([Path(sys.argv[0]).name, *sys.argv[1:2]])[:100]
+    return f"process {os.getpid()} ({command})"

@@ -36,8 +36,8 @@ class AgentFunctions:
         """Read a skill or a document before you follow it, or a tool's schema, by its id."""
         return text_of(self._session.item(item_id))
 
-    def call_tool(self, tool_id: str, arguments: dict[str, Any]) -> str:
-        """Call a tool that a search found, with arguments by its schema."""
+    def call_tool(self, tool_id: str, arguments: dict[str, Any] | None = None) -> str:
+        """Call a tool that a search found, with arguments by its schema if it takes any."""
         result = self._session.call(tool_id, arguments)
         if result.is_error:
             raise CallError(words_of(result))

@@ -100,7 +100,9 @@ class RepertoryToolkit(BaseToolkit):
         if self.calls:
             wanted.append(functions.call_tool)
         return [
-            StructuredTool.from_function(_for_a_model(one), handle_tool_error=True)
+            StructuredTool.from_function(
+                _for_a_model(one), handle_tool_error=True, handle_validation_error=str
+            )
             for one in wanted
         ]
 

@@ -17,6 +17,7 @@ from llama_index.core.tools.tool_spec.base import BaseToolSpec
 from typing_extensions import override
 
 from repertory.api import Asked, Session
+from repertory.errors import UsageError
 from repertory.formats.tools import ToolSpec
 from repertory.integrations import agent
 
@@ -117,6 +118,10 @@ class RepertoryTool(AsyncBaseTool):
     def __call__(self, /, *values: Any, **arguments: Any) -> ToolOutput:
         """Call it with arguments by name; one value alone is that of its only parameter."""
         names = self._metadata.get_parameters_dict()["properties"]
+        if values and len(values) != len(names):
+            raise UsageError(
+                f"The tool {self._id} takes its arguments by name: {', '.join(names) or 'none'}."
+            )
         given = dict(zip(names, values, strict=True)) | arguments if values else arguments
         return self.call(given)
 

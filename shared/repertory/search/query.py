@@ -8,6 +8,7 @@ import msgspec
 from repertory.catalogue.item import Kind
 from repertory.errors import UsageError
 from repertory.index.vectors import Filter
+from repertory.text import cut
 from repertory.values import SETTINGS, Alpha, Limit, NameWeight, SectionWeight, Threshold, Values
 
 MAX_QUERY_LENGTH = 32_000  # characters
@@ -87,13 +88,25 @@ def filter_of(**given: Iterable[str]) -> Filter:
     Raises:
         UsageError: One of them is a text instead of several, or a kind is unknown.
     """
-    for name, values in given.items():
-        if isinstance(values, str):
-            raise UsageError(f"{name} is a text; give several, like {name}=[{values[:100]!r}].")
-    where = Filter(**{name: tuple(values) for name, values in given.items()})
+    where = Filter(**{name: tuple(texts_of(name, values)) for name, values in given.items()})
     if unknown := [kind for kind in where.kinds if kind not in list(Kind)]:
         raise UsageError(f"There is no kind {unknown[0]!r}; there are {', '.join(Kind)}.")
     return where
+
+
+def texts_of(name: str, values: Iterable[str]) -> list[str]:
+    """The texts of an argument that takes several.
+
+    Raises:
+        UsageError: It is a text instead of several, or no texts at all.
+    """
+    if isinstance(values, str):
+        raise UsageError(f"{name} is a text; give several, like {name}=[{values[:100]!r}].")
+    if isinstance(values, Iterable):
+        texts = list(values)
+        if all(isinstance(text, str) for text in texts):
+            return texts
+    raise UsageError(f"{name} is {cut(repr(values), 100)}; it must be a list of texts.")
 
 
 def check(query: Query) -> None:
