@@ -53,7 +53,7 @@ EXAMPLES = {
     "repertory.agent_hosts.toml_text._LINE": ["a b\nc"],
     "repertory.agent_hosts.yaml_text._PLAIN": ["_a-b c"],
     "repertory.catalogue.names._ACCENTS": ["a\u0300\u0301b"],
-    "repertory.catalogue.names._INSIDE": ["getHTTPCode2xx"],
+    "repertory.catalogue.names._INSIDE": ["getHTTPCode2xx", "getURLsOf"],
     "repertory.catalogue.names._JOINED": ["a-b._/c"],
     "repertory.catalogue.names._SEPARATORS": ["a_-b c"],
     "repertory.catalogue.passages._STARTS": ["   12. a", "  - a"],
