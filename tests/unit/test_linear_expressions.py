@@ -131,6 +131,7 @@ EXAMPLES = {
     "repertory.sources.git.url._COMMIT": ["0123456789" * 4],
     "repertory.sources.git.url._REF": ["refs/heads/a_b.c+d@1"],
     "repertory.sources.git.url._SCP": ["git-a@host.b:team/c.git"],
+    "repertory.sources.markdown_skills._ARGUMENTS": ["a $ARGUMENTS b"],
     "repertory.sources.marketplace.listing._NAME": ["a-b_c.1"],
     "repertory.sources.marketplace.listing._REPOSITORY": ["acme-1/skills_a.b"],
     "repertory.sources.mcp.mending._ID": ['{"id" : 12', '"id":"a b"'],
