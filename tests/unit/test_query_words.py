@@ -126,6 +126,14 @@ def test_an_acronym_and_its_plural_are_one_word(one: str, several: str) -> None:
         assert [hit.name for hit in engine.search(Query(text=typed)).hits] == ["thing"], typed
 
 
+@pytest.mark.parametrize("typed", ["CVE", "CVEs", "SLO", "SLOs"])
+def test_an_acronym_is_found_with_its_plural(typed: str) -> None:
+    """Also if each is in an item, and however usual either is."""
+    one = typed.removesuffix("s")
+    engine = keyword_engine([skill(f"{one}-guide", "Guides"), skill("b", "", body=f"{one}s")])
+    assert {hit.name for hit in engine.search(Query(text=typed)).hits} == {f"{one}-guide", "b"}
+
+
 @pytest.mark.parametrize("typed", ["DNS", "TLS", "HTTPS", "news"])
 def test_a_word_that_ends_in_s_is_no_plural(typed: str) -> None:
     """It finds itself before what has one letter less."""
