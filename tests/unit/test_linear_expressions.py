@@ -114,6 +114,7 @@ EXAMPLES = {
     "repertory.project_search.snippets._RUN": ["ab cd"],
     "repertory.project_search.snippets._SPACE": ["ab \n"],
     "repertory.project_search.word_index._RUN": ["ab12_c"],
+    "repertory.search.confidence._LETTERS": ["m&a", "a/b"],
     "repertory.search.languages._WORD": ["ab cd"],
     "repertory.search.steps._CLAUSE": ["a, and b", "a and b"],
     "repertory.search.steps._FIRST_WORD": ["ab cd", '-- "ab'],
