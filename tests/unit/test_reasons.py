@@ -150,6 +150,11 @@ def test_a_reason_names_three_words_at_most() -> None:
     assert first(text).reason == "Keywords in description (hour, elsewhere, travel)"
 
 
+def test_a_query_is_quoted_without_quotation_marks_around_it() -> None:
+    """A reason has its own."""
+    assert first('"convert_ti"').reason == "Name begins with “convert_ti”"
+
+
 def test_a_query_is_quoted_without_the_space_around_it() -> None:
     """Whether its name was misspelt or not finished."""
     assert first(" convert_times ").reason == "Fuzzy name match (convert_times → convert_time)"

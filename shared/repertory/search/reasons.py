@@ -12,7 +12,7 @@ from repertory.index.keywords.lexicon import Term as QueryTerm
 from repertory.index.keywords.matches import Matches
 from repertory.index.keywords.names import EXACT, ONE_EDIT
 from repertory.index.keywords.places import Places
-from repertory.index.keywords.query_words import plain
+from repertory.index.keywords.query_words import AROUND, plain
 from repertory.index.keywords.tokens import STOP_WORDS, runs, spellings, term_of, terms
 from repertory.search.answer import Evidence, Term
 from repertory.search.capabilities import jobs
@@ -72,16 +72,17 @@ def reason(
     if close >= EXACT:
         return "Exact name match" if what == "name" else f"Exact alias match ({name})"
     parts = []
+    typed = query.strip(AROUND)
     is_fuzzy = _has_another_spelling(query, name)
     if close >= ONE_EDIT:
         match = f"Fuzzy {what}" if is_fuzzy else what.title()
-        parts.append(f"{match} match ({query.strip()} → {name})")
+        parts.append(f"{match} match ({typed} → {name})")
     elif close >= OTHER:
         parts.append(f"Similar {what} ({name})")
     elif close:
-        parts.append(f"{what.title()} begins with “{query.strip()}”")
+        parts.append(f"{what.title()} begins with “{typed}”")
     elif evidence.name >= 0.75 and is_fuzzy:
-        parts.append(f"Fuzzy {what} match ({query.strip()} → {name})")
+        parts.append(f"Fuzzy {what} match ({typed} → {name})")
     # If the name is part of the reason, its words are left out.
     matched = [term for term in evidence.terms if not parts or term.field != "name"]
     if evidence.semantic is not None and evidence.semantic >= MIN_SEMANTIC and not parts:
