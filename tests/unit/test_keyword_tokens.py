@@ -24,6 +24,24 @@ def test_a_name_is_the_same_terms_however_it_is_written(name: str) -> None:
     assert compact_name(name) == "readfile"
 
 
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("listPRs", "list prs"),
+        ("getUserIDs", "get user ids"),
+        ("PDFsToText", "pdfs to text"),
+        ("URLs_2", "urls 2"),
+        ("readJSONAsText", "read json as text"),
+        ("userIDIsValid", "user id is valid"),
+        ("HTTPServer", "http server"),
+        ("toASet", "to a set"),
+    ],
+)
+def test_an_acronym_in_the_plural_is_one_word(name: str, expected: str) -> None:
+    """It ends where a word begins, unless it may end with "as" or "is"."""
+    assert split_name(name) == expected
+
+
 def test_words_are_stemmed() -> None:
     """Forms of one word are one term."""
     assert terms("searching searches searched") == ["search"] * 3

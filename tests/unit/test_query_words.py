@@ -118,12 +118,41 @@ def test_codes_are_other_words() -> None:
     assert all(hit.confidence < 0.6 for hit in hits[1:])
 
 
+@pytest.mark.parametrize(
+    ("typed", "name"),
+    [("C#", "codeql"), ("M&A", "acquisitions"), ("I/O", "profiler"), ("C", "c-review")],
+)
+def test_signs_that_are_no_terms_tell_words_apart(typed: str, name: str) -> None:
+    """C# is not C, and M&A is not the M of MLflow."""
+    items = [
+        skill("c-review", "Reviews C"),
+        skill("codeql", "Reads F#, C# and Java"),
+        skill("acquisitions", "Plans (M&A) deals"),
+        skill("mlflow", "Tracks MLflow runs"),
+        skill("profiler", "Measures I/O"),
+        skill("o-rings", "Seals"),
+    ]
+    hits = keyword_engine(items).search(Query(text=typed)).hits
+    assert hits[0].name == name
+    assert hits[0].confidence >= 0.6
+    if typed != "C":
+        assert all(hit.confidence < 0.6 for hit in hits[1:])
+
+
 @pytest.mark.parametrize(("one", "several"), [("GPU", "GPUs"), ("NDA", "NDAs"), ("PDF", "PDFs")])
 def test_an_acronym_and_its_plural_are_one_word(one: str, several: str) -> None:
     """Its plural has no stem."""
     for indexed, typed in ((one, several), (several, one)):
         engine = keyword_engine([skill("thing", f"About {indexed}"), skill("other", "Else")])
         assert [hit.name for hit in engine.search(Query(text=typed)).hits] == ["thing"], typed
+
+
+@pytest.mark.parametrize("typed", ["CVE", "CVEs", "SLO", "SLOs"])
+def test_an_acronym_is_found_with_its_plural(typed: str) -> None:
+    """Also if each is in an item, and however usual either is."""
+    one = typed.removesuffix("s")
+    engine = keyword_engine([skill(f"{one}-guide", "Guides"), skill("b", "", body=f"{one}s")])
+    assert {hit.name for hit in engine.search(Query(text=typed)).hits} == {f"{one}-guide", "b"}
 
 
 @pytest.mark.parametrize("typed", ["DNS", "TLS", "HTTPS", "news"])

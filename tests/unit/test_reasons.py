@@ -126,10 +126,33 @@ def test_a_reason_does_not_guess_the_field_of_a_word() -> None:
     assert hit.evidence.terms == (Term(typed="meridian", matched="meridian"),)
 
 
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("postmortem", "postmortem"),
+        ("post-mortem", "postmortem"),
+        ("SOC2", "soc2"),
+        ("seo-audit", "seo-audit"),
+        ("dependencies", "dependencies"),
+    ],
+)
+def test_a_reason_names_whole_words(text: str, words: str) -> None:
+    """Neither their parts, nor a plural as if it were a misspelling."""
+    description = "Writes a postmortem on a dependency, as SOC2 and an seo-audit want it"
+    engine = hybrid_engine([skill("writer", description)])
+    [hit] = engine.search(Query(text=text, threshold=0.0)).hits
+    assert hit.reason.endswith(f"({words})")
+
+
 def test_a_reason_names_three_words_at_most() -> None:
     """The first of the query."""
     text = "which hour is it elsewhere by travel and by timezone or clock"
     assert first(text).reason == "Keywords in description (hour, elsewhere, travel)"
+
+
+def test_a_query_is_quoted_without_quotation_marks_around_it() -> None:
+    """A reason has its own."""
+    assert first('"convert_ti"').reason == "Name begins with “convert_ti”"
 
 
 def test_a_query_is_quoted_without_the_space_around_it() -> None:

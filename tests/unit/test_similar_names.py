@@ -23,6 +23,7 @@ from tests.support.keyword_search import keyword_engine
         ("remove folder", "move_folder"),
         ("switch on irrigation", "stop_irrigation"),
         ("set up an invoice", "send_invoice"),
+        ("ceo advisor", "cfo_advisor"),
     ],
 )
 def test_a_name_with_another_word_is_no_misspelt_name(typed: str, name: str) -> None:
@@ -45,6 +46,7 @@ def test_a_name_with_another_word_is_no_misspelt_name(typed: str, name: str) -> 
         ("switch on irrigation", "start_irrigation"),  # a verb that does the same
         ("set up an invoice", "create_invoice"),
         ("create the nwe issue", "create_issue"),
+        ("get usr", "get_user"),  # a known word that is longer or shorter by a letter
     ],
 )
 def test_a_misspelt_name_is_that_name(typed: str, name: str) -> None:

@@ -229,6 +229,14 @@ def test_a_markdown_skill_is_named_after_its_file(tmp_path: Path) -> None:
     assert item.description == "Roll out the app."
 
 
+def test_a_command_is_not_described_by_the_place_of_its_arguments(tmp_path: Path) -> None:
+    """``$ARGUMENTS`` is no word that it is found by."""
+    write(tmp_path / "fix.md", "Fix the issue $ARGUMENTS now.")
+    write(tmp_path / "run.md", "$ARGUMENTS")
+    found = MarkdownSkills(name="md", path=tmp_path).scan().items
+    assert [item.description for item in found] == ["Fix the issue … now.", ""]
+
+
 def test_the_front_matter_of_a_markdown_skill_takes_precedence(tmp_path: Path) -> None:
     """Name and description come from the front matter."""
     write(tmp_path / "a.md", "---\nname: Roll Out\ndescription: Ship it.\n---\nBody.")

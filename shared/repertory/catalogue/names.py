@@ -10,9 +10,11 @@ from repertory.text import REMEMBERED, normalized
 MARKS = "".join(c for c in map(chr, range(0x300, 0x1CFF)) if unicodedata.category(c)[0] == "M")
 MARKS += "\u3099\u309a"  # of kana
 
-# Boundaries inside an identifier: readFile, HTTPServer, v2Beta, utf8.
+# Boundaries inside an identifier: readFile, HTTPServer, v2Beta, utf8; none in a plural: URLs.
+_PLURAL = "[A-Z]s(?![A-Za-z])|[B-HJ-Z]s(?![a-z])"  # before another word it may be "is" or "as"
 _INSIDE = re.compile(
-    r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|(?<=[^\W\d_])(?=\d)|(?<=\d)(?=[^\W\d_])"
+    rf"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])(?!{_PLURAL})"
+    r"|(?<=[^\W\d_])(?=\d)|(?<=\d)(?=[^\W\d_])"
 )
 _SEPARATORS = re.compile(rf"(?:[^\w{MARKS}]|_)+")
 _JOINED = re.compile(r"[^\W_][-_./:]+[^\W_]")

@@ -9,6 +9,7 @@ raised where the words themselves answer: a name that was typed, a word that an 
 """
 
 import math
+import re
 
 import msgspec
 import numpy as np
@@ -16,7 +17,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from repertory.catalogue import actions
-from repertory.catalogue.names import compact_name, has_separators, split_name
+from repertory.catalogue.names import compact_name, has_separators, signs, split_name
 from repertory.index.keywords.background import is_known, is_word, rarity
 from repertory.index.keywords.document import BODY, DESCRIPTION, HEADINGS, NAME, WRITTEN, Field
 from repertory.index.keywords.lexicon import VARIANT_FACTOR, Term
@@ -123,6 +124,8 @@ OPPOSITE = CORRECTED_IN_NAME[1]  # the confidence that no opposite of what is as
 
 Confidences = NDArray[np.float64]
 
+_LETTERS = re.compile("[a-z][&/][a-z]")  # of which one may be a stop word: m&a, a/b
+_AROUND = "\"'.,;:?!()"
 _ROUNDING = 1e-3  # of weights, which are stored as 16-bit numbers
 _DEFAULTS = Values()
 
@@ -279,11 +282,13 @@ def _of_one_word(
         (VARIANT_FACTOR * HEADINGS.least, CORRECTED_IN_REST),
     )
     # A word of the same stem may be another word: it counts as if it were in lesser fields. So does
-    # the word of an item that does something else: set_volume for "get volume".
+    # the word of an item that does something else: set_volume for "get volume"; and one without the
+    # signs that are no terms: C for "C#".
     corrected = CORRECTED_IN_NAME, CORRECTED, CORRECTED_IN_REST
     of_stem = (IN_REST, IN_BODY, IN_BODY, in_body, *corrected)
     has = [reaches(weight, least) for least, _ in ranges]
     as_typed = found.matches.holds_as_typed(term, found.rows) & ~_only_changes(found)
+    as_typed &= _has_signs(found)
     bounds = [
         np.where(as_typed, bound, other)
         for (_, bounds), others in zip(ranges, of_stem, strict=True)
@@ -296,6 +301,20 @@ def _of_one_word(
         low > 0, low + (high - low) * share, np.minimum(confidence, high)
     )
     return within
+
+
+def _has_signs(found: Candidates) -> NDArray[np.bool_]:
+    """Which candidates have the words of a query that have signs, in a name or the description.
+
+    They are those like ``C#`` and ``M&A``; a query without signs asks for none.
+    """
+    words = (word.strip(_AROUND) for word in found.query.text.lower().split())
+    signed = [word for word in words if signs(word) or _LETTERS.fullmatch(word)]
+    if not signed:  # as a rule
+        return np.ones(len(found.rows), np.bool_)
+    entries = found.index.entries(found.rows.tolist())
+    texts = (" ".join((*entry.names, entry.description)).lower() for entry in entries)
+    return np.array([all(word in text for word in signed) for text in texts], np.bool_)
 
 
 def _only_changes(found: Candidates) -> NDArray[np.bool_]:

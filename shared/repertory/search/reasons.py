@@ -1,17 +1,19 @@
 """Why a hit was found, in words that a person and a model can use."""
 
 from collections.abc import Iterable, Sequence
+from itertools import groupby
 
 from repertory.catalogue.names import compact_name, split_name
 from repertory.catalogue.views import Section, split_at_headings
 from repertory.index.keywords.background import is_english
 from repertory.index.keywords.document import BODY, WRITTEN, Entry
+from repertory.index.keywords.inflections import base_of
 from repertory.index.keywords.lexicon import Term as QueryTerm
 from repertory.index.keywords.matches import Matches
 from repertory.index.keywords.names import EXACT, ONE_EDIT
 from repertory.index.keywords.places import Places
-from repertory.index.keywords.query_words import plain
-from repertory.index.keywords.tokens import STOP_WORDS, spellings, terms
+from repertory.index.keywords.query_words import AROUND, plain
+from repertory.index.keywords.tokens import STOP_WORDS, runs, spellings, term_of, terms
 from repertory.search.answer import Evidence, Term
 from repertory.search.capabilities import jobs
 from repertory.search.similar_names import OTHER, closest_name
@@ -20,7 +22,6 @@ from repertory.search.similar_names import OTHER, closest_name
 FIELDS = ("name", "description", "server", "parameters", "headings", "body")
 MAX_READ = 10_000  # characters of a section in which words are looked up: a millisecond
 MAX_TERMS = 3  # matched words that a reason names
-_ENDINGS = frozenset({"s", "es", "d", "ed", "ing"})  # of forms of a word
 NO_SECTION = Section(heading="", text="")
 MIN_SEMANTIC = 0.5  # of the evidence of the semantic arm, from which a reason names it
 
@@ -71,16 +72,17 @@ def reason(
     if close >= EXACT:
         return "Exact name match" if what == "name" else f"Exact alias match ({name})"
     parts = []
+    typed = query.strip(AROUND)
     is_fuzzy = _has_another_spelling(query, name)
     if close >= ONE_EDIT:
         match = f"Fuzzy {what}" if is_fuzzy else what.title()
-        parts.append(f"{match} match ({query.strip()} → {name})")
+        parts.append(f"{match} match ({typed} → {name})")
     elif close >= OTHER:
         parts.append(f"Similar {what} ({name})")
     elif close:
-        parts.append(f"{what.title()} begins with “{query.strip()}”")
+        parts.append(f"{what.title()} begins with “{typed}”")
     elif evidence.name >= 0.75 and is_fuzzy:
-        parts.append(f"Fuzzy {what} match ({query.strip()} → {name})")
+        parts.append(f"Fuzzy {what} match ({typed} → {name})")
     # If the name is part of the reason, its words are left out.
     matched = [term for term in evidence.terms if not parts or term.field != "name"]
     if evidence.semantic is not None and evidence.semantic >= MIN_SEMANTIC and not parts:
@@ -92,7 +94,7 @@ def reason(
         label = next(served, "")
         parts.append(f"Semantic similarity ({label})" if label else "Semantic similarity")
     is_placed = bool(section) and bool(parts or within)
-    matched = [*within] if is_placed else matched
+    matched = _whole_words(query, within if is_placed else matched)
     if matched and not (close and close != OTHER):
         parts.append(_keywords(matched[:MAX_TERMS], is_placed=is_placed))
     text = " + ".join(parts)
@@ -111,6 +113,26 @@ def _typed_name(query: str, entry: Entry) -> str:
         if found := names.get(compact_name(typed)):
             return found
     return closest_name(query, entry)
+
+
+def _whole_words(query: str, terms: Sequence[Term]) -> list[Term]:
+    """The terms without parts of words: ``soc2`` alone, not ``soc`` too.
+
+    Neighbours that an item has as one word are that word: ``postmortem``.
+    """
+    found: list[Term] = []
+    for spelling, group in groupby(terms, lambda term: compact_name(term.matched)):
+        parts = [*group]
+        is_one = term_of(compact_name("".join(one.typed for one in parts))) == term_of(spelling)
+        whole = Term(typed=parts[0].matched, matched=parts[0].matched, field=parts[0].field)
+        found += [whole] if is_one and len(parts) > 1 else parts
+    typed = {*runs(query.lower())}
+    wholes = {compact_name(term.typed) for term in found if term.typed in typed}
+    return [
+        term
+        for term in found
+        if term.typed in typed or not any(term.typed in one for one in wholes)
+    ]
 
 
 def _keywords(terms: Sequence[Term], *, is_placed: bool) -> str:
@@ -133,8 +155,9 @@ def _correction(term: Term, *, is_placed: bool) -> str:
     """A matched word: as it was typed, or in a named section as it is there; or its correction."""
     typed, matched = compact_name(term.typed), compact_name(term.matched)
     # A word that is none may have the stem of another word: "provenence" and "proven".
-    longer, shorter = sorted((typed, matched), key=len, reverse=True)
-    is_form = longer.removeprefix(shorter) in _ENDINGS or is_english(typed)
-    if typed == matched or (is_form and terms(typed) == terms(matched)):
+    is_form = base_of(typed) == base_of(matched) or is_english(typed)
+    if typed == matched:
+        return term.typed
+    if is_form and terms(typed) == terms(matched):
         return term.matched if is_placed else term.typed
     return f"{term.typed} → {term.matched}"

@@ -126,8 +126,13 @@ def _is_right(word: str) -> bool:
 
 
 def _may_be_one(word: str, other: str) -> bool:
-    """Whether a word may be a form of another, or misspelt; few misspell the first letter."""
-    if word[0] == other[0] and OSA.distance(word, other, score_cutoff=1) <= 1:
+    """Whether a word may be a form of another, or misspelt; few misspell the first letter.
+
+    A short word that is right has no letter in the place of another: ``ceo`` is no ``cfo``.
+    """
+    is_near = word[0] == other[0] and OSA.distance(word, other, score_cutoff=1) <= 1
+    is_replaced = len(word) == len(other) and sorted(word) != sorted(other)
+    if is_near and not (is_replaced and len(word) <= SAME_BEGINNING and _is_right(word)):
         return True
     same = Prefix.similarity(word, other)
     return same >= max(SAME_BEGINNING, SAME_SHARE * min(len(word), len(other)))

@@ -1,5 +1,6 @@
 """Plain Markdown skills: one file, one skill, named after the file."""
 
+import re
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -16,6 +17,7 @@ from repertory.sources.source import warning
 from repertory.text import one_line
 
 _SUFFIXES = (".md", ".markdown")
+_ARGUMENTS = re.compile(r"\$ARGUMENTS\b")  # where the host puts what is typed after a command
 
 
 class MarkdownSkills(FolderSource):
@@ -44,7 +46,7 @@ class MarkdownSkills(FolderSource):
             file,
             parsed.fields,
             name=text_field(parsed.fields, "name") or PurePosixPath(file.place).stem,
-            description=_description(parsed.fields) or first_paragraph(parsed.body),
+            description=_description(parsed.fields) or _described(parsed.body),
             body=parsed.body,
         )
         problems = [*parsed.problems, *wrong]
@@ -58,3 +60,9 @@ def _description(fields: dict[str, Any]) -> str:
     r"""The description of an agent; Claude Code writes its ends of lines as ``\n``, unquoted."""
     text = text_field(fields, "description")
     return one_line(text.replace("\\n", "\n")) if "\\n\\n" in text else text
+
+
+def _described(body: str) -> str:
+    """The first paragraph of a body, without the place of the arguments; empty if it is no more."""
+    text = _ARGUMENTS.sub("…", first_paragraph(body))
+    return text if any(map(str.isalnum, text)) else ""

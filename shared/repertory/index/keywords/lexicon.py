@@ -24,6 +24,7 @@ MIN_VARIED = 5  # characters of a word that is corrected, or completed, beside i
 MIN_PREFIX_LENGTH = 3  # characters of a word that is completed
 MAX_VARIANTS = 12
 MIN_OF_CODE = 4  # letters of a word with digits that is corrected; fewer are a code
+ACRONYM_LENGTH = 3  # letters of most acronyms; with an s they are plurals
 # The factors of a word's rarity: for a word that no item contains and that has other than ASCII
 # letters (the catalogue may be in another language), and for a pair of characters of a script
 # without spaces (a sentence has almost as many pairs as characters).
@@ -197,6 +198,9 @@ def _other_number(word: str, term: str) -> str:
 
 
 def _is_same(word: str, other: str) -> bool:
-    """Whether a plural is of a much more usual acronym, or the other way: ``dns`` is of none."""
+    """Whether a plural is of an acronym of three letters, or the other way: ``slos``, ``slo``.
+
+    Any other acronym has to be much more usual than its plural: ``dns`` and ``https`` are none.
+    """
     one, several = sorted((word, other), key=len)
-    return frequency(one) >= 2 * frequency(several) > 0
+    return len(one) == ACRONYM_LENGTH or frequency(one) >= 2 * frequency(several) > 0

@@ -32,7 +32,7 @@ from repertory.text import remembered
 MAX_FEW = 3  # words of a query that is nearly one: "get the invoice", not "who is on call"
 MIN_PART = 2  # characters of each common word into which a rare word is divided
 LEAST = 1e-3  # the frequency of a stop word, which is not counted, when words are divided
-_AROUND = " \"'\u2018\u2019\u201c\u201d"  # quotation marks
+AROUND = " \"'\u2018\u2019\u201c\u201d"  # quotation marks
 _CLITIC = re.compile(r"(?<=[a-z])['\u2019](?:s|t|d|m|ll|re|ve)\b")  # of "client's" and "they're"
 
 
@@ -71,7 +71,7 @@ def plain(text: str) -> str:
     ``latex``; versions and other words with digits stay as they are. Quotation marks around it all
     say nothing.
     """
-    return RUN.sub(lambda run: _plain(run[0]), text.lower().strip(_AROUND))
+    return RUN.sub(lambda run: _plain(run[0]), text.lower().strip(AROUND))
 
 
 def has_few_words(text: str) -> bool:
