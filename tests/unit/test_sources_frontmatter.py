@@ -63,6 +63,13 @@ def test_special_words_of_old_yaml_are_text() -> None:
     }  # fmt: skip
 
 
+def test_names_and_descriptions_are_text_as_written() -> None:
+    """Also those that look like numbers; elsewhere these are numbers."""
+    parsed = parse("---\nname: 1.10\ndescription: true\nmetadata:\n  name: 1.10\n---\n", "f")
+    assert parsed.fields == {"name": "1.10", "description": "true", "metadata": {"name": 1.1}}
+    assert parse("---\nname: null\n---\n", "f").fields == {"name": None}
+
+
 def test_an_unquoted_colon_is_read_with_a_warning() -> None:
     """The format's own fallback: the value is text, and the warning names its line."""
     text = "---\nname: a\ndescription: Use when: you need it\n  most: now\nlicense: MIT\n---\nbody"
