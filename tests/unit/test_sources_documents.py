@@ -151,6 +151,12 @@ def test_a_pattern_with_exponential_time_is_ignored(tmp_path: Path) -> None:
         ("```\nno\n``` no\nno\n````\ntext", "", "text"),
         ("<!--\n```\n-->\ntext", "", "text"),
         ("~~~~\n<!--\n~~~\n~~~~\ntext", "", "text"),
+        ("# [One](http://x) **two**\n\nA **[b](c)** and ![d](e).", "One two", "A b and d."),
+        ("> [!NOTE]\n> Quoted\n> text.", "", "Quoted text."),
+        ("x**2 + y**2, `**/*.py` and `**/*.js`", "", "x**2 + y**2, `**/*.py` and `**/*.js`"),
+        ("**Status:** new\n**Date**: today\n\ntext", "", "text"),
+        ("**Status:** new\n**Date**: today", "", "Status: new Date: today"),
+        ("**Role:** Finds faults.\n\nMore", "", "Role: Finds faults."),
     ],
 )
 def test_the_first_heading_and_paragraph(text: str, heading: str, paragraph: str) -> None:
