@@ -189,6 +189,7 @@ EXAMPLES = {
     "repertory.sources.neuroscript._DEFINE": ["  DEFINE  PROCEDURE  a.b (c, d)"],
     "repertory.sources.neuroscript._END_COMMENT": ["  ENDCOMMENT a"],
     "repertory.sources.neuroscript._FIELD": ["  PURPOSE_A:  b"],
+    "repertory.sources.reading.frontmatter._CUT": ["description: a #b"],
     "repertory.sources.reading.frontmatter._CLOSING": ["a: 1\n---  \n", "...  "],
     "repertory.sources.reading.frontmatter._PROSE": ["  \n\n \nWords a-b.c: d"],
     "repertory.sources.reading.frontmatter._ENTRY": ["  a-b.c:  d e"],

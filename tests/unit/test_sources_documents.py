@@ -134,6 +134,13 @@ def test_a_pattern_with_exponential_time_is_ignored(tmp_path: Path) -> None:
     assert len(places(tmp_path)) == 1
 
 
+def test_a_name_in_front_matter_is_a_title(tmp_path: Path) -> None:
+    """Commands and agents have one, and often begin with the heading of a section."""
+    write(tmp_path / "a.md", "---\nname: reviewer\n---\nYou review.\n\n## Focus Areas\n")
+    write(tmp_path / "b.md", "---\nname: reviewer\ntitle: Reviews\n---\nYou review.\n")
+    assert [item.name for item in scan(tmp_path).items] == ["reviewer", "Reviews"]
+
+
 @pytest.mark.parametrize(
     ("text", "heading", "paragraph"),
     [

@@ -70,6 +70,18 @@ def test_names_and_descriptions_are_text_as_written() -> None:
     assert parse("---\nname: null\n---\n", "f").fields == {"name": None}
 
 
+@pytest.mark.parametrize(
+    ("value", "is_cut"),
+    [("Finds #[repr(C)] types", True), ("Finds it # often", False), ("'Finds #1'", False)],
+)
+def test_a_description_that_ends_before_a_hash_is_named(value: str, is_cut: bool) -> None:
+    """It is read as YAML does, with a warning, unless it is quoted or plainly has a comment."""
+    parsed = parse(f"---\nname: a\ndescription: {value}\n---\n", "f")
+    assert parsed.fields is not None
+    assert parsed.fields["description"].startswith("Finds")
+    assert [problem.line for problem in parsed.problems] == [3] * is_cut
+
+
 def test_an_unquoted_colon_is_read_with_a_warning() -> None:
     """The format's own fallback: the value is text, and the warning names its line."""
     text = "---\nname: a\ndescription: Use when: you need it\n  most: now\nlicense: MIT\n---\nbody"

@@ -15,6 +15,8 @@ _OPENING = re.compile(r"\s*---[ \t]*\n")
 # What follows two rules around prose, rather than the fences of front matter: no key.
 _PROSE = re.compile(r"[ \t]*+\n\s*+(?!---|\.\.\.|[\"']?[\w.-]++[\"']?:(?:\s|\Z))\S")
 _CLOSING = re.compile(r"^(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.MULTILINE)
+# A description that YAML ends before a hash. People put a space after one that begins a comment.
+_CUT = re.compile(r"^description:[ \t]++(?![\"'|>\[{&*!%@#])[^\n]*?[ \t]#[^\s#]", re.MULTILINE)
 _ENTRY = re.compile(r"([ ]*)([\w.-]+):[ ]+(\S.*)")
 
 
@@ -62,8 +64,15 @@ def _load(source: str, path: str, first: int) -> tuple[Any, list[Problem]]:
     """Return the fields, or the defect, of YAML that starts at line ``first`` of its file."""
     fields = load(source, "yaml")
     if not isinstance(fields, Defect):
-        message = f"The front matter has {UNFIT} as escapes; they were left out."
-        return fields, [warning(path, message, first)] if has_unfit(source, "yaml") else []
+        problems = []
+        if has_unfit(source, "yaml"):
+            message = f"The front matter has {UNFIT} as escapes; they were left out."
+            problems.append(warning(path, message, first))
+        if found := _CUT.search(source):
+            line = first + source.count("\n", 0, found.start())
+            message = "The `description` ends before ` #`, a comment in YAML; put it in quotes."
+            problems.append(warning(path, message, line))
+        return fields, problems
     mended, quoted = _quote(source)
     again = load(mended, "yaml")
     if not quoted or isinstance(again, Defect):
