@@ -246,7 +246,7 @@ def test_a_broken_operation_costs_one_operation(tmp_path: Path) -> None:
         document(
             {
                 "/good": {"get": {"operationId": "get_good"}},
-                "/a/{id}": {"get": {}},
+                "/a/{}": {"get": {}},
                 "/b": {"get": {"parameters": [{"$ref": "#/components/nothing"}]}},
                 "/c": {"get": {"parameters": [{"$ref": "https://evil.example/p.json"}]}},
                 "/d": {"get": {"parameters": [{"name": "Host", "in": "header"}]}},
@@ -259,7 +259,7 @@ def test_a_broken_operation_costs_one_operation(tmp_path: Path) -> None:
     )
     assert [item.name for item in found.items] == ["get_good"]
     messages = "\n".join(problem.message for problem in found.problems)
-    for place in ("~1a~1{id}", "~1b", "~1c", "~1d", "~1e", "~1f", "~1g", "~1h"):
+    for place in ("~1a~1{}", "~1b", "~1c", "~1d", "~1e", "~1f", "~1g", "~1h"):
         assert f"#/paths/{place}/get" in messages
     assert "outside of the document" in messages
     assert "#/paths/~1e/trace" in messages
@@ -505,6 +505,26 @@ def test_an_operation_id_is_given_once(tmp_path: Path) -> None:
     found = scan(tmp_path, document({"/a": named, "/b": named}))
     assert [item.name for item in found.items] == ["find"]
     assert "it has the operationId of #/paths/~1a/get: find" in found.problems[0].message
+
+
+def test_a_parameter_of_a_path_need_not_be_described(tmp_path: Path) -> None:
+    """It takes any text, under a name of its own, and a warning names the operation."""
+    parameters = [{"name": "id", "in": "query", "schema": {"type": "integer"}}]
+    found = scan(tmp_path, document({"/a/{id}/{b}": {"get": {"parameters": parameters}}}))
+    [item] = found.items
+    assert item.input_schema is not None
+    assert item.input_schema["properties"] == {
+        "id": {"type": "integer"},
+        "path_id": {"type": "string"},
+        "b": {"type": "string"},
+    }
+    assert item.input_schema["required"] == ["path_id", "b"]
+    assert [(one.argument, one.place) for one in request(item).parameters] == [
+        ("id", "query"),
+        ("path_id", "path"),
+        ("b", "path"),
+    ]
+    assert "#/paths/~1a~1{id}~1{b}/get" in found.problems[0].message
 
 
 def test_a_yaml_document_may_repeat_values(tmp_path: Path) -> None:

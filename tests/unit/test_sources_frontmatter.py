@@ -118,6 +118,10 @@ def test_values_that_begin_with_marks_of_yaml_are_read_as_text(value: str, expec
         ("---\nname: a\n", "f:1: The front matter is not closed; put a line of --- after it."),
         ("\n---\na: 1\n- b\n---\n", "f:4: The front matter is broken: the YAML cannot be read"),
         ("---\n- a\n---\n", "f:2: The front matter is a list"),
+        (
+            "---\na:\n\tb: c\n---\n",
+            "f:3: The front matter is broken: the YAML cannot be read: a tab",
+        ),
         ("---\njust words\n---\n", "f:2: The front matter is broken: it is one value"),
         ("---\na: &x [b]\nc:\n- *x\n---\n", "f:4: The front matter is broken: the YAML"),
         (f"---\na: {'x' * LIMIT}\n---\n", "f:1: The front matter has more than 65,536"),

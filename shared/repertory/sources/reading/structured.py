@@ -55,7 +55,10 @@ def load(  # noqa: PLR0911 - one for each defect
         value = raw if isinstance(raw, Defect) else plain(raw)
     except yaml.MarkedYAMLError as exc:
         mark = exc.problem_mark or exc.context_mark
-        return Defect(f"the YAML cannot be read: {exc.problem}", mark.line + 1 if mark else None)
+        lines = text.split("\n")[mark.line : mark.line + 1] if mark else []
+        is_tab = any(line.lstrip(" ").startswith("\t") for line in lines)
+        problem = "a tab indents it; use spaces" if is_tab else exc.problem
+        return Defect(f"the YAML cannot be read: {problem}", mark.line + 1 if mark else None)
     except yaml.reader.ReaderError as exc:
         line = text.count("\n", 0, exc.position) + 1
         return Defect(f"the YAML cannot be read: {exc.reason} (U+{exc.character:04X})", line)
