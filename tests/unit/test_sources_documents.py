@@ -163,6 +163,8 @@ def test_a_name_in_front_matter_is_a_title(tmp_path: Path) -> None:
         ("x**2 + y**2, `**/*.py` and `**/*.js`", "", "x**2 + y**2, `**/*.py` and `**/*.js`"),
         ("**Status:** new\n**Date**: today\n\ntext", "", "text"),
         ("**Status:** new\n**Date**: today", "", "Status: new Date: today"),
+        ("[a](b) | [c](d)\n\n- [e](#f)\n- [g](#h)\n\ntext", "", "text"),
+        ("Some :ref:`x <y>` text > 3.", "", "Some :ref:`x <y>` text > 3."),
         ("**Role:** Finds faults.\n\nMore", "", "Role: Finds faults."),
     ],
 )

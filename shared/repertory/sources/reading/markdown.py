@@ -20,9 +20,13 @@ _NOT_PROSE = re.compile(
 )
 _LINK = re.compile(r"!?\[([^\[\]]*+)\]\([^()]*+\)")
 _BOLD = re.compile(r"(?<![\w*])\*\*(?=\S)([^*]++)(?<=\S)\*\*")
-_QUOTE = re.compile(r"\s{0,3}>[ \t]?(?:\[!\w+\]\s*\Z)?")  # with GitHub's marks of alerts
-# Several labels with short values, such as a date and a status, which say nothing of the contents.
-_LABELS = re.compile(r"(?:\*\*[^*:]{1,40}(?::\*\*|\*\*:)[^*]{0,60}){2,}")
+_QUOTE = re.compile(r"\A\s{0,3}>[ \t]?(?:\[!\w+\]\s*\Z)?")  # with GitHub's marks of alerts
+# Several labels with short values, such as a date and a status, and links alone, such as those to
+# the languages or the sections of a document: they say nothing of the contents.
+_LABELS = re.compile(
+    r"(?:\*\*[^*:]{1,40}(?::\*\*|\*\*:)[^*]{0,60}){2,}"
+    r"|[-*+|·•/\s]*+(?:!?\[[^\[\]]*+\]\([^()]*+\)[-*+|·•/\s]*+)++"
+)
 
 
 def first_heading(text: str) -> str:
@@ -33,8 +37,8 @@ def first_heading(text: str) -> str:
 def first_paragraph(text: str) -> str:
     """Return the first paragraph of prose, cut and on one line; empty if none.
 
-    It has no marks of links, bold words and quotations. One that consists of labels is the last
-    choice.
+    It has no marks of links, bold words and quotations. One that consists of labels or
+    links is the last choice.
     """
     labels = ""
     for heading, block in _blocks(text):
