@@ -191,6 +191,8 @@ EXAMPLES = {
     "repertory.sources.neuroscript._FIELD": ["  PURPOSE_A:  b"],
     "repertory.sources.reading.frontmatter._CUT": ["description: a #b"],
     "repertory.sources.reading.frontmatter._CLOSING": ["a: 1\n---  \n", "...  "],
+    "repertory.sources.reading.frontmatter._TOML": ["+++\ntitle"],
+    "repertory.sources.reading.frontmatter._TOML_CLOSING": ["+++\n"],
     "repertory.sources.reading.frontmatter._PROSE": ["  \n\n \nWords a-b.c: d"],
     "repertory.sources.reading.frontmatter._ENTRY": ["  a-b.c:  d e"],
     "repertory.sources.reading.frontmatter._OPENING": [" \n---  \n"],

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from repertory.sources.reading.fields import extra, is_true, tags, text_field
-from repertory.sources.reading.frontmatter import LIMIT, parse
+from repertory.sources.reading.frontmatter import LIMIT, FrontMatter, parse
 from repertory.sources.reading.structured import MAX_DEPTH, Defect, load, plain
 
 
@@ -53,6 +53,14 @@ def test_front_matter_may_begin_with_a_blank_line(text: str) -> None:
     """Then it begins with a key."""
     parsed = parse(text, "f")
     assert (parsed.fields, parsed.body) == ({"name": "a"}, "b")
+
+
+def test_front_matter_may_be_toml() -> None:
+    """Hugo's; what is no TOML between these lines is text, since they may underline a title."""
+    parsed = parse("+++\ntitle = 'A'\ntags = ['x']\n+++\n# B\n", "f")
+    assert (parsed.fields, parsed.body) == ({"title": "A", "tags": ["x"]}, "# B\n")
+    for text in ("+++\nA title\n+++\nText\n", "+++\ntitle = 'A'\n"):
+        assert parse(text, "f") == FrontMatter(fields={}, body=text)
 
 
 def test_special_words_of_old_yaml_are_text() -> None:

@@ -1,4 +1,7 @@
-"""The YAML front matter of a Markdown file, read leniently as the Agent Skills format requires."""
+"""The front matter of a Markdown file, read leniently as the Agent Skills format requires.
+
+It is YAML between lines of ``---``, or TOML between lines of ``+++``, as Hugo has it.
+"""
 
 import re
 from typing import Any
@@ -14,6 +17,8 @@ LIMIT = 1 << 16  # characters between the fences
 _OPENING = re.compile(r"\s*---[ \t]*\n")
 # What follows two rules around prose, rather than the fences of front matter: no key.
 _PROSE = re.compile(r"[ \t]*+\n\s*+(?!---|\.\.\.|[\"']?[\w.-]++[\"']?:(?:\s|\Z))\S")
+_TOML = re.compile(r"\s*+\+\+\+[ \t]*\n(?=\s*+[\w\"'\[#])")
+_TOML_CLOSING = re.compile(r"^\+\+\+[ \t]*(?:\n|\Z)", re.MULTILINE)
 _CLOSING = re.compile(r"^(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.MULTILINE)
 # A description that YAML ends before a hash. People put a space after one that begins a comment.
 _CUT = re.compile(r"^description:[ \t]++(?![\"'|>\[{&*!%@#])[^\n]*?[ \t]#[^\s#]", re.MULTILINE)
@@ -38,7 +43,7 @@ def parse(text: str, path: str) -> FrontMatter:
     """Split the text of a file into its front matter and its body; never raises."""
     opening = _OPENING.match(text)
     if not opening or _PROSE.match(text, opening.end()):
-        return FrontMatter(fields={}, body=text)
+        return _with_toml(text)
     first = text.count("\n", 0, opening.end()) + 1
     closing = _CLOSING.search(text, opening.end())
     if not closing or closing.start() - opening.end() > LIMIT:
@@ -58,6 +63,17 @@ def parse(text: str, path: str) -> FrontMatter:
     if not fields and source.strip():  # headings, which are comments in YAML
         return FrontMatter(fields={}, body=text)
     return FrontMatter(fields=fields, body=text[closing.end() :], problems=problems)
+
+
+def _with_toml(text: str) -> FrontMatter:
+    """Split a text that may begin with front matter in TOML; the whole is the body of any other."""
+    opening = _TOML.match(text)
+    closing = _TOML_CLOSING.search(text, opening.end()) if opening else None
+    if opening and closing and closing.start() - opening.end() <= LIMIT:
+        fields = load(text[opening.end() : closing.start()], "toml")
+        if isinstance(fields, dict):
+            return FrontMatter(fields=fields, body=text[closing.end() :])
+    return FrontMatter(fields={}, body=text)
 
 
 def _load(source: str, path: str, first: int) -> tuple[Any, list[Problem]]:
