@@ -17,7 +17,7 @@ if TYPE_CHECKING:  # a search of an index that is current imports no source
     from repertory.sources.configured import Catalogue
     from repertory.sources.source import Source
 
-VERSION = 3
+VERSION = 4
 
 T = TypeVar("T")
 
