@@ -444,7 +444,8 @@ def test_a_skill_and_its_tools_are_shown_together(url: str, mode: Mode) -> None:
         lines = (await said("get", id="project/key-rotation"))[0].splitlines()
         assert lines[1] == f"Needs {NEEDS}."
         assert lines[2] == "Needs mcp__vault__lock, not in this catalogue."
-        assert lines[4] == "---"
+        assert lines[3].startswith("Files beside it, ")
+        assert lines[5] == "---"
         (tool,) = await said("get", id="vault__rotate")
         assert json.loads(tool)["neededBy"] == ["project/key-rotation"]
         (section,) = await said("get", id="project/suite")
@@ -457,6 +458,22 @@ def test_a_skill_and_its_tools_are_shown_together(url: str, mode: Mode) -> None:
         ]
 
     asked(url, ask, mode)
+
+
+def test_get_names_the_files_beside_a_skill(url: str) -> None:
+    """An agent learns of them without a listing; a skill without any has no such line."""
+
+    async def ask(client: Client) -> None:
+        texts = []
+        for item_id in ("project/key-rotation", "project/a/b"):
+            answer = await client.call_tool("get", {"id": item_id})
+            (text,) = (one.text for one in answer.content if isinstance(one, TextContent))
+            texts.append(text.partition("---")[0])
+        assert f"below {ROOT}/: assets/empty.txt, assets/logo.png, latin.txt, " in texts[0]
+        assert "scripts/rotate.py" in texts[0]
+        assert "Files beside it" not in texts[1]
+
+    asked(url, ask)
 
 
 def test_links_are_in_items_explanations_and_pages(running: RunningService) -> None:

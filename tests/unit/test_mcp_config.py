@@ -175,6 +175,17 @@ def test_gemini(tmp_path: Path) -> None:
     assert (servers["events"].include, servers["events"].exclude) == (("a",), ("b",))
 
 
+def test_windsurf_and_cline(tmp_path: Path) -> None:
+    """Windsurf writes ``serverUrl``, Cline a timeout in seconds."""
+    servers = read(
+        tmp_path / "mcp_config.json",
+        """{"mcpServers": {"web": {"serverUrl": "https://x/mcp"},
+                           "local": {"command": "a", "timeout": 60}}}""",
+    )
+    assert (servers["web"].transport, servers["web"].url) == (Transport.HTTP, "https://x/mcp")
+    assert servers["local"].timeout == 60.0
+
+
 def test_toolscript(tmp_path: Path) -> None:
     """``.toolscript.json`` is read like ``.mcp.json``."""
     text = '{"mcpServers": {"a": {"command": "a", "args": ["b"]}}}'

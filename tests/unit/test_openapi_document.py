@@ -246,7 +246,7 @@ def test_a_broken_operation_costs_one_operation(tmp_path: Path) -> None:
         document(
             {
                 "/good": {"get": {"operationId": "get_good"}},
-                "/a/{id}": {"get": {}},
+                "/a/{}": {"get": {}},
                 "/b": {"get": {"parameters": [{"$ref": "#/components/nothing"}]}},
                 "/c": {"get": {"parameters": [{"$ref": "https://evil.example/p.json"}]}},
                 "/d": {"get": {"parameters": [{"name": "Host", "in": "header"}]}},
@@ -259,7 +259,7 @@ def test_a_broken_operation_costs_one_operation(tmp_path: Path) -> None:
     )
     assert [item.name for item in found.items] == ["get_good"]
     messages = "\n".join(problem.message for problem in found.problems)
-    for place in ("~1a~1{id}", "~1b", "~1c", "~1d", "~1e", "~1f", "~1g", "~1h"):
+    for place in ("~1a~1{}", "~1b", "~1c", "~1d", "~1e", "~1f", "~1g", "~1h"):
         assert f"#/paths/{place}/get" in messages
     assert "outside of the document" in messages
     assert "#/paths/~1e/trace" in messages
@@ -285,7 +285,7 @@ def test_a_broken_schema_costs_one_schema(tmp_path: Path) -> None:
         ('{"openapi": "3.1.0",', "openapi.json:1"),
         ("openapi: 3.1.0\npaths:\n  - a\n b", "openapi.json:4"),
         ("openapi: 3.1.0\npaths: [a]", "paths"),
-        ("openapi: &a 3.1.0\nx: *a", "alias"),
+        ("openapi: 3.1.0\nx: *a", r"openapi.json:2.*alias"),
         ("\xff", "one value"),
     ],
 )
@@ -505,3 +505,62 @@ def test_an_operation_id_is_given_once(tmp_path: Path) -> None:
     found = scan(tmp_path, document({"/a": named, "/b": named}))
     assert [item.name for item in found.items] == ["find"]
     assert "it has the operationId of #/paths/~1a/get: find" in found.problems[0].message
+
+
+def test_a_parameter_of_a_path_need_not_be_described(tmp_path: Path) -> None:
+    """It takes any text, under a name of its own, and a warning names the operation."""
+    parameters = [{"name": "id", "in": "query", "schema": {"type": "integer"}}]
+    found = scan(tmp_path, document({"/a/{id}/{b}": {"get": {"parameters": parameters}}}))
+    [item] = found.items
+    assert item.input_schema is not None
+    assert item.input_schema["properties"] == {
+        "id": {"type": "integer"},
+        "path_id": {"type": "string"},
+        "b": {"type": "string"},
+    }
+    assert item.input_schema["required"] == ["path_id", "b"]
+    assert [(one.argument, one.place) for one in request(item).parameters] == [
+        ("id", "query"),
+        ("path_id", "path"),
+        ("b", "path"),
+    ]
+    assert "#/paths/~1a~1{id}~1{b}/get" in found.problems[0].message
+
+
+def test_a_yaml_document_may_repeat_values(tmp_path: Path) -> None:
+    """Aliases stand for values of the same document, and ``<<`` for the entries of a mapping."""
+    text = """\
+openapi: 3.0.3
+x-errors: &errors
+  "404": {description: Missing.}
+  "200": {description: Replaced.}
+x-limit: &limit
+  {name: limit, in: query, schema: {type: integer}}
+paths:
+  /users:
+    get:
+      operationId: users
+      parameters:
+        - *limit
+        - <<: *limit
+          name: offset
+      responses:
+        <<: [*errors]
+        "200":
+          content: {application/json: {schema: {type: array}}}
+"""
+    [item] = scan(tmp_path, text).items
+    assert item.input_schema is not None
+    assert item.input_schema["properties"] == {
+        "limit": {"type": "integer"},
+        "offset": {"type": "integer"},
+    }
+    assert item.output_schema == {"type": "array"}
+
+
+def test_a_document_repeats_a_bounded_number_of_values(tmp_path: Path) -> None:
+    """A few lines of aliases for gigabytes are refused, with their line."""
+    lines = ["x0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
+    lines += [f"x{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 9)]
+    with pytest.raises(SourceError, match=r"openapi.json:7: .*repeat more than 1,000,000"):
+        scan(tmp_path, "\n".join(["openapi: 3.1.0", *lines]))

@@ -371,7 +371,7 @@ def test_a_file_of_an_item_has_its_id(tmp_path: Path) -> None:
     }
     assert folder.files(items)[2].synopsis == "arrays."
     write(tmp_path / "s/SKILL.md", "---\nname: polars\n---\n# Frames\n")
-    assert folder.files(items)[2].title == "frames"
+    assert folder.files(items)[2].title == "polars"
     assert {file.id for file in folder.files({})} == {
         "files/a.md",
         "files/b.py",

@@ -134,6 +134,13 @@ def test_a_pattern_with_exponential_time_is_ignored(tmp_path: Path) -> None:
     assert len(places(tmp_path)) == 1
 
 
+def test_a_name_in_front_matter_is_a_title(tmp_path: Path) -> None:
+    """Commands and agents have one, and often begin with the heading of a section."""
+    write(tmp_path / "a.md", "---\nname: reviewer\n---\nYou review.\n\n## Focus Areas\n")
+    write(tmp_path / "b.md", "---\nname: reviewer\ntitle: Reviews\n---\nYou review.\n")
+    assert [item.name for item in scan(tmp_path).items] == ["reviewer", "Reviews"]
+
+
 @pytest.mark.parametrize(
     ("text", "heading", "paragraph"),
     [
@@ -151,6 +158,14 @@ def test_a_pattern_with_exponential_time_is_ignored(tmp_path: Path) -> None:
         ("```\nno\n``` no\nno\n````\ntext", "", "text"),
         ("<!--\n```\n-->\ntext", "", "text"),
         ("~~~~\n<!--\n~~~\n~~~~\ntext", "", "text"),
+        ("# [One](http://x) **two**\n\nA **[b](c)** and ![d](e).", "One two", "A b and d."),
+        ("> [!NOTE]\n> Quoted\n> text.", "", "Quoted text."),
+        ("x**2 + y**2, `**/*.py` and `**/*.js`", "", "x**2 + y**2, `**/*.py` and `**/*.js`"),
+        ("**Status:** new\n**Date**: today\n\ntext", "", "text"),
+        ("**Status:** new\n**Date**: today", "", "Status: new Date: today"),
+        ("[a](b) | [c](d)\n\n- [e](#f)\n- [g](#h)\n\ntext", "", "text"),
+        ("Some :ref:`x <y>` text > 3.", "", "Some :ref:`x <y>` text > 3."),
+        ("**Role:** Finds faults.\n\nMore", "", "Role: Finds faults."),
     ],
 )
 def test_the_first_heading_and_paragraph(text: str, heading: str, paragraph: str) -> None:

@@ -220,6 +220,8 @@ def test_other_than_a_plain_file_is_an_error_without_waiting(tmp_path: Path) -> 
         text, [problem] = read_text(str(tmp_path / name))
         assert text is None
         assert problem.severity is Severity.ERROR
+        if name == "nothing":
+            assert "does not exist; correct it or remove it" in problem.message
 
 
 def test_a_file_without_permission_is_an_error(

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from repertory.sources.reading.fields import extra, is_true, tags, text_field
-from repertory.sources.reading.frontmatter import LIMIT, parse
+from repertory.sources.reading.frontmatter import LIMIT, FrontMatter, parse
 from repertory.sources.reading.structured import MAX_DEPTH, Defect, load, plain
 
 
@@ -55,12 +55,39 @@ def test_front_matter_may_begin_with_a_blank_line(text: str) -> None:
     assert (parsed.fields, parsed.body) == ({"name": "a"}, "b")
 
 
+def test_front_matter_may_be_toml() -> None:
+    """Hugo's; what is no TOML between these lines is text, since they may underline a title."""
+    parsed = parse("+++\ntitle = 'A'\ntags = ['x']\n+++\n# B\n", "f")
+    assert (parsed.fields, parsed.body) == ({"title": "A", "tags": ["x"]}, "# B\n")
+    for text in ("+++\nA title\n+++\nText\n", "+++\ntitle = 'A'\n"):
+        assert parse(text, "f") == FrontMatter(fields={}, body=text)
+
+
 def test_special_words_of_old_yaml_are_text() -> None:
     """``no``, dates, times and octal-like numbers stay as written."""
     parsed = parse("---\na: no\nb: 2020-01-02\nc: 12:30\nd: 007\ne: ~\nf: 'true'\n---\n", "f")
     assert parsed.fields == {
         "a": "no", "b": "2020-01-02", "c": "12:30", "d": "007", "e": None, "f": "true"
     }  # fmt: skip
+
+
+def test_names_and_descriptions_are_text_as_written() -> None:
+    """Also those that look like numbers; elsewhere these are numbers."""
+    parsed = parse("---\nname: 1.10\ndescription: true\nmetadata:\n  name: 1.10\n---\n", "f")
+    assert parsed.fields == {"name": "1.10", "description": "true", "metadata": {"name": 1.1}}
+    assert parse("---\nname: null\n---\n", "f").fields == {"name": None}
+
+
+@pytest.mark.parametrize(
+    ("value", "is_cut"),
+    [("Finds #[repr(C)] types", True), ("Finds it # often", False), ("'Finds #1'", False)],
+)
+def test_a_description_that_ends_before_a_hash_is_named(value: str, is_cut: bool) -> None:
+    """It is read as YAML does, with a warning, unless it is quoted or plainly has a comment."""
+    parsed = parse(f"---\nname: a\ndescription: {value}\n---\n", "f")
+    assert parsed.fields is not None
+    assert parsed.fields["description"].startswith("Finds")
+    assert [problem.line for problem in parsed.problems] == [3] * is_cut
 
 
 def test_an_unquoted_colon_is_read_with_a_warning() -> None:
@@ -99,6 +126,10 @@ def test_values_that_begin_with_marks_of_yaml_are_read_as_text(value: str, expec
         ("---\nname: a\n", "f:1: The front matter is not closed; put a line of --- after it."),
         ("\n---\na: 1\n- b\n---\n", "f:4: The front matter is broken: the YAML cannot be read"),
         ("---\n- a\n---\n", "f:2: The front matter is a list"),
+        (
+            "---\na:\n\tb: c\n---\n",
+            "f:3: The front matter is broken: the YAML cannot be read: a tab",
+        ),
         ("---\njust words\n---\n", "f:2: The front matter is broken: it is one value"),
         ("---\na: &x [b]\nc:\n- *x\n---\n", "f:4: The front matter is broken: the YAML"),
         (f"---\na: {'x' * LIMIT}\n---\n", "f:1: The front matter has more than 65,536"),

@@ -15,7 +15,7 @@ from repertory.catalogue.item import Item, Kind
 from repertory.errors import SourceError
 from repertory.indexing.scan import ScanResult, scan_source
 from repertory.sources.configured import build_catalogue
-from repertory.sources.reading.json_schema import schema_defect
+from repertory.sources.reading.json_schema import MAX_DEFECTS, schema_defect
 from repertory.sources.source import Problem, Scan
 from repertory.sources.tool_files import ToolFiles
 from repertory.sources.tools import MAX_DESCRIPTION_LENGTH, MAX_TOOLS, tool_items
@@ -101,8 +101,6 @@ def deep(levels: int) -> dict[str, Any]:
         (None, "it is not an object"),
         ("text", "it is not an object"),
         ({"type": "objekt"}, "$.type"),
-        ({"type": "object", "properties": {"a": {"type": 5}}}, "$.properties.a.type"),
-        ({"type": "object", "required": "a"}, "$.required"),
         ({"$schema": 7}, "$.$schema"),
         (deep(40), None),
         (deep(60) | {"$id": "slow:way"}, None),
@@ -119,6 +117,42 @@ def test_a_bad_schema_is_dropped_and_the_tool_stays(
     assert (item.input_schema or item.output_schema) == (None if reason else schema)
     assert [problem.severity for problem in problems] == (["warning"] if reason else [])
     assert all(str(reason) in problem.message and key in problem.message for problem in problems)
+
+
+@pytest.mark.parametrize(
+    ("bad", "kept", "place"),
+    [
+        ({"required": None}, {}, "$.required"),
+        ({"required": ["q", "q"]}, {}, "$.required"),
+        ({"properties": {"q": {"type": "text"}, "r": None}}, {"properties": {"q": {}}}, "r"),
+        (
+            {"properties": {"q": {"required": True, "title": "Q"}}},
+            {"properties": {"q": {"title": "Q"}}},
+            "$.properties.q.required",
+        ),
+        (
+            {"anyOf": [{"required": "q"}, {"required": ["q"]}]},
+            {"anyOf": [{}, {"required": ["q"]}]},
+            "$.anyOf[0].required",
+        ),
+    ],
+)
+def test_a_bad_keyword_of_a_schema_costs_itself(
+    bad: dict[str, Any], kept: dict[str, Any], place: str
+) -> None:
+    """The other parameters and keywords stay, and the warning has the JSON path."""
+    [item], [problem] = items({"name": "a", "inputSchema": {"type": "object", **bad}})
+    assert item.input_schema == {"type": "object", **kept}
+    assert place in problem.message
+
+
+def test_a_schema_with_too_many_bad_keywords_is_dropped() -> None:
+    """Their number is bounded, and so is the time that they take."""
+    names = (f"p{number}" for number in range(MAX_DEFECTS + 1))
+    schema = {"properties": {name: {"required": True} for name in names}}
+    [item], [problem] = items({"name": "a", "inputSchema": schema})
+    assert item.input_schema is None
+    assert "so it was left out" in problem.message
 
 
 def test_control_characters_are_stripped_with_a_warning() -> None:

@@ -10,11 +10,12 @@ from mcp_types import CallToolResult
 from repertory.backend import Backend
 from repertory.catalogue.item import Item, Kind
 from repertory.catalogue.policy import set_fields
+from repertory.catalogue.skill_format import SKILL_FILE
 from repertory.catalogue.views import Section, split_at_headings
 from repertory.errors import UsageError
 from repertory.formats.linked import link_lines
 from repertory.formats.skill_text import skill_text
-from repertory.formats.uris import uri_of
+from repertory.formats.uris import folder_of, uri_of
 from repertory.functions.function import Function
 from repertory.notices import about_text
 from repertory.text import cut, one_line
@@ -24,6 +25,7 @@ from repertory_query.mcp.tool import in_words
 
 MAX_TEXT_LENGTH = 60_000  # characters of one answer, some 15,000 tokens
 MAX_HEADINGS = 60  # in a message
+MAX_FILES = 40  # beside a skill, in an answer
 
 
 def text_of(item: Item) -> str:
@@ -45,10 +47,21 @@ def _get(backend: Backend, arguments: Mapping[str, Any]) -> CallToolResult:
         whole = msgspec.json.encode(_tool(item, links.needed_by)).decode()
         return in_words(_fitting(whole, item))
     head = f"{item.kind.title()} {item.id}" + (f", file {item.path}" if item.path else "")
-    heads = [one_line(head), *link_lines(links, backend.items)]
+    heads = [one_line(head), *link_lines(links, backend.items), *_files(backend, item)]
     if notice := about_text(item, backend.stats().problems):
         heads.append(notice)
     return in_words("\n".join(heads) + f"\n\n{_fitting(text_of(item), item)}")
+
+
+def _files(backend: Backend, item: Item) -> Iterator[str]:
+    """A line with the places of the files beside a skill, and where they can be read."""
+    if item.kind is not Kind.SKILL or not (found := backend.skill_files([item.id]).get(item.id)):
+        return
+    places = [one_line(file.place) for file in found.files if file.place != SKILL_FILE]
+    if places:
+        more = ["…"] if len(places) > MAX_FILES else []
+        names = ", ".join([*places[:MAX_FILES], *more])
+        yield f"Files beside it, as resources below {folder_of(item)}/: {names}"
 
 
 def _tool(item: Item, needed_by: Sequence[str] = ()) -> dict[str, Any]:

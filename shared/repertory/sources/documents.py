@@ -146,7 +146,7 @@ def described(fields: dict[str, Any], body: str) -> tuple[str, str]:
     """The title and the synopsis of a document, by its front matter or its first lines."""
     given = (text_field(fields, key) for key in ("synopsis", "description", "summary"))
     synopsis = cut(next(filter(None, given), ""), MAX_PARAGRAPH_LENGTH)
-    title = text_field(fields, "title") or first_heading(body)
+    title = text_field(fields, "title") or text_field(fields, "name") or first_heading(body)
     return title, synopsis or first_paragraph(body)
 
 

@@ -10,7 +10,7 @@ import msgspec
 
 from repertory.catalogue.item import Item, Kind
 from repertory.catalogue.safety import claims
-from repertory.sources.reading.json_schema import schema_defect
+from repertory.sources.reading.json_schema import mended
 from repertory.sources.reading.structured import is_fit, plain
 from repertory.sources.source import Problem, error, warning
 from repertory.text import UNFIT, clean, is_clean, one_line
@@ -67,9 +67,9 @@ def tool_items(
 ) -> tuple[list[Item], list[Problem]]:
     """Convert the tools of a ``tools/list`` answer to items, each by itself.
 
-    Only the name is required. A bad schema is dropped and the tool kept; of two tools with one name
-    the first is kept. Other fields (title, annotations, …) go to ``extra``; some annotations become
-    tags.
+    Only the name is required. A bad keyword of a schema, or a bad schema, is dropped and the tool
+    kept; of two tools with one name the first is kept. Other fields (title, annotations, …) go to
+    ``extra``; some annotations become tags.
 
     Args:
         server: The server's name.
@@ -123,9 +123,11 @@ def _tool_item(
         description = description[:MAX_DESCRIPTION_LENGTH]
     schemas: dict[str, dict[str, Any] | None] = {"inputSchema": None, "outputSchema": None}
     for key in schemas:
-        schemas[key], defect = _schema(raw[key]) if key in raw else (None, "")
+        schema, defect = _schema(raw[key]) if key in raw else (None, "")
+        schemas[key] = schema
         if defect:
-            messages.append(f"has an invalid {key}, which was left out: {defect}.")
+            lost = "its invalid keywords were" if schema else "it was"
+            messages.append(f"has an invalid {key}, so {lost} left out: {defect}.")
     others = {key: value for key, value in raw.items() if key not in _NAMED}
     extra, defect = _bounded(others, MAX_EXTRA_SIZE)
     if defect:
@@ -153,12 +155,14 @@ def _tool_item(
 
 
 def _schema(raw: object) -> tuple[dict[str, Any] | None, str]:
-    """Return a schema as plain JSON, or None and its defect."""
+    """Return a schema as plain JSON and its defect; None if nothing of it can be used."""
     if not isinstance(raw, Mapping):
         return None, "it is not an object"
     schema, defect = _bounded(raw, MAX_SCHEMA_SIZE)
-    defect = defect or schema_defect(schema) or ""
-    return (None, defect) if defect else (schema, "")
+    if defect:
+        return None, defect
+    kept, wrong = mended(schema)
+    return kept, wrong or ""
 
 
 def _bounded(raw: Mapping[Any, Any], limit: int) -> tuple[dict[str, Any], str]:

@@ -35,6 +35,7 @@ MAX_FILE_SIZE = 32 * 2**20  # bytes; Claude Code keeps histories in the same fil
 MAX_FOUND_SIZE = 2**20  # bytes of a file that came with a project
 MAX_NAME_LENGTH = 128
 MAX_SERVERS = 1_000  # of one file
+MIN_MILLISECONDS = 1_000  # of a timeout; a smaller number is in seconds, as Cline and Roo write it
 
 _SERVER_TABLES = ("mcpServers", "servers", "mcp_servers")
 _PART = "servers:"  # before the digest of what is read of a file
@@ -66,13 +67,19 @@ class _Entry(msgspec.Struct, frozen=True, rename="camel"):
     cwd: str = ""
     url: str = ""
     http_url: str = ""
+    server_url: str = ""  # of Windsurf
     headers: dict[str, str] = {}
     oauth: OAuthClient | bool = False
     enabled: bool = True
     disabled: bool = False
     include_tools: Names = []
     exclude_tools: Names = []
-    timeout: float | None = None  # milliseconds
+    timeout: float | None = None  # milliseconds; see MIN_MILLISECONDS
+
+    @property
+    def address(self) -> str:
+        """The URL, by whichever key; empty without one."""
+        return self.http_url or self.url or self.server_url
 
 
 class _SnakeEntry(msgspec.Struct, frozen=True):
@@ -280,7 +287,7 @@ def _server(path: Path, name: str, entry: _Entry, codex: _SnakeEntry) -> ServerC
     transport = _transport(path, entry)
     if transport is Transport.STDIO and not entry.command:
         raise ValueError("there is neither a command nor a url")
-    if transport is not Transport.STDIO and not (entry.http_url or entry.url):
+    if transport is not Transport.STDIO and not entry.address:
         raise ValueError(f"a server of type {transport} needs a url")
     headers = entry.headers | codex.http_headers
     headers |= {header: f"${{{variable}}}" for header, variable in codex.env_http_headers.items()}
@@ -295,7 +302,7 @@ def _server(path: Path, name: str, entry: _Entry, codex: _SnakeEntry) -> ServerC
         env_file=entry.env_file,
         env_names=tuple(codex.env_vars),
         cwd=entry.cwd,
-        url=entry.http_url or entry.url,
+        url=entry.address,
         headers=headers,
         oauth=entry.oauth if isinstance(entry.oauth, OAuthClient) else OAuthClient(),
         include=(*entry.include_tools, *codex.enabled_tools),
@@ -310,16 +317,19 @@ def _transport(path: Path, entry: _Entry) -> Transport:
         if entry.type not in _TRANSPORTS:
             raise ValueError(f"the type {entry.type!r} is not supported; use stdio, http or sse")
         return _TRANSPORTS[entry.type]
-    if entry.command or not (entry.http_url or entry.url):
+    if entry.command or not entry.address:
         return Transport.STDIO
-    if not entry.http_url and path.parent.name == ".gemini":
+    if entry.url and not entry.http_url and path.parent.name == ".gemini":
         return Transport.SSE
     return Transport.HTTP
 
 
 def _timeout(entry: _Entry, codex: _SnakeEntry) -> float:
-    milliseconds = codex.startup_timeout_ms or entry.timeout
-    seconds = codex.startup_timeout_sec or (milliseconds / 1000 if milliseconds else None)
+    given = entry.timeout or None
+    if given is not None and given >= MIN_MILLISECONDS:
+        given /= 1000
+    milliseconds = codex.startup_timeout_ms
+    seconds = codex.startup_timeout_sec or (milliseconds / 1000 if milliseconds else given)
     return _seconds(seconds) or DEFAULT_TIMEOUT
 
 

@@ -12,6 +12,7 @@ from repertory.text import cut, one_line
 
 MAX_SIZE = 32 * 2**20  # bytes
 MAX_VALUES = 2_000_000  # about; a value takes up to a hundred times the memory of its text
+MAX_REPEATED = 1_000_000  # characters and values that the aliases of a YAML document repeat
 MAX_REFERENCES = 20  # that lead to one another
 
 _OPENAPI = re.compile(r"""(?:^|[{,])[^\S\n]{0,99}["']?openapi["']?\s{0,9}:\s{0,9}["']?3\.""", re.M)
@@ -105,7 +106,7 @@ def parse(text: str, place: str) -> Document:
         SourceError: It is no OpenAPI 3 document; the message names the line, if known.
     """
     syntax = "json" if text.lstrip()[:1] == "{" else "yaml"
-    root = load(text, syntax)
+    root = load(text, syntax, MAX_REPEATED)
     if isinstance(root, Defect):
         where = f"{place}:{root.line}" if root.line else place
         raise SourceError(f"{where}: {root.message}.")

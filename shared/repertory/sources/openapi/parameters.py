@@ -25,10 +25,14 @@ class Arguments:
 
     Args:
         builder: Converts their schemas.
+
+    Attributes:
+        remarks: What was mended, each as a clause with "it" as its subject.
     """
 
     def __init__(self, builder: Builder) -> None:
         self.builder = builder
+        self.remarks: list[str] = []
         self.properties: dict[str, Any] = {}
         self.required: list[str] = []
 
@@ -57,7 +61,8 @@ class Arguments:
         return found
 
     def complaints(self) -> Iterator[str]:
-        """What is wrong with their schemas; known when ``schema`` was called."""
+        """What is wrong with them and their schemas; known when ``schema`` was called."""
+        yield from self.remarks
         if self.builder.broken:
             yield self.builder.broken
         if self.builder.is_cut:
@@ -74,7 +79,7 @@ def parameters_of(
     """Add an operation's parameters, with those of its path, to its arguments.
 
     Raises:
-        BrokenError: One is invalid, or one of the path is missing.
+        BrokenError: One is invalid.
     """
     given: dict[tuple[str, str], Mapping[str, Any]] = {}
     for owner in (item, raw):
@@ -90,8 +95,10 @@ def parameters_of(
         if not (place == "header" and name.lower() in _IGNORED_HEADERS)
     ]
     known = {one.name for one in found if one.place == "path"}
-    if missing := [name for name in _TEMPLATE.findall(path) if name not in known]:
-        raise BrokenError(f"its path has {{{missing[0]}}}, and no parameter of this name")
+    missing = [name for name in dict.fromkeys(_TEMPLATE.findall(path)) if name not in known]
+    for name in missing[:MAX_PARAMETERS]:
+        found.append(_parameter(name, "path", {"schema": {"type": "string"}}, arguments))
+        arguments.remarks.append(f"its path has {{{name}}}, which is not described; it is any text")
     return found
 
 

@@ -1,4 +1,7 @@
-"""The YAML front matter of a Markdown file, read leniently as the Agent Skills format requires."""
+"""The front matter of a Markdown file, read leniently as the Agent Skills format requires.
+
+It is YAML between lines of ``---``, or TOML between lines of ``+++``, as Hugo has it.
+"""
 
 import re
 from typing import Any
@@ -14,7 +17,11 @@ LIMIT = 1 << 16  # characters between the fences
 _OPENING = re.compile(r"\s*---[ \t]*\n")
 # What follows two rules around prose, rather than the fences of front matter: no key.
 _PROSE = re.compile(r"[ \t]*+\n\s*+(?!---|\.\.\.|[\"']?[\w.-]++[\"']?:(?:\s|\Z))\S")
+_TOML = re.compile(r"\s*+\+\+\+[ \t]*\n(?=\s*+[\w\"'\[#])")
+_TOML_CLOSING = re.compile(r"^\+\+\+[ \t]*(?:\n|\Z)", re.MULTILINE)
 _CLOSING = re.compile(r"^(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.MULTILINE)
+# A description that YAML ends before a hash. People put a space after one that begins a comment.
+_CUT = re.compile(r"^description:[ \t]++(?![\"'|>\[{&*!%@#])[^\n]*?[ \t]#[^\s#]", re.MULTILINE)
 _ENTRY = re.compile(r"([ ]*)([\w.-]+):[ ]+(\S.*)")
 
 
@@ -36,7 +43,7 @@ def parse(text: str, path: str) -> FrontMatter:
     """Split the text of a file into its front matter and its body; never raises."""
     opening = _OPENING.match(text)
     if not opening or _PROSE.match(text, opening.end()):
-        return FrontMatter(fields={}, body=text)
+        return _with_toml(text)
     first = text.count("\n", 0, opening.end()) + 1
     closing = _CLOSING.search(text, opening.end())
     if not closing or closing.start() - opening.end() > LIMIT:
@@ -58,12 +65,30 @@ def parse(text: str, path: str) -> FrontMatter:
     return FrontMatter(fields=fields, body=text[closing.end() :], problems=problems)
 
 
+def _with_toml(text: str) -> FrontMatter:
+    """Split a text that may begin with front matter in TOML; the whole is the body of any other."""
+    opening = _TOML.match(text)
+    closing = _TOML_CLOSING.search(text, opening.end()) if opening else None
+    if opening and closing and closing.start() - opening.end() <= LIMIT:
+        fields = load(text[opening.end() : closing.start()], "toml")
+        if isinstance(fields, dict):
+            return FrontMatter(fields=fields, body=text[closing.end() :])
+    return FrontMatter(fields={}, body=text)
+
+
 def _load(source: str, path: str, first: int) -> tuple[Any, list[Problem]]:
     """Return the fields, or the defect, of YAML that starts at line ``first`` of its file."""
     fields = load(source, "yaml")
     if not isinstance(fields, Defect):
-        message = f"The front matter has {UNFIT} as escapes; they were left out."
-        return fields, [warning(path, message, first)] if has_unfit(source, "yaml") else []
+        problems = []
+        if has_unfit(source, "yaml"):
+            message = f"The front matter has {UNFIT} as escapes; they were left out."
+            problems.append(warning(path, message, first))
+        if found := _CUT.search(source):
+            line = first + source.count("\n", 0, found.start())
+            message = "The `description` ends before ` #`, a comment in YAML; put it in quotes."
+            problems.append(warning(path, message, line))
+        return fields, problems
     mended, quoted = _quote(source)
     again = load(mended, "yaml")
     if not quoted or isinstance(again, Defect):

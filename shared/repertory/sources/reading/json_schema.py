@@ -1,11 +1,15 @@
 """Validation of JSON Schemas, with a fast path for plain ones, which nearly all are."""
 
 import contextlib
+from collections.abc import Sequence
+from itertools import islice
 from typing import Annotated, Any, Literal
 
 import msgspec
 
 from repertory.text import cut
+
+MAX_DEFECTS = 200  # of one schema; one with as many is left out
 
 # Drafts whose meta-schemas agree on every common keyword.
 _Draft = Literal[
@@ -71,19 +75,58 @@ def schema_defect(schema: dict[str, Any]) -> str | None:
     The schema is plain JSON of bounded depth. It names its draft; the default is 2020-12.
     References are not followed, and patterns are not compiled: their syntax is not Python's.
     """
+    return mended(schema)[1]
+
+
+def mended(schema: dict[str, Any]) -> tuple[dict[str, Any] | None, str | None]:
+    """Return a schema without its invalid keywords, and its defect as ``schema_defect``.
+
+    Programs write ``"required": null``, ``"required": true`` for one property, and types of their
+    language. A schema of which no valid keyword is left is None.
+    """
     # The check by the meta-schema takes two milliseconds for each tool.
+    if _is_plain(schema):
+        return schema, None
+    if not isinstance(schema.get("$schema", ""), str):
+        return None, "$.$schema is not text"
+    from jsonschema import Draft202012Validator, validators  # noqa: PLC0415 - slow
+    from jsonschema.exceptions import best_match  # noqa: PLC0415 - slow
+
+    draft = validators.validator_for(schema, default=Draft202012Validator)
+    try:
+        found = list(islice(draft(draft.META_SCHEMA).iter_errors(schema), MAX_DEFECTS))
+        worst = best_match(found)
+    except RecursionError:
+        return None, "$ is nested too deeply"
+    if worst is None:
+        return schema, None
+    kept: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(schema))
+    for one in found:
+        _remove(kept, list(one.absolute_path))
+    defect = f"{worst.json_path}: {cut(worst.message, 200)}"
+    is_valid = len(found) < MAX_DEFECTS and (
+        _is_plain(kept) or not any(draft(draft.META_SCHEMA).iter_errors(kept))
+    )
+    return (kept if kept and is_valid else None), defect
+
+
+def _is_plain(schema: dict[str, Any]) -> bool:
     with contextlib.suppress(msgspec.ValidationError):
         msgspec.convert(schema, _Plain)
-        return None
-    if not isinstance(schema.get("$schema", ""), str):
-        return "$.$schema is not text"
-    from jsonschema import Draft202012Validator, SchemaError, validators  # noqa: PLC0415 - slow
+        return True
+    return False
 
-    validator = validators.validator_for(schema, default=Draft202012Validator)
-    try:
-        validator.check_schema(schema, format_checker=None)  # type: ignore[call-arg]  # stubs lack it
-    except SchemaError as exc:
-        return f"{exc.json_path}: {cut(exc.message, 200)}"
-    except RecursionError:
-        return "$ is nested too deeply"
-    return None
+
+def _remove(schema: dict[str, Any], path: Sequence[str | int]) -> None:
+    """Remove the keyword, or the property, that a path leads to or into."""
+    found: Any = schema
+    owner: dict[str, Any] = {}
+    keyword = ""
+    for step in path:
+        if isinstance(found, dict):
+            owner, keyword = found, str(step)
+        try:
+            found = found[step]
+        except (KeyError, IndexError, TypeError):
+            return  # it was removed before
+    owner.pop(keyword, None)

@@ -18,17 +18,41 @@ _NOT_PROSE = re.compile(
     r"\[?!\[|<|\||\[[^\]]+\]:|\.\. |:[\w-]+:|(?:import|export)\s[^'\"]*['\"]"
     r"|([-*_])(?:[ \t]*\1){2,}$"
 )
+_LINK = re.compile(r"!?\[([^\[\]]*+)\]\([^()]*+\)")
+_BOLD = re.compile(r"(?<![\w*])\*\*(?=\S)([^*]++)(?<=\S)\*\*")
+_QUOTE = re.compile(r"\A\s{0,3}>[ \t]?(?:\[!\w+\]\s*\Z)?")  # with GitHub's marks of alerts
+# Several labels with short values, such as a date and a status, and links alone, such as those to
+# the languages or the sections of a document: they say nothing of the contents.
+_LABELS = re.compile(
+    r"(?:\*\*[^*:]{1,40}(?::\*\*|\*\*:)[^*]{0,60}){2,}"
+    r"|[-*+|·•/\s]*+(?:!?\[[^\[\]]*+\]\([^()]*+\)[-*+|·•/\s]*+)++"
+)
 
 
 def first_heading(text: str) -> str:
     """Return the first Markdown, reStructuredText or AsciiDoc heading; empty if none."""
-    return next((block for heading, block in _blocks(text) if heading), "")
+    return next((_plain(block) for heading, block in _blocks(text) if heading), "")
 
 
 def first_paragraph(text: str) -> str:
-    """Return the first paragraph of prose, cut and on one line; empty if none."""
-    prose = (block for heading, block in _blocks(text) if not heading)
-    return cut(next(prose, ""), MAX_PARAGRAPH_LENGTH)
+    """Return the first paragraph of prose, cut and on one line; empty if none.
+
+    It has no marks of links, bold words and quotations. One that consists of labels or
+    links is the last choice.
+    """
+    labels = ""
+    for heading, block in _blocks(text):
+        if heading:
+            continue
+        if not _LABELS.fullmatch(block):
+            return cut(_plain(block), MAX_PARAGRAPH_LENGTH)
+        labels = labels or block
+    return cut(_plain(labels), MAX_PARAGRAPH_LENGTH)
+
+
+def _plain(text: str) -> str:
+    """A text on one line, with the words of its links and bold words alone."""
+    return _BOLD.sub(r"\1", _LINK.sub(r"\1", text)).strip()
 
 
 def _blocks(text: str) -> Iterator[tuple[bool, str]]:
@@ -48,7 +72,7 @@ def _blocks(text: str) -> Iterator[tuple[bool, str]]:
             paragraph.append(line)
             continue
         if paragraph and not _NOT_PROSE.match(paragraph[0].lstrip()):
-            yield False, one_line(" ".join(paragraph))
+            yield False, one_line(" ".join(_QUOTE.sub("", line, count=1) for line in paragraph))
         paragraph.clear()
         if heading:
             yield True, one_line(_CLOSING.sub("", heading[1].rstrip()))

@@ -1,7 +1,7 @@
 """Untrusted YAML, JSON and TOML, read into plain JSON values.
 
 The values have a bounded depth, hold cleaned text, and always encode as JSON. No tag constructs an
-object, and YAML aliases are rejected: a few lines of aliases can expand to gigabytes.
+object, and YAML aliases are rejected or bounded: a few lines of them can expand to gigabytes.
 """
 
 import math
@@ -16,6 +16,9 @@ from repertory.text import clean, is_clean
 
 MAX_DEPTH = 64  # levels of nesting; libyaml and JSON encoders fail on many more
 _MAX_TAG_DIRECTIVES = 100  # libyaml compares each with all before it
+
+_TEXTS = frozenset(("name", "title", "description"))  # of a whole YAML text: as written
+_MERGE = "<<"  # the key of a mapping whose entries are those of the mapping around it, too
 
 _PLAIN_WORDS = {"": None, "~": None, "true": True, "false": False, "null": None}
 _INTEGER = re.compile(r"[-+]?(0|[1-9]\d{0,17})")
@@ -34,19 +37,28 @@ class Defect(msgspec.Struct, frozen=True):
 
 
 def load(  # noqa: PLR0911 - one for each defect
-    text: str, syntax: str
+    text: str, syntax: str, max_repeated: int = 0
 ) -> dict[str, Json] | list[Json] | Defect:
     """Read a mapping or a list from ``yaml``, ``json`` or ``toml``, or return its defect.
 
     An empty text is an empty mapping.
+
+    Args:
+        text: The text.
+        syntax: Its syntax.
+        max_repeated: The most characters and values that the aliases of YAML may repeat; with 0,
+            no alias is allowed, and no merge key (``<<``) has a meaning.
     """
     value: Json | Defect
     try:
-        raw = _decoded(text, syntax)
+        raw = _decoded(text, syntax, max_repeated)
         value = raw if isinstance(raw, Defect) else plain(raw)
     except yaml.MarkedYAMLError as exc:
         mark = exc.problem_mark or exc.context_mark
-        return Defect(f"the YAML cannot be read: {exc.problem}", mark.line + 1 if mark else None)
+        lines = text.split("\n")[mark.line : mark.line + 1] if mark else []
+        is_tab = any(line.lstrip(" ").startswith("\t") for line in lines)
+        problem = "a tab indents it; use spaces" if is_tab else exc.problem
+        return Defect(f"the YAML cannot be read: {problem}", mark.line + 1 if mark else None)
     except yaml.reader.ReaderError as exc:
         line = text.count("\n", 0, exc.position) + 1
         return Defect(f"the YAML cannot be read: {exc.reason} (U+{exc.character:04X})", line)
@@ -75,10 +87,10 @@ def is_fit(value: object) -> bool:
     return not isinstance(value, list | tuple) or all(map(is_fit, value))
 
 
-def _decoded(text: str, syntax: str) -> object:
+def _decoded(text: str, syntax: str, max_repeated: int = 0) -> object:
     """Decode a text without ``plain``."""
     if syntax == "yaml":
-        return _Yaml(text).document()
+        return _Yaml(text, max_repeated).document()
     return toml.parse(text) if syntax == "toml" else decode_json(text)
 
 
@@ -125,10 +137,14 @@ class _Yaml:
     kilobytes of brackets.
     """
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, max_repeated: int) -> None:
         if _has_many_tag_directives(text):
             raise ValueError(f"it has more than {_MAX_TAG_DIRECTIVES} %TAG directives")
         self._next = getattr(yaml, "CBaseLoader", yaml.BaseLoader)(text).get_event
+        self._max_repeated = max_repeated
+        self._repeated = 0
+        self._size = 0  # characters and values so far, the repeated ones included
+        self._anchored: dict[str, tuple[Json, int]] = {}  # values with their sizes, by anchor
 
     def document(self) -> Json:
         self._next()
@@ -142,26 +158,63 @@ class _Yaml:
         return value
 
     def _value(self, event: yaml.Event, depth: int) -> Json:
-        if isinstance(event, yaml.ScalarEvent):
-            return _scalar(event)
         if isinstance(event, yaml.AliasEvent):
-            raise _fault(
-                "an alias (*name) is not allowed; write the value out, or put a text in quotes",
-                event,
-            )
-        if depth == MAX_DEPTH:
+            return self._alias(event)
+        before = self._size
+        self._size += 1
+        value: Json
+        if isinstance(event, yaml.ScalarEvent):
+            self._size += len(event.value)
+            value = _scalar(event)
+        elif depth == MAX_DEPTH:
             raise _fault(f"it is nested more than {MAX_DEPTH} levels deep", event)
-        if isinstance(event, yaml.SequenceStartEvent):
-            values = []
-            while not isinstance(event := self._next(), yaml.SequenceEndEvent):
-                values.append(self._value(event, depth + 1))
-            return values
-        mapping = {}
-        while not isinstance(event := self._next(), yaml.MappingEndEvent):
-            if not isinstance(event, yaml.ScalarEvent):
-                raise _fault("a key that is not text is not allowed", event)
-            mapping[event.value] = self._value(self._next(), depth + 1)
-        return mapping
+        elif isinstance(event, yaml.SequenceStartEvent):
+            value = self._sequence(depth)
+        else:
+            value = self._mapping(depth)
+        if self._max_repeated and (anchor := getattr(event, "anchor", None)):
+            self._anchored[anchor] = value, self._size - before
+        return value
+
+    def _alias(self, event: yaml.AliasEvent) -> Json:
+        """The value that an alias stands for."""
+        if event.anchor not in self._anchored:
+            wrong = "leads nowhere; check its name"
+            if not self._max_repeated:
+                wrong = "is not allowed; write the value out"
+            raise _fault(f"an alias (*name) {wrong}, or put a text in quotes", event)
+        value, size = self._anchored[event.anchor]
+        self._size += size
+        self._repeated += size
+        if self._repeated > self._max_repeated:
+            message = f"its aliases (*name) repeat more than {self._max_repeated:,} characters"
+            raise _fault(message, event)
+        return value
+
+    def _sequence(self, depth: int) -> list[Json]:
+        values = []
+        while not isinstance(event := self._next(), yaml.SequenceEndEvent):
+            values.append(self._value(event, depth + 1))
+        return values
+
+    def _mapping(self, depth: int) -> dict[str, Json]:
+        mapping: dict[str, Json] = {}
+        merged: dict[str, Json] = {}  # what the mapping itself has goes before
+        while not isinstance(key := self._next(), yaml.MappingEndEvent):
+            if not isinstance(key, yaml.ScalarEvent):
+                raise _fault("a key that is not text is not allowed", key)
+            self._size += len(key.value)
+            event = self._next()
+            value = self._value(event, depth + 1)
+            if key.value == _MERGE and self._max_repeated:
+                for one in value if isinstance(value, list) else [value]:
+                    for name, inner in one.items() if isinstance(one, dict) else ():
+                        merged.setdefault(name, inner)
+                continue
+            if depth == 0 and key.value in _TEXTS and isinstance(event, yaml.ScalarEvent):
+                value = event.value if isinstance(value, int | float) else value  # such as 1.10
+            mapping[key.value] = value
+        return {**merged, **mapping} if merged else mapping
 
 
 def _has_many_tag_directives(text: str) -> bool:
