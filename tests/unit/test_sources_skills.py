@@ -142,9 +142,13 @@ def test_a_folder_named_like_a_skill_file_is_reported(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("front", ["disable-model-invocation: true", "metadata: {internal: true}"])
 def test_a_hidden_skill_is_hidden_entirely(tmp_path: Path, front: str) -> None:
-    """It yields no item and no problem, and the index does not keep it."""
+    """It yields no item and no problem, and the index does not keep it; doctor says why."""
     skill(tmp_path, "a", f"name: a\ndescription: d\n{front}")
-    assert scan(tmp_path) == Scan(items=[])
+    found = scan(tmp_path)
+    [passed] = found.passed_over
+    assert passed.path == str(tmp_path / "a/SKILL.md")
+    assert front.partition(":")[0] in passed.reason
+    assert found == Scan(items=[], passed_over=[passed])
 
 
 def test_skills_of_one_name_are_both_found_and_the_later_is_reported(tmp_path: Path) -> None:

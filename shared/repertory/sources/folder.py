@@ -304,6 +304,8 @@ class FolderSource(Source):
     def _found(self, passed: dict[str, str]) -> Scan:
         assert self._contents is not None
         assert self._walked is not None
+        hidden = {place: one.hidden for place, one in self._contents.readings.items() if one.hidden}
+        passed = passed | hidden
         return msgspec.structs.replace(
             self.summary(self._contents, self._walked),
             items=[one for one in self._contents.entries() if isinstance(one, Item)],

@@ -22,6 +22,7 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
         known: Its items if an earlier process read it, and this one did not; those that a broken
             file offered last, if they stay.
         postponed: Whether it has changed, and there was no time to read it.
+        hidden: Why its author hides it, as a clause with "it" as its subject; empty if not.
     """
 
     items: list[Item] = []
@@ -29,6 +30,7 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     broken: bool = False
     known: tuple[KnownItem, ...] = ()
     postponed: bool = False
+    hidden: str = ""
 
 
 class _Cached(msgspec.Struct, frozen=True):

@@ -100,8 +100,8 @@ class SkillFolders(FolderSource):
         parsed = frontmatter.parse(text, file.path)
         if parsed.fields is None:
             return Reading(problems=parsed.problems, broken=True)
-        if _is_hidden(parsed.fields):
-            return Reading()
+        if hidden := _hidden(parsed.fields):
+            return Reading(hidden=hidden)
         item_id = self.file_id(file.place)
         name = text_field(parsed.fields, "name")
         description = text_field(parsed.fields, "description")
@@ -135,11 +135,13 @@ def _lacks_skill_file(folder: Path) -> str:
     return f"it has no {SKILL_FILE}" + (f", only {misnamed[0]}" if misnamed else "")
 
 
-def _is_hidden(fields: dict[str, Any]) -> bool:
+def _hidden(fields: dict[str, Any]) -> str:
+    """Why an author hides a skill, as a clause with "it" as its subject; empty if not."""
+    if is_true(fields.get("disable-model-invocation")):
+        return "it has `disable-model-invocation: true`, so that only people use it"
     metadata = fields.get("metadata")
-    return is_true(fields.get("disable-model-invocation")) or (
-        isinstance(metadata, dict) and is_true(metadata.get("internal"))
-    )
+    is_internal = isinstance(metadata, dict) and is_true(metadata.get("internal"))
+    return "it has `internal: true` in its `metadata`" if is_internal else ""
 
 
 def _deviations(name: str, description: str, folder: str, path: str, item_id: str) -> list[Problem]:
