@@ -36,9 +36,9 @@ class Options(TypedDict, total=False):
 
     config: str | Path
     mcp_config: str | Path | Sequence[str | Path]
-    data_dir: str
+    data_dir: str | Path
     namespace: str
-    model: str
+    model: str | Path
     device: Literal["auto", "cpu", "gpu"]
     alpha: float
     name_weight: float
@@ -49,7 +49,7 @@ class Options(TypedDict, total=False):
     mcp_timeout: float
     allow_calls: bool
     call_timeout: float
-    sandbox: str
+    sandbox: str | Path
     qdrant_url: str
     qdrant_api_key: str
 
@@ -82,11 +82,12 @@ def open_directory(directory: str | Path | None = None, **options: Unpack[Option
         if name not in Options.__annotations__:
             known = ", ".join(Options.__annotations__)
             raise UsageError(f"There is no setting {name!r}; there are {known}.")
+    given = {name: str(one) if isinstance(one, Path) else one for name, one in options.items()}
     if directory is None:
-        settings, project = located(options, where)
+        settings, project = located(given, where)
         where = project.directory
     else:
-        settings = load(options, where)
+        settings = load(given, where)
     if client := running.client(settings, where):
         return Session(client, for_server(settings))
     return Session(Repertory(settings, where), settings.values, process=os.getpid())

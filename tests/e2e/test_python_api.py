@@ -196,10 +196,10 @@ def test_a_deleted_working_directory_is_named(
 
 
 def test_one_mcp_configuration_needs_no_list(tmp_path: Path) -> None:
-    """A text is a path, not a list of letters."""
+    """A text is a path, not a list of letters; the data directory may be a path, too."""
     config = tmp_path / "mcp.json"
     config.write_text(json.dumps(WEATHER))
-    data = str(tmp_path / "data")
+    data = tmp_path / "data"
     for one in (str(config), config):
         with repertory.open(tmp_path, data_dir=data, model=MODEL, mcp_config=one) as session:
             session.index()
