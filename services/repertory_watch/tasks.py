@@ -14,7 +14,7 @@ from repertory.sources.source import Source
 from repertory_watch.configuration import Configuration, reload
 
 CONFIGURATION = ""  # stands for the configuration wherever a source's name is expected
-REST = 4.0  # times the duration of a scan: the least time until a reconciliation scans again
+REST = 9.0  # times the duration of a scan: the least time until a reconciliation scans again
 
 _log = logging.getLogger(__name__)
 
@@ -46,7 +46,7 @@ class WatchedSource(Task):
         stop: Ends the source's own watch; None if it has none.
         is_ready: Whether it can be scanned without waiting for its watch.
         rests_until: When a reconciliation may scan it again, on its clock; infinite before
-            the first scan, and while one runs. So it is scanned a fifth of the time at most.
+            the first scan, and while one runs. So it is scanned a tenth of the time at most.
     """
 
     def __init__(self, source: Source) -> None:

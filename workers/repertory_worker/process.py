@@ -26,10 +26,9 @@ from repertory.indexing.job import Job, QueueName, job_of
 from repertory.indexing.save_trace import processing
 from repertory.settings import Settings
 from repertory_worker.gathering import Gathering, waiting_beside
+from repertory_worker.pace import Pace
 from repertory_worker.snapshots import Snapshots
 
-# Texts that a CPU embeds together. Meanwhile its process takes no newer save.
-BATCH_SIZE = {QueueName.SAVES: 256, QueueName.BUILDS: 32}
 # Between attempts while a store is unavailable; then the task goes back to its queue.
 RETRY_INTERVALS_S = (0.25, 0.5, 1.0, 2.0, 2.0, 2.0)
 HEARTBEAT_INTERVAL_S = 2.0
@@ -66,6 +65,7 @@ class WorkerProcess:
         self._has_news = threading.Event()  # which is reported at once
         self._busy: dict[str, object] = {}
         self._snapshots = Snapshots(settings)
+        self._pace = Pace()
         self._jobs = self._items = 0
 
     def start(self) -> None:
@@ -112,6 +112,7 @@ class WorkerProcess:
             return
         items = sum(len(job.items) + len(job.removed) for job in jobs)
         work = {"queue": queue_name.value, "jobs": len(jobs), "items": items}
+        began = time.monotonic()
         with self._working(task="write", **work), processing(jobs, parents):
             self._with_retries(
                 lambda: attempt(
@@ -122,6 +123,7 @@ class WorkerProcess:
                     queue=self._queue,
                 )
             )
+        self._pace.took(queue_name, sum(map(_texts, jobs)), time.monotonic() - began)
         self._jobs += len(jobs)
         self._items += items
         self._errors.pop("release", None)
@@ -193,7 +195,8 @@ class WorkerProcess:
         """A job and waiting ones, up to as many texts as should be embedded together."""
         jobs = [first] if first else []
         engine = self._engine
-        room = BATCH_SIZE[queue_name] if engine is None or engine.device == "cpu" else engine.batch
+        is_slow = engine is None or engine.device == "cpu"
+        room = self._pace.texts(queue_name) if is_slow else engine.batch
         room -= sum(map(_texts, jobs))
         while room > 0 and (text := next(others, None)) is not None:
             try:
