@@ -3,6 +3,7 @@
 import contextlib
 import os
 import sys
+import threading
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -185,8 +186,12 @@ class Session:
             backend.close()
 
     def __del__(self) -> None:
-        if not sys.is_finalizing():  # modules that closing needs may be gone then
-            self.close()
+        backend, self._open = self._open, None
+        if backend is None or self._is_forked or sys.is_finalizing():
+            return
+        # A garbage collection may run this on a thread that holds a lock that closing takes.
+        with contextlib.suppress(RuntimeError):  # no thread starts while the program ends
+            threading.Thread(target=backend.close, name="forgotten session", daemon=True).start()
 
     def search(self, query: str, **asked: Unpack[Asked]) -> Answer:
         """Find items for a task, some words or a name; each hit has a confidence and a reason.
