@@ -17,7 +17,7 @@ from repertory.indexing import in_process_queue, maintenance
 from repertory.indexing.attempts import MAX_ATTEMPTS
 from repertory.indexing.collection_names import ACTIVE, next_alias
 from repertory.indexing.in_process_queue import InProcessQueue
-from repertory.indexing.job import Job, JobQueue, QueueName
+from repertory.indexing.job import Job, QueueName
 from repertory.indexing.keyword_feed import KeywordFeed
 from repertory.indexing.maintenance import MAX_PAUSE_S, PAUSE_S
 from tests.support.builders import coordination, skill, words_writer
@@ -46,10 +46,11 @@ class FailingSnapshots(FileSnapshots):
         super().save(collection, head, segments)
 
 
-class Requested(JobQueue):
-    """The collections whose snapshot is requested."""
+class Requested(InProcessQueue):
+    """A queue that notes the collections whose snapshot is requested."""
 
-    def __init__(self) -> None:
+    def __init__(self, place: "Place") -> None:
+        super().__init__(place.writer, place.coordination)
         self.collections: list[str] = []
 
     def keep_keywords(self, collection: str) -> None:
@@ -176,7 +177,7 @@ def test_a_failed_snapshot_is_tried_again_at_once(place: Place) -> None:
     place.request()  # its pause begins
     failed = place.failures.list()
     place.snapshots.error = None
-    requested = Requested()
+    requested = Requested(place)
     maintenance.request_again(failed, requested, place.coordination)
     assert requested.collections == [place.collection]
     place.request()

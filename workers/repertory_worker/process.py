@@ -195,8 +195,9 @@ class WorkerProcess:
         """A job and waiting ones, up to as many texts as should be embedded together."""
         jobs = [first] if first else []
         engine = self._engine
-        is_slow = engine is None or engine.device == "cpu"
-        room = self._pace.texts(queue_name) if is_slow else engine.batch
+        room = self._pace.texts(queue_name)
+        if engine and engine.device != "cpu":
+            room = engine.batch
         room -= sum(map(_texts, jobs))
         while room > 0 and (text := next(others, None)) is not None:
             try:
