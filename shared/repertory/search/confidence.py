@@ -125,7 +125,7 @@ OPPOSITE = CORRECTED_IN_NAME[1]  # the confidence that no opposite of what is as
 Confidences = NDArray[np.float64]
 
 _LETTERS = re.compile("[a-z][&/][a-z]")  # of which one may be a stop word: m&a, a/b
-_AROUND = "\"'.,;:?!()"
+_PUNCTUATION = "\"'.,;:?!()"  # around a word
 _ROUNDING = 1e-3  # of weights, which are stored as 16-bit numbers
 _DEFAULTS = Values()
 
@@ -308,7 +308,7 @@ def _has_signs(found: Candidates) -> NDArray[np.bool_]:
 
     They are those like ``C#`` and ``M&A``; a query without signs asks for none.
     """
-    words = (word.strip(_AROUND) for word in found.query.text.lower().split())
+    words = (word.strip(_PUNCTUATION) for word in found.query.text.lower().split())
     signed = [word for word in words if signs(word) or _LETTERS.fullmatch(word)]
     if not signed:  # as a rule
         return np.ones(len(found.rows), np.bool_)
