@@ -15,7 +15,7 @@ from repertory.catalogue.item import Item, Kind
 from repertory.errors import SourceError
 from repertory.indexing.scan import ScanResult, scan_source
 from repertory.sources.configured import build_catalogue
-from repertory.sources.reading.json_schema import MAX_DEFECTS, schema_defect
+from repertory.sources.reading.json_schema import MAX_DEFECTS, mended
 from repertory.sources.source import Problem, Scan
 from repertory.sources.tool_files import ToolFiles
 from repertory.sources.tools import MAX_DESCRIPTION_LENGTH, MAX_TOOLS, tool_items
@@ -228,7 +228,7 @@ def test_the_fast_check_of_a_schema_agrees_with_its_meta_schema(schema: dict[str
         valid = True
     except jsonschema.SchemaError:
         valid = False
-    assert (schema_defect(schema) is None) == valid
+    assert (mended(schema)[1] is None) == valid
 
 
 def write_json(path: Path, value: object) -> Path:

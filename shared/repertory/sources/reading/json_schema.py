@@ -69,17 +69,12 @@ _Plain = msgspec.defstruct(
 )
 
 
-def schema_defect(schema: dict[str, Any]) -> str | None:
-    """Return the defect of an invalid JSON Schema with its JSON path; None for a valid one.
-
-    The schema is plain JSON of bounded depth. It names its draft; the default is 2020-12.
-    References are not followed, and patterns are not compiled: their syntax is not Python's.
-    """
-    return mended(schema)[1]
-
-
 def mended(schema: dict[str, Any]) -> tuple[dict[str, Any] | None, str | None]:
-    """Return a schema without its invalid keywords, and its defect as ``schema_defect``.
+    """Return a JSON Schema without its invalid keywords, and its worst defect with its JSON path.
+
+    The defect of a valid one is None. The schema is plain JSON of bounded depth. It names its
+    draft; the default is 2020-12. References are not followed, and patterns are not compiled: their
+    syntax is not Python's.
 
     Programs write ``"required": null``, ``"required": true`` for one property, and types of their
     language. A schema of which no valid keyword is left is None.
