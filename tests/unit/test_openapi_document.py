@@ -527,6 +527,14 @@ def test_a_parameter_of_a_path_need_not_be_described(tmp_path: Path) -> None:
     assert "#/paths/~1a~1{id}~1{b}/get" in found.problems[0].message
 
 
+def test_a_path_with_too_many_parameters_is_left_out(tmp_path: Path) -> None:
+    """A part of them would lead to another path."""
+    path = "".join(f"/{{p{number}}}" for number in range(201))
+    found = scan(tmp_path, document({path: {"get": {}}, "/fine": {"get": {}}}))
+    assert [item.name for item in found.items] == ["get_fine"]
+    assert "more than 200 parameters" in found.problems[0].message
+
+
 def test_a_yaml_document_may_repeat_values(tmp_path: Path) -> None:
     """Aliases stand for values of the same document, and ``<<`` for the entries of a mapping."""
     text = """\

@@ -79,7 +79,7 @@ def parameters_of(
     """Add an operation's parameters, with those of its path, to its arguments.
 
     Raises:
-        BrokenError: One is invalid.
+        BrokenError: One is invalid, or the path has too many.
     """
     given: dict[tuple[str, str], Mapping[str, Any]] = {}
     for owner in (item, raw):
@@ -96,7 +96,9 @@ def parameters_of(
     ]
     known = {one.name for one in found if one.place == "path"}
     missing = [name for name in dict.fromkeys(_TEMPLATE.findall(path)) if name not in known]
-    for name in missing[:MAX_PARAMETERS]:
+    if len(missing) > MAX_PARAMETERS:  # without some of them the path would be another one
+        raise BrokenError(f"its path has more than {MAX_PARAMETERS} parameters")
+    for name in missing:
         found.append(_parameter(name, "path", {"schema": {"type": "string"}}, arguments))
         arguments.remarks.append(f"its path has {{{name}}}, which is not described; it is any text")
     return found
