@@ -3,6 +3,7 @@
 import pickle
 
 import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -70,6 +71,18 @@ def test_only_a_long_body_has_sections_of_its_own() -> None:
     assert [view.section for view in views] == list(range(MAX_SECTIONS))
     assert views[0].heading == "## Rotating"
     assert views[0].text.startswith("key rotation, Rotating: Issue the new key")
+
+
+@pytest.mark.parametrize("heading", ["Related Skills", "**See also**", "When NOT to use this"])
+def test_a_section_about_other_items_is_not_embedded(heading: str) -> None:
+    """It says what others do, so its item would be found for that; its words are found."""
+    own = "## Rotating\n" + "Issue the new key, deploy it, then revoke the old one. " * 40
+    others = f"## {heading}\n- page-cro: write landing pages that convert visitors into customers"
+    views = changed(body=f"{own}\n{others}\n{own}").views()
+    assert [(view.section, view.heading) for view in views[1:]] == [
+        (0, "## Rotating"),
+        (1, "## Rotating"),
+    ]
 
 
 def test_headings_in_fenced_code_do_not_split() -> None:

@@ -68,6 +68,7 @@ EXAMPLES = {
     ],
     "repertory.review.suspicious_changes._ORDERS": ["a always call it, important: do not ask"],
     "repertory.catalogue.views._HEADING": ["##  Title b ## "],
+    "repertory.catalogue.views._OF_OTHERS": ["** Related skills"],
     "repertory.catalogue.views._SENTENCE_END": ["A b. C", "\u3002a"],
     "repertory.catalogue.views._SPACE": ["a \n b"],
     "repertory.catalogue.skill_format._NAME": ["key-rotation-2"],

@@ -9,7 +9,7 @@ from repertory.catalogue import fences
 from repertory.catalogue.names import split_name
 
 # Raise it when views or the keys of stored records change: older collections are then rebuilt.
-RECIPE = 3
+RECIPE = 4
 
 LONG_BODY = 1_500  # characters; a shorter body adds nothing that its description lacks
 SECTION_LEVEL = 2  # of the headings of sections that are embedded
@@ -21,6 +21,7 @@ MIN_LEAD_LENGTH = 20  # characters; an earlier full stop belongs to an abbreviat
 
 _CLOSING = re.compile(r"(?:^|\s)#+$")  # what may follow a heading; C# ends with a sign of its own
 _HEADING = re.compile(r"(#{1,6})\s+(\S.*)")
+_OF_OTHERS = re.compile(r"(?i)\W*(?:related (?:skill|command|tool)s|see also|when not to use)\b")
 _SPACE = re.compile(r"\s+")
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s|(?<=[\u3002\uff01\uff1f])(?=.)")
 
@@ -81,7 +82,7 @@ def views(name: str, server: str, description: str, body: str) -> list[View]:
     parameter names do not raise it). The first sentence of a longer description is embedded once
     more alone, since the vector of a long text is unspecific. Only a body over ``LONG_BODY``
     characters has sections of its own; they are its parts under headings of the first two levels,
-    ``MAX_SECTIONS`` at most.
+    ``MAX_SECTIONS`` at most. Sections such as "Related skills" say what other items do.
     """
     title = split_name(name)
     head = ", ".join(part for part in (split_name(server), title) if part)
@@ -101,7 +102,8 @@ def _section_views(title: str, body: str) -> Iterator[View]:
     number = 0
     for section in split_at_headings(body, deepest=SECTION_LEVEL):
         text = _squeeze(section.text[: 2 * SECTION_TEXT])[:SECTION_TEXT]
-        if len(text) >= MIN_SECTION_LENGTH and section.heading:
+        is_own = section.heading and not _OF_OTHERS.match(section.title)
+        if is_own and len(text) >= MIN_SECTION_LENGTH:
             yield View(number, section.heading, f"{title}, {section.title}: {text}")
             number += 1
             if number == MAX_SECTIONS:

@@ -21,7 +21,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from repertory.catalogue.item import Item, Kind
-from repertory.catalogue.views import RECIPE
 from repertory.embedding.digests import sha256
 from repertory.embedding.engine import EmbeddingEngine
 from repertory.embedding.models import Calibration, Model
@@ -35,7 +34,9 @@ from repertory.search.candidates import all_candidates, keyword_candidates
 from repertory.search.confidence import BESIDE_VECTORS, log_odds_of_words
 from repertory.search.query import Query
 
-VERSION = 2  # raise it when the fit or the log odds of words change: every model is fitted again
+# Raise it when the fit, the log odds of words or the views of an item without a body change: every
+# model is fitted again.
+VERSION = 3
 FOLDER = "calibrations"
 REFERENCE = Path(__file__).with_name("reference.jsonl")
 PACKAGED = Path(__file__).with_name(FOLDER)
@@ -153,7 +154,7 @@ def file_name(model: Model, files: Sequence[str]) -> str:
     """
     model = msgspec.structs.replace(model, calibration=None)
     reference = hashlib.sha256(REFERENCE.read_bytes()).hexdigest()
-    key = msgspec.json.encode([VERSION, RECIPE, BESIDE_VECTORS, model, *files, reference])
+    key = msgspec.json.encode([VERSION, BESIDE_VECTORS, model, *files, reference])
     return f"{hashlib.sha256(key).hexdigest()[:32]}.json"
 
 
