@@ -198,7 +198,10 @@ class WatchService:
             self._pool.submit(self._run, state, state.rescan)
 
     def _run(self, task: Task, run: Callable[[], Result | None]) -> None:
-        self._results.put((task, run(), True))
+        result = run()
+        if isinstance(result, ScanResult | ChangeResult):
+            self._coordinator.examine(result)
+        self._results.put((task, result, True))
         self._wake.set()
 
     def _on_pause(self, state: WatchedSource) -> None:

@@ -428,6 +428,27 @@ def test_a_silent_server_delays_no_save(project: Path, skills: Path, watch: Watc
         assert {one.source.name for one in watching.coordinator.scans} == {"team"}
 
 
+def test_items_that_are_examined_for_long_delay_no_save(
+    project: Path, skills: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The thread of the scan looks for suspicions, so another source is followed meanwhile."""
+    save(project / "others" / "other.md")
+    configure(project, ("team", "skills"), ("others", "others"))
+    examined = threading.Event()
+    watching = Watching(project)
+    monkeypatch.setattr(
+        watching.coordinator,
+        "examine",
+        lambda result: result.source.name == "team" or examined.wait(),
+    )
+    with watching:
+        watching.wait_for("team/first")
+        save(skills / "second.md")
+        watching.wait_for("team/first", "team/second")
+        examined.set()
+        watching.wait_for("others/other", "team/first", "team/second")
+
+
 def test_folders_on_silent_file_systems_are_polled(
     skills: Path, watch: Watch, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -17,6 +17,7 @@ from repertory.review import store as stores
 from repertory.review.gate import Gate
 from repertory.review.judgement import State
 from repertory.review.store import MAX_EVENTS, ReviewStore
+from repertory.review.suspicions import Finding, suspicions
 from repertory.review.wire import Reviews
 from repertory.settings import load
 from repertory.sources.configured import Catalogue
@@ -61,6 +62,26 @@ def store(tmp_path: Path) -> ReviewStore:
 def _passed(store: ReviewStore, source: Offered) -> list[str]:
     """The ids of the items that pass a gate of another process."""
     return [item.id for item in Gate(store).admit(source, source.scan()).items]
+
+
+@pytest.mark.parametrize("trust", Trust)
+def test_items_may_be_examined_before_they_are_judged(
+    store: ReviewStore, tmp_path: Path, trust: Trust, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The judgement is the same, and an item is examined once, unless it has changed since."""
+    source, gate = Offered(trust, EVIL, "Adds."), Gate(store)
+    scan, before = source.scan(), Offered(trust, EVIL, EVIL).scan()
+    expected = Gate(ReviewStore(tmp_path / "other.sqlite")).admit(source, scan)
+    gate.examine(source, [scan.items[0], before.items[1]])
+    examined: list[Item] = []
+
+    def examine(item: Item) -> list[Finding]:
+        examined.append(item)
+        return suspicions(item)
+
+    monkeypatch.setattr("repertory.review.judgement.suspicions", examine)
+    assert gate.admit(source, scan) == expected
+    assert examined == [scan.items[1]]
 
 
 def test_the_first_tools_of_a_trusted_server_are_approved(store: ReviewStore) -> None:

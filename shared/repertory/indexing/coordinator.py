@@ -44,7 +44,7 @@ _log = logging.getLogger(__name__)
 
 
 class Coordinator:
-    """Keeps the index of one catalogue equal to its sources. Not thread-safe.
+    """Keeps the index of one catalogue equal to its sources. Only ``examine`` is thread-safe.
 
     Args:
         active: The alias of the collection that is searched.
@@ -97,6 +97,10 @@ class Coordinator:
         self._ledgers.compare()
         self._polled_at = float("-inf")
         self._refusal = ""
+
+    def examine(self, result: ScanResult | ChangeResult) -> None:
+        """Look at what a result brings, ahead of ``observe`` and on any thread."""
+        self._scans.examine(result)
 
     def observe(self, result: ScanResult | ChangeResult) -> None:
         """Take in the result of one scan, or of reading what changed since."""

@@ -163,6 +163,12 @@ class LatestScans:
         self._names = frozenset(identities)
         self._judge_all()
 
+    def examine(self, result: ScanResult | ChangeResult) -> None:
+        """Look at what a result brings, ahead of ``add`` and on any thread; see ``Gate``."""
+        read = result.change if isinstance(result, ChangeResult) else result.scan
+        if self._gate is not None and read is not None:
+            self._gate.examine(result.source, read.items)
+
     def add(self, result: ScanResult | ChangeResult) -> set[str] | None:
         """Take in a source's scan, or a change since its last scan.
 

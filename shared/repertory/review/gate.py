@@ -1,7 +1,9 @@
 """The gate between scans and index: it withholds the items that a person must see first."""
 
+import contextlib
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import NamedTuple
 
 import msgspec
 
@@ -9,7 +11,7 @@ from repertory.catalogue.item import Item, Kind
 from repertory.errors import StoreError
 from repertory.review.judgement import Judgement, State, fits, judge
 from repertory.review.store import Known, ReviewStore, approval_digest
-from repertory.review.suspicions import INVISIBLE
+from repertory.review.suspicions import INVISIBLE, Finding, suspicions
 from repertory.sources.source import WITHHELD, Problem, Scan, Source, warning
 from repertory.text import UNFIT
 
@@ -18,8 +20,15 @@ MAX_SHOWN = 3  # findings of one warning
 REVIEWED = frozenset({Kind.SKILL, Kind.TOOL})
 
 
+class Examined(NamedTuple):
+    """An item, and what the rules find in it."""
+
+    item: Item
+    suspicions: list[Finding]
+
+
 class Gate:
-    """Lets scans pass without the items in quarantine. Not thread-safe.
+    """Lets scans pass without the items in quarantine. Only ``examine`` is thread-safe.
 
     Args:
         store: What was approved.
@@ -31,7 +40,21 @@ class Gate:
         self._records = records
         self._known: dict[str, dict[str, Known]] = {}
         self._waiting: dict[str, dict[str, State]] = {}  # what is not approved, by source and item
+        self._examined: dict[str, dict[str, Examined]] = {}  # by source and item
         self._version = 0
+
+    def examine(self, source: Source, items: Iterable[Item]) -> None:
+        """Look for suspicions in the items that are new, ahead of ``admit`` and on any thread.
+
+        A hundred thousand items take more than a minute, for which nothing else should wait.
+        """
+        with contextlib.suppress(StoreError):  # ``admit`` raises it
+            known = self._known.get(source.name) or self._store.known(source.name)
+            self._examined[source.name] = {
+                item.id: Examined(item, suspicions(item.whole()))
+                for item in items
+                if item.kind in REVIEWED and item.id not in known
+            }
 
     def has_news(self) -> bool:
         """Whether a person decided something since the last call; the store is read again then."""
@@ -107,6 +130,7 @@ class Gate:
         judged = []
         hidden = {one.item or one.path for one in scan.problems if UNFIT in one.message}
         is_first = bool(scan.items) and not self._store.is_known(source.name)
+        examined = self._examined.get(source.name, {})
         for item in scan.items:
             if item.kind not in REVIEWED:
                 continue
@@ -119,6 +143,7 @@ class Gate:
             if before is not None and approval_digest(before) == digest:
                 judgement = Judgement(State.APPROVED)  # it is again what was approved
             else:
+                ahead = examined.pop(item.id, None)
                 judgement = judge(
                     item.whole(),
                     before,
@@ -126,6 +151,7 @@ class Gate:
                     is_first=is_first,
                     is_vouched_for=source.needs_trust,
                     more=[INVISIBLE] if is_hiding else [],
+                    own=ahead.suspicions if ahead and ahead.item is item else None,
                 )
             judged.append((item, digest, judgement))
         return judged

@@ -35,6 +35,7 @@ def judge(
     is_first: bool = False,
     is_vouched_for: bool = False,
     more: Sequence[Finding] = (),
+    own: Sequence[Finding] | None = None,
 ) -> Judgement:
     """Decide about an item that is new or has changed.
 
@@ -46,13 +47,15 @@ def judge(
         is_vouched_for: Whether a person trusted the source itself, as for an MCP server: its first
             items are then approved as they are.
         more: What was found before the item was cleaned.
+        own: Its suspicions, if they were looked for already.
     """
-    if trust is Trust.TRUSTED:
-        return Judgement(State.APPROVED, [*suspicions(item), *more])
-    if trust is Trust.REVIEW and is_first and is_vouched_for:
-        return Judgement(State.APPROVED, [*suspicions(item), *more])
-    found = suspicions(item) if approved is None else suspicious_changes(item, approved)
-    found += more
+    is_trusted = trust is Trust.TRUSTED or (trust is Trust.REVIEW and is_first and is_vouched_for)
+    if is_trusted or approved is None:
+        found = [*(suspicions(item) if own is None else own), *more]
+    else:
+        found = [*suspicious_changes(item, approved), *more]
+    if is_trusted:
+        return Judgement(State.APPROVED, found)
     if found or trust is Trust.QUARANTINE:
         return Judgement(State.QUARANTINED, found)
     if is_first:
