@@ -23,8 +23,8 @@ def tool(name: str, **more: object) -> dict[str, object]:
 
 
 def send(message: object) -> None:
-    """Write one line."""
-    print(json.dumps(message), flush=True)
+    """Write one line, at once: threads may do so."""
+    print(f"{json.dumps(message)}\n", end="", flush=True)
 
 
 def reply(request: Request, result: object) -> None:
@@ -60,6 +60,31 @@ def serve_page(*tools: object, cursor: str | None = None) -> None:
     """Give every tools/list the same answer."""
     page = {"tools": tools, **({"nextCursor": cursor} if cursor else {})}
     serve(lambda request: reply(request, page), tools={})
+
+
+def reporting() -> None:
+    """List the words in the file TOOLS, and report their changes; note a start in the file STARTS.
+
+    As ``changing.py``, which imports the SDK for one and a half seconds.
+    """
+    file = Path(os.environ["TOOLS"])
+    with Path(os.environ["STARTS"]).open("a") as starts:
+        starts.write(f"{os.getpid()}\n")
+    listed = file.read_text()
+
+    def list_tools(request: Request) -> None:
+        reply(request, {"tools": [tool(name) for name in file.read_text().split()]})
+
+    def report() -> None:
+        reported = listed
+        while True:
+            time.sleep(0.02)
+            if (text := file.read_text()) != reported:
+                reported = text
+                send({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
+
+    threading.Thread(target=report, daemon=True).start()
+    serve(list_tools, tools={"listChanged": True})
 
 
 def paginated() -> None:
