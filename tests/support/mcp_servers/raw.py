@@ -5,6 +5,7 @@ They speak JSON-RPC over stdio without the SDK, which would not let them.
 
 import json
 import os
+import select
 import subprocess
 import sys
 import threading
@@ -173,12 +174,12 @@ def silent() -> None:
 
 
 def held() -> None:
-    """Answer nothing until a file exists, then list one tool; end if the parent was killed."""
-    parent = os.getppid()
+    """Answer nothing until a file exists, then list one tool; end if nothing can ask any more."""
+    asked = select.poll()
+    asked.register(sys.stdin, 0)  # for its end alone
     while not Path(os.environ["RELEASED"]).exists():
-        if os.getppid() != parent:
+        if asked.poll(20):
             return
-        time.sleep(0.02)
     serve_page(tool("hoist_sails"))
 
 
