@@ -171,7 +171,7 @@ def server(client: Client) -> Iterator[Finding]:
     count = counted(stats.items, "item")
     place = f" in {stats.collection}" if stats.collection else ""
     items = f"{count}{place}" if stats.items or place else "no items yet"
-    yield Finding(State.GOOD, "server", f"answers at {client.url}: {items}")
+    yield Finding(State.GOOD, "server", f"answers at {client.remote.url}: {items}")
     for why in dict.fromkeys([*stats.missing.values(), *stats.troubles]):
         yield Finding(State.BAD, "server", why)
     if stats.queue.failed:

@@ -92,7 +92,7 @@ class Following(Forwarding):
             extra = {"settings": ", ".join(joined.unheld), "server": joined.url}
             _log.warning("settings_do_not_hold", extra=extra)
         client = Client(joined.url, joined.key, is_own=True)
-        client.is_recorded = True
+        client.remote.is_recorded = True
         self._use(client)
         while self._uses(client) and joined.lasts(RETRY_INTERVAL_S):
             pass
@@ -117,7 +117,7 @@ class Following(Forwarding):
         """Ask the server of the directory until it ends; whether there is one."""
         client = running.client(self._settings, self._directory)
         if client:
-            client.is_recorded = True  # which only a server of our own user heeds
+            client.remote.is_recorded = True  # which only a server of our own user heeds
             self._use(client)
             with self._changed:
                 while self._uses(client):
@@ -196,7 +196,7 @@ class Following(Forwarding):
             try:
                 found = request(backend)
             except StoreError as error:
-                lost = isinstance(backend, Client) and not backend.is_alive(ALIVE_TIMEOUT_S)
+                lost = isinstance(backend, Client) and not backend.remote.is_alive(ALIVE_TIMEOUT_S)
                 if lost and not found_again:
                     self._lose(backend)
                     deadline, found_again = self._since + timeout, True

@@ -20,9 +20,9 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from repertory.client import Client
 from repertory.errors import StoreError, UsageError
 from repertory.files import read_json, write_json
+from repertory.remote import RemoteServer
 from repertory.running import claimed
 from repertory.settings import Settings
 from repertory.wire import PROJECTS, WantedProject
@@ -170,7 +170,7 @@ def join(settings: Settings, directory: Path) -> Joined:
         )
     host.check(settings)
     # Another program may have taken over the port of a host that crashed.
-    if not Client(host.url, host.secret, is_own=True).is_alive(ANSWER_TIMEOUT_S):
+    if not RemoteServer(host.url, host.secret, is_own=True).is_alive(ANSWER_TIMEOUT_S):
         raise StoreError(f"The server at {host.url} cannot be joined: it does not answer.")
     wanted = WantedProject(
         directory=str(directory),

@@ -101,9 +101,9 @@ def client(settings: Settings, directory: Path) -> "Client | None":
             "start the server with it.",
         )
     if note.serves(settings, directory):
-        return found if found.is_alive(ALIVE_TIMEOUT_S) else None
+        return found if found.remote.is_alive(ALIVE_TIMEOUT_S) else None
     unnamed = replace(settings, values=replace(values, model=None))
-    is_ours = note.serves(unnamed, directory) and found.is_alive(ALIVE_TIMEOUT_S)
+    is_ours = note.serves(unnamed, directory) and found.remote.is_alive(ALIVE_TIMEOUT_S)
     return found if is_ours and _has_model(found, str(values.model)) else None
 
 

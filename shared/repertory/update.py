@@ -33,19 +33,13 @@ BATCH_SIZE, MAX_BATCH = 8, 250
 
 
 class Timer:
-    """Measures from its first question on.
+    """Measures from its first question on."""
 
-    Args:
-        clock: A clock, in seconds.
-    """
-
-    def __init__(self, clock: Callable[[], float]) -> None:
-        self._clock = clock
-        self._started: float | None = None
+    _started: float | None = None
 
     def exceeds(self, seconds: float) -> bool:
         """Whether this much time has passed since the first question."""
-        now = self._clock()
+        now = time.monotonic()
         if self._started is None:
             self._started = now
         return now - self._started >= seconds
@@ -128,19 +122,18 @@ class Update:
         self._commit(coordinator)
         return ledger
 
-    def changes(self, budget_s: float, clock: Callable[[], float] = time.monotonic) -> str:
+    def changes(self, budget_s: float) -> str:
         """Index what has changed in files, as far as there is time; no server is asked.
 
         Args:
             budget_s: Seconds for reading files and for writing items. Half of it is for either,
                 from the first file and item on: each search comes nearer to the sources.
-            clock: A clock, in seconds.
 
         Returns:
             A sentence about the changes that are not indexed yet; empty if all are.
         """
         active = self._parts.store.alias(self._parts.active) or ""
-        reading, writing = Timer(clock), Timer(clock)
+        reading, writing = Timer(), Timer()
         scans, has_news = self._freshness.scan(
             self._catalogue, configuration_of(active), lambda: reading.exceeds(budget_s / 2)
         )

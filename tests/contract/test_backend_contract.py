@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import sys
 import threading
 from collections import Counter
 from collections.abc import Iterator
@@ -31,7 +30,7 @@ from repertory_embedded.following import Following
 from repertory_query.visible import Restricted
 from tests.support.builders import write_skill
 from tests.support.listening import served
-from tests.support.mcp_servers import SERVERS
+from tests.support.mcp_servers import started
 from tests.support.query_service import RunningService, settings_of
 from tests.support.skill_files import ADD, AREA, AREA_FILE, write
 
@@ -39,8 +38,8 @@ ADAPTERS = ["one shot", "service", "restricted", "client", "following"]
 TYPED = Query(text="rotate keyz", threshold=0.0, limit=9)
 
 
-def make_project(folder: Path) -> Path:
-    """A project with skills, documents, skill files and an MCP server."""
+def make_project(folder: Path, url: str) -> Path:
+    """A project with skills, documents, skill files and the MCP server at a URL."""
     write_skill(folder, "key-rotation", "Rotate API keys without downtime")
     notes = "Count with mcp__desk__add, then mcp__desk__send. See references/form.md.\n"
     write_skill(folder, "release-notes", "Write release notes from merged pull requests", notes)
@@ -49,8 +48,7 @@ def make_project(folder: Path) -> Path:
     write(folder, "README.md", "# Shop\n\nThe web shop and its checkout.\n")
     write(folder, AREA_FILE, AREA)
     write(folder, "library/helpers.ns.txt", ADD)
-    command = {"command": sys.executable, "args": [str(SERVERS / "callee.py"), "stdio"]}
-    write(folder, "mcp.json", json.dumps({"mcpServers": {"desk": command}}))
+    write(folder, "mcp.json", json.dumps({"mcpServers": {"desk": {"url": url}}}))
     return folder
 
 
@@ -69,9 +67,9 @@ def following(url: str, project: Path, **flags: object) -> Iterator[Following]:
 
 
 @contextmanager
-def opened(adapter: str, root: Path, *, calls: bool) -> Iterator[Backend]:
-    """One adapter on a project that is indexed."""
-    project = make_project(root / "project")
+def opened(adapter: str, root: Path, callee: str, *, calls: bool) -> Iterator[Backend]:
+    """One adapter on a project that is indexed, with the MCP server at ``callee``."""
+    project = make_project(root / "project", callee)
     flags = {"mcp_config": [str(project / "mcp.json")], "allow_calls": calls}
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("HOME", str(root / "home"))
@@ -93,22 +91,33 @@ def opened(adapter: str, root: Path, *, calls: bool) -> Iterator[Backend]:
                     yield backend
 
 
+@pytest.fixture(scope="module")
+def callee() -> Iterator[str]:
+    """The URL of an MCP server that all projects share."""
+    with started("callee.py", "http") as url:
+        yield url
+
+
 @pytest.fixture(scope="module", params=ADAPTERS)
 def backend(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, callee: str
 ) -> Iterator[Backend]:
     """Each adapter in turn, which does not allow calls."""
-    with opened(request.param, tmp_path_factory.mktemp("backend"), calls=False) as backend:
+    root = tmp_path_factory.mktemp("backend")
+    with opened(request.param, root, callee, calls=False) as backend:
         yield backend
 
 
 @pytest.fixture(scope="module", params=ADAPTERS)
 def calling(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, callee: str
 ) -> Iterator[Backend]:
-    """Each adapter in turn, which allows calls."""
-    with opened(request.param, tmp_path_factory.mktemp("calling"), calls=True) as backend:
+    """Each adapter in turn, which allows calls; at the end it is closed, and closed again."""
+    root = tmp_path_factory.mktemp("calling")
+    with opened(request.param, root, callee, calls=True) as backend:
         yield backend
+        backend.close()
+        backend.close()
 
 
 def test_a_search_finds_the_best_first(backend: Backend) -> None:
@@ -339,12 +348,3 @@ def test_an_indexed_backend_stays_as_it_is(backend: Backend) -> None:
 def test_the_gateway_is_a_url(backend: Backend) -> None:
     """Generated TypeScript calls tools there."""
     assert backend.gateway.startswith("http://")
-
-
-def test_closing_twice_is_allowed(tmp_path: Path) -> None:
-    """Every backend can be closed, and closed again."""
-    for adapter in ADAPTERS:
-        with opened(adapter, tmp_path / adapter, calls=False) as backend:
-            backend.search(TYPED)
-            backend.close()
-            backend.close()

@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from repertory.embedding.engine import EmbeddingEngine
+from repertory.embedding.engine import EmbeddingEngine, Vectors
 from repertory.embedding.folder import Format
 from repertory.embedding.models import ENCODER
 from repertory.embedding.onnx import OnnxEngine
@@ -74,26 +74,46 @@ def engine(
     return build(request.param, "")
 
 
-def test_rows_are_unit_vectors_of_the_models_dimension(engine: EmbeddingEngine) -> None:
+@pytest.fixture(scope="module")
+def embedded() -> Callable[[EmbeddingEngine], Vectors]:
+    """Gives the vectors of the texts by an engine, which embeds them once."""
+    known: dict[EmbeddingEngine, Vectors] = {}
+
+    def vectors(engine: EmbeddingEngine) -> Vectors:
+        if engine not in known:
+            known[engine] = engine.embed_texts(TEXTS)
+        return known[engine]
+
+    return vectors
+
+
+@pytest.fixture
+def expected(engine: EmbeddingEngine, embedded: Callable[[EmbeddingEngine], Vectors]) -> Vectors:
+    """The vectors of the texts, embedded together."""
+    return embedded(engine)
+
+
+def test_rows_are_unit_vectors_of_the_models_dimension(
+    engine: EmbeddingEngine, expected: Vectors
+) -> None:
     """Shape, type and length follow the port."""
-    vectors = engine.embed_texts(TEXTS)
-    assert vectors.shape == (len(TEXTS), engine.model.dimension)
-    assert vectors.dtype == np.float32
-    assert np.allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
+    assert expected.shape == (len(TEXTS), engine.model.dimension)
+    assert expected.dtype == np.float32
+    assert np.allclose(np.linalg.norm(expected, axis=1), 1, atol=1e-5)
     assert engine.device == "cpu"
 
 
-def test_vectors_come_in_the_order_of_the_texts(engine: EmbeddingEngine) -> None:
+def test_vectors_come_in_the_order_of_the_texts(engine: EmbeddingEngine, expected: Vectors) -> None:
     """Each row belongs to its text, whatever the batches."""
     backwards = engine.embed_texts(TEXTS[::-1])[::-1]
-    cosines = (engine.embed_texts(TEXTS) * backwards).sum(1)
+    cosines = (expected * backwards).sum(1)
     assert cosines.min() >= 0.999
 
 
-def test_a_vector_does_not_depend_on_its_batch(engine: EmbeddingEngine) -> None:
+def test_a_vector_does_not_depend_on_its_batch(engine: EmbeddingEngine, expected: Vectors) -> None:
     """A text alone and a text among others have the same vector."""
     alone = np.stack([engine.embed_texts([text])[0] for text in TEXTS])
-    assert (alone * engine.embed_texts(TEXTS)).sum(1).min() >= 0.999
+    assert (alone * expected).sum(1).min() >= 0.999
 
 
 def test_no_texts_give_no_vectors(engine: EmbeddingEngine) -> None:
@@ -151,9 +171,8 @@ def test_queries_are_embedded_together_as_they_are_alone(
     assert engine.embed_queries([]).shape == (0, engine.model.dimension)
 
 
-def test_threads_may_share_an_engine(engine: EmbeddingEngine) -> None:
+def test_threads_may_share_an_engine(engine: EmbeddingEngine, expected: Vectors) -> None:
     """Concurrent queries and texts have the same vectors as sequential ones."""
-    expected = engine.embed_texts(TEXTS)
     with ThreadPoolExecutor(4) as pool:
         queries = [pool.submit(engine.embed_query, text) for text in TEXTS]
         texts = [pool.submit(engine.embed_texts, TEXTS) for _ in range(3)]
@@ -163,23 +182,26 @@ def test_threads_may_share_an_engine(engine: EmbeddingEngine) -> None:
 
 
 def test_the_engines_of_one_model_agree(
-    build: Callable[[Format, str], EmbeddingEngine], capsys: pytest.CaptureFixture[str]
+    build: Callable[[Format, str], EmbeddingEngine],
+    embedded: Callable[[EmbeddingEngine], Vectors],
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """The mean cosine over the test texts is at least 0.99; it is printed."""
-    cosines = (
-        build(Format.ONNX, "").embed_texts(TEXTS) * build(Format.TORCH, "").embed_texts(TEXTS)
-    ).sum(1)
+    one, other = (embedded(build(form, "")) for form in (Format.ONNX, Format.TORCH))
+    cosines = (one * other).sum(1)
     with capsys.disabled():
         print(f"\n  engines agree: mean cosine {cosines.mean():.5f}, least {cosines.min():.5f}")
     assert cosines.mean() >= 0.99
 
 
 def test_a_batch_that_does_not_fit_is_halved(
-    build: Callable[[Format, str], EmbeddingEngine], monkeypatch: pytest.MonkeyPatch
+    build: Callable[[Format, str], EmbeddingEngine],
+    embedded: Callable[[EmbeddingEngine], Vectors],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Memory for only two texts at a time changes no vector."""
     engine = build(Format.TORCH, "")
-    expected = engine.embed_texts(TEXTS)
+    expected = embedded(engine)
     encode = vars(engine)["_encoder"].encode
     sizes: list[int] = []
 

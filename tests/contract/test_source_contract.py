@@ -22,7 +22,7 @@ from tests.support.elsewhere import Repository, built, marketplace, refreshed, s
 from tests.support.mcp_servers import SERVERS
 from tests.support.source_cases import CASES, Case
 
-SERVER = SERVERS / "changing.py"
+SERVER = SERVERS / "raw.py"
 TIMEOUT_S = 60
 
 
@@ -97,7 +97,7 @@ def _server(folder: Path, *, trusted: bool = True) -> Source:
     """A real server over stdio, whose tools are the lines of a file."""
     server = {
         "command": sys.executable,
-        "args": [str(SERVER), "stdio"],
+        "args": [str(SERVER), "reporting"],
         "env": {"TOOLS": str(folder / "tools"), "STARTS": str(folder / "starts")},
     }
     (folder / "mcp.json").write_text(json.dumps({"mcpServers": {"lab": server}}))

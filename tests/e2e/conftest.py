@@ -1,18 +1,15 @@
 """A home directory, a data directory, and projects to index."""
 
 import json
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.support.command_line import PROJECT_ITEMS, Cli, add_skill, make_project
-from tests.support.mcp_servers import SERVERS
+from tests.support.mcp_servers import WEATHER
 from tests.support.server_process import Serve
 from tests.support.waiting import until
-
-SERVER = SERVERS / "sdk.py"
 
 
 @pytest.fixture(scope="session")
@@ -74,9 +71,8 @@ def broken_skill(project: Path) -> Path:
 @pytest.fixture
 def mcp_config(project: Path) -> Path:
     """An MCP configuration in the project with one real, untrusted server."""
-    server = {"command": sys.executable, "args": [str(SERVER), "stdio"]}
     file = project / ".mcp.json"
-    file.write_text(json.dumps({"mcpServers": {"weather": server}}), "utf-8")
+    file.write_text(json.dumps({"mcpServers": {"weather": WEATHER}}), "utf-8")
     return file
 
 

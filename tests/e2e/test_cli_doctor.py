@@ -4,7 +4,6 @@ import json
 import os
 import re
 import resource
-import sys
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
@@ -19,10 +18,8 @@ from repertory_admin.checks import data_directory
 from tests.support.builders import write
 from tests.support.command_line import Cli
 from tests.support.http_stub import serving
-from tests.support.mcp_servers import SERVERS
+from tests.support.mcp_servers import WEATHER
 from tests.support.redis_server import RedisProcess
-
-SERVER = {"command": sys.executable, "args": [str(SERVERS / "sdk.py"), "stdio"]}
 
 
 def test_thousands_of_problems_are_counted(own: Cli, project: Path) -> None:
@@ -102,7 +99,7 @@ def test_what_was_passed_over_is_listed_with_the_reason(cli: Cli, project: Path)
 def test_a_server_of_two_files_is_reported_once(cli: Cli, project: Path) -> None:
     """If one of the files is trusted, nothing waits for trust."""
     for place in (".mcp.json", ".cursor/mcp.json"):
-        write(project / place, json.dumps({"mcpServers": {"weather": SERVER}}))
+        write(project / place, json.dumps({"mcpServers": {"weather": WEATHER}}))
     assert cli.run(project, "config", "trust", ".mcp.json").returncode == 0
     for command in ("doctor", "index"):
         shown = cli.run(project, command).stdout
@@ -114,8 +111,8 @@ def test_a_server_of_two_files_is_reported_once(cli: Cli, project: Path) -> None
 
 def test_a_disabled_server_is_passed_over(cli: Cli, project: Path) -> None:
     """With the file that disables it, also if that defines nothing else."""
-    off = {**SERVER, "disabled": True}
-    write(project / ".mcp.json", json.dumps({"mcpServers": {"weather": SERVER, "mail": off}}))
+    off = {**WEATHER, "disabled": True}
+    write(project / ".mcp.json", json.dumps({"mcpServers": {"weather": WEATHER, "mail": off}}))
     write(project / ".cursor/mcp.json", json.dumps({"mcpServers": {"maps": off}}))
     found = {one["path"]: one["reason"] for one in cli.json(project, "doctor")["passedOver"]}
     assert found[str(project / ".mcp.json")] == "it disables the server mail"
@@ -125,7 +122,7 @@ def test_a_disabled_server_is_passed_over(cli: Cli, project: Path) -> None:
 
 def test_a_named_configuration_is_not_found_a_second_time(cli: Cli, project: Path) -> None:
     """The servers of --mcp-config run, and nothing says that they do not."""
-    write(project / ".mcp.json", json.dumps({"mcpServers": {"weather": SERVER}}))
+    write(project / ".mcp.json", json.dumps({"mcpServers": {"weather": WEATHER}}))
     done = cli.run(project, "index", "--mcp-config", ".mcp.json")
     assert done.returncode == 0
     for words in ("not trusted yet", "several files", "not run"):

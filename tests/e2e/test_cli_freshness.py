@@ -3,17 +3,15 @@
 import json
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.support.command_line import COMMAND, Cli, add_skill
-from tests.support.mcp_servers import SERVERS
+from tests.support.mcp_servers import WEATHER
 from tests.support.waiting import until
 
-SDK = {"command": sys.executable, "args": [str(SERVERS / "sdk.py"), "stdio"]}
 # It never answers, and ends with the process that started it.
 HANGING = {"command": "sh", "args": ["-c", "cat > /dev/null"]}
 
@@ -144,7 +142,7 @@ def test_a_first_search_asks_no_server(own: Cli, project: Path) -> None:
 
 def test_a_search_uses_the_last_known_tools_and_says_their_age(cli: Cli, project: Path) -> None:
     """After a change of files, the tools are there, with the policies of now, and are not asked."""
-    config = write_servers(project, weather=SDK)
+    config = write_servers(project, weather=WEATHER)
     named = ("--mcp-config", str(config))
     assert cli.run(project, "index", *named).returncode == 0
     write_servers(project, weather={"command": "/does/not/exist"})
@@ -166,7 +164,7 @@ def test_a_search_uses_the_last_known_tools_and_says_their_age(cli: Cli, project
 
 def test_a_hanging_server_is_listed_and_the_others_are_indexed(own: Cli, project: Path) -> None:
     """`index` indexes the files and the other server, and names the one that does not answer."""
-    config = write_servers(project, hanging=HANGING, weather=SDK)
+    config = write_servers(project, hanging=HANGING, weather=WEATHER)
 
     done = own.run(project, "index", "--mcp-config", config, "--mcp-timeout", "20")
     answer = own.json(project, "search", "weather forecast", "--mcp-config", str(config))
@@ -180,7 +178,7 @@ def test_a_hanging_server_is_listed_and_the_others_are_indexed(own: Cli, project
 
 def test_trusting_a_configuration_indexes_its_tools(cli: Cli, project: Path) -> None:
     """`config trust` says what it found, and the next search finds it."""
-    config = write_servers(project, weather=SDK)
+    config = write_servers(project, weather=WEATHER)
     first = cli.json(project, "search", "bake bread")
 
     trusted = cli.run(project, "config", "trust", ".mcp.json")
@@ -210,7 +208,7 @@ def test_a_server_that_is_trusted_and_fails_is_named(cli: Cli, project: Path) ->
 
 def test_a_named_configuration_needs_no_advice(cli: Cli, project: Path) -> None:
     """A server that was named is run, wherever else it is configured."""
-    config = write_servers(project, weather=SDK)
+    config = write_servers(project, weather=WEATHER)
     (project / ".cursor").mkdir()
     shutil.copy(config, project / ".cursor" / "mcp.json")
 
@@ -287,7 +285,7 @@ def test_a_search_in_a_terminal_shows_at_once_that_it_works(own: Cli, project: P
 
 def test_what_has_answered_is_found_while_a_server_hangs(own: Cli, project: Path) -> None:
     """Other commands find the files and the other server's tools before `index` has ended."""
-    config = write_servers(project, hanging=HANGING, weather=SDK)
+    config = write_servers(project, hanging=HANGING, weather=WEATHER)
     named = ("--mcp-config", str(config))
     indexing = subprocess.Popen(
         [*COMMAND, "index", *named, "--mcp-timeout", "600"],

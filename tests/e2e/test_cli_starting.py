@@ -15,6 +15,7 @@ from tests.support.server_process import Serve, note_of
 from tests.support.waiting import TIMEOUT_S, until
 
 KNOTS = "---\nname: knots\ndescription: Tie a bowline.\n---\n"
+ANSWERING = ["declared.py", str(SERVERS / "weather.json")]
 # Runs the command line, and imports the server only when its last argument exists.
 LATE_IMPORT = """
 import sys, time
@@ -64,7 +65,7 @@ def sources(server: Serve) -> dict[str, Any]:
 @pytest.fixture
 def slow(own: Cli, project: Path, tmp_path: Path) -> Serve:
     """A server of a project with one MCP server that answers, and one that is held."""
-    config = config_of(tmp_path, weather=["sdk.py", "stdio"], slow=["raw.py", "held"])
+    config = config_of(tmp_path, weather=ANSWERING, slow=["raw.py", "held"])
     arguments = ("--mcp-config", str(config), "--mcp-timeout", "600")
     return Serve(own, project, tmp_path / "log", *arguments)
 
@@ -141,7 +142,7 @@ def test_a_server_that_times_out_is_a_problem(own: Cli, project: Path, tmp_path:
 
 def test_a_server_that_awaits_trust_is_no_problem(own: Cli, project: Path, tmp_path: Path) -> None:
     """It is waiting for trust."""
-    config_of(project, weather=["sdk.py", "stdio"]).rename(project / ".mcp.json")
+    config_of(project, weather=ANSWERING).rename(project / ".mcp.json")
     with Serve(own, project, tmp_path / "log") as server:
         until(lambda: "weather" in sources(server))
         stats = server.get("/stats")

@@ -2,12 +2,11 @@
 
 import json
 import shlex
-import sys
 from pathlib import Path
 
 from tests.support.builders import write
 from tests.support.command_line import Cli, add_skill
-from tests.support.mcp_servers import SERVERS
+from tests.support.mcp_servers import WEATHER
 from tests.support.server_process import Serve
 from tests.support.waiting import until
 
@@ -112,8 +111,7 @@ def test_a_file_that_init_wrote_is_trusted(own: Cli, project: Path) -> None:
 
 def test_a_link_trusts_the_file_that_it_leads_to(own: Cli, project: Path) -> None:
     """The servers of the file run then, until its trust is revoked by any of its names."""
-    server = {"command": sys.executable, "args": [str(SERVERS / "sdk.py"), "stdio"]}
-    write(project / ".mcp.json", json.dumps({"mcpServers": {"weather": server}}))
+    write(project / ".mcp.json", json.dumps({"mcpServers": {"weather": WEATHER}}))
     (project / "link.json").symlink_to(".mcp.json")
     trusted = own.run(project, "config", "trust", "link.json")
     assert trusted.returncode == 0, trusted.stdout + trusted.stderr
@@ -124,11 +122,7 @@ def test_a_link_trusts_the_file_that_it_leads_to(own: Cli, project: Path) -> Non
 
 def test_trust_covers_the_environment_file(own: Cli, project: Path) -> None:
     """A pull that changes it alone ends the permission, and the message has the command."""
-    server = {
-        "command": sys.executable,
-        "args": [str(SERVERS / "sdk.py"), "stdio"],
-        "envFile": "${workspaceFolder}/servers.env",
-    }
+    server = WEATHER | {"envFile": "${workspaceFolder}/servers.env"}
     write(project / ".mcp.json", json.dumps({"mcpServers": {"weather": server}}))
     environment = write(project / "servers.env", "PLACE=here\n")
 

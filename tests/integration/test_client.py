@@ -9,6 +9,7 @@ from http.server import BaseHTTPRequestHandler
 import pytest
 
 from repertory import client as module
+from repertory import remote
 from repertory.catalogue.item import Kind
 from repertory.client import Client
 from repertory.coordination.failures import Failure
@@ -148,8 +149,8 @@ def test_a_rebuild_is_started(client: Client) -> None:
 
 def test_health_is_checked(client: Client) -> None:
     """A server that answers is alive; one that does not is not."""
-    assert client.is_alive(5.0)
-    assert not Client(f"http://127.0.0.1:{free_port()}").is_alive(5.0)
+    assert client.remote.is_alive(5.0)
+    assert not Client(f"http://127.0.0.1:{free_port()}").remote.is_alive(5.0)
 
 
 @contextmanager
@@ -278,14 +279,14 @@ def test_a_server_proves_itself_before_it_gets_the_token() -> None:
 
 def test_an_answer_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     """No more than the maximum is read."""
-    monkeypatch.setattr(module, "MAX_ANSWER_SIZE", 100)
+    monkeypatch.setattr(remote, "MAX_ANSWER_SIZE", 100)
     with answering(200, b" " * 101) as client, pytest.raises(StoreError, match="more than"):
         client.stats()
 
 
 def test_a_silent_server_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """The client waits, but not forever."""
-    monkeypatch.setattr(module, "ANSWER_TIMEOUT_S", 0.1)
+    monkeypatch.setattr(remote, "ANSWER_TIMEOUT_S", 0.1)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         client = Client(f"http://127.0.0.1:{silent.getsockname()[1]}")
         with pytest.raises(StoreError, match="cannot be reached"):

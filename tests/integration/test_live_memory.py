@@ -12,7 +12,8 @@ from repertory.index.edge import EdgeStore
 from repertory.index.keywords.index import KeywordIndex
 from repertory.indexing import keyword_sync
 from repertory.indexing.collection_names import ACTIVE
-from repertory.search.live import REST_INTERVAL_S, WORDS_INTERVAL_S, LiveSearch
+from repertory.search.followed_index import REST_INTERVAL_S
+from repertory.search.live import WORDS_INTERVAL_S, LiveSearch
 from tests.support.builders import coordination, no_model, skill, words_writer
 from tests.support.keyword_search import reader
 

@@ -15,7 +15,6 @@ from repertory.index.qdrant import QdrantStore
 from repertory.indexing.celery_queue import CeleryQueue
 from repertory.indexing.collection_names import configuration_of, generation_of, model_slug
 from repertory.settings import load
-from tests.support.command_line import COMMAND
 from tests.support.logged_process import LoggedProcess
 from tests.support.model_folders import write_model
 from tests.support.redis_server import RedisProcess
@@ -43,7 +42,7 @@ class _Team:
         data = {"REPERTORY_DATA_DIR": str(root / "data"), "HOME": str(root / "home")}
         environment = kept | settings | data | {"REPERTORY_NAMESPACE": namespace}
         self.processes = [
-            LoggedProcess([*COMMAND, name], self.project, root / f"{namespace}-{name}", environment)
+            LoggedProcess([name], self.project, root / f"{namespace}-{name}", environment)
             for name in ("watch", "worker")
         ]
 

@@ -6,6 +6,7 @@ no thread when it is imported may be named here.
 
 import multiprocessing
 import os
+import signal
 import sys
 import warnings
 from collections.abc import Mapping, Sequence
@@ -21,12 +22,20 @@ _IMPORTED = (
     "onnxruntime",
     "qdrant_edge",
     "repertory.compose",
+    "repertory.coordination.redis_server",
+    "repertory.index.qdrant",
     "repertory.one_shot",
     "repertory.update",
     "repertory_admin.cli",
     "repertory_admin.commands.doctor",
     "repertory_admin.commands.index",
     "repertory_admin.commands.search",
+    "repertory_admin.commands.serve",
+    "repertory_embedded.server",
+    "repertory_query.mcp.server",
+    "repertory_query.run",
+    "repertory_watch.service",
+    "repertory_worker.process",
     "rich.console",
     "rich.table",
     "tests.support.forked",
@@ -43,6 +52,66 @@ def _context() -> ForkServerContext:
 _CONTEXT = _context()
 
 
+class Forked:
+    """A command that runs, as ``subprocess.Popen`` has it.
+
+    Args:
+        arguments: Those of the command line.
+        folder: Its working directory.
+        environment: Its environment variables.
+        out, err: The files that what it writes is added to.
+        is_leader: Whether it leads a session of its own.
+
+    Attributes:
+        pid: Its id.
+    """
+
+    def __init__(
+        self,
+        arguments: Sequence[str],
+        folder: Path,
+        environment: Mapping[str, str],
+        *,
+        out: Path,
+        err: Path,
+        is_leader: bool = False,
+    ) -> None:
+        self._arguments = list(arguments)
+        given = (self._arguments, folder, dict(environment), out, err, is_leader)
+        self._process = _CONTEXT.Process(target=_command, args=given)
+        self._process.start()
+        assert self._process.pid is not None
+        self.pid = self._process.pid
+
+    def poll(self) -> int | None:
+        """Its exit code; None while it runs."""
+        return self._process.exitcode
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait for its end; returns the exit code.
+
+        Raises:
+            TimeoutExpired: It was still running after so many seconds.
+        """
+        self._process.join(timeout)
+        if (code := self._process.exitcode) is None:
+            raise TimeoutExpired(self._arguments, timeout or 0.0)
+        return code
+
+    def send_signal(self, number: int) -> None:
+        """Send a signal to it, unless it has ended."""
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def terminate(self) -> None:
+        """Send SIGTERM to it, unless it has ended."""
+        self.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """End it with kill -9, unless it has ended."""
+        self.send_signal(signal.SIGKILL)
+
+
 def run(
     arguments: Sequence[str], folder: Path, environment: Mapping[str, str], timeout: float
 ) -> CompletedProcess[str]:
@@ -53,22 +122,28 @@ def run(
     """
     with TemporaryDirectory(prefix="repertory-forked-") as written:
         out, err = Path(written, "out"), Path(written, "err")
-        given = (list(arguments), folder, dict(environment), out, err)
-        process = _CONTEXT.Process(target=_command, args=given)
-        process.start()
-        process.join(timeout)
-        if process.exitcode is None:
+        process = Forked(arguments, folder, environment, out=out, err=err)
+        try:
+            code = process.wait(timeout)
+        except TimeoutExpired:
             process.kill()
-            process.join()
-            raise TimeoutExpired(given[0], timeout)
+            process.wait()
+            raise
         texts = (file.read_bytes().decode() for file in (out, err))
-        return CompletedProcess(given[0], process.exitcode, *texts)
+        return CompletedProcess(list(arguments), code, *texts)
 
 
 def _command(
-    arguments: list[str], folder: Path, environment: dict[str, str], out: Path, err: Path
+    arguments: list[str],
+    folder: Path,
+    environment: dict[str, str],
+    out: Path,
+    err: Path,
+    is_leader: bool,
 ) -> None:
     """Become the command."""
+    if is_leader:
+        os.setsid()
     for number, file in ((1, out), (2, err)):
         opened = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         os.dup2(opened, number)

@@ -4,51 +4,51 @@ import contextlib
 import json
 import os
 import signal
-import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from tests.support.forked import Forked
 from tests.support.waiting import TIMEOUT_S, until
 
 
 class LoggedProcess:
-    """A process and its children; its output is added to a log.
+    """A `repertory` command and its children; its output is added to a log.
 
     Args:
-        command: The command and its arguments.
+        arguments: Those of the command line.
         folder: Its working directory.
         log: The file of its output.
         environment: Its environment variables.
     """
 
     def __init__(
-        self, command: Sequence[str], folder: Path, log: Path, environment: Mapping[str, str]
+        self, arguments: Sequence[str], folder: Path, log: Path, environment: Mapping[str, str]
     ) -> None:
         self.log = log
-        self._command = command
+        self._arguments = arguments
         self._folder = folder
         self._environment = environment
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: Forked | None = None
 
     def start(self) -> None:
         """Start it; the log is continued."""
-        with self.log.open("ab") as log:
-            self._process = subprocess.Popen(
-                self._command,
-                cwd=self._folder,
-                env=self._environment,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
+        self.log.touch()
+        self._process = Forked(
+            self._arguments,
+            self._folder,
+            self._environment,
+            out=self.log,
+            err=self.log,
+            is_leader=True,
+        )
 
     def kill(self) -> None:
         """End it and its children with kill -9, unless it has ended."""
         if self._process is not None:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.kill()  # it may not lead a group yet
             self._process.wait()
             self._process = None
 

@@ -2,8 +2,8 @@
 
 import hashlib
 import json
+import os
 import signal
-import subprocess
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -15,7 +15,8 @@ import httpx2
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
-from tests.support.command_line import COMMAND, Cli
+from tests.support.command_line import Cli
+from tests.support.forked import Forked
 from tests.support.waiting import TIMEOUT_S, until
 
 
@@ -31,20 +32,16 @@ class Serve:
     def __init__(self, cli: Cli, folder: Path, log: Path, *arguments: str) -> None:
         self.log = log
         self._cli = cli
-        self._command = [*COMMAND, "serve", "--port", "0", *arguments]
+        self._arguments = ["serve", "--port", "0", *arguments]
         self._folder = folder
         self._environment = cli.environment
 
     def __enter__(self) -> Self:
-        with self.log.open("wb") as log:
-            self.process = subprocess.Popen(
-                self._command,
-                cwd=self._folder,
-                env=self._environment,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=log,
-            )
+        self.log.write_bytes(b"")
+        out = Path(os.devnull)
+        self.process = Forked(
+            self._arguments, self._folder, self._environment, out=out, err=self.log
+        )
         try:
             until(self._is_ready, self.process)
         except BaseException:

@@ -14,7 +14,6 @@ from urllib.parse import quote, urlencode
 from urllib.request import urlopen
 
 from repertory.index.qdrant import QdrantStore
-from tests.support.command_line import COMMAND
 from tests.support.logged_process import LoggedProcess
 from tests.support.ports import free_port
 from tests.support.qdrant import QdrantProcess
@@ -103,7 +102,7 @@ class Team:
     def service(self, name: str, *command: str) -> LoggedProcess:
         """A `repertory` command of this team, not started yet."""
         log = self.folder / f"{name}.log"
-        return LoggedProcess([*COMMAND, *command], self.project, log, self.environment)
+        return LoggedProcess(command, self.project, log, self.environment)
 
     def skill(self, name: str, description: str, body: str = "") -> Path:
         """Save a skill atomically, as an editor does."""

@@ -1,16 +1,23 @@
 """Waiting for other threads and processes."""
 
-import subprocess
 import time
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 TIMEOUT_S = 60.0  # only a program that hangs takes as long
 
 T = TypeVar("T")
 
 
-def until(is_so: Callable[[], T], process: subprocess.Popen[bytes] | None = None) -> T:
+class Pollable(Protocol):
+    """A process, which has an exit code once it has ended."""
+
+    def poll(self) -> int | None:
+        """Its exit code; None while it runs."""
+        ...
+
+
+def until(is_so: Callable[[], T], process: Pollable | None = None) -> T:
     """Wait until a condition holds, as long as a process runs, and return its value."""
     deadline = time.monotonic() + TIMEOUT_S
     while not (value := is_so()):

@@ -15,7 +15,6 @@ from repertory.index.qdrant import QdrantStore
 from repertory.settings import load
 from repertory.stats import Stats
 from repertory_query.service import Service
-from tests.support.command_line import COMMAND
 from tests.support.logged_process import LoggedProcess
 from tests.support.model_folders import write_model
 from tests.support.redis_server import RedisProcess
@@ -56,7 +55,7 @@ class Watches:
         if command == "watch":
             self.save(folder, folder)
         log = self._root / f"{folder}-{len(self.processes)}.log"
-        process = LoggedProcess([*COMMAND, command], directory, log, self._environment)
+        process = LoggedProcess([command], directory, log, self._environment)
         process.start()
         self.processes.append(process)
         return process

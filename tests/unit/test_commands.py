@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from ast import literal_eval
 
 import pytest
 import typer
@@ -12,13 +13,18 @@ from repertory_admin.app import COMMANDS, app
 from repertory_admin.exits import missing_package
 from repertory_admin.options import FLAGGED
 
-# Asks the command line for help, and then lists the imported modules.
+# Asks the command line for the help of each command, in a process of its own, which lists the
+# modules that are imported then. Without a command it is the main help.
 IMPORTED = """
-import atexit, sys
-atexit.register(lambda: print("imported", *sys.modules))
-sys.argv = ["repertory", *sys.argv[1:], "--help"]
+import atexit, os, sys
 from repertory_admin.cli import cli
-cli()
+for command in ["", *sys.argv[1:]]:
+    if child := os.fork():
+        assert os.waitpid(child, 0)[1] == 0, command
+        continue
+    atexit.register(lambda: print("imported", repr(command), *sys.modules))
+    sys.argv = ["repertory", *command.split(), "--help"]
+    cli()
 """
 HEAVY = {
     *("numpy", "onnxruntime", "qdrant_edge", "starlette", "rich", "repertory.compose"),
@@ -26,26 +32,29 @@ HEAVY = {
 }
 
 
-def imported(*command: str) -> set[str]:
-    """The modules that a command's help imports."""
-    done = subprocess.run(
-        [sys.executable, "-c", IMPORTED, *command], capture_output=True, text=True, check=True
-    )
-    return set(done.stdout.rpartition("imported ")[2].split())
+@pytest.fixture(scope="module")
+def imported() -> dict[str, set[str]]:
+    """The modules that the help of each command imports."""
+    command = [sys.executable, "-c", IMPORTED, *COMMANDS]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    lines = [line.split() for line in done.stdout.splitlines() if line.startswith("imported ")]
+    return {literal_eval(name): set(modules) for _, name, *modules in lines}
 
 
-def test_the_main_help_imports_no_command() -> None:
+def test_the_main_help_imports_no_command(imported: dict[str, set[str]]) -> None:
     """It lists every command without the module of any."""
-    modules = imported()
+    modules = imported[""]
     assert "repertory_admin.app" in modules
     assert not modules & {module for module, _ in COMMANDS.values()}
     assert not modules & HEAVY
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_the_help_of_a_command_imports_no_engine(command: str) -> None:
+def test_the_help_of_a_command_imports_no_engine(
+    imported: dict[str, set[str]], command: str
+) -> None:
     """It imports the command's module, but no numpy, engine, web server or optional package."""
-    modules = imported(command)
+    modules = imported[command]
     assert COMMANDS[command][0] in modules
     assert not modules & HEAVY
 

@@ -283,7 +283,7 @@ def _discard(sources: list[Source], kept: set[str]) -> None:
 def _index(target: Target, names: set[str]) -> None:
     """Index the sources of some names, which were fetched; a server does so by itself."""
     if target.server:
-        terminal.tell(f"The server at {target.server.url} indexes it now.")
+        terminal.tell(f"The server at {target.server.remote.url} indexes it now.")
         return
     run = target.index_here()
     terminal.tell("It is indexed; `repertory search` finds it.")

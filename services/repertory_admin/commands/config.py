@@ -180,7 +180,7 @@ def trust(flags: Flags, files: FilesArgument) -> None:
     if not names:
         return
     if asked.server:
-        terminal.tell(f"The server at {asked.server.url} asks them for their tools now.")
+        terminal.tell(f"The server at {asked.server.remote.url} asks them for their tools now.")
         return
     show_asked(asked.index_here(names), names)
 

@@ -52,8 +52,8 @@ def index(
             terminal.show_json({"stats": target.server.stats()})
         else:
             terminal.tell(
-                f"The server at {target.server.url} watches the sources and indexes changes; "
-                "`repertory stats` shows its progress."
+                f"The server at {target.server.remote.url} watches the sources and indexes "
+                "changes; `repertory stats` shows its progress."
             )
     else:
         _index_here(target, output, paths=paths or [])
@@ -90,7 +90,7 @@ def _leave_to(client: Client, target: Target, paths: list[Path]) -> None:
         Workspace(target.settings, target.directory).set_paths(paths)
     elif paths:
         raise UsageError(
-            f"The sources of the server at {client.url} are configured there; name no paths."
+            f"The sources of the server at {client.remote.url} are configured there; name no paths."
         )
 
 

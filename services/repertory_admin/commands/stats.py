@@ -32,6 +32,6 @@ def stats(flags: Flags, output: OutputOption = Output.TABLE) -> None:
 
 def _place(target: Target) -> dict[str, str]:
     if target.server:
-        return {"server": target.server.url}
+        return {"server": target.server.remote.url}
     data = target.settings.data_dir
     return {"data": f"{terminal.short_path(str(data))}, {terminal.size(size_on_disk(data))}"}

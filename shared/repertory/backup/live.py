@@ -7,7 +7,8 @@ import httpx
 from repertory.backup import frames
 from repertory.errors import StoreBusyError, StoreError
 from repertory.index.vectors import Point
-from repertory.running import client_of, notes
+from repertory.remote import RemoteServer
+from repertory.running import notes
 from repertory.settings import Settings
 from repertory.wire import EXPORT
 
@@ -23,7 +24,8 @@ def points(settings: Settings, collection: str) -> Iterator[Point]:
         StoreError: The server ended meanwhile.
     """
     for note in notes(settings):
-        if not client_of(note.url, settings, None).is_alive(TIMEOUT_S):  # it proves that it is it
+        # It must prove that it left the note.
+        if not RemoteServer(note.url, note.token, is_own=True).is_alive(TIMEOUT_S):
             continue
         headers = {"Authorization": f"Bearer {note.token}", "Accept-Encoding": "identity"}
         url = f"{note.url}{EXPORT}/{collection}"

@@ -6,43 +6,30 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Executor
-from functools import partial
 from pathlib import Path
 from typing import Self
 
-from msgspec.structs import replace
-
 from repertory.coordination.ports import Coordination
 from repertory.embedding.engine import EmbeddingEngine
-from repertory.embedding.words import WORDS_MODEL
 from repertory.errors import ModelError, NothingIndexedError, StoreError
 from repertory.index.keywords.document import Entry
-from repertory.index.keywords.index import KeywordIndex
 from repertory.index.vectors import Collection, VectorStore
 from repertory.indexing import keyword_sync
-from repertory.indexing.collection_names import configuration_of, model_slug
-from repertory.indexing.keyword_feed import KeywordFeed
-from repertory.indexing.verification import Verifier
-from repertory.memory import trim
 from repertory.search.engine import SearchEngine
+from repertory.search.engines import NO_VECTORS, Engines, has_vectors
+from repertory.search.followed_index import FollowedIndex, followed
 from repertory.search.known_sources import KnownSources
-from repertory.search.shown import ShownItems
+from repertory.search.reported_sources import ReportedSources
 from repertory.search.subsets import Subsets
-from repertory.stats import SaveTimes, Verification, WatchStatus, watch_status
+from repertory.stats import Verification
 
 POLL_INTERVAL_S = 1.0  # between two reads of the alias, and the longest wait for a delta
-GROWTH = 1_000  # items that came or went before freed memory is given back
-REST_INTERVAL_S = 60.0  # after which the pages of the keyword index that were read are given back
 FIRST_POLL_S = POLL_INTERVAL_S / 4  # the same until a first index is whole
 WORDS_INTERVAL_S = 10.0  # after which a keyword index that is searched alone is read again
 GRACE_S = 10.0  # after which no search can be using a replaced collection
 OPENING = "The index has not been opened yet."
 NOTHING_INDEXED = (
     "Nothing is indexed yet: run `repertory index`, or wait for the server's first index."
-)
-NO_VECTORS = (
-    "No model was available when this was indexed, so only keywords are searched. "
-    "`repertory index` adds the vectors once a model is available."
 )
 
 _log = logging.getLogger(__name__)
@@ -82,33 +69,26 @@ class LiveSearch:
         self._store = store
         self._coordination = coordination
         self._alias = active
-        self._embedding = embedding
-        self._reader = reader
+        self._engines = Engines(embedding, reader, is_gone)
         self._is_shared = is_shared
         self._folder = folder
         self._clock = clock
-        self._is_gone = is_gone
-        self._shown = ShownItems()
         self._missing: dict[str, str] = {"index": OPENING}
         self._subsets: Subsets | None = None
         self._replacing = threading.RLock()  # of the engine, with the sources that it is made for
-        self._feed: KeywordFeed | None = None
-        self._verifier: Verifier | None = None
+        self._index: FollowedIndex | None = None
         self._repaired = 0  # in earlier collections
-        self._sources = KnownSources()
-        self._inherited: float | None = None  # when an earlier process reported the sources
+        self._reported = ReportedSources(coordination.status)
         self._old: list[tuple[float, Collection]] = []
         self._polled_at = float("-inf")
-        self._trimmed = 0  # the items when freed memory was given back
-        self._rested_at = float("-inf")
         self._words = ("", float("-inf"))  # the stored index that is searched alone, and since when
         self._stopping = threading.Event()
         self._ready = threading.Event()
         self._threads: list[threading.Thread] = []
 
     def __enter__(self) -> Self:
-        if not self._is_shared and (last := self._report()):
-            self._inherited = last.at
+        if not self._is_shared:
+            self._reported.inherit()
         # A model may take long to load, and its first calibration longer.
         for name, step in (("live-search", self.step), ("model", self._watch_model)):
             thread = threading.Thread(target=self._run, args=(step,), name=name, daemon=True)
@@ -129,27 +109,27 @@ class LiveSearch:
     def close(self) -> None:
         """Close the collections. Closing twice is allowed."""
         self._let_go(float("inf"))
-        if self._feed is not None:
-            self._feed.collection.close()
-        self._feed = self._subsets = self._verifier = None
+        if self._index is not None:
+            self._index.collection.close()
+        self._index = self._subsets = None
 
     def refresh(self) -> None:
         """Catch up with the active collection on the caller's thread.
 
         Only for searches without a thread of their own. What fails is found in ``missing``.
         """
-        before = self._feed
+        before = self._index
         self._poll(self._clock())
         self._let_go(float("inf"))
         # A feed that was just opened is up to date: a snapshot is dropped before any write.
-        if before is not None and before is self._feed and "vectors" not in self._missing:
+        if before is not None and before is self._index and "vectors" not in self._missing:
             self._advance(before, 0.0)
 
     def save(self) -> None:
         """Store the keyword index as a snapshot, without a thread running."""
-        if self._feed is not None:
+        if self._index is not None:
             with contextlib.suppress(StoreError):  # the next process builds it
-                self._feed.save()
+                self._index.feed.save()
 
     @property
     def engine(self) -> SearchEngine:
@@ -173,11 +153,11 @@ class LiveSearch:
     @property
     def sources(self) -> KnownSources:
         """What is known of the sources."""
-        return self._sources
+        return self._reported.known
 
     def count(self) -> int:
         """The number of points of the collection that is searched, sections included."""
-        return self._feed.collection.count() if self._feed else 0
+        return self._index.collection.count() if self._index else 0
 
     @property
     def missing(self) -> dict[str, str]:
@@ -187,10 +167,10 @@ class LiveSearch:
     @property
     def verification(self) -> Verification | None:
         """When this process last verified its index, and what it repaired; None without one."""
-        if (verifier := self._verifier) is None:
+        if (index := self._index) is None:
             return None
-        repaired = self._repaired + verifier.repaired
-        return Verification(at=verifier.verified_at, repaired=repaired)
+        repaired = self._repaired + index.verifier.repaired
+        return Verification(at=index.verifier.verified_at, repaired=repaired)
 
     def wait(self, seconds: float) -> bool:
         """Wait until something can be searched.
@@ -205,14 +185,14 @@ class LiveSearch:
         if self._missing.get("index") in {OPENING, NOTHING_INDEXED}:
             end = self._clock() + seconds
             self.wait(seconds)
-            # Without a feed, words alone are searched, or nothing can be.
-            while self._feed is not None and self._is_first and self._clock() < end:
+            # Without a collection, words alone are searched, or nothing can be.
+            while self._index is not None and self._is_first and self._clock() < end:
                 self._stopping.wait(FIRST_POLL_S)
 
     @property
     def _is_first(self) -> bool:
         """Whether the first index is not whole yet."""
-        return self._feed is None or self._sources.missing(len(self._feed.index)) > 0
+        return self._index is None or self.sources.missing(len(self._index.feed.index)) > 0
 
     def _run(self, step: Callable[[], None]) -> None:
         while not self._stopping.is_set():
@@ -230,14 +210,16 @@ class LiveSearch:
         if now - self._polled_at >= interval:
             self._poll(now)
             self._let_go(now)
-            self._rest(now)
-        if self._feed is None:
+            if self._index is not None:
+                self._index.rest(now)
+        if self._index is None:
             self._stopping.wait(FIRST_POLL_S)
         elif "vectors" in self._missing:
             self._stopping.wait(POLL_INTERVAL_S)
         else:
-            self._advance(self._feed, interval / 2)
-            self._verify()
+            self._advance(self._index, interval / 2)
+            self._index.verify(self._clock())
+            self._show()
 
     def _poll(self, now: float) -> None:
         """Read the alias and the state of the sources."""
@@ -245,31 +227,35 @@ class LiveSearch:
         name = None
         try:
             name = self._store.alias(self._alias)
-            if name is None and self._feed is None:
+            if name is None and self._index is None:
                 self._missing["index"] = NOTHING_INDEXED
-            elif name is not None and (self._feed is None or self._feed.collection.name != name):
+            elif name is not None and name != self._searched:
                 self._open(name)
             back = self._missing.pop("vectors", None) is not None
         except StoreError as error:
             back = self._note_failure(name, str(error), now)
-            if self._feed is None:
+            if self._index is None:
                 return
         self._follow_sources(is_new=back)  # also while the store is away
+
+    @property
+    def _searched(self) -> str:
+        """The name of the collection that is searched; empty for none."""
+        return self._index.collection.name if self._index else ""
 
     def _follow_sources(self, *, is_new: bool = False) -> None:
         """Take over what the watch reports: it says who may see what."""
         with self._replacing:
-            searched = self._feed.collection.name if self._feed else ""
-            if self._read_sources(searched) or is_new:
+            if self._read_sources(self._searched) or is_new:
                 self._replace()
 
     def _note_failure(self, name: str | None, error: str, now: float) -> bool:
         """Note why the store or a collection cannot be read; whether that takes something away."""
-        if self._feed is not None and name not in (None, self._feed.collection.name):
+        if self._index is not None and name not in (None, self._searched):
             # The one that is searched still answers.
             _log.warning("index_not_opened", extra={"collection": name, "error": error})
             return False
-        part = "index" if self._feed is None else "vectors"
+        part = "index" if self._index is None else "vectors"
         if part in self._missing and part != "index":
             return False
         self._missing[part] = error
@@ -277,50 +263,25 @@ class LiveSearch:
             self._search_words_of(name, now)
         return True
 
-    def _rest(self, now: float) -> None:
-        """Give back what searches have read of the keyword index.
-
-        At 100,000 items the next ten take about a millisecond longer each.
-        """
-        if self._feed is not None and now - self._rested_at >= REST_INTERVAL_S:
-            self._rested_at = now
-            self._feed.index.rest()
-
     def _open(self, name: str) -> None:
         """Switch to another collection, once its keyword index is loaded, too."""
         collection = self._store.open(name)
-        feed = KeywordFeed(collection, self._coordination)
-        try:
-            feed.open()
-            self._catch_up(feed)
-        except BaseException:
-            collection.close()
-            raise
+        index = followed(collection, self._coordination, is_shared=self._is_shared)
         with self._replacing:
-            if self._feed is not None:
-                self._old.append((self._clock(), self._feed.collection))
-            self._feed = feed
-            self._repaired += self._verifier.repaired if self._verifier else 0
-            self._verifier = Verifier(feed, recent=self._is_shared)
+            if (before := self._index) is not None:
+                self._old.append((self._clock(), before.collection))
+                self._repaired += before.verifier.repaired
+            self._index = index
             self._missing.pop("index", None)
             self._read_sources(name)
             self._replace()
-        _log.info("index_opened", extra={"collection": name, "items": len(feed.index)})
-
-    def _catch_up(self, feed: KeywordFeed) -> None:
-        """Read what a stored keyword index lacks, before it is searched."""
-        try:
-            if self._is_shared or feed.is_partial:
-                feed.advance()
-        except StoreError:
-            if feed.is_partial:
-                raise
+        _log.info("index_opened", extra={"collection": name, "items": len(index.feed.index)})
 
     def _search_words_of(self, name: str, now: float) -> None:
         """Search a stored keyword index alone: its collection cannot be opened now."""
         read, at = self._words
         is_new = self._subsets is not None and read == name and now - at < WORDS_INTERVAL_S
-        if self._feed is not None or is_new:
+        if self._index is not None or is_new:
             return
         try:
             stored = keyword_sync.load(self._coordination.snapshots, name)
@@ -329,32 +290,25 @@ class LiveSearch:
         if stored is not None:
             self._words = name, now
             self._read_sources(name)
-            self._become(self._engine_of(stored[0], None, stored[1], [self._missing["index"]]))
+            keywords, version, _ = stored
+            degraded = [self._missing["index"]]
+            self._become(self._engines.engine(keywords, None, version, self.sources, degraded))
 
-    def _advance(self, feed: KeywordFeed, wait: float) -> None:
+    def _advance(self, index: FollowedIndex, wait: float) -> None:
         """Apply the deltas; without them, the verification finds what changes."""
         try:
-            feed.advance(wait)
+            index.feed.advance(wait)
             self._missing.pop("deltas", None)
         except StoreError as error:
             self._missing["deltas"] = f"Changes are found later than usual: {error}"
             self._stopping.wait(wait)
-        is_new = self._show()
-        # Making an index takes twice its size.
-        if not is_new and abs(len(feed.index) - self._trimmed) >= GROWTH:
-            self._trimmed = len(feed.index)
-            trim()
-
-    def _verify(self) -> None:
-        with contextlib.suppress(StoreError):  # the next poll reports missing vectors
-            if self._verifier:
-                self._verifier.step(self._clock())
-        self._show()
+        if not self._show():
+            index.settle()
 
     def _show(self) -> bool:
         """Search the keyword index as it is now; whether that is another one."""
         searched = self._subsets.engine.keywords if self._subsets else None
-        if self._feed is None or searched is self._feed.index:
+        if self._index is None or searched is self._index.feed.index:
             return False
         self._replace()
         return True
@@ -365,97 +319,47 @@ class LiveSearch:
         This thread also follows the report of the watch, since the other one may be opening another
         collection for minutes.
         """
-        if self._feed is not None:
+        if self._index is not None:
             self._follow_sources()
         try:
-            self._fitting_engine(self._feed.collection if self._feed else None)
+            self._engines.embedding(self._index.collection if self._index else None)
             self._missing.pop("model", None)
         except ModelError as error:
             self._missing["model"] = str(error)
         self._stopping.wait(POLL_INTERVAL_S)
 
     def _read_sources(self, collection: str) -> bool:
-        """Read the order and the state of the sources; whether that changed."""
-        watch = self._report()
-        if watch is None:
-            return False
-        if watch.at == self._inherited:  # the own watch service has not compared them yet
-            watch = watch.inherited()
-        elif not self._threads:  # a command looks at the files itself
-            watch = replace(watch, saves=SaveTimes())
-        sources = self._sources.after(watch, configuration_of(collection))
-        changed = sources != self._sources
-        self._sources = sources
-        return changed
-
-    def _report(self) -> WatchStatus | None:
-        """The last report of the watch service, if it can be read."""
-        with contextlib.suppress(StoreError):
-            return watch_status(self._coordination.status)
-        return None
+        """Read what the watch reports of the sources; whether that changed."""
+        return self._reported.read(collection, is_served=bool(self._threads))
 
     def _replace(self) -> None:
         """Make a search engine from the current parts."""
         with self._replacing:
-            if (feed := self._feed) is None:
+            if self._index is None:
                 return
+            feed, collection = self._index.feed, self._index.collection
             if self._threads:  # else one search builds what it needs
                 feed.index.prepare(self._folder)
-            collection = feed.collection
-            if model_slug(collection.name) == WORDS_MODEL.slug:
+            if not has_vectors(collection):
                 self._missing["model"] = NO_VECTORS
             elif self._missing.get("model") == NO_VECTORS:
                 del self._missing["model"]
             unavailable = self._missing.get("vectors")
-            engine = self._engine_of(
+            engine = self._engines.engine(
                 feed.index,
                 None if unavailable else collection,
                 feed.revision,
+                self.sources,
                 [unavailable] if unavailable else [],
             )
             self._become(engine)
 
     def _become(self, engine: SearchEngine) -> None:
         """Search with another engine from now on."""
-        before, self._subsets = self._subsets, Subsets(engine, self._sources)
+        before, self._subsets = self._subsets, Subsets(engine, self.sources)
         self._ready.set()
         if before is not None and self._threads:
             self._subsets.prepare(before)
-
-    def _engine_of(
-        self,
-        index: KeywordIndex,
-        collection: Collection | None,
-        version: int,
-        degraded: list[str],
-    ) -> SearchEngine:
-        return SearchEngine(
-            keywords=index,
-            collection=collection,
-            embedding=partial(self._fitting_engine, collection),
-            reader=self._reader,
-            degraded=degraded,
-            precedence=self._sources.names,
-            stale=self._sources.stale,
-            notices=self._sources.every_notice(len(index)),
-            version=version,
-            shown=self._shown,
-            is_gone=self._is_gone,
-        )
-
-    def _fitting_engine(self, collection: Collection | None) -> EmbeddingEngine:
-        """The engine for queries, if it matches the vectors of a collection."""
-        slug = model_slug(collection.name) if collection else None
-        if slug == WORDS_MODEL.slug:
-            raise ModelError(NO_VECTORS)
-        engine = self._embedding()
-        if slug and engine.model.slug != slug:
-            raise ModelError(
-                f"The index holds vectors of {slug}, but queries are embedded with "
-                f"{engine.model.slug}: run `repertory index`, or give all parts of the server the "
-                "same model."
-            )
-        return engine
 
     def _let_go(self, now: float) -> None:
         """Close replaced collections that no search can be using."""

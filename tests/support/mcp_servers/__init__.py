@@ -8,6 +8,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 SERVERS = Path(__file__).parent
+# A server of two tools over stdio; importing the SDK takes others a second and a half.
+WEATHER: dict[str, object] = {
+    "command": sys.executable,
+    "args": [str(SERVERS / "declared.py"), str(SERVERS / "weather.json")],
+}
 
 
 @contextmanager

@@ -5,6 +5,7 @@ They speak JSON-RPC over stdio without the SDK, which would not let them.
 
 import json
 import os
+import select
 import subprocess
 import sys
 import threading
@@ -23,8 +24,8 @@ def tool(name: str, **more: object) -> dict[str, object]:
 
 
 def send(message: object) -> None:
-    """Write one line."""
-    print(json.dumps(message), flush=True)
+    """Write one line, at once: threads may do so."""
+    print(f"{json.dumps(message)}\n", end="", flush=True)
 
 
 def reply(request: Request, result: object) -> None:
@@ -60,6 +61,31 @@ def serve_page(*tools: object, cursor: str | None = None) -> None:
     """Give every tools/list the same answer."""
     page = {"tools": tools, **({"nextCursor": cursor} if cursor else {})}
     serve(lambda request: reply(request, page), tools={})
+
+
+def reporting() -> None:
+    """List the words in the file TOOLS, and report their changes; note a start in the file STARTS.
+
+    As ``changing.py``, which imports the SDK for one and a half seconds.
+    """
+    file = Path(os.environ["TOOLS"])
+    with Path(os.environ["STARTS"]).open("a") as starts:
+        starts.write(f"{os.getpid()}\n")
+    listed = file.read_text()
+
+    def list_tools(request: Request) -> None:
+        reply(request, {"tools": [tool(name) for name in file.read_text().split()]})
+
+    def report() -> None:
+        reported = listed
+        while True:
+            time.sleep(0.02)
+            if (text := file.read_text()) != reported:
+                reported = text
+                send({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
+
+    threading.Thread(target=report, daemon=True).start()
+    serve(list_tools, tools={"listChanged": True})
 
 
 def paginated() -> None:
@@ -148,12 +174,12 @@ def silent() -> None:
 
 
 def held() -> None:
-    """Answer nothing until a file exists, then list one tool; end if the parent was killed."""
-    parent = os.getppid()
+    """Answer nothing until a file exists, then list one tool; end if nothing can ask any more."""
+    asked = select.poll()
+    asked.register(sys.stdin, 0)  # for its end alone
     while not Path(os.environ["RELEASED"]).exists():
-        if os.getppid() != parent:
+        if asked.poll(20):
             return
-        time.sleep(0.02)
     serve_page(tool("hoist_sails"))
 
 

@@ -1,0 +1,239 @@
+"""A server that is asked over HTTP: where it is, what it knows us by, and whether it is the one.
+
+It imports little, since a shell waits for it: the standard library's HTTP and no numpy.
+"""
+
+import http.client
+import logging
+import time
+from collections.abc import Mapping
+from typing import Any, TypeVar
+from urllib.parse import SplitResult, urlencode, urlsplit
+
+import msgspec
+
+from repertory import errors, proof
+from repertory.errors import ConfigurationError, RepertoryError, StoreError, UsageError
+from repertory.wire import RECORDED, V1, Alive, Refusal
+
+CONNECT_TIMEOUT_S = 5.0
+ANSWER_TIMEOUT_S = 60.0  # the first search may wait for a model
+MAX_ANSWER_SIZE = 100_000_000  # bytes
+
+_TOO_LONG = (http.HTTPStatus.REQUEST_ENTITY_TOO_LARGE, http.HTTPStatus.REQUEST_URI_TOO_LONG)
+_OPEN_HEADERS = {"Accept": "application/json"}  # without a key
+
+_log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+
+class RemoteServer:
+    """A server; nothing is sent to it yet. Threads may share it: each request has a connection.
+
+    Args:
+        url: ``http://host:port`` or ``https://host``, with a path behind a proxy.
+        api_key: The key, if the server requires one.
+        is_own: Whether the key is the token of a note. The server must prove that it has it before
+            anything else is sent.
+
+    Attributes:
+        url: The URL of the server.
+        is_recorded: Whether this process records what it asks; its own user's server then does not.
+
+    Raises:
+        ConfigurationError: The URL or the key is invalid.
+    """
+
+    is_recorded = False
+
+    def __init__(self, url: str, api_key: str | None = None, *, is_own: bool = False) -> None:
+        self._place = _split(url)
+        self.url = self._place.geturl()
+        self._headers = dict(_OPEN_HEADERS)
+        self._token = api_key if is_own else None
+        self._is_proven = not is_own
+        if api_key:
+            if not (api_key.isascii() and api_key.isprintable()):
+                raise ConfigurationError(
+                    "The key in server.api_key cannot be one; give it as it was printed."
+                )
+            self._headers["Authorization"] = f"Bearer {api_key}"
+
+    def is_alive(self, timeout_s: float) -> bool:
+        """Whether a server answers in time; one of a note must prove that it left it."""
+        asked = proof.challenge()
+        headers = {**_OPEN_HEADERS, proof.HEADER: asked} if self._token else _OPEN_HEADERS
+        try:
+            status, data = self._exchange("GET", "/healthz", None, timeout_s, headers)
+            if self._token:
+                given = msgspec.json.decode(data, type=Alive).proof
+                self._is_proven = proof.is_proof(given, self._token, asked)
+        except (StoreError, ValueError, RecursionError):
+            return False
+        return status == http.HTTPStatus.OK and self._is_proven
+
+    def ask(
+        self,
+        method: str,
+        path: str,
+        parameters: Mapping[str, Any],
+        kind: type[T],
+        body: object = None,
+    ) -> T:
+        """Send a request to the API and read the answer; see ``read``.
+
+        Args:
+            method: ``GET`` or ``POST``.
+            path: Below the beginning of the API.
+            parameters: Those of the address.
+            kind: The type of the answer.
+            body: What is sent as JSON, if anything.
+        """
+        query = urlencode(parameters, doseq=True, errors="replace")
+        target = f"{path}?{query}" if query else path
+        return self.read(*self.send(method, V1 + target, body, ANSWER_TIMEOUT_S), kind)
+
+    def read(self, status: int, data: bytes, kind: type[T]) -> T:
+        """The answer in a response.
+
+        Raises:
+            RepertoryError: The server refused the request, or its answer cannot be read.
+        """
+        if not 200 <= status < 300:
+            raise self._refusal(status, data)
+        try:
+            return msgspec.json.decode(data, type=kind)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+            raise StoreError(
+                f"The answer of {self.url} cannot be read: {error}; run the same release here and "
+                "there."
+            ) from error
+
+    def send(self, method: str, target: str, body: object, timeout_s: float) -> tuple[int, bytes]:
+        """Send a request to the server, if it is the right one.
+
+        Returns:
+            The status and the content of the response.
+
+        Raises:
+            StoreError: It cannot be reached.
+        """
+        if not (self._is_proven or self.is_alive(timeout_s)):
+            raise StoreError(
+                f"The server at {self.url} cannot be reached: what answers there is not the server "
+                "that left a note in the data directory; start that one again."
+            )
+        headers = {**self._headers, RECORDED: "1"} if self.is_recorded else self._headers
+        status, data = self._exchange(method, target, body, timeout_s, headers)
+        if self._token and status == http.HTTPStatus.UNAUTHORIZED:
+            self._is_proven = False
+            raise StoreError(f"The server at {self.url} has been started again; try again.")
+        return status, data
+
+    def _exchange(
+        self,
+        method: str,
+        target: str,
+        body: object,
+        timeout_s: float,
+        headers: Mapping[str, str],
+    ) -> tuple[int, bytes]:
+        """Send a request and log it; returns the status and the content."""
+        began = time.monotonic()
+        place = self._place
+        secure = place.scheme == "https"
+        kind = http.client.HTTPSConnection if secure else http.client.HTTPConnection
+        connection = kind(
+            place.hostname or "", place.port, timeout=min(CONNECT_TIMEOUT_S, timeout_s)
+        )
+        sent = None
+        if body is not None:
+            try:
+                sent = msgspec.json.encode(body)
+            except UnicodeEncodeError as error:
+                raise UsageError("What is sent holds half a character; leave it out.") from error
+            headers = {**headers, "Content-Type": "application/json"}
+        try:
+            connection.connect()
+            connection.sock.settimeout(timeout_s)
+            connection.request(method, place.path + target, sent, dict(headers))
+            response = connection.getresponse()
+            data = response.read(MAX_ANSWER_SIZE + 1)
+        except (OSError, http.client.HTTPException) as error:
+            reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+            raise StoreError(
+                f"The server at {self.url} cannot be reached ({reason}); start it, or see that "
+                "its address is right."
+            ) from error
+        finally:
+            connection.close()
+        if len(data) > MAX_ANSWER_SIZE:
+            raise StoreError(f"The server at {self.url} answers with more than can be read.")
+        milliseconds = round((time.monotonic() - began) * 1_000, 1)
+        path = target.partition("?")[0]
+        _log.debug(
+            "server_asked",
+            extra={"server": self.url, "path": path, "status": response.status, "ms": milliseconds},
+        )
+        return response.status, data
+
+    def _refusal(self, status: int, data: bytes) -> RepertoryError:
+        """The error for a problem."""
+        problem = problem_of(data)
+        detail = problem.detail if problem else ""
+        raised = _class(problem.error) if problem else None
+        if raised and not issubclass(raised, StoreError):
+            return raised(detail)
+        if status in _TOO_LONG:
+            return UsageError(
+                f"What answers at {self.url} takes no request of this length (status {status}); "
+                "ask with a shorter text."
+            )
+        if not detail or status == http.HTTPStatus.NOT_FOUND:
+            return StoreError(
+                f"What answers at {self.url} is no Repertory server (status {status}); see that "
+                "its address is right."
+            )
+        if status in (401, 403):
+            return UsageError(
+                f"The server at {self.url} refuses this: {detail} A key is given as "
+                "REPERTORY_SERVER_API_KEY."
+            )
+        if status == http.HTTPStatus.TOO_MANY_REQUESTS or status >= 500:
+            kind = raised or StoreError
+            return kind(f"The server at {self.url} cannot answer now: {detail}")
+        return UsageError(detail)
+
+
+def problem_of(data: bytes) -> Refusal | None:
+    """The problem that a server reports; None if it is in another form."""
+    try:
+        return msgspec.json.decode(data, type=Refusal)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None
+
+
+def _class(name: str) -> type[RepertoryError] | None:
+    """The class of our errors with a name, if any."""
+    found = getattr(errors, name, None)
+    return found if isinstance(found, type) and issubclass(found, RepertoryError) else None
+
+
+def _split(url: str) -> SplitResult:
+    try:
+        parts = urlsplit(url.rstrip("/"))
+        usable = (
+            parts.scheme in ("http", "https")
+            and parts.hostname
+            and parts.port != 0
+            and not (parts.username or parts.password or parts.query or parts.fragment)
+        )
+    except ValueError:  # half an IPv6 address, or a port that is no number
+        usable = False
+    if not usable:
+        raise ConfigurationError(
+            "The URL of the server must look like http://localhost:7700; a key to it is given as "
+            "REPERTORY_SERVER_API_KEY."
+        )
+    return parts
