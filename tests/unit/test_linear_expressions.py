@@ -168,6 +168,8 @@ EXAMPLES = {
     "repertory.sources.mcp_registry.launch._DANGEROUS": ["LD_PRELOAD", "path"],
     "repertory.sources.mcp_registry.launch._NOT_IN_NAMES": ["a--b"],
     "repertory.sources.mcp_registry.launch._PLACE": ["a {b} c"],
+    "repertory.sources.mcp_registry.launch._STEERING": ["NODE_OPTIONS", "TMP"],
+    "repertory.sources.mcp_registry.packages._ALONE": ["-it", "--network=none a"],
     "repertory.sources.mcp_registry.packages._IMAGE": [
         "ghcr.io:443/a/b-c.d:1.2@sha256:" + "0123456789abcdef" * 4,
         "docker.io/library/a",
@@ -175,6 +177,8 @@ EXAMPLES = {
     "repertory.sources.mcp_registry.packages._NPM": ["@a-b/c.d_e"],
     "repertory.sources.mcp_registry.packages._NUGET": ["A.B-c_d"],
     "repertory.sources.mcp_registry.packages._PYPI": ["a-b.c_d"],
+    "repertory.sources.mcp_registry.packages._VALUE": ["3.12-a"],
+    "repertory.sources.mcp_registry.packages._WITH_VALUE": ["--volumes-from", "-e"],
     "repertory.sources.mcp_registry.registry._VERSIONED": ["https://a/v0.1"],
     "repertory.sources.openapi.bodies.MEDIA_TYPE": ["application/vnd.a+json"],
     "repertory.sources.openapi.bodies._JSON": ["application/vnd.a+json"],
