@@ -11,6 +11,7 @@ import pytest
 
 from repertory.errors import ConfigurationError, SourceError
 from repertory.sources import folder
+from repertory.sources.fetched import urls
 from repertory.sources.fetched.writing import MAX_FILE_SIZE, Writer
 from repertory.sources.git.program import Git
 from repertory.sources.reading.files import Found, read_file
@@ -313,6 +314,24 @@ def test_hostile_refs_are_refused(tmp_path: Path, ref: object) -> None:
         return
     with pytest.raises(ConfigurationError, match="no ref"):
         built(tmp_path, type="git", url="https://h/x", ref=ref)
+
+
+def test_redirects_of_a_repository_are_followed_into_no_private_network(
+    repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A repository that moved is found; git itself follows no redirect."""
+    web = Web(repository.path.parent)
+    end = "/info/refs"
+    with web.published() as url:
+        web.redirects = {f"/old{end}": f"{url}/git/skills/.git{end}?service=git-upload-pack"}
+        assert refreshed(built(tmp_path, type="git", url=f"{url}/old")) == {"acme/skills/pdf"}
+        private = url.replace("127.0.0.1", "localhost")
+        web.redirects = {f"/new{end}": f"{private}/git/skills/.git{end}?service=git-upload-pack"}
+        web.requests.clear()
+        monkeypatch.setattr(urls, "is_private", lambda host: host == "localhost")
+        with pytest.raises(SourceError, match="on a private network"):
+            refreshed(built(tmp_path, type="git", url=f"{url}/new"))
+        assert web.requests == [f"/new{end}"]
 
 
 def test_git_uses_no_other_protocol_than_that_of_the_url(

@@ -1,9 +1,11 @@
 """Archives of strangers: what is unpacked of them, and what is refused."""
 
+import gzip
 import io
 import stat
 import struct
 import tarfile
+import time
 import zipfile
 from pathlib import Path
 
@@ -129,6 +131,54 @@ def test_a_tar_bomb_ends_when_too_much_comes_out(
     data = tarred({"large.md": b"\0" * (writing.MAX_FILE_SIZE + 1), "ok.md": "x"})
     with pytest.raises(SourceError, match="when it is unpacked"):
         unpacked(data, tmp_path / "into")
+
+
+def _header(name: str, size: bytes, kind: bytes = b"0") -> bytes:
+    """The header of a member of a tar archive, with any size."""
+    header = bytearray(member(name, kind).tobuf(tarfile.USTAR_FORMAT))
+    header[124:136] = size.ljust(12, b"\0")
+    header[148:156] = b" " * 8
+    header[148:156] = b"%06o\0 " % sum(header)
+    return bytes(header)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        _header("a", b"\x80" + b"\x7f" * 11),
+        _header("a", b"77777777777"),
+        _header("a", b"\xff" * 12),
+        _header("a", b"00003641100", b"x") + b"1" * 1_000_000,
+        _header("a", b"00000000012", b"x") + b"9 size=-9\n".ljust(512, b"\0") + _header("b", b"0"),
+        _header("a", b"00000000012", b"x") + b"0 path=ab\n".ljust(512, b"\0") + _header("b", b"0"),
+        _header("a", b"7777777777", b"L") + b"a" * 1_000_000,
+    ],
+)
+def test_what_a_header_says_takes_no_time(content: bytes, tmp_path: Path) -> None:
+    """Neither a size beyond the end nor a long number is followed: a few bytes would do."""
+    began = time.perf_counter()
+    with pytest.raises(SourceError, match=r"is damaged|cannot be unpacked"):
+        unpacked(gzip.compress(content), tmp_path / "into")
+    assert time.perf_counter() - began < 2
+    assert files(tmp_path / "into") == set()
+
+
+@pytest.mark.parametrize("form", [tarfile.USTAR_FORMAT, tarfile.GNU_FORMAT, tarfile.PAX_FORMAT])
+def test_every_form_of_tar_is_read(form: int, tmp_path: Path) -> None:
+    """Long names, other scripts, folders and executable files."""
+    names = ["a.md", f"{'b' * 90}/{'c' * 60}.md", "d/\u65e5\u672c.md"]
+    data = io.BytesIO()
+    with tarfile.open(fileobj=data, mode="w:gz", format=form) as archive:
+        archive.addfile(member("d", tarfile.DIRTYPE))
+        for name in names:
+            content = name.encode() * 100
+            archive.addfile(member(name, tarfile.REGTYPE, size=len(content)), io.BytesIO(content))
+        archive.addfile(member("run.sh", tarfile.REGTYPE, mode=0o755))
+    into = tmp_path / "into"
+    unpacked(data.getvalue(), into)
+    assert files(into) == {*names, "run.sh"}
+    assert all((into / name).read_bytes() == name.encode() * 100 for name in names)
+    assert [one.name for one in into.rglob("*.*") if one.stat().st_mode & 0o100] == ["run.sh"]
 
 
 def test_a_zip_archive_with_a_huge_list_is_not_opened(

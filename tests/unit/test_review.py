@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from repertory.catalogue.item import Item, Kind
+from repertory.catalogue.policy import Policy
 from repertory.compose import Parts
 from repertory.errors import StoreError
 from repertory.index.vectors import State as Indexed
@@ -123,6 +124,23 @@ def test_what_is_approved_passes(store: ReviewStore) -> None:
     assert store.approve(["nothing"], "ann") == []
     assert store.approve(None, "ann") == ["src__1"]
     assert _passed(store, server) == ["src__0", "src__1"]
+    assert store.waiting() == []
+
+
+def test_the_policy_of_an_author_is_reviewed(store: ReviewStore) -> None:
+    """Its words reach agents: "Deprecated, use …"."""
+    source = Offered(Trust.REVIEW, "Adds.", "Counts.")
+    assert len(_passed(store, source)) == 2
+    source.offered = [
+        msgspec.structs.replace(item, policy=Policy(deprecated_by=text))
+        for item, text in zip(source.offered, [EVIL, "n1"], strict=True)
+    ]
+    assert _passed(store, source) == ["src__1"]
+    first, second = store.waiting()
+    assert (first.state, second.state) == (State.QUARANTINED, State.CHANGED)
+    assert '+policy "deprecated_by": "n1"' in second.diff
+    source.offer("Adds.", "Counts.")
+    assert len(_passed(store, source)) == 2
     assert store.waiting() == []
 
 

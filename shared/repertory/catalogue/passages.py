@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from repertory.catalogue import fences
 from repertory.catalogue.item import Item
+from repertory.catalogue.policy import set_fields
 
 MAX_PASSAGE = 2_000  # characters; a longer one is looked at in overlapping pieces
 OVERLAP = 300
@@ -17,10 +18,9 @@ _STARTS = re.compile(r"\s{0,20}(?:[-+•#>|]|\d{1,3}[.)]\s)")
 
 def item_passages(item: Item) -> Iterator[str]:
     """Every passage of an item, without emphasis marks, its white space as single spaces."""
-    yield from passages(item.name)
-    yield from passages(item.description)
-    yield from passages(item.body)
-    for value in (item.input_schema, item.output_schema, item.extra):
+    for text in (item.id, item.name, item.description, item.body, *item.tags):
+        yield from passages(text)
+    for value in (item.input_schema, item.output_schema, item.extra, set_fields(item.policy)):
         for text in texts(value):
             yield from passages(text)
 
@@ -28,8 +28,12 @@ def item_passages(item: Item) -> Iterator[str]:
 def passages(text: str) -> Iterator[str]:
     """The passages of a text: paragraphs and list items, each joined to one line; lines of code."""
     gathered: list[str] = []
-    fence = ""
+    fence, was_quoted = "", False
     for line in [*text.splitlines(), ""]:
+        is_quoted = not fence and line.lstrip().startswith(">")
+        if is_quoted and was_quoted:  # the quote goes on
+            line = line.lstrip(" \t>")  # noqa: PLW2901 - without its mark
+        was_quoted = is_quoted
         before, fence = fence, fences.after(fence, line, fences.MAX_INDENT)
         is_blank = fence != before or not line.strip()
         if gathered and (fence or is_blank or _STARTS.match(line)):

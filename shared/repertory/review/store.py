@@ -93,8 +93,8 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def approval_digest(item: Item) -> str:
-    """The digest of what an approval covers: everything but the item's place and its policy."""
-    covered = [
+    """The digest of what an approval covers: everything that the author wrote."""
+    covered: list[object] = [
         item.name,
         item.description,
         item.body,
@@ -103,6 +103,8 @@ def approval_digest(item: Item) -> str:
         item.output_schema,
         item.extra,
     ]
+    if item.policy:  # of the author: those of configurations come after the review
+        covered.append(item.policy)
     return hashlib.sha256(msgspec.json.encode(covered, order="deterministic")).hexdigest()
 
 

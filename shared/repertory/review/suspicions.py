@@ -6,14 +6,16 @@ takes time in proportion to the text: gaps are bounded, and no repetition is ins
 """
 
 import base64
+import html
 import re
+import unicodedata
 from collections.abc import Callable, Container
 
 import msgspec
 
 from repertory.catalogue.item import Item, Kind
 from repertory.catalogue.passages import item_passages
-from repertory.text import clean
+from repertory.text import clean, normalized
 
 MAX_PASSAGE_SHOWN = 300  # characters
 
@@ -141,6 +143,31 @@ def _hides_command(passage: str) -> bool:
         if _ENCODED_COMMAND.search(data.decode("latin-1")):
             return True
     return False
+
+
+# What disguises a text from a rule and from no model: entities, marks, tags, links and letters that
+# look like others.
+_DISGUISE = re.compile(r"[&_~<\[]|[^\x00-\x7f]")
+_MARKUP = re.compile(
+    r"<!--|-->|~~|(?<!\w)_{1,3}(?=\w)|(?<=\w)_{1,3}(?!\w)"
+    r"|</?(?:a|b|big|code|del|em|font|i|ins|kbd|mark|p|s|small|span|strong|sub|sup|u)\b[^<>]{0,200}>"
+    r"|!?\[(?=[^\[\]]{0,200}\]\()|\]\([^()]{0,500}\)",
+    re.IGNORECASE,
+)
+_ALIKE = str.maketrans(
+    "авекмнорстухіјѕԁԛԝһӏАВЕКМНОРСТУХІЈЅԌαεικνορτυχγΑΒΕΖΗΙΚΜΝΟΡΤΥΧıɡɑ\u115f\u1160\u2800",
+    "abekmhopctyxijsdqwhlABEKMHOPCTYXIJSGaeikvoptuxyABEZHIKMNOPTYXiga   ",
+)
+
+
+def readings(passage: str) -> tuple[str, ...]:
+    """A passage, and how a model reads it if that is another text."""
+    if not _DISGUISE.search(passage):
+        return (passage,)
+    text = normalized("NFKD", clean(html.unescape(passage)))
+    text = "".join(one for one in text if not unicodedata.combining(one)).translate(_ALIKE)
+    read = " ".join(_MARKUP.sub("", text).split())
+    return (passage,) if read == passage else (passage, read)
 
 
 # Sources remove such characters (``text.clean``) and say so; items of programs may have them.
@@ -344,16 +371,18 @@ def suspicions(item: Item, known: Container[str] = ()) -> list[Finding]:
         item: The item.
         known: Passages to skip: those of a version that was approved.
     """
-    passages = [passage for passage in item_passages(item) if passage not in known]
-    text = "\n".join(passages).casefold()
+    passages = [
+        (passage, readings(passage)) for passage in item_passages(item) if passage not in known
+    ]
+    text = "\n".join(one for _, texts in passages for one in texts).casefold()
     found = []
     for rule in RULES:
         if item.kind not in rule.kinds:
             continue
         if rule.words and not any(word in text for word in rule.words):
             continue
-        for passage in passages:
-            if rule.found_by(passage):
+        for passage, texts in passages:
+            if any(map(rule.found_by, texts)):
                 found.append(Finding(rule=rule.name, message=rule.message, passage=shown(passage)))
                 break
     return found

@@ -10,8 +10,9 @@ import msgspec
 
 from repertory.catalogue.item import Item, Kind
 from repertory.catalogue.passages import item_passages
+from repertory.catalogue.policy import set_fields
 from repertory.catalogue.safety import READ_ONLY
-from repertory.review.suspicions import Finding, shown, suspicions
+from repertory.review.suspicions import Finding, readings, shown, suspicions
 from repertory.text import clean
 
 MAX_DIFF_LINES = 200
@@ -63,7 +64,7 @@ def _tool_changes(item: Item, before: Item, texts: set[str]) -> Iterator[Finding
             passage=shown(f"{_request(before)} → {_request(item)}"),
         )
     for passage in item_passages(item):
-        if passage not in texts and _ORDERS.search(passage):
+        if passage not in texts and any(map(_ORDERS.search, readings(passage))):
             yield Finding(
                 rule="new-instructions",
                 message="It gives the model new orders.",
@@ -128,6 +129,7 @@ def _lines(item: Item) -> list[str]:
         ("input", item.input_schema),
         ("output", item.output_schema),
         ("extra", item.extra or None),
+        ("policy", set_fields(item.policy) or None),
     ):
         if value is not None:
             text = msgspec.json.format(msgspec.json.encode(value, order="deterministic"), indent=1)

@@ -4,13 +4,13 @@ import gzip
 import io
 import stat
 import struct
-import tarfile
 import zipfile
 import zlib
 from collections.abc import Iterator
 from typing import IO
 
 from repertory.errors import SourceError
+from repertory.sources.archive.tar import Tar
 from repertory.sources.fetched.writing import MAX_TOTAL_SIZE, Writer
 
 MAX_UNPACKED_SIZE = 2 * MAX_TOTAL_SIZE  # bytes that are decompressed, taken or not
@@ -42,7 +42,7 @@ def unpack(data: bytes, writer: Writer, shown: str) -> None:
             _untar(data, writer, shown)
         else:
             raise SourceError(f"{shown} is neither a .zip nor a .tar.gz archive.")
-    except (zipfile.BadZipFile, tarfile.TarError, EOFError, gzip.BadGzipFile, zlib.error) as error:
+    except (zipfile.BadZipFile, EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise SourceError(f"{shown} is damaged: {error}.") from error
     # What the libraries raise for odd headers: of others, it is damage as well.
     except (ValueError, OverflowError, NotImplementedError, RuntimeError, struct.error) as error:
@@ -88,20 +88,13 @@ def _check_list(data: bytes, shown: str) -> None:
 
 
 def _untar(data: bytes, writer: Writer, shown: str) -> None:
-    stream = _Bounded(gzip.GzipFile(fileobj=io.BytesIO(data)), shown)
-    with tarfile.open(fileobj=stream, mode="r|") as archive:  # type: ignore[call-overload]
-        for info in archive:
-            if info.isdir():
-                continue
-            if info.islnk() or info.issym():
-                writer.leave_out("links")
-            elif not info.isreg():
-                writer.leave_out("devices")
-            elif writer.takes(place := info.name.removeprefix("./"), info.size):
-                file = archive.extractfile(info)
-                assert file is not None
-                is_executable = bool(info.mode & 0o100)
-                writer.write(place, _chunks(file), is_executable=is_executable)
+    archive = Tar(_Bounded(gzip.GzipFile(fileobj=io.BytesIO(data)), shown))
+    for file in archive:
+        place = file.place.removeprefix("./")
+        if file.odd:
+            writer.leave_out(file.odd)
+        elif writer.takes(place, file.size):
+            writer.write(place, archive.content(), is_executable=file.is_executable)
 
 
 def _chunks(file: IO[bytes]) -> Iterator[bytes]:

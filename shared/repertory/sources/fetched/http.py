@@ -96,6 +96,36 @@ def get(
     raise SourceError(f"{shown(url)} was redirected more than {MAX_REDIRECTS} times.")
 
 
+def moved(url: str, end: str, agent: str, is_cancelled: Callable[[], bool]) -> str:
+    """Where redirects lead what is below a URL; the URL itself if it cannot be reached.
+
+    Args:
+        url: The URL.
+        end: What follows it in the requests. A redirect to another end is not followed.
+        agent: The program that is to be served.
+        is_cancelled: Whether to end soon.
+
+    Raises:
+        SourceError: They lead elsewhere than ``get`` follows them.
+    """
+    import httpx  # noqa: PLC0415 - only to fetch
+
+    timeout = httpx.Timeout(READ_TIMEOUT_S, connect=CONNECT_TIMEOUT_S)
+    over = _End(is_cancelled)
+    try:
+        with httpx.Client(timeout=timeout) as client, over.watched():
+            for _ in range(MAX_REDIRECTS):
+                given = {"headers": {"User-Agent": agent}, "extensions": {"trace": over.note}}
+                with client.stream("GET", url + end, **given) as response:  # type: ignore[arg-type]
+                    location = response.headers.get("location", "")
+                    if not response.has_redirect_location or not location.endswith(end):
+                        return url
+                url = _next(url + end, location).removesuffix(end)
+    except (httpx.HTTPError, httpx.InvalidURL, ValueError):
+        over.check(url)
+    return url
+
+
 def _next(url: str, location: str) -> str:
     """Where a redirect leads; the credentials of a URL are not sent to another one."""
     try:

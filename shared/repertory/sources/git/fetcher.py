@@ -15,6 +15,7 @@ from typing_extensions import override
 
 from repertory.errors import SourceError
 from repertory.sources.fetched.fetcher import Fetched, Fetcher, State
+from repertory.sources.fetched.http import moved
 from repertory.sources.fetched.servers import declared_in
 from repertory.sources.fetched.urls import shown
 from repertory.sources.fetched.writing import MAX_ENTRIES, MAX_FILE_SIZE, Writer
@@ -22,6 +23,7 @@ from repertory.sources.git.program import Git
 from repertory.sources.git.url import is_commit
 from repertory.text import one_line
 
+_REFS, _AGENT = "/info/refs?service=git-upload-pack", "git/2"  # what git asks for first
 _OWN_REF = "refs/repertory/fetched"
 _FILES = {b"100644", b"100664", b"100755"}
 _LINK, _SUBMODULE = b"120000", b"160000"
@@ -58,7 +60,7 @@ class GitFetcher(Fetcher):
         if last.revision and last.revision == self.ref:
             return None  # a commit never changes
         with tempfile.TemporaryDirectory(dir=into.parent, prefix=".git-", suffix=".tmp") as place:
-            git = Git(Path(place), self, may_ask=may_ask)
+            git = Git(Path(place), self, self._moved(), may_ask=may_ask)
             name, revision = self._named(git)
             if revision == last.revision:
                 return None
@@ -68,6 +70,12 @@ class GitFetcher(Fetcher):
         return Fetched(
             revision=revision, notes=writer.notes, declared=declared_in(into, "repository")
         )
+
+    def _moved(self) -> str:
+        """Where the repository is now: git checks no redirect."""
+        if self.protocol not in ("https", "http"):
+            return self.url
+        return moved(self.url.rstrip("/"), _REFS, _AGENT, lambda: self.cancelled)
 
     def _named(self, git: Git) -> tuple[str, str]:
         """The full name of the ref, and the object that it names now."""

@@ -44,6 +44,7 @@ _CONFIGURATION = {
     "fetch.recurseSubmodules": "false",
     "gc.auto": "0",
     "maintenance.auto": "false",
+    "http.followRedirects": "false",
     "http.lowSpeedLimit": "1000",
     "http.lowSpeedTime": str(STALL_TIMEOUT_S),
     "advice.detachedHead": "false",
@@ -63,19 +64,19 @@ class Git:
 
     Args:
         folder: An empty folder, which becomes a bare repository with ``init``.
-        asked: Names the repository that is called ``origin``, whose URL stands in no command line,
-            the only protocol for it, and whether to end soon.
+        asked: Names the repository, the only protocol for it, and whether to end soon.
+        url: Where it is now. It is called ``origin``, so that no command line has its URL.
         may_ask: Whether git may ask the user for a password at the terminal.
     """
 
-    def __init__(self, folder: Path, asked: Asked, *, may_ask: bool) -> None:
+    def __init__(self, folder: Path, asked: Asked, url: str, *, may_ask: bool) -> None:
         self._folder = folder
         self._asked = asked
-        self._url = asked.url
+        self._url = url
         self._shown = shown(asked.url)
         self._may_ask = may_ask
         self._environment = {
-            **_environment(asked.url, asked.protocol, may_ask=may_ask),
+            **_environment(url, asked.protocol, may_ask=may_ask),
             # Until the folder is a repository, one above it must not be taken for it.
             "GIT_CEILING_DIRECTORIES": str(folder.absolute().parent),
         }

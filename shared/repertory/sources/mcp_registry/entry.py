@@ -166,4 +166,5 @@ def _runs(entry: Mapping[str, Any]) -> str:
     """What trust in a server allows, in a sentence."""
     if "url" in entry:
         return f"It calls {entry['url']}."
-    return f"It runs {shlex.join([entry['command'], *entry['args']])}."
+    given = [f"{name}={value}" for name, value in entry.get("env", {}).items()]
+    return f"It runs {shlex.join([*given, entry['command'], *entry['args']])}."

@@ -15,12 +15,19 @@ from repertory.sources.mcp_registry.document import (
     Variable,
     safe,
 )
-from repertory.sources.mcp_registry.packages import command_of
+from repertory.sources.mcp_registry.packages import check_runtime, command_of
 from repertory.sources.openapi.security import FRAMING, HEADER_NAME
 from repertory.sources.openapi.servers import is_server
 
 ENVIRONMENT_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,100}")
 _DANGEROUS = re.compile(r"PATH|HOME|(?:LD|DYLD)_.{0,100}", re.IGNORECASE)  # what starts a program
+# What has a runtime or a shell load other code, or ask another index, registry or proxy.
+_STEERING = re.compile(
+    r"(?:NODE_(?!ENV$)|NPM_CONFIG_|BUN_|DENO_|PYTHON(?!UNBUFFERED$|UTF8$|IOENCODING$)|UV_|PIP_"
+    r"|DOCKER_|DOTNET_|NUGET_|COR_|CORECLR_|JAVA_|_JAVA_|JDK_|PERL|RUBY|GIT_|SSL_|XDG_).{0,100}"
+    r"|BASH_ENV|ENV|SHELLOPTS|TMPDIR|TE?MP|(?:HTTPS?|ALL)_PROXY|(?:REQUESTS|CURL)_CA_BUNDLE",
+    re.IGNORECASE,
+)
 _PLACE = re.compile(r"\{([^{}]{1,100})\}")
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9]+")
 REMOTES = {"streamable-http": "http", "sse": "sse"}
@@ -71,10 +78,12 @@ def launch_of(server: Server, choice: str, more: Iterable[str] = ()) -> Launch:
 
 def _of_package(package: Package, more: Iterable[str]) -> Launch:
     given, asked, notes = _environment(package.environment_variables)
+    runtime = _arguments(package.runtime_arguments)
+    check_runtime(package.registry_type, runtime)
     command = command_of(package, tuple(dict.fromkeys((*given, *asked, *more))))
     arguments = [
         *command.before,
-        *_arguments(package.runtime_arguments),
+        *runtime,
         *command.package,
         *_arguments(package.package_arguments),
     ]
@@ -115,6 +124,8 @@ def _environment(
     for one in variables:
         if not ENVIRONMENT_NAME.fullmatch(one.name) or _DANGEROUS.fullmatch(one.name):
             raise ValueError(f"its environment variable {one.name[:100]!r} cannot be set")
+        if _STEERING.fullmatch(one.name) and (one.value is not None or one.default is not None):
+            raise ValueError(f"its environment variable {one.name[:100]!r} may run other code")
         value = _value(one, one.name)
         if value is None:
             optional.append(one.name)

@@ -1,6 +1,7 @@
 """The command line of a package: a list of arguments, with the package pinned to a version."""
 
 import re
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from repertory.sources.mcp_registry.document import VERSION, Package
@@ -20,6 +21,25 @@ _INDEXES = {
     "nuget": ("https://api.nuget.org", "https://api.nuget.org/v3/index.json"),
     "oci": ("https://docker.io",),
 }
+# The options of a runtime that a document may give, with whether each has a value. Others choose
+# another package, another index or a command for a shell.
+_OPTIONS = {
+    "npm": {"-y": False, "--yes": False, "-q": False, "--quiet": False, "--loglevel": True},
+    "pypi": {"-q": False, "--quiet": False, "--no-cache": False, "-p": True, "--python": True},
+    "nuget": {"-y": False, "--yes": False},
+}
+_VALUE = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,50}")
+# Of docker: those that stand alone, and those whose value follows.
+_ALONE = re.compile(
+    r"-[itqdP]+|--(?:rm|init|interactive|tty|quiet|detach|read-only|privileged|publish-all)"
+    r"|--[a-z-]{1,50}=.{0,5000}",
+)
+_WITH_VALUE = re.compile(
+    r"-[acehlmpuvw]|--(?:add-host|cap-add|cap-drop|cpus|device|dns|entrypoint|env|env-file|expose"
+    r"|gpus|group-add|hostname|ipc|label|log-driver|log-opt|memory|mount|name|net|network|pid"
+    r"|platform|publish|pull|restart|runtime|security-opt|shm-size|sysctl|tmpfs|ulimit|user|userns"
+    r"|volume|volumes-from|workdir)"
+)
 
 
 class Command(NamedTuple):
@@ -57,6 +77,29 @@ def command_of(package: Package, names: tuple[str, ...]) -> Command:
         given = tuple(part for name in names for part in ("-e", name))
         return Command("docker", ("run", "-i", "--rm", *given), (image,), note)
     raise ValueError(f"its package {identifier!r} is of the unknown type {kind!r}")
+
+
+def check_runtime(kind: str, arguments: Sequence[str]) -> None:
+    """Refuse arguments of a runtime that have it run something else than the package.
+
+    Raises:
+        ValueError: They do.
+    """
+    options, awaited = _OPTIONS.get(kind), ""
+    for one in arguments:
+        if awaited:
+            is_fit = options is None or bool(_VALUE.fullmatch(one))
+            awaited = ""
+        elif options is None:  # of a container
+            awaited = one if _WITH_VALUE.fullmatch(one) else ""
+            is_fit = bool(awaited or _ALONE.fullmatch(one))
+        else:
+            awaited = one if options.get(one) else ""
+            is_fit = one in options
+        if not is_fit:
+            raise ValueError(f"its runtime has the argument {one[:100]!r}, which may run another")
+    if awaited:
+        raise ValueError(f"the option {awaited[:100]!r} of its runtime has no value")
 
 
 def _names_host(package: Package) -> bool:
