@@ -1,6 +1,7 @@
 """``repertory.open`` and ``repertory.connect``: every contract as a Python call."""
 
 import contextlib
+import logging
 import os
 import sys
 import threading
@@ -27,6 +28,8 @@ from repertory.values import Values
 if TYPE_CHECKING:
     from repertory.calling.result import CallResult
     from repertory.index.keywords.document import Entry
+
+logging.getLogger("repertory").addHandler(logging.NullHandler())  # a program decides what it shows
 
 P = ParamSpec("P")
 T = TypeVar("T")
