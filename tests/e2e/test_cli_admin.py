@@ -375,7 +375,9 @@ def test_init_writes_the_discovered_sources(cli: Cli, project: Path, mcp_config:
     assert cli.json(project, "index")["stats"]["items"] == 7
     assert again.returncode == 2
     assert "--force" in again.stderr
-    assert cli.run(project, "init", "--force", "--trust").returncode == 0
+    trusted = cli.run(project, "init", "--force", "--trust")
+    assert (trusted.returncode, "Trusted " in trusted.stdout) == (0, True)
+    assert "rusted" not in cli.run(project, "init", "--force").stdout  # there is nothing to ask
     assert cli.json(project, "index")["stats"]["items"] == 9
     assert mcp_config.exists()
 
