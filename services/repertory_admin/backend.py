@@ -89,7 +89,7 @@ class Target(msgspec.Struct, frozen=True):
     def _indexed(self, stack: ExitStack, indexing: Bars, *, embeds: bool) -> "Repertory":
         """The index of this directory, with what is new or has changed in files."""
         repertory = stack.enter_context(self.open_here(indexing))
-        if repertory.is_indexed:
+        if not repertory.is_to_begin:
             if embeds:
                 repertory.parts.queries.begin()
             repertory.ensure_indexed()

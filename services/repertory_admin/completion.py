@@ -27,6 +27,7 @@ def _completing(values: "Callable[[Entry], Iterable[str]]") -> Callable[[str], l
 
 
 ids = _completing(lambda entry: [entry.id])
+names = _completing(lambda entry: [entry.id, entry.name])
 sources = _completing(lambda entry: [entry.source])
 servers = _completing(lambda entry: [entry.server])
 tags = _completing(lambda entry: entry.tags)

@@ -20,7 +20,8 @@ def with_entry(text: str, entry: Mapping[str, Any]) -> str:
     import tomlkit  # noqa: PLC0415 - for two commands
     from tomlkit.items import AoT  # noqa: PLC0415 - as above
 
-    document = tomlkit.parse(without_mark(text) or _HEAD)
+    given = without_mark(text) or _HEAD
+    document = tomlkit.parse(given if given.endswith("\n") else f"{given}\n")
     table = tomlkit.table()
     table.update(entry)
     sources = document.get("sources")
@@ -29,6 +30,10 @@ def with_entry(text: str, entry: Mapping[str, Any]) -> str:
         document.append("sources", tomlkit.aot())
         document["sources"].append(table)
     elif isinstance(sources, AoT):
+        if sources[-1].as_string().endswith(("\n\n", "\n\r\n")):  # something follows
+            table.add(tomlkit.nl())
+        else:
+            table.trivia.indent = "\n"
         sources.append(table)
     else:
         inline = tomlkit.inline_table()

@@ -26,6 +26,7 @@ from repertory.settings import Settings
 from repertory.sources.configured import Catalogue
 from repertory.sources.source import Source
 from repertory.stats import report_watch, watch_status
+from repertory.text import clean
 from repertory.workspace import Indexed, Workspace
 from repertory_watch.configuration import Configuration, SearchedFolders, WatchedPaths
 from repertory_watch.debounce import Debounce
@@ -305,8 +306,8 @@ class WatchService:
                 status = replace(status, configuration=last.configuration, sources=last.sources)
             status = replace(
                 status,
-                configuration_error=self._configuration.error,
-                notices=list(self._configuration.workspace.notices),
+                configuration_error=clean(self._configuration.error),
+                notices=[*map(clean, self._configuration.workspace.notices)],
                 watching=[one for one in self._folders.watching if one in self._states],
                 polling={
                     name: reason

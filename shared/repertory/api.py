@@ -1,6 +1,7 @@
 """``repertory.open`` and ``repertory.connect``: every contract as a Python call."""
 
 import contextlib
+import logging
 import os
 import sys
 import threading
@@ -27,6 +28,8 @@ from repertory.values import Values
 if TYPE_CHECKING:
     from repertory.calling.result import CallResult
     from repertory.index.keywords.document import Entry
+
+logging.getLogger("repertory").addHandler(logging.NullHandler())  # a program decides what it shows
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -79,10 +82,7 @@ def open_directory(directory: str | Path | None = None, **options: Unpack[Option
     where = _absolute(directory or ".")
     if not os.path.isdir(where):  # noqa: PTH112 - False also if a link may not be followed
         raise UsageError(f"There is no directory {where}; name one that is there.")
-    for name in options:
-        if name not in Options.__annotations__:
-            known = ", ".join(Options.__annotations__)
-            raise UsageError(f"There is no setting {name!r}; there are {known}.")
+    _check_names(options, Options, "setting")
     given = {name: str(one) if isinstance(one, Path) else one for name, one in options.items()}
     if directory is None:
         settings, project = located(given, where)
@@ -202,6 +202,7 @@ class Session:
                 ``servers`` and ``tags``; see ``Asked``.
         """
         _check_texts(query=query)
+        _check_names(asked, Asked)
         self._backend.ensure_indexed()
         return self._backend.search(query_of(self._defaults, query, **asked))
 
@@ -214,11 +215,13 @@ class Session:
             asked: As for ``search``.
         """
         _check_texts(query=query, item=item)
+        _check_names(asked, Asked)
         self._backend.ensure_indexed()
         return self._backend.explain(query_of(self._defaults, query, **asked), item)
 
     def items(self, **where: Unpack[Filters]) -> "list[Entry]":
         """The indexed items by id, without texts and schemas; see ``Filters``."""
+        _check_names(where, Filters)
         self._backend.ensure_indexed()
         return list(self._backend.entries(filter_of(**where)))
 
@@ -386,6 +389,14 @@ def _check_texts(**given: object) -> None:
     for name, value in given.items():
         if not isinstance(value, str):
             raise UsageError(f"{name} is {cut(repr(value), 100)}; it must be a text.")
+
+
+def _check_names(given: Mapping[str, object], known: type, what: str = "parameter") -> None:
+    """Check the names of arguments; UsageError if a ``TypedDict`` does not have one."""
+    for name in given:
+        if name not in known.__annotations__:
+            names = ", ".join(known.__annotations__)
+            raise UsageError(f"There is no {what} {name!r}; there are {names}.")
 
 
 def _awaited(method: Callable[P, T]) -> Callable[P, Coroutine[Any, Any, T]]:

@@ -23,7 +23,7 @@ from repertory.embedding.folder import WEIGHTS, Format
 from repertory.embedding.packages import installed_weights
 from repertory.embedding.session import SOURCE, source_of
 from repertory.errors import StoreBusyError, StoreError
-from repertory.files import COPIES, PRIVATE, UNFINISHED, is_gone, size_on_disk
+from repertory.files import PRIVATE, UNFINISHED, is_gone, size_on_disk
 from repertory.index.edge import EdgeStore
 from repertory.indexing.collection_names import (
     alias_parts,
@@ -34,10 +34,10 @@ from repertory.indexing.collection_names import (
 )
 from repertory.sources.fetched.content import LOCK
 from repertory.sources.fetched.users import USERS, used, users_gone
+from repertory.workplace import left_by_backups
 from repertory.workspace import directory_key, owners
 
 GRACE_S = 60.0  # another process may be about to use what is newer and has no name yet
-BACKUP_S = 86_400.0  # that a backup may read its copy of a database
 
 _NOTE = re.compile(r"[0-9a-f]{16}\.json")
 
@@ -206,8 +206,7 @@ def _leftovers(data: Path, now: float) -> Iterator[Unused]:
     for path in filter(_is_keywords, (data / "keywords").glob("[!.]*")):
         if not (collections / path.stem).is_dir() and _is_old(path, now):
             yield _unused(Kind.LEFTOVER, path)
-    copies = (path for path in data.glob(f"{COPIES}*") if _is_old(path, now, BACKUP_S))
-    for path in (*data.glob("vectors.sqlite.corrupt-*"), *copies):
+    for path in (*data.glob("vectors.sqlite.corrupt-*"), *left_by_backups(data, now)):
         yield _unused(Kind.LEFTOVER, path)
     for path in (*_unfinished(data), *(data / "models").rglob("*.partial")):
         if _is_old(path, now):
@@ -255,10 +254,10 @@ def _lock_of(note: Path) -> Path:
     return note.with_suffix(".lock")
 
 
-def _is_old(path: Path, now: float, seconds: float = GRACE_S) -> bool:
+def _is_old(path: Path, now: float) -> bool:
     """Whether a path has not changed for a while."""
     try:
-        return now - path.stat().st_mtime > seconds
+        return now - path.stat().st_mtime > GRACE_S
     except FileNotFoundError:  # another process has just removed it
         return False
 

@@ -19,8 +19,6 @@ PRIVATE = 0o600  # only the owner may read or write
 
 LOCK_TIMEOUT_S = 10.0  # while another process changes a file
 
-COPIES = ".backup-"  # begins the names of a backup's own folders, which lie beside it
-
 UNFINISHED = re.compile(r"\..+\.[0-9a-f]{16}\.tmp")  # the names that ``half_of`` gives
 
 private = partial(os.open, mode=PRIVATE)  # an opener of new files

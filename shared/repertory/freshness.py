@@ -10,6 +10,7 @@ import msgspec
 
 from repertory.files import Signature, signature, write_atomically
 from repertory.sources.memory import FolderState, KnownFile, Memory, settled_signature
+from repertory.text import is_unicode
 from repertory.workspace import Workspace
 
 if TYPE_CHECKING:  # a search of an index that is current imports no source
@@ -143,7 +144,7 @@ class Freshness:
             elif source.file:
                 seen[_digest(source)] = self._single[_digest(source)]
         listed = _once(seen, known)
-        is_escaped = not all(map(_is_unicode, _paths(self._followed, listed)))
+        is_escaped = not all(map(is_unicode, _paths(self._followed, listed)))
         escape = _escaped if is_escaped else str
         with contextlib.suppress(OSError, UnicodeEncodeError):  # a message may be no valid Unicode
             record = _Record(
@@ -211,14 +212,6 @@ def _paths(followed: Iterable[str], seen: Mapping[str, FolderState]) -> Iterator
     for one in seen.values():
         yield from one.folders
         yield from one.files
-
-
-def _is_unicode(path: str) -> bool:
-    try:
-        path.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _escaped(path: str) -> str:

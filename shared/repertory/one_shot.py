@@ -177,6 +177,24 @@ class Repertory(Local):
         """Whether a search can answer without indexing first."""
         return is_complete(self.parts.store, self.parts.active)
 
+    @property
+    def is_to_begin(self) -> bool:
+        """Whether to index all files, however long that takes: there is nothing to search yet.
+
+        An index without items is as good as none, once something has changed.
+        """
+        if not self.is_indexed:
+            return True
+        if self.settings.values.no_cache:
+            return False
+        watch, indexed = (
+            watch_status(self.parts.coordination.status),
+            configuration_of(self._active),
+        )
+        if watch is None or watch.configuration != indexed or any(s.items for s in watch.sources):
+            return False
+        return not Freshness(self.workspace).is_current(indexed)
+
     def require_index(self) -> None:
         """Check that a search can answer without indexing first.
 
@@ -209,7 +227,7 @@ class Repertory(Local):
         No server is asked. What there is no time for is named in the notices of answers.
         """
         with self._lock:
-            if not self.is_indexed:
+            if self.is_to_begin:
                 self.index_files()
             elif not self.settings.values.no_cache:
                 self._index_changes()

@@ -81,6 +81,15 @@ def is_clean(text: str) -> bool:
     return clean(text) == text
 
 
+def is_unicode(text: str) -> bool:
+    """Whether a text can be stored; the name of a file may be no valid Unicode."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def _fit(found: re.Match[str]) -> str:
     """Those of a run of suspects that stay, by the character before each."""
     run, last = found[0], found.string[max(0, found.start() - 1) : found.start()]

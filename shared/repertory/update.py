@@ -161,7 +161,8 @@ class Update:
             changed = {item.path for scan in read for item in scan.items}
             return _not_yet(behind | changed, f" ({str(error).rstrip('.')})")
         if coordinator.is_building and coordinator.ledger:
-            return _still_building(coordinator.ledger.building())
+            build = coordinator.ledger.building()
+            return _still_building(build) if build.total else ""  # its report says why it waits
         behind.update(coordinator.unwritten.values())
         return "" if coordinator.is_finished and not behind else _not_yet(behind)
 

@@ -81,6 +81,7 @@ def test_nothing_is_written_without_consent(
     ("arguments", "message"),
     [
         (("nowhere",), "is not recognised"),
+        ((".",), "A folder of this machine goes into a `[[sources]]` entry"),
         (("{repository}", "--ref", "gone"), "no branch or tag 'gone'"),
         (("{repository}", "--sha256", "0" * 64), "--sha256 means nothing for a git repository"),
         (("{repository}", "--name", "a/b"), "cannot be used"),

@@ -100,6 +100,28 @@ def test_version_and_completion(cli: Cli, tmp_path: Path) -> None:
     assert "_REPERTORY_COMPLETE" in shown
 
 
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        ("repertory se", ["search", "serve"]),
+        ("repertory items show files__read", ["files__read_file"]),
+        ("repertory items show read", ["read_file"]),
+        ("repertory search x --server f", ["files"]),
+        ("repertory connect claude", ["claude-code", "claude-desktop"]),
+    ],
+)
+def test_the_shell_completes_commands_names_and_hosts(
+    cli: Cli, indexed: Path, words: str, offered: list[str]
+) -> None:
+    """As bash asks for it."""
+    asked = {
+        "_REPERTORY_COMPLETE": "complete_bash",
+        "COMP_WORDS": words,
+        "COMP_CWORD": str(words.count(" ")),
+    }
+    assert cli.run(indexed, **asked).stdout.split() == offered
+
+
 def test_verbose_logs_events_and_fields(cli: Cli, indexed: Path) -> None:
     """Each step is one line on stderr with event and fields, and only with the flag."""
     done = cli.run(indexed, "search", "read_file", "--verbose")
@@ -353,7 +375,9 @@ def test_init_writes_the_discovered_sources(cli: Cli, project: Path, mcp_config:
     assert cli.json(project, "index")["stats"]["items"] == 7
     assert again.returncode == 2
     assert "--force" in again.stderr
-    assert cli.run(project, "init", "--force", "--trust").returncode == 0
+    trusted = cli.run(project, "init", "--force", "--trust")
+    assert (trusted.returncode, "Trusted " in trusted.stdout) == (0, True)
+    assert "rusted" not in cli.run(project, "init", "--force").stdout  # there is nothing to ask
     assert cli.json(project, "index")["stats"]["items"] == 9
     assert mcp_config.exists()
 

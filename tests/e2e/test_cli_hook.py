@@ -143,12 +143,19 @@ def test_an_input_that_never_ends_does_not_hold_up_the_prompt(cli: Cli, indexed:
     assert done.stderr.splitlines()[-1] == NOT_ON_TIME
 
 
-@pytest.mark.parametrize("typed", ["no JSON", "{}", '{"prompt": " "}'])
-def test_an_unknown_input_adds_nothing(cli: Cli, indexed: Path, typed: str) -> None:
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ("no JSON", "The input is not that of a prompt hook: "),
+        ("{}", "The input is not that of a prompt hook: "),
+        ('{"prompt": " "}', "The query is empty"),
+    ],
+)
+def test_an_unknown_input_adds_nothing(cli: Cli, indexed: Path, typed: str, said: str) -> None:
     """What is wrong is shown with --verbose only."""
     done = hook(cli, indexed, "--verbose", typed=typed)
     assert (done.returncode, done.stdout) == (0, "")
-    assert done.stderr.startswith("repertory: ")
+    assert done.stderr.startswith(f"repertory: {said}")
 
 
 def test_a_wrong_configuration_adds_nothing(cli: Cli, indexed: Path) -> None:

@@ -218,6 +218,13 @@ def test_toolsets_are_chosen(user: Cli, served: Path) -> None:
     assert len(refused.stderr.splitlines()) == 1
 
 
+def test_a_person_who_starts_it_learns_what_it_is_for(user: Cli, served: Path) -> None:
+    """In a terminal it would seem to hang; the end of the input ends it."""
+    code, written = user.in_terminal(served, "mcp", keys="\x04")
+    assert code == 0
+    assert "An agent host starts this command" in written
+
+
 def test_the_help_shows_the_configuration_of_a_host(cli: Cli, project: Path) -> None:
     """Its line can be copied unchanged."""
     line = '{"mcpServers": {"repertory": {"command": "repertory", "args": ["mcp"]}}}'

@@ -174,11 +174,22 @@ def test_wrong_use_is_one_sentence(tmp_path: Path) -> None:
         repertory.connect(5)  # type: ignore[arg-type]  # as above
     with pytest.raises(ConfigurationError, match="must look like http"):
         repertory.connect("localhost:7700")
-    with (
-        repertory.connect("http://127.0.0.1:9") as session,
-        pytest.raises(StoreError, match="cannot be reached"),
-    ):
-        session.search("x")
+    with repertory.connect("http://127.0.0.1:9") as session:
+        with pytest.raises(StoreError, match="cannot be reached"):
+            session.search("x")
+        with pytest.raises(UsageError, match="no parameter 'lmit'; there are "):
+            session.search("x", lmit=5)  # type: ignore[call-arg]  # that is the mistake
+        with pytest.raises(UsageError, match="no parameter 'knd'"):
+            session.explain("x", "y", knd=["skill"])  # type: ignore[call-arg]  # as above
+        with pytest.raises(UsageError, match="no parameter 'limit'; there are kinds, "):
+            session.items(limit=5)  # type: ignore[call-arg]  # as above
+
+
+def test_a_program_without_logs_shows_none() -> None:
+    """Python writes the warnings of a library to stderr unless it says otherwise."""
+    warn = "import logging, repertory; repertory.open; logging.getLogger('repertory.a').warning(1)"
+    done = subprocess.run([sys.executable, "-c", warn], capture_output=True, check=True)
+    assert done.stderr == b""
 
 
 def test_a_deleted_working_directory_is_named(

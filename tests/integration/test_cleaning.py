@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 
 from repertory.cleaning import GRACE_S, Kind, Unused, find, remove
 from repertory.files import write_atomically
@@ -15,6 +16,7 @@ from repertory.running import announce, the_only_server
 from repertory.search.query import Query
 from repertory.settings import Settings
 from repertory.stats import Stats
+from repertory.workplace import LOCK, PREFIX
 from tests.support.builders import write
 from tests.support.query_service import settings_of
 
@@ -171,13 +173,15 @@ def test_the_remains_of_killed_processes_are_removed(data: Path, project: Path) 
     }
     for name in remains:
         write(data / name, "{}")
-    write(data / ".backup-new" / "copy", "a backup that runs")
-    write(data / ".backup-old" / "copy", "of a backup that was killed")
-    os.utime(data / ".backup-old", (0, 0))
+    for name in ("old", "runs"):
+        write(data / f"{PREFIX}{name}" / "copy", "of a backup")
+    runs = FileLock(data / f"{PREFIX}runs" / LOCK)
+    runs.acquire()
     assert not any(path.endswith((".tmp", ".partial")) for path in unused(data, time.time()))
     assert clean(data) == {Kind.LEFTOVER, Kind.SERVER}
     assert not any((data / name).exists() for name in remains)
-    assert [path.name for path in data.glob(".backup-*")] == [".backup-new"]
+    runs.release()
+    assert [path.name for path in data.glob(f"{PREFIX}*")] == [f"{PREFIX}runs"]
     assert (data / "keys" / "0123456789abcdef.json").exists()
     assert_searches(project)
 

@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import qdrant_edge as engine
+from filelock import FileLock
 
 from repertory.catalogue.item import item_key
 from repertory.errors import StoreBusyError, StoreCorruptError, StoreError
@@ -21,7 +22,7 @@ from repertory.index import layout
 from repertory.index.edge import EdgeStore
 from repertory.index.edge_collection import EdgeCollection
 from repertory.index.edge_shard import ROOM, OpenShard, make_shard, translated
-from repertory.index.lock import StoreLock
+from repertory.index.lock import OWN_S, StoreLock
 from tests.support.points import DIMENSION, direction, item_of, point
 
 NAME = "repertory_0123456789abcdef_minilm_g1"
@@ -129,6 +130,24 @@ def test_another_store_of_one_process_is_refused(store: EdgeStore, tmp_path: Pat
         collection.upsert([point("a")])
     with other.open(NAME) as again:
         assert again.count() == 1
+
+
+def test_what_this_process_holds_is_not_long_awaited(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The thread that waits may have to close it; a forgotten session just takes a moment."""
+    acquire, waits = FileLock.acquire, []
+
+    def noted(lock: FileLock, timeout: float) -> object:
+        waits.append(timeout)
+        return acquire(lock, timeout=0)
+
+    monkeypatch.setattr(FileLock, "acquire", noted)
+    held = StoreLock(tmp_path / NAME, 30.0)
+    with pytest.raises(StoreBusyError, match="open in this program already"):
+        StoreLock(tmp_path / NAME, 30.0)
+    held.release()
+    assert waits == [30.0, OWN_S]
 
 
 def test_an_open_collection_cannot_be_dropped(store: EdgeStore) -> None:

@@ -94,6 +94,33 @@ def test_without_time_the_changed_files_are_counted(project: Path) -> None:
     assert "project/postmortem" not in found
 
 
+def test_the_first_files_of_a_directory_are_indexed_whole(tmp_path: Path) -> None:
+    """Whether it was searched while it was empty: without an item there is nothing to search."""
+    project = tmp_path / "project"
+    write(project / "main.py", "print()")
+    assert search(project, "tie a knot")[0] == []
+    for number in range(SKILLS):
+        write_skill(project, f"knots-{number}", f"Tie the knot of {number} loops")
+
+    found, notices = search(project, "tie a knot", budget_s=0.0)
+
+    assert (len(found), notices) == (SKILLS, ())
+
+
+def test_a_directory_whose_files_are_all_deleted_is_not_indexed_at_each_search(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The folders may not be mounted: the index stays, and the search says so."""
+    for path in [*project.iterdir()]:
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    monkeypatch.setattr(Update, "whole", None)
+
+    for _ in range(2):
+        found, notices = search(project, "tie a knot")
+        assert (found, len(notices)) == ([], 1)
+        assert "offers no items at all" in notices[0]
+
+
 def test_later_searches_index_what_there_was_no_time_for(project: Path) -> None:
     """Each search comes nearer to the sources, however small its budget is."""
     for number in range(SKILLS):

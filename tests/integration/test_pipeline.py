@@ -26,6 +26,7 @@ from repertory.coordination.status import FileStatus
 from repertory.embedding.engine import EmbeddingEngine, Vectors
 from repertory.embedding.load import load_engine
 from repertory.errors import (
+    ConfigurationError,
     ModelError,
     StoreBusyError,
     StoreError,
@@ -517,6 +518,9 @@ def test_a_directory_with_an_invalid_name_is_reported(tmp_path: Path) -> None:
     assert any("path" in problem.message for problem in index(project).stats.problems)
     with Repertory(settings_of(project), project) as repertory:
         assert repertory.search(Query(text="postmortem")).hits == []
+    write(project / "repertory.toml", '[[sources]]\ntype = "skills"\npath = "."\n')
+    with pytest.raises(ConfigurationError, match="cannot be shown; rename it"):
+        index(project)
 
 
 LOADED = """

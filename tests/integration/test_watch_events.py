@@ -3,6 +3,7 @@
 import ctypes
 import errno
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -332,6 +333,17 @@ def test_a_configuration_that_is_broken_at_the_start(project: Path) -> None:
         assert watching.coordinator.adopted == []
         (project / "repertory.toml").write_text(good)
         watching.wait_for("team/first")
+
+
+@pytest.mark.skipif(sys.platform == "darwin", reason="its disks have only names in Unicode")
+def test_a_path_that_is_no_unicode_can_be_reported(tmp_path: Path) -> None:
+    """The report is JSON, which has no half characters."""
+    project = tmp_path / os.fsdecode(b"caf\xe9")
+    project.mkdir()
+    configure(project, ("team", "skills"))
+    with Watching(project) as watching:
+        watching.wait(lambda: "rename it" in watching.status.get("configurationError", ""))
+        assert json.dumps(watching.status, ensure_ascii=False).encode()
 
 
 def test_found_sources_follow_the_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

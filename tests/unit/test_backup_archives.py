@@ -6,8 +6,10 @@ import json
 import os
 import sqlite3
 import struct
+import subprocess
 import sys
 import tempfile
+import textwrap
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -26,6 +28,7 @@ from repertory.backup.restore import check, restore
 from repertory.compose import Parts
 from repertory.errors import RepertoryError, StoreCorruptError, StoreError, UsageError
 from repertory.settings import load
+from repertory.workplace import LOCK, PREFIX, workplace
 from tests.support.builders import write
 from tests.support.points import direction, point
 
@@ -276,6 +279,33 @@ def test_copies_of_databases_are_made_beside_the_backup(
     create(old, archive, silent, with_sign_ins=False, force=True)
     assert places == [archive.parent]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["backup.zip", "first"]
+
+
+def test_a_backup_removes_what_a_killed_one_left(archive: Path, tmp_path: Path) -> None:
+    """But not what one that runs has there, nor a folder of a similar name."""
+    old = parts(tmp_path / "first")
+    kill = textwrap.dedent(
+        """
+        import os, signal, sys
+        from pathlib import Path
+        from repertory.backup.archive import writing
+        with writing(Path(sys.argv[1])) as writer:
+            (writer.place / "copy").write_text("of a database")
+            os.kill(os.getpid(), signal.SIGKILL)
+        """
+    )
+    subprocess.run([sys.executable, "-c", kill, archive], check=False)
+    (left,) = tmp_path.glob(f"{PREFIX}*")
+    assert {path.name for path in left.iterdir()} == {"archive", "copy", LOCK}
+    os.utime(left, (0, 0))
+    others = tmp_path / ".backup-2026"
+    others.mkdir()
+    os.utime(others, (0, 0))
+    with workplace(tmp_path) as runs:
+        os.utime(runs, (0, 0))
+        create(old, archive, silent, with_sign_ins=False, force=True)
+        found = {path.name for path in tmp_path.iterdir()}
+    assert found == {"backup.zip", "first", others.name, runs.name}
 
 
 def test_an_archive_that_cannot_be_finished_says_why_and_nothing_else(

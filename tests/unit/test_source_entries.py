@@ -42,6 +42,10 @@ def test_an_entry_is_added_after_the_others() -> None:
     changed = with_entry(FULL, ENTRY)
     assert tomllib.loads(changed)["sources"][2] == ENTRY
     assert set(FULL.splitlines()) <= set(changed.splitlines())
+    twice = with_entry(with_entry("", ENTRY), ENTRY | {"name": "b"})
+    for text in (changed, twice, with_entry(twice.rstrip(), ENTRY | {"name": "c"})):
+        assert all(part.strip() for part in text.split("\n\n"))
+        assert '"\n[[' not in text  # a blank line is before each
 
 
 def test_a_new_file_says_what_it_is() -> None:

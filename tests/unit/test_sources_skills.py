@@ -351,6 +351,7 @@ def test_a_folder_without_a_skill_says_why(tmp_path: Path) -> None:
     write(tmp_path / "other" / "notes.md", "x")
     write(tmp_path / "gone" / "notes.md", "x")
     (tmp_path / "gone" / "SKILL.md").symlink_to("/nowhere/SKILL.md")
+    skill(tmp_path, "un\x07clean", "name: unclean\ndescription: its name is warned of")
     found = {one.path.rpartition("/")[2]: one.reason for one in scan(tmp_path).passed_over}
     assert found == {
         "gone": "its SKILL.md is a link that leads nowhere, or out of the source",

@@ -54,6 +54,7 @@ def connect(  # noqa: PLR0913 - one for each option
             help="The host: claude-code, claude-desktop, cursor, vscode, windsurf, codex, gemini, "
             "zed, opencode or goose  [default: show all that are installed]",
             show_default=False,
+            autocompletion=lambda: [host.id for host in HOSTS],
         ),
     ] = "",
     *,

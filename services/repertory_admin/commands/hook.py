@@ -10,7 +10,7 @@ import msgspec
 import typer
 
 from repertory.backend import Backend
-from repertory.errors import UsageError
+from repertory.errors import RepertoryError, UsageError
 from repertory.formats.hook import hook as hook_output
 from repertory.formats.items import whole_tools
 from repertory.search.query import Query, query_of
@@ -81,7 +81,8 @@ def hook(
             found.append(_answer(flags, threshold, limit))
         except Exception as error:  # the boundary: a prompt is worth more than what fits it
             if is_verbose():
-                terminal.warn(f"{type(error).__name__}: {error}")
+                kind = "" if isinstance(error, RepertoryError) else f"{type(error).__name__}: "
+                terminal.warn(f"{kind}{error}")
 
     if math.isnan(timeout):  # NaN passes the range
         raise UsageError("--timeout is no number; give seconds.")
@@ -103,9 +104,14 @@ def _answer(flags: Flags, threshold: float, limit: int) -> str:
     """The JSON to write, or nothing.
 
     Raises:
-        RepertoryError, ValueError: It cannot be answered.
+        RepertoryError: It cannot be answered.
     """
-    given = msgspec.json.decode(with_whole_characters(_input()), type=Prompt)
+    try:
+        given = msgspec.json.decode(with_whole_characters(_input()), type=Prompt)
+    except msgspec.MsgspecError as error:
+        raise UsageError(
+            f'The input is not that of a prompt hook: {error}; give JSON like {{"prompt": "…"}}.'
+        ) from error
     target = target_of(flags)
     text = given.prompt[:MAX_PROMPT_LENGTH]
     query = query_of(target.settings.values, text, threshold=threshold, limit=limit)

@@ -94,7 +94,7 @@ def _settle_trust(
     can_ask = sys.stdin.isatty() and sys.stdout.isatty()
     for entry in entries:
         files = files_to_trust(entry, workspace.base) or []
-        if all(map(workspace.trust.is_trusted, files)):
+        if all(workspace.trust.is_trusted(file, digest_to_trust) for file in files):
             continue
         try:
             sources = build(entry, workspace.base)

@@ -59,7 +59,7 @@ def show(
         typer.Argument(
             metavar="ITEM",
             help="The item's id or its unique name.",
-            autocompletion=completion.ids,
+            autocompletion=completion.names,
         ),
     ],
     output: OutputOption = Output.TABLE,

@@ -3,6 +3,7 @@
 import logging
 import os
 import signal
+import sys
 import threading
 from pathlib import Path
 from typing import Annotated
@@ -10,6 +11,7 @@ from typing import Annotated
 import typer
 
 from repertory.errors import UsageError
+from repertory_admin import terminal
 from repertory_admin.app import app, command
 from repertory_admin.backend import here
 from repertory_admin.logs import begin_service
@@ -67,6 +69,11 @@ def mcp(
     if directory:
         _enter(directory)
     settings, directory = here(flags)
+    if sys.stdin.isatty():
+        terminal.note(
+            "An agent host starts this command and speaks MCP with it; `repertory connect` sets "
+            "one up. Ctrl-C ends it."
+        )
     begin_service(logging.WARNING)
     from repertory.audit import Audit  # noqa: PLC0415 - only for this
     from repertory.compose import Parts  # noqa: PLC0415 - slow to import

@@ -18,7 +18,8 @@ from typing import IO
 import msgspec
 
 from repertory.errors import StoreCorruptError, StoreError, UsageError
-from repertory.files import flush_to_disk, replacing
+from repertory.files import flush_to_disk, private
+from repertory.workplace import workplace
 
 FORMAT = 1
 MANIFEST = "manifest.json"
@@ -82,9 +83,15 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Writer:
-    """Writes parts into a new archive, each once."""
+    """Writes parts into a new archive, each once.
 
-    def __init__(self, file: IO[bytes]) -> None:
+    Attributes:
+        parts: What was written.
+        place: A private folder for copies, which does not stay.
+    """
+
+    def __init__(self, file: IO[bytes], place: Path) -> None:
+        self.place = place
         self._zip = zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1)
         self.parts: dict[str, Part] = {}
 
@@ -118,9 +125,12 @@ def writing(path: Path) -> Iterator[Writer]:
         StoreError: It cannot be written.
     """
     try:
-        with replacing(path) as file, closing(Writer(file)) as writer:
-            yield writer
-            flush_to_disk(file)
+        with workplace(path.parent) as place:
+            half = place / "archive"
+            with open(half, "xb", opener=private) as file, closing(Writer(file, place)) as writer:
+                yield writer
+                flush_to_disk(file)
+            half.replace(path)
     except OSError as error:
         raise StoreError(f"{path} cannot be written: {error.strerror or error}.") from error
 

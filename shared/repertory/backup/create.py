@@ -53,7 +53,7 @@ def create(
     with writing(path) as writer:
         stored = _collections(parts, collections, writer, step)
         caches = _caches(parts, writer, step)
-        left_out = _files(data, names, writer, path.parent, step)
+        left_out = _files(data, names, writer, step)
         manifest = Manifest(
             format=FORMAT,
             version=version("repertory"),
@@ -104,7 +104,7 @@ def cache_model(slug: str, dimension: int = 1) -> Model:
     return Model(id="", slug=slug, dimension=dimension, max_tokens=0)
 
 
-def _files(data: Path, names: Sequence[str], writer: Writer, folder: Path, step: Step) -> list[str]:
+def _files(data: Path, names: Sequence[str], writer: Writer, step: Step) -> list[str]:
     """Write files, after the collections: their texts are in the cache.
 
     A damaged database would stop every backup, so it is left out.
@@ -115,7 +115,7 @@ def _files(data: Path, names: Sequence[str], writer: Writer, folder: Path, step:
     left_out = []
     for number, name in enumerate(names, 1):
         try:
-            with files.readable(data, name, folder) as path:
+            with files.readable(data, name, writer.place) as path:
                 writer.add(name, files.chunks(path))
         except StoreCorruptError as error:
             left_out.append(str(error))

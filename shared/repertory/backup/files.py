@@ -7,13 +7,12 @@ snapshots, weights and fetched content, which are made again; notes of running s
 import contextlib
 import re
 import sqlite3
-import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from repertory.backup.archive import CHUNK
 from repertory.errors import StoreCorruptError, StoreError
-from repertory.files import COPIES, flush_to_disk, make_private, replacing
+from repertory.files import flush_to_disk, make_private, replacing
 from repertory.settings import SIGN_INS, TRUST_FILE
 
 AUDIT = "audit"
@@ -85,7 +84,7 @@ def readable(data: Path, name: str, folder: Path) -> Iterator[Path]:
     Args:
         data: The data directory.
         name: The file in it.
-        folder: Where a copy is made: the disk of the data directory may be full or read-only.
+        folder: A private one for a copy: the disk of the data directory may be full or read-only.
 
     Raises:
         OSError: The folder cannot be written.
@@ -95,10 +94,12 @@ def readable(data: Path, name: str, folder: Path) -> Iterator[Path]:
     if not _DATABASE.fullmatch(name):
         yield data / name
         return
-    with tempfile.TemporaryDirectory(prefix=COPIES, dir=folder) as place:
-        copy = Path(place) / "copy"
+    copy = folder / "copy"
+    try:
         _copy(data / name, copy)
         yield copy
+    finally:
+        copy.unlink(missing_ok=True)
 
 
 def chunks(path: Path) -> Iterator[bytes]:

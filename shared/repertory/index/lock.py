@@ -10,6 +10,8 @@ from filelock import FileLock, Timeout
 from repertory.errors import StoreBusyError, StoreError
 from repertory.files import PRIVATE, make_private, private
 
+OWN_S = 2.5  # that a session of this process may take to close
+
 
 class StoreLock:
     """The right to use one store, held from construction until ``release``.
@@ -22,6 +24,9 @@ class StoreLock:
     def __init__(self, path: Path, timeout: float) -> None:
         """Take the lock, waiting up to ``timeout`` seconds.
 
+        For what this process has open it waits ``OWN_S`` at most: the thread that waits may be
+        the one that has to close it.
+
         Raises:
             StoreBusyError: It is held; the message names the holder.
             StoreError: The directory cannot be written.
@@ -31,7 +36,7 @@ class StoreLock:
         self._lock = FileLock(path.with_name(f"{path.name}.lock"), mode=PRIVATE, thread_local=False)
         try:
             make_private(path.parent)
-            self._lock.acquire(timeout=timeout)
+            self._lock.acquire(timeout=min(timeout, OWN_S) if self._is_own else timeout)
         except Timeout as exc:
             raise StoreBusyError(f"{path} is {self._taken()}.") from exc
         except OSError as exc:
@@ -52,13 +57,23 @@ class StoreLock:
             self._note.unlink(missing_ok=True)
             self._lock.release()
 
-    def _taken(self) -> str:
-        holder = ""
+    @property
+    def _holder(self) -> str:
+        """What the note says; empty without one."""
         with contextlib.suppress(OSError):  # it was just taken or released
-            holder = self._note.read_text(encoding="utf-8", errors="replace")
-        if holder == _this_process():
+            return self._note.read_text(encoding="utf-8", errors="replace")
+        return ""
+
+    @property
+    def _is_own(self) -> bool:
+        return self._holder == _this_process()
+
+    def _taken(self) -> str:
+        if self._is_own:
             return "open in this program already: share what opened it, or close that first"
-        return f"in use by {holder or 'another process'}: wait until it has finished, or stop it"
+        return (
+            f"in use by {self._holder or 'another process'}: wait until it has finished, or stop it"
+        )
 
 
 def _this_process() -> str:

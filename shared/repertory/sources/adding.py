@@ -112,8 +112,11 @@ def recognise(address: Address) -> Recognised:
         found: Recognised | None = resolve_name(module).recognise(address)
         if found is not None:
             return found
-    raise UsageError(
+    message = (
         f"{shown(address.text)} is not recognised; name the URL of a git repository, of a plugin "
         "marketplace, of an archive (.zip, .tar.gz, .tgz or .skill) or of an OpenAPI 3 document, "
         "or mcp-registry:NAME."
     )
+    if address.path:
+        message += " A folder of this machine goes into a `[[sources]]` entry of repertory.toml."
+    raise UsageError(message)

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from repertory.errors import ConfigurationError
-from repertory.text import is_clean
+from repertory.text import is_clean, is_unicode
 
 MAX_NAME_LENGTH = 100
 
@@ -55,12 +55,17 @@ def source_path(entry: Mapping[str, Any], base: Path) -> Path:
         ConfigurationError: The path is missing or invalid.
     """
     path = entry.get("path")
-    if not isinstance(path, str) or not path.strip() or not is_clean(path):
+    if not isinstance(path, str) or not path.strip():
         raise ConfigurationError(
             f"A source of type {entry.get('type')!r} needs a `path`, not {path!r}; "
             "name the folder to read."
         )
-    return path_of(path, base)
+    found = path_of(path, base)
+    if not is_clean(path) or not is_unicode(str(found)):
+        raise ConfigurationError(
+            f"The path {str(found)!r} has characters that cannot be shown; rename it."
+        )
+    return found
 
 
 def path_of(text: str, base: Path) -> Path:

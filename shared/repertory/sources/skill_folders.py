@@ -18,6 +18,7 @@ from repertory.sources.reading.fields import is_true, text_field
 from repertory.sources.reading.files import Found, Walk
 from repertory.sources.reading_cache import Reading
 from repertory.sources.source import Problem, error, warning
+from repertory.text import is_clean
 
 # Hosts with a skill folder of their own, both in a project and in the home directory.
 _HOSTS = (
@@ -87,7 +88,7 @@ class SkillFolders(FolderSource):
         return {
             folder: _lacks_skill_file(self.path / folder)
             for folder in walked.folders
-            if folder not in held
+            if folder not in held and is_clean(folder)  # a warning names the others
         }
 
     @override

@@ -224,7 +224,10 @@ class Walk:
         if is_clean(place):
             self.files.append(Found(place, self._path(place), self._real_top))
         else:
-            self._warn(place, "The name has characters that cannot be shown; rename the file.")
+            message = (
+                "The name has characters that cannot be shown, so it was passed over; rename it."
+            )
+            self._warn(place, message)
 
     def _add_folder(self, place: str, real: str) -> None:
         if real in self._entered or not self._enter(place):
