@@ -8,6 +8,7 @@ import sys
 import textwrap
 import time
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -15,6 +16,7 @@ import pytest
 from repertory.catalogue.policy import Policy
 from repertory.freshness import Freshness
 from repertory.index.vectors import Filter
+from repertory.indexing.in_process_queue import InProcessQueue
 from repertory.one_shot import Repertory
 from repertory.search.query import Query
 from repertory.sources import memory
@@ -420,6 +422,43 @@ def test_a_policy_that_was_another_one_while_a_server_ran_is_back(
     file.write_text(f"{rule}-0.1\n")
 
     assert boost() == -0.1
+
+
+@pytest.mark.parametrize("is_whole", [False, True])
+@pytest.mark.parametrize("change", ["text", "place"])
+def test_what_was_changed_back_after_a_command_was_ended_is_compared(
+    project: Path, monkeypatch: pytest.MonkeyPatch, change: str, *, is_whole: bool
+) -> None:
+    """The files are as the last record says; the index is as the ended command left it."""
+    folder, away = project / "skills" / "postmortem", project.parent / "away"
+    text = (folder / "SKILL.md").read_text()
+    with Repertory(settings_of(project), project) as repertory:
+        before = repertory.item("project/postmortem")
+    if change == "text":
+        write_skill(project, "postmortem", "Sail a dinghy")
+    else:
+        folder.rename(away)
+    do = InProcessQueue._do
+
+    def ended(self: InProcessQueue, *args: Any) -> None:  # noqa: ANN401 - passed on
+        do(self, *args)
+        raise KeyboardInterrupt
+
+    with (
+        monkeypatch.context() as patch,
+        Repertory(settings_of(project), project, budget_s=600.0) as repertory,
+    ):
+        patch.setattr(InProcessQueue, "_do", ended)
+        with pytest.raises(KeyboardInterrupt):
+            repertory.index() if is_whole else repertory.ensure_indexed()
+    if change == "text":
+        (folder / "SKILL.md").write_text(text)
+    else:
+        away.rename(folder)
+
+    with Repertory(settings_of(project), project, budget_s=600.0) as repertory:
+        repertory.ensure_indexed()
+        assert repertory.item("project/postmortem") == before
 
 
 def two_directories(
