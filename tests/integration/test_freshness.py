@@ -14,6 +14,7 @@ import msgspec
 import pytest
 
 from repertory.catalogue.policy import Policy
+from repertory.compose import Parts
 from repertory.freshness import Freshness
 from repertory.index.vectors import Filter
 from repertory.indexing.in_process_queue import InProcessQueue
@@ -25,8 +26,10 @@ from repertory.sources.openapi.source import FetchedOpenApi
 from repertory.sources.reading.files import Found
 from repertory.sources.registry import build
 from repertory.update import BATCH_SIZE, Timer, Update
+from repertory_embedded.server import running
 from tests.support.builders import write, write_shop, write_skill
 from tests.support.query_service import MODEL, settings_of
+from tests.support.waiting import until
 
 SKILLS = 12
 
@@ -459,6 +462,20 @@ def test_what_was_changed_back_after_a_command_was_ended_is_compared(
     with Repertory(settings_of(project), project, budget_s=600.0) as repertory:
         repertory.ensure_indexed()
         assert repertory.item("project/postmortem") == before
+
+
+def test_a_server_withdraws_the_record_of_a_command_that_ended_after_its_start(
+    project: Path,
+) -> None:
+    """It says what the index held before the server wrote to it."""
+    parts = Parts(settings_of(project), project)
+    file = parts.workspace.seen_file
+    record = file.read_bytes()
+    with running(parts):
+        assert not file.exists()
+        file.write_bytes(record)
+        write_skill(project, "postmortem", "Sail a dinghy")
+        until(lambda: not file.exists())
 
 
 def two_directories(
