@@ -7,6 +7,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,9 @@ import pytest
 
 from repertory.catalogue.policy import Policy
 from repertory.compose import Parts
+from repertory.embedding.engine import Vectors
+from repertory.embedding.load import load_engine
+from repertory.errors import ModelError
 from repertory.freshness import Freshness
 from repertory.index.vectors import Filter
 from repertory.indexing.in_process_queue import InProcessQueue
@@ -462,6 +466,33 @@ def test_what_was_changed_back_after_a_command_was_ended_is_compared(
     with Repertory(settings_of(project), project, budget_s=600.0) as repertory:
         repertory.ensure_indexed()
         assert repertory.item("project/postmortem") == before
+
+
+def test_what_could_not_be_embedded_is_named_and_tried_again(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The item is found as it was, so each search says that a change is missing."""
+    engine = load_engine(MODEL, "cpu", project.parent / "data")
+    embed = engine.embed_texts
+
+    def failing(texts: Sequence[str]) -> Vectors:
+        if any("dinghy" in text for text in texts):
+            raise ModelError("This text is too much.")
+        return embed(texts)
+
+    monkeypatch.setattr("repertory.compose.load_engine", lambda *_, **__: engine)
+    write_skill(project, "postmortem", "Sail a dinghy")
+    with monkeypatch.context() as patch:
+        patch.setattr(engine, "embed_texts", failing)
+        with Repertory(settings_of(project), project) as repertory:
+            run = repertory.index()
+        assert "Not indexed: project/postmortem: This text is too much." in run.notices
+        for _ in range(2):
+            _, notices = search(project, "incident", budget_s=0.2)
+            assert notices == ("1 changed file is not searchable yet; run `repertory index`.",)
+
+    found, notices = search(project, "sail a dinghy")
+    assert (found[0], notices) == ("project/postmortem", ())
 
 
 def test_a_server_withdraws_the_record_of_a_command_that_ended_after_its_start(

@@ -173,8 +173,8 @@ class Coordinator:
 
     @property
     def unwritten(self) -> dict[str, str]:
-        """The items that are not written yet, by id, each with its path."""
-        ids = self.ledger.unwritten() if self.ledger else ()
+        """The items that are not written yet, or failed, by id, each with its path."""
+        ids = [*self.ledger.unwritten(), *self.ledger.failed] if self.ledger else ()
         items = self._scans.items
         return {item: items[item].path if item in items else "" for item in ids}
 
