@@ -216,6 +216,7 @@ class Coordinator:
             building=target.building() if target and generations.is_building else None,
             pending=sum(one.outstanding for one in self._ledgers),
             saves=self._ledgers.save_times(self._clock()),
+            has_failed=bool(searched and searched.failed),
             unused=self._unused.listed,
             problems=self._first(problems),
             errors=sum(one.severity == "error" for one in problems),

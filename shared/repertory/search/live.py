@@ -382,7 +382,7 @@ class LiveSearch:
         if watch.at == self._inherited:  # the own watch service has not compared them yet
             watch = watch.inherited()
         elif not self._threads:  # a command looks at the files itself
-            watch = replace(watch, saves=SaveTimes())
+            watch = replace(watch, saves=SaveTimes(), has_failed=False)
         sources = self._sources.after(watch, configuration_of(collection))
         changed = sources != self._sources
         self._sources = sources
