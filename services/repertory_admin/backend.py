@@ -84,6 +84,9 @@ class Target(msgspec.Struct, frozen=True):
                     raise
             else:
                 server = self._started() if is_busy else None
+            if not (server or embeds) and repertory.behind:  # an answer to a query says it itself
+                indexing.clear()
+                terminal.note(repertory.behind)
             yield server or repertory
 
     def _indexed(self, stack: ExitStack, indexing: Bars, *, embeds: bool) -> "Repertory":

@@ -238,13 +238,17 @@ class Parts:
 
         return CeleryQueue(redis_url, self.settings.values.namespace)
 
-    def in_process_queue(self, writer: "Writer | None" = None) -> "InProcessQueue":
-        """The queue and the worker of this process."""
+    def in_process_queue(
+        self,
+        writer: "Writer | None" = None,
+        begins: "Callable[[str], None]" = lambda _: None,
+    ) -> "InProcessQueue":
+        """The queue and the worker of this process; see ``InProcessQueue``."""
         from repertory.indexing.in_process_queue import (  # noqa: PLC0415 - not for a search
             InProcessQueue,
         )
 
-        return InProcessQueue(writer or self.writer(), self.coordination)
+        return InProcessQueue(writer or self.writer(), self.coordination, begins)
 
     def coordinator(
         self, queue: "JobQueue", affordable: "Affordable" = lambda items: items

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 
 from repertory.files import Signature, signature, write_atomically
+from repertory.indexing.collection_names import configuration_of
 from repertory.sources.memory import FolderState, KnownFile, Memory, settled_signature
 from repertory.text import is_unicode
 from repertory.workspace import Workspace
@@ -56,6 +57,7 @@ class Freshness:
         self._workspace = workspace
         self._file = workspace.seen_file
         self._record = self._load()
+        self._stored = self._record.configuration if self._record else ""  # that of the file
         self._followed: dict[str, Signature | None] = {}
         # The sources of one file, by digest, before reading.
         self._single: dict[str, FolderState] = {}
@@ -124,6 +126,16 @@ class Freshness:
                 news |= before is None or not before.is_current()
         return scans, news
 
+    def forget(self, collection: str) -> None:
+        """Remove the record, if it says what a collection holds: that is written to now.
+
+        A command that ends before it leaves another record has the next one read all files. Those
+        that are as the record says may have been others meanwhile, and were indexed so.
+        """
+        if self._stored == configuration_of(collection):
+            with contextlib.suppress(OSError):
+                self._file.unlink(missing_ok=True)
+
     def remember(self, catalogue: "Catalogue", unwritten: Iterable[str] = ()) -> None:
         """Leave a record for the next command; it is only missed if it cannot be written.
 
@@ -163,6 +175,7 @@ class Freshness:
                 is_escaped=is_escaped,
             )
             write_atomically(self._file, msgspec.msgpack.encode(record))
+            self._stored = catalogue.hash
 
     def _memories(self, configuration: str) -> Mapping[str, Memory]:
         """What is known of each source, by its digest; nothing if the index may not hold it."""

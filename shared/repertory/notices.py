@@ -22,6 +22,10 @@ HAS_RIVAL = (
 )
 
 LATE = "The latest changes are not searchable yet; `repertory stats` says what they wait for."
+FAILED = (
+    "Some items could not be indexed, so they are found as they were before, or not at all; "
+    "`repertory queue list` names them."
+)
 
 SUDDENLY_EMPTY = (
     "It is suddenly empty; its items are kept. If it is meant to be empty, run `repertory rebuild`."

@@ -173,6 +173,11 @@ class Repertory(Local):
         return super().stats()
 
     @property
+    def behind(self) -> str:
+        """A sentence about changes of files that are not indexed yet; empty without any."""
+        return self._behind
+
+    @property
     def is_indexed(self) -> bool:
         """Whether a search can answer without indexing first."""
         return is_complete(self.parts.store, self.parts.active)

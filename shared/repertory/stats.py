@@ -133,6 +133,7 @@ class WatchStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         building: The collection that is being built, if any.
         pending: How many items are on their way to workers or wait to be sent.
         saves: How long saves take.
+        has_failed: Whether an item could not be indexed.
         unused: The indexes that are not used now, and are removed after a while.
         problems: The first problems found in sources and items, of those that the same callers see.
         errors, warnings: How many problems there are, beyond those listed too.
@@ -150,6 +151,7 @@ class WatchStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     building: Building | None = None
     pending: int = 0
     saves: SaveTimes = SaveTimes()
+    has_failed: bool = False
     unused: list[UnusedIndex] = []
     problems: list[Problem] = []
     errors: int = 0
@@ -169,7 +171,7 @@ class WatchStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     def inherited(self) -> "WatchStatus":
         """What another process takes over: it has read no source yet."""
         sources = [msgspec.structs.replace(one, is_starting=not one.error) for one in self.sources]
-        return msgspec.structs.replace(self, sources=sources, saves=SaveTimes())
+        return msgspec.structs.replace(self, sources=sources, saves=SaveTimes(), has_failed=False)
 
     @property
     def first_items(self) -> int:

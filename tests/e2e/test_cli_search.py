@@ -5,11 +5,13 @@ import re
 import shlex
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from tests.support.command_line import COMMAND, Cli
+from tests.support.command_line import COMMAND, Cli, add_skill
 
 HOLDER = """
 import sys, pathlib
@@ -196,8 +198,9 @@ def test_no_text_of_an_author_steers_the_terminal(cli: Cli, indexed: Path) -> No
     assert "\x1b[31m" not in drawn
 
 
-def test_a_store_that_is_in_use_degrades_the_answer(cli: Cli, indexed: Path) -> None:
-    """While another process holds the store, keywords alone answer, and one line says why."""
+@contextmanager
+def store_held(cli: Cli) -> Iterator[None]:
+    """Meanwhile another process holds the store."""
     holder = subprocess.Popen(
         [sys.executable, "-c", HOLDER, cli.environment["REPERTORY_DATA_DIR"]],
         stdin=subprocess.PIPE,
@@ -207,15 +210,40 @@ def test_a_store_that_is_in_use_degrades_the_answer(cli: Cli, indexed: Path) -> 
     assert holder.stdout
     try:
         assert holder.stdout.readline() == "held\n"
-        searched = cli.run(indexed, "search", "read_file")
+        yield
     finally:
         holder.communicate("")
+
+
+def test_a_store_that_is_in_use_degrades_the_answer(cli: Cli, indexed: Path) -> None:
+    """While another process holds the store, keywords alone answer, and one line says why."""
+    with store_held(cli):
+        searched = cli.run(indexed, "search", "read_file")
 
     assert searched.returncode == 0
     assert "files__read_file" in searched.stdout
     assert searched.stderr.startswith("repertory: degraded, answered by keyword alone: ")
     assert "in use by process" in searched.stderr
     assert len(searched.stderr.splitlines()) == 1
+
+
+def test_every_command_that_shows_items_says_that_changes_are_missing(
+    own: Cli, project: Path
+) -> None:
+    """What they show is as it was before the file was saved."""
+    assert own.run(project, "index").returncode == 0
+    add_skill(project, "steering", "---\nname: steering\ndescription: Sail upwind.\n---\n")
+
+    with store_held(own):
+        for command in (["items", "list"], ["items", "show", "steering"], ["search", "steering"]):
+            shown = own.run(project, *command)
+            assert "Sail upwind" not in shown.stdout
+            assert shown.stderr.count("1 changed file is not searchable yet") == 1, command
+
+    for command in (["items", "list"], ["items", "show", "steering"]):
+        shown = own.run(project, *command)
+        assert "Sail upwind" in shown.stdout
+        assert shown.stderr == ""
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,8 @@ from repertory.indexing.coordinator import LOST_AFTER_S, POLL_INTERVAL_S
 from repertory.indexing.generations import GRACE_S
 from repertory.indexing.job import QueueName
 from repertory.indexing.scan import scan_source
+from repertory.notices import FAILED
+from repertory.search.known_sources import KnownSources
 from tests.support.builders import Folder
 from tests.support.steered_team import FEW, Modelled, SteeredTeam
 
@@ -197,6 +199,27 @@ def test_a_failure_is_not_tried_again_by_itself(team: SteeredTeam) -> None:
     team.wait(40)
     assert not team.queue.jobs
     assert team.hashes() == before
+
+
+def test_searches_say_that_an_item_has_failed(team: SteeredTeam) -> None:
+    """Until it is indexed: what is found instead is older than its file."""
+
+    def notices() -> tuple[str, ...]:
+        return KnownSources().after(team.coordinator.status(), "").every_notice(1)
+
+    (folder,) = team.folders
+    folder.write("a", "Bad")
+    team.scan()
+    assert FAILED not in notices()
+    team.fail("team/a")
+    team.wait(2)
+    assert FAILED in notices()
+    assert FAILED not in KnownSources().after(team.coordinator.status().inherited(), "").notices
+    folder.write("a", "Good")
+    team.scan()
+    team.work()
+    team.wait(2)
+    assert FAILED not in notices()
 
 
 @pytest.mark.parametrize("restarted", [False, True])

@@ -7,14 +7,21 @@ import subprocess
 import sys
 import textwrap
 import time
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 
 from repertory.catalogue.policy import Policy
+from repertory.compose import Parts
+from repertory.embedding.engine import Vectors
+from repertory.embedding.load import load_engine
+from repertory.errors import ModelError
 from repertory.freshness import Freshness
 from repertory.index.vectors import Filter
+from repertory.indexing.in_process_queue import InProcessQueue
 from repertory.one_shot import Repertory
 from repertory.search.query import Query
 from repertory.sources import memory
@@ -23,8 +30,10 @@ from repertory.sources.openapi.source import FetchedOpenApi
 from repertory.sources.reading.files import Found
 from repertory.sources.registry import build
 from repertory.update import BATCH_SIZE, Timer, Update
+from repertory_embedded.server import running
 from tests.support.builders import write, write_shop, write_skill
 from tests.support.query_service import MODEL, settings_of
+from tests.support.waiting import until
 
 SKILLS = 12
 
@@ -447,6 +456,84 @@ def test_a_policy_that_was_another_one_while_a_server_ran_is_back(
     file.write_text(f"{rule}-0.1\n")
 
     assert boost() == -0.1
+
+
+@pytest.mark.parametrize("is_whole", [False, True])
+@pytest.mark.parametrize("change", ["text", "place"])
+def test_what_was_changed_back_after_a_command_was_ended_is_compared(
+    project: Path, monkeypatch: pytest.MonkeyPatch, change: str, *, is_whole: bool
+) -> None:
+    """The files are as the last record says; the index is as the ended command left it."""
+    folder, away = project / "skills" / "postmortem", project.parent / "away"
+    text = (folder / "SKILL.md").read_text()
+    with Repertory(settings_of(project), project) as repertory:
+        before = repertory.item("project/postmortem")
+    if change == "text":
+        write_skill(project, "postmortem", "Sail a dinghy")
+    else:
+        folder.rename(away)
+    do = InProcessQueue._do
+
+    def ended(self: InProcessQueue, *args: Any) -> None:  # noqa: ANN401 - passed on
+        do(self, *args)
+        raise KeyboardInterrupt
+
+    with (
+        monkeypatch.context() as patch,
+        Repertory(settings_of(project), project, budget_s=600.0) as repertory,
+    ):
+        patch.setattr(InProcessQueue, "_do", ended)
+        with pytest.raises(KeyboardInterrupt):
+            repertory.index() if is_whole else repertory.ensure_indexed()
+    if change == "text":
+        (folder / "SKILL.md").write_text(text)
+    else:
+        away.rename(folder)
+
+    with Repertory(settings_of(project), project, budget_s=600.0) as repertory:
+        repertory.ensure_indexed()
+        assert repertory.item("project/postmortem") == before
+
+
+def test_what_could_not_be_embedded_is_named_and_tried_again(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The item is found as it was, so each search says that a change is missing."""
+    engine = load_engine(MODEL, "cpu", project.parent / "data")
+    embed = engine.embed_texts
+
+    def failing(texts: Sequence[str]) -> Vectors:
+        if any("dinghy" in text for text in texts):
+            raise ModelError("This text is too much.")
+        return embed(texts)
+
+    monkeypatch.setattr("repertory.compose.load_engine", lambda *_, **__: engine)
+    write_skill(project, "postmortem", "Sail a dinghy")
+    with monkeypatch.context() as patch:
+        patch.setattr(engine, "embed_texts", failing)
+        with Repertory(settings_of(project), project) as repertory:
+            run = repertory.index()
+        assert "Not indexed: project/postmortem: This text is too much." in run.notices
+        for _ in range(2):
+            _, notices = search(project, "incident", budget_s=0.2)
+            assert notices == ("1 changed file is not searchable yet; run `repertory index`.",)
+
+    found, notices = search(project, "sail a dinghy")
+    assert (found[0], notices) == ("project/postmortem", ())
+
+
+def test_a_server_withdraws_the_record_of_a_command_that_ended_after_its_start(
+    project: Path,
+) -> None:
+    """It says what the index held before the server wrote to it."""
+    parts = Parts(settings_of(project), project)
+    file = parts.workspace.seen_file
+    record = file.read_bytes()
+    with running(parts):
+        assert not file.exists()
+        file.write_bytes(record)
+        write_skill(project, "postmortem", "Sail a dinghy")
+        until(lambda: not file.exists())
 
 
 def two_directories(

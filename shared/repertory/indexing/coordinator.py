@@ -177,8 +177,8 @@ class Coordinator:
 
     @property
     def unwritten(self) -> dict[str, str]:
-        """The items that are not written yet, by id, each with its path."""
-        ids = self.ledger.unwritten() if self.ledger else ()
+        """The items that are not written yet, or failed, by id, each with its path."""
+        ids = [*self.ledger.unwritten(), *self.ledger.failed] if self.ledger else ()
         items = self._scans.items
         return {item: items[item].path if item in items else "" for item in ids}
 
@@ -220,6 +220,7 @@ class Coordinator:
             building=target.building() if target and generations.is_building else None,
             pending=sum(one.outstanding for one in self._ledgers),
             saves=self._ledgers.save_times(self._clock()),
+            has_failed=bool(searched and searched.failed),
             unused=self._unused.listed,
             problems=self._first(problems),
             errors=sum(one.severity == "error" for one in problems),

@@ -38,11 +38,22 @@ class InProcessQueue(JobQueue):
     Pending jobs are lost with the process; the coordinator sends them again. So are the deltas.
     Before a collection is written to, its keyword snapshot is dropped: another process could not
     bring it up to date. From then on the collection is held, so that none stores another one.
+
+    Args:
+        writer: Does the jobs.
+        coordination: That of the writer.
+        begins: Called with the name of a collection each time before it is written to.
     """
 
-    def __init__(self, writer: Writer, coordination: Coordination) -> None:
+    def __init__(
+        self,
+        writer: Writer,
+        coordination: Coordination,
+        begins: Callable[[str], None] = lambda _: None,
+    ) -> None:
         self._writer = writer
         self._coordination = coordination
+        self._begins = begins
         self._queues: dict[QueueName, deque[Job]] = {name: deque() for name in QueueName}
         self._maintenance: deque[Callable[[], None]] = deque()
         self._parents: dict[str, str] = {}  # of the trace that a job continues, by its id
@@ -180,6 +191,7 @@ class InProcessQueue(JobQueue):
             failures = self._coordination.failures
             with self._writer.holding(collections), processing(jobs, parents):
                 for collection in collections:
+                    self._begins(collection)
                     self._coordination.snapshots.drop(collection)
                 attempt(jobs, queue_name, writer=self._writer, failures=failures, queue=self)
         finally:

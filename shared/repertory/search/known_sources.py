@@ -7,7 +7,14 @@ from msgspec.structs import replace
 
 from repertory.errors import StoreError
 from repertory.groups import may_see
-from repertory.notices import HAS_RIVAL, LATE, NOTHING_OFFERED, about_first_index, about_sources
+from repertory.notices import (
+    FAILED,
+    HAS_RIVAL,
+    LATE,
+    NOTHING_OFFERED,
+    about_first_index,
+    about_sources,
+)
 from repertory.stats import SourceState, WatchStatus
 
 UNKNOWN = (
@@ -53,6 +60,7 @@ class KnownSources(msgspec.Struct, frozen=True, kw_only=True):
         before = {} if is_same else self.audiences
         refused = [watch.error] if watch.error in {HAS_RIVAL, NOTHING_OFFERED} else []
         late = [LATE] if watch.saves.waiting >= LATE_S else []
+        failed = [FAILED] if watch.has_failed else []
         return KnownSources(
             states=tuple(
                 replace(one, location="", items=0, seen=0.0, stale=int(bool(one.stale)))
@@ -63,7 +71,7 @@ class KnownSources(msgspec.Struct, frozen=True, kw_only=True):
                 for one in watch.sources
             },
             first_items=watch.first_items,
-            notices=(*late, *watch.notices, *refused),
+            notices=(*late, *failed, *watch.notices, *refused),
             is_reported=True,
         )
 

@@ -44,7 +44,7 @@ class ReportedSources:
         if watch.at == self._inherited:  # the own watch service has not compared them yet
             watch = watch.inherited()
         elif not is_served:
-            watch = replace(watch, saves=SaveTimes())
+            watch = replace(watch, saves=SaveTimes(), has_failed=False)
         before = self.known
         self.known = before.after(watch, configuration_of(collection))
         return self.known != before
