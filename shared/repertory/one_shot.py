@@ -192,10 +192,8 @@ class Repertory(Local):
             return True
         if self.settings.values.no_cache:
             return False
-        watch, indexed = (
-            watch_status(self.parts.coordination.status),
-            configuration_of(self._active),
-        )
+        watch = watch_status(self.parts.coordination.status)
+        indexed = configuration_of(self._active)
         if watch is None or watch.configuration != indexed or any(s.items for s in watch.sources):
             return False
         return not Freshness(self.workspace).is_current(indexed)
