@@ -213,7 +213,7 @@ class Access:
         if found := self._signed_in(request):
             check_origin(request, needed=request.scope["method"] not in ("GET", "HEAD"))
             return found
-        if any(name in request.cookies for name in self.cookie_names(request.scope)):
+        if not cookies.sent(request).keys().isdisjoint(self.cookie_names(request.scope)):
             raise self._unauthorized(
                 request,
                 "The key or the session is not valid, or no longer; sign in again.",
@@ -232,19 +232,20 @@ class Access:
         )
 
     def _signed_in(self, request: HTTPConnection) -> Caller | None:
+        given = cookies.sent(request)
         if self._owner:
             secret = self._owner.browser_secret
             name = cookies.owner_cookie(secret)
-            if cookies.fits(request.cookies.get(name, ""), secret, name):
+            if cookies.fits(given.get(name, ""), secret, name):
                 return OWNER
         if self.openid:
-            cookie = request.cookies.get(self.session_cookie(request.scope), "")
+            cookie = given.get(self.session_cookie(request.scope), "")
             if person := self.openid.person_of_session(cookie):
                 return self.caller_of(person)
         name = cookie_of(request.scope)
-        if given := request.cookies.get(name):
+        if cookie := given.get(name, ""):
             for key in self._keys.active():
-                if cookies.fits(given, key.digest, name):
+                if cookies.fits(cookie, key.digest, name):
                     return caller_with(key)
         return None
 

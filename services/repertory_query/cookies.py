@@ -8,6 +8,8 @@ import hashlib
 import hmac
 import time
 
+from starlette.requests import HTTPConnection
+
 from repertory.proof import is_same
 
 COOKIE = "repertory_key"
@@ -15,6 +17,17 @@ OWNER_COOKIE = "repertory_owner"
 SESSION_COOKIE = "repertory_session"
 SIGN_IN_COOKIE = "repertory_sign_in"
 LIFETIME_S = 30 * 86_400  # revoking the key ends it at once
+
+
+def sent(request: HTTPConnection) -> dict[str, str]:
+    """The cookies of a request, by name.
+
+    None of ours has quotes. Python's own reader of quoted values takes quadratic time in some
+    versions, and everyone may send one.
+    """
+    headers = request.headers.getlist("cookie")
+    pairs = [one.partition("=") for header in headers for one in header.split(";")]
+    return {name.strip(): value.strip() for name, _, value in pairs}
 
 
 def made(secret: str, name: str) -> str:

@@ -182,6 +182,14 @@ def test_a_policy_costs_no_embedding_and_is_written_again() -> None:
             [{"item": "a", "pin": "ship it"}],
             "repertory.toml: [[policy]] 1 (a): `pin` is 'ship it'; it must be a list of at most 20",
         ),
+        (
+            [{"item": "a" * 1_001}],
+            "repertory.toml: [[policy]] 1 names its `item` by more than 1,000",
+        ),
+        (
+            [{"item": "[a-" * 21}],
+            "repertory.toml: [[policy]] 1 names its `item` by more than 1,000",
+        ),
         ([{"item": "a"}] * 1_001, "repertory.toml: there are 1,001 policies; 1,000 is the limit"),
     ],
 )

@@ -109,7 +109,7 @@ def test_other_scripts_and_marks_are_no_disguise(text: str) -> None:
 
 def test_a_lure_in_any_field_of_an_author_is_found() -> None:
     """The id, the tags and the policy are shown to agents, too."""
-    fields = [
+    fields: list[dict[str, object]] = [
         {"id": f"s/{LURE}"},
         {"tags": (LURE,)},
         {"policy": Policy(aliases=(LURE,))},

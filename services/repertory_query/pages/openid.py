@@ -10,6 +10,7 @@ from starlette.routing import BaseRoute
 
 from repertory_query.access import LOGIN_OPENID, Access
 from repertory_query.actions import Action
+from repertory_query.cookies import sent
 from repertory_query.pages.page import PageRoute, page, root_of
 from repertory_query.pages.sign_in import forget, here
 from repertory_query.sign_in.failures import ProviderError, TokenError
@@ -53,7 +54,7 @@ class _Steps:
 
     async def back(self, request: Request) -> Response:
         """Come back from the provider, signed in or not."""
-        root, cookie = root_of(request), request.cookies.get(self._pending(request), "")
+        root, cookie = root_of(request), sent(request).get(self._pending(request), "")
         try:
             person, target = await self._openid.finish(root, request.query_params, cookie)
             caller = self._access.caller_of(person)  # refuses who may do nothing here

@@ -14,6 +14,8 @@ from repertory.errors import ConfigurationError
 from repertory.sources.reading.policy import as_field
 
 MAX_RULES = 1_000
+MAX_ITEM_LENGTH = 1_000  # characters
+MAX_SETS = 20  # of a pattern: reading one takes time in proportion to what follows
 _SIGNS = frozenset("*?[")
 
 
@@ -64,6 +66,11 @@ def _rule(table: Mapping[str, Any], place: str) -> Rule:
         raise ConfigurationError(
             f"{place} needs an `item`, not {item!r}; name an item by its id or its name, "
             "or several by a pattern."
+        )
+    if len(item) > MAX_ITEM_LENGTH or item.count("[") > MAX_SETS:
+        raise ConfigurationError(
+            f"{place} names its `item` by more than {MAX_ITEM_LENGTH:,} characters, or {MAX_SETS} "
+            "times `[`; shorten it."
         )
     changes: dict[str, Any] = {}
     for field, value in table.items():
