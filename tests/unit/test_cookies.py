@@ -21,12 +21,10 @@ def test_a_cookie_fits_its_secret_and_its_name() -> None:
         assert not cookies.fits(wrong, "secret", "name")
 
 
-def test_quotes_of_strangers_take_no_time() -> None:
-    """Everyone may send them, and the headers of a request may have 64 KB."""
-    headers = [(b"cookie", b'a="' + b'\\"' * 30_000 + b'"; b = c=d'), (b"cookie", b"e=f; g")]
-    began = time.perf_counter()
+def test_quotes_of_strangers_are_read_in_linear_time() -> None:
+    """Everyone may send them. In quadratic time, so many would take half an hour."""
+    headers = [(b"cookie", b'a="' + b'\\"' * 300_000 + b'"; b = c=d'), (b"cookie", b"e=f; g")]
     found = cookies.sent(HTTPConnection({"type": "http", "headers": headers}))
-    assert time.perf_counter() - began < 0.5
     assert {name: found[name] for name in "beg"} == {"b": "c=d", "e": "f", "g": ""}
 
 
