@@ -1,5 +1,6 @@
 """Celery workers as a team runs them: real processes, a real Redis, and Qdrant over HTTP."""
 
+import contextlib
 import itertools
 import json
 import os
@@ -8,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import redis
 
 from repertory.catalogue.item import Item, Kind
 from repertory.catalogue.views import RECIPE
@@ -345,6 +347,28 @@ def test_only_workers_of_the_same_release_begin_a_collection(team: Team) -> None
             until(lambda: team.parts.store.alias(alias))
             older.kill()
     assert recipe_of(team.parts.store.alias(alias) or "") == RECIPE
+
+
+@pytest.mark.parametrize("runs", [False, True])
+def test_a_worker_survives_a_full_redis(team: Team, *, runs: bool) -> None:
+    """One that starts then and one that takes a job then: else the queue is never emptied."""
+    with contextlib.ExitStack() as stack:
+        worker = team.worker()
+        stack.callback(worker.kill)
+        if runs:
+            stack.enter_context(worker)
+            os.killpg(worker.pid, signal.SIGSTOP)
+            team.submit("a")
+        with redis.Redis.from_url(team.redis.url) as client:
+            client.config_set("maxmemory", 1)
+            try:
+                os.killpg(worker.pid, signal.SIGCONT) if runs else worker.start()
+                until(lambda: "used memory > 'maxmemory'" in worker.log.read_text("utf-8"))
+            finally:
+                client.config_set("maxmemory", 0)
+        team.submit("b")
+        team.wait_until_indexed("b")
+        assert worker.terminate() == 0
 
 
 def test_a_worker_survives_a_restart_of_redis(team: Team) -> None:

@@ -6,6 +6,7 @@ send them.
 
 import base64
 import logging
+import time
 from datetime import UTC, datetime
 from queue import Empty
 from typing import Any
@@ -13,7 +14,7 @@ from typing import Any
 import msgspec
 from kombu.transport import redis as kombu_redis
 from kombu.transport import virtual
-from redis import Redis, RedisError
+from redis import Redis, RedisError, ResponseError
 from typing_extensions import override
 
 from repertory.indexing.celery_queue import BEGIN, KEEP_KEYWORDS, WRITE
@@ -21,6 +22,7 @@ from repertory.indexing.celery_queue import BEGIN, KEEP_KEYWORDS, WRITE
 TASKS = frozenset({WRITE, BEGIN, KEEP_KEYWORDS})
 COMPRESSIONS = frozenset({None, "application/x-gzip"})
 MAX_ID_LENGTH = 200
+REFUSED_PAUSE_S = 2.0  # after Redis refused to note something, as it does while it is full
 _NOT_OF_THE_MESSAGE = (Empty, RedisError, OSError)
 
 _log = logging.getLogger(__name__)
@@ -109,6 +111,14 @@ class QoS(kombu_redis.QoS):
             super().reject(delivery_tag, requeue=requeue)
         except (RedisError, OSError):
             virtual.QoS.ack(self, delivery_tag)
+            raise
+
+    @override
+    def restore_visible(self, *args: Any, **options: Any) -> None:
+        try:
+            super().restore_visible(*args, **options)
+        except ResponseError:
+            time.sleep(REFUSED_PAUSE_S)  # Celery connects again without a pause
             raise
 
     @override

@@ -74,6 +74,7 @@ def celery_app(redis_url: str, namespace: str = NAMESPACE) -> Celery:
         worker_cancel_long_running_tasks_on_connection_loss=False,  # doing one twice is harmless
         broker_connection_retry_on_startup=True,
         broker_connection_max_retries=None,  # for ever
+        broker_channel_error_retry=True,  # also while Redis is full and refuses to note anything
         broker_transport_options={
             # In the order of ``QUEUES``, not in turns.
             "queue_order_strategy": "priority",
