@@ -9,9 +9,7 @@ from urllib.parse import urlencode
 
 import jsonschema
 import pytest
-from anthropic.types import ToolResultBlockParam
 from mcp.types import CallToolResult
-from openai.types.responses import ResponseToolSearchOutputItemParam
 from pydantic import TypeAdapter
 
 from tests.support.command_line import Cli
@@ -92,6 +90,8 @@ def test_the_command_line_prints_the_servers_answer(
 
 def test_anthropic_gets_the_content_of_a_tool_result(command: tuple[Cli, Path]) -> None:
     """With the schemas of the tools, which are not in the answer itself."""
+    from anthropic.types import ToolResultBlockParam  # noqa: PLC0415 - takes a second
+
     cli, folder = command
     done = cli.run(folder, "search", "read the contents of a file", "--output", "anthropic")
 
@@ -105,6 +105,10 @@ def test_anthropic_gets_the_content_of_a_tool_result(command: tuple[Cli, Path]) 
 
 def test_openai_gets_the_output_of_a_tool_search(command: tuple[Cli, Path]) -> None:
     """A server's functions together, and skills through the function that reads them."""
+    from openai.types.responses import (  # noqa: PLC0415 - takes a second
+        ResponseToolSearchOutputItemParam,
+    )
+
     cli, folder = command
     everything = ("file bread", "--threshold", "0", "--limit", "9", "--output", "openai")
     found = json.loads(cli.run(folder, "search", *everything).stdout)

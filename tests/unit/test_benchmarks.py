@@ -13,9 +13,6 @@ import pytest
 from benchmarks import sizing_table, synthetic
 from benchmarks.indexing import environment
 from benchmarks.processes import end
-from benchmarks.quality.__main__ import Measured
-from benchmarks.quality.encoder import MODEL as ENCODER
-from benchmarks.quality.product import Product
 from repertory.catalogue.item import Kind
 from repertory.embedding.models import Model
 from repertory.index.cache import SqliteVectorCache
@@ -69,6 +66,10 @@ def test_the_catalogue_of_the_ranking_report_is_indexed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its sources lie outside of its folder, so nothing is read before it is trusted."""
+    from benchmarks.quality.__main__ import Measured  # noqa: PLC0415 - imports scikit-learn
+    from benchmarks.quality.encoder import MODEL as ENCODER  # noqa: PLC0415 - as above
+    from benchmarks.quality.product import Product  # noqa: PLC0415 - as above
+
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     skill = tmp_path / "data" / "skills" / "deploy" / "SKILL.md"
     skill.parent.mkdir(parents=True)

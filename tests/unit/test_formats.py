@@ -8,24 +8,9 @@ from typing import Any, get_type_hints
 import jsonschema
 import msgspec
 import pytest
-from anthropic.types import (
-    TextBlockParam,
-    ToolParam,
-    ToolReferenceBlockParam,
-    ToolResultBlockParam,
-)
 from hypothesis import given
 from hypothesis import strategies as st
 from mcp.types import CallToolResult, ResourceLink, TextContent
-from openai.types.responses import (
-    FunctionToolParam,
-    ResponseToolSearchOutputItemParam,
-    ToolSearchOutputNamespaceToolParam,
-)
-from openai.types.responses.response_tool_search_output_item_param_param import (
-    ResponseToolSearchOutputItemParamParam,
-)
-from openai.types.responses.tool_search_output_namespace_tool_param import ToolFunction
 from pydantic import TypeAdapter
 
 from repertory.catalogue.item import Item, Kind
@@ -100,38 +85,43 @@ def fits(kind: Any, value: Mapping[str, Any]) -> None:  # noqa: ANN401 - a Typed
 
 def assert_anthropic(found: Mapping[str, Any]) -> None:
     """Assert that an answer is valid for Anthropic's SDK."""
+    from anthropic import types  # noqa: PLC0415 - takes seconds
+
     assert set(found) == {"content", "definitions"}
     fits(
-        ToolResultBlockParam,
+        types.ToolResultBlockParam,
         {"type": "tool_result", "tool_use_id": "toolu_01", "content": found["content"]},
     )
     assert found["content"]
     for block in found["content"]:
-        fits(
-            {"text": TextBlockParam, "tool_reference": ToolReferenceBlockParam}[block["type"]],
-            block,
-        )
+        kinds = {"text": types.TextBlockParam, "tool_reference": types.ToolReferenceBlockParam}
+        fits(kinds[block["type"]], block)
     for definition in found["definitions"]:
-        fits(ToolParam, definition)
+        fits(types.ToolParam, definition)
         assert definition["input_schema"]["type"] == "object"
         assert NAME.fullmatch(definition["name"])
 
 
 def assert_openai(found: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Assert that an answer is valid for OpenAI's SDK, and return its functions."""
-    fits(ResponseToolSearchOutputItemParamParam, found)
-    ResponseToolSearchOutputItemParam.model_validate(found)
+    from openai.types import responses as types  # noqa: PLC0415 - takes seconds
+    from openai.types.responses import (  # noqa: PLC0415 - as above
+        tool_search_output_namespace_tool_param as namespace,
+    )
+
+    fits(types.ResponseToolSearchOutputItemParamParam, found)
+    types.ResponseToolSearchOutputItemParam.model_validate(found)
     functions = []
     for tool in found["tools"]:
         if tool["type"] == "namespace":
-            fits(ToolSearchOutputNamespaceToolParam, tool)
+            fits(types.ToolSearchOutputNamespaceToolParam, tool)
             assert NAME.fullmatch(tool["name"])
             assert 0 < len(tool["tools"]) < 10
             for function in tool["tools"]:
-                fits(ToolFunction, function)
+                fits(namespace.ToolFunction, function)
             functions += tool["tools"]
         else:
-            fits(FunctionToolParam, tool)
+            fits(types.FunctionToolParam, tool)
             functions.append(tool)
     names = [function["name"] for function in functions]
     assert len(set(names)) == len(names)

@@ -3,15 +3,16 @@
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import pytest
-from sentence_transformers import SentenceTransformer
 
 from training.checkpoints import STATE, newest
-from training.export import MAX_SIZE, check
 from training.mine import Vectors
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
 
 pytestmark = pytest.mark.timeout(180)  # on a busy machine the import of torch takes a while
 
@@ -47,6 +48,8 @@ def test_a_graph_that_was_not_compressed_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Its size says so before anything is measured."""
+    from training.export import MAX_SIZE, check  # noqa: PLC0415 - imports torch
+
     with (tmp_path / "model.onnx").open("wb") as graph:
         graph.truncate(MAX_SIZE + 1)
     with pytest.raises(SystemExit) as ended:
@@ -59,6 +62,10 @@ def test_a_graph_with_other_vectors_than_its_model_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """And one with the same vectors is not."""
+    from sentence_transformers import SentenceTransformer  # noqa: PLC0415 - imports torch
+
+    from training.export import check  # noqa: PLC0415 - as above
+
     (tmp_path / "model").mkdir()
     shutil.copyfile(ENCODER / "model.onnx", tmp_path / "model.onnx")
     shutil.copyfile(ENCODER / "model" / "tokenizer.json", tmp_path / "model" / "tokenizer.json")

@@ -1,0 +1,60 @@
+"""An encoder of a table of words, whose ranking loss can be calculated by hand; it needs torch."""
+
+from typing import TYPE_CHECKING, Any, cast
+
+import torch
+
+from training.loss import RankingLoss
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
+DIFFERENT = torch.eye(8, dtype=torch.bool)  # of eight items each is like itself alone
+
+
+class Table(torch.nn.Module):
+    """An encoder of texts of one word or more: the mean of their words' vectors, by a table.
+
+    Tables of one size are equal.
+    """
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        torch.manual_seed(1)
+        self.table = torch.nn.Embedding(size, 8)
+        self.widths: list[int] = []
+
+    def forward(self, features: dict[str, Any]) -> dict[str, torch.Tensor]:
+        """The vectors of texts."""
+        self.widths.append(features["input_ids"].shape[1])
+        mask = features["attention_mask"][:, :, None]
+        words = self.table(features["input_ids"]) * mask
+        return {"sentence_embedding": words.sum(1) / mask.sum(1)}
+
+
+def texts(*words: list[int]) -> dict[str, Any]:
+    """Padded texts."""
+    width = max(map(len, words))
+    return {
+        "input_ids": torch.tensor([one + [0] * (width - len(one)) for one in words]),
+        "attention_mask": torch.tensor(
+            [[1] * len(one) + [0] * (width - len(one)) for one in words]
+        ),
+        "modality": "text",
+    }
+
+
+def ranking_loss(model: Table, places: list[list[int]], alike: torch.Tensor) -> RankingLoss:
+    """The loss of an encoder; see ``RankingLoss``."""
+    return RankingLoss(cast("SentenceTransformer", model), torch.tensor(places), alike)
+
+
+def loss_of(
+    model: Table,
+    places: list[list[int]],
+    *columns: dict[str, Any],
+    alike: torch.Tensor = DIFFERENT,
+) -> float:
+    """The loss of a batch of all rows."""
+    loss = ranking_loss(model, places, alike)
+    return float(loss(columns, torch.arange(len(places))).detach())
