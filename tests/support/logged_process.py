@@ -6,6 +6,7 @@ import os
 import signal
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from subprocess import Popen
 from typing import Any
 
 from tests.support.forked import Forked
@@ -29,12 +30,16 @@ class LoggedProcess:
         self._arguments = arguments
         self._folder = folder
         self._environment = environment
-        self._process: Forked | None = None
+        self._process: Forked | Popen[bytes] | None = None
 
     def start(self) -> None:
         """Start it; the log is continued."""
         self.log.touch()
-        self._process = Forked(
+        self._process = self._begun()
+
+    def _begun(self) -> Forked | Popen[bytes]:
+        """The process, which leads a session of its own."""
+        return Forked(
             self._arguments,
             self._folder,
             self._environment,

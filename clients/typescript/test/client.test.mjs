@@ -91,8 +91,8 @@ test("what cannot be sent is the caller's, and says why", async () => {
 test("half an emoji is read as one character", async () => {
   const half = "write down a note 🦉".slice(0, -1);
   assert.equal((await repertory.explain(half, "notes__add_note")).hit.toolId, "notes__add_note");
-  for (const request of [repertory.get(half), repertory.call(half)]) {
-    assert.equal((await refused(request)).status, 404);
+  for (const ask of [() => repertory.get(half), () => repertory.call(half)]) {
+    assert.equal((await refused(ask())).status, 404);
   }
 });
 
