@@ -1,5 +1,6 @@
 """The documents name only what exists."""
 
+import json
 import re
 from pathlib import Path
 
@@ -98,6 +99,16 @@ def check_tests_of(page: Path) -> None:
     assert files.keys() == {*re.findall(r"\[(\w+)\]", text)}
     for name, file in files.items():
         assert re.search(rf"^(async )?def {name}\(", (page.parent / file).read_text(), re.M), name
+
+
+def test_the_readme_has_the_measured_tokens() -> None:
+    """Its table of tokens is that of the last run of the benchmarks."""
+    measured = json.loads((ROOT / "benchmarks" / "results.json").read_bytes())["figures"]
+    [hits] = [one for one in measured if one["name"].startswith("three hits for")]
+    [listed] = [one for one in measured if one["name"].startswith("tools/list")]
+    text = (ROOT / "README.md").read_text("utf-8")
+    assert f'| three hits for "write down a note" | {hits["ours"]} | {hits["other"]} |' in text
+    assert f"| the definitions of `search`, `get` and `call` | {listed['ours']} |" in text
 
 
 def test_every_message_of_the_troubleshooting_page_is_said() -> None:
