@@ -85,7 +85,8 @@ def approve(
     else:
         with audited(flags, "approve", items or ["--all"]):
             done = _approve_here(target, wanted)
-    terminal.say(f"Approved {counted(len(done), 'item')}.")
+    if done or everything:
+        terminal.say(f"Approved {counted(len(done), 'item')}.")
     left = [one for one in items or () if not {one, one.rpartition("@")[0]}.intersection(done)]
     if left:
         names = ", ".join(left)
