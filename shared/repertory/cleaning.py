@@ -17,6 +17,7 @@ from pathlib import Path
 import msgspec
 from filelock import FileLock, Timeout
 
+from repertory.backup.workplace import left_by_backups
 from repertory.directory_catalogue import FETCHED
 from repertory.embedding.digests import identity
 from repertory.embedding.folder import WEIGHTS, Format
@@ -34,7 +35,6 @@ from repertory.indexing.collection_names import (
 )
 from repertory.sources.fetched.content import LOCK
 from repertory.sources.fetched.users import USERS, used, users_gone
-from repertory.workplace import left_by_backups
 from repertory.workspace import directory_key, owners
 
 GRACE_S = 60.0  # another process may be about to use what is newer and has no name yet

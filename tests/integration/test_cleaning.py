@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from filelock import FileLock
 
+from repertory.backup.workplace import LOCK, PREFIX
 from repertory.cleaning import GRACE_S, Kind, Unused, find, remove
 from repertory.files import write_atomically
 from repertory.index.edge import EdgeStore
@@ -16,7 +17,6 @@ from repertory.running import announce, the_only_server
 from repertory.search.query import Query
 from repertory.settings import Settings
 from repertory.stats import Stats
-from repertory.workplace import LOCK, PREFIX
 from tests.support.builders import write
 from tests.support.query_service import settings_of
 

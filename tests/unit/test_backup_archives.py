@@ -25,10 +25,10 @@ from repertory.backup import files, frames
 from repertory.backup.archive import Archive, writing
 from repertory.backup.create import create
 from repertory.backup.restore import check, restore
+from repertory.backup.workplace import LOCK, PREFIX, workplace
 from repertory.compose import Parts
 from repertory.errors import RepertoryError, StoreCorruptError, StoreError, UsageError
 from repertory.settings import load
-from repertory.workplace import LOCK, PREFIX, workplace
 from tests.support.builders import write
 from tests.support.points import direction, point
 

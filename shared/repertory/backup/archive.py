@@ -17,9 +17,9 @@ from typing import IO
 
 import msgspec
 
+from repertory.backup.workplace import workplace
 from repertory.errors import StoreCorruptError, StoreError, UsageError
 from repertory.files import flush_to_disk, private
-from repertory.workplace import workplace
 
 FORMAT = 1
 MANIFEST = "manifest.json"

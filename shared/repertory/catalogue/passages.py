@@ -31,16 +31,16 @@ def passages(text: str) -> Iterator[str]:
     fence, was_quoted = "", False
     for line in [*text.splitlines(), ""]:
         is_quoted = not fence and line.lstrip().startswith(">")
-        if is_quoted and was_quoted:  # the quote goes on
-            line = line.lstrip(" \t>")  # noqa: PLW2901 - without its mark
+        # A quote that goes on is one passage.
+        read = line.lstrip(" \t>") if is_quoted and was_quoted else line
         was_quoted = is_quoted
-        before, fence = fence, fences.after(fence, line, fences.MAX_INDENT)
-        is_blank = fence != before or not line.strip()
-        if gathered and (fence or is_blank or _STARTS.match(line)):
+        before, fence = fence, fences.after(fence, read, fences.MAX_INDENT)
+        is_blank = fence != before or not read.strip()
+        if gathered and (fence or is_blank or _STARTS.match(read)):
             yield from _pieces(" ".join(gathered))
             gathered.clear()
         if not is_blank:
-            gathered.append(line)
+            gathered.append(read)
 
 
 def _pieces(text: str) -> Iterator[str]:

@@ -111,12 +111,12 @@ def moved(url: str, end: str, agent: str, is_cancelled: Callable[[], bool]) -> s
     import httpx  # noqa: PLC0415 - only to fetch
 
     timeout = httpx.Timeout(READ_TIMEOUT_S, connect=CONNECT_TIMEOUT_S)
-    over = _End(is_cancelled)
+    headers, over = {"User-Agent": agent}, _End(is_cancelled)
+    more = {"trace": over.note}
     try:
         with httpx.Client(timeout=timeout) as client, over.watched():
             for _ in range(MAX_REDIRECTS):
-                given = {"headers": {"User-Agent": agent}, "extensions": {"trace": over.note}}
-                with client.stream("GET", url + end, **given) as response:  # type: ignore[arg-type]
+                with client.stream("GET", url + end, headers=headers, extensions=more) as response:
                     location = response.headers.get("location", "")
                     if not response.has_redirect_location or not location.endswith(end):
                         return url

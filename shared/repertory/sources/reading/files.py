@@ -322,6 +322,7 @@ def _read(file: Found, limit: int) -> bytes | str:
     except UnfitFileError as exc:
         return f"The file was not read: {exc.strerror}."
     except OSError as exc:
+        # Unlike ``Path.is_symlink``, it raises nothing where the file system is away.
         if isinstance(exc, FileNotFoundError) and os.path.islink(file.path):  # noqa: PTH114
             return "The link leads to a file that does not exist; correct it or remove it."
         return f"The file cannot be read ({exc.strerror})."
