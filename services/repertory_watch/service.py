@@ -201,7 +201,11 @@ class WatchService:
     def _run(self, task: Task, run: Callable[[], Result | None]) -> None:
         result = run()
         if isinstance(result, ScanResult | ChangeResult):
-            self._coordinator.examine(result)
+            try:
+                self._coordinator.examine(result)
+            # A boundary: a bug here must not keep the result back. What it missed is done later.
+            except Exception:
+                _log.exception("examination_failed", extra={"source": task.name})
         self._results.put((task, result, True))
         self._wake.set()
 

@@ -461,6 +461,18 @@ def test_items_that_are_examined_for_long_delay_no_save(
         watching.wait_for("others/other", "team/first", "team/second")
 
 
+def test_a_fault_while_items_are_examined_keeps_none_back(
+    project: Path, skills: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The source is indexed and followed as if nothing had been looked at."""
+    watching = Watching(project)
+    monkeypatch.setattr(watching.coordinator, "examine", lambda _: 1 / 0)
+    with watching:
+        watching.wait_for("team/first")
+        save(skills / "second.md")
+        watching.wait_for("team/first", "team/second")
+
+
 def test_folders_on_silent_file_systems_are_polled(
     skills: Path, watch: Watch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
