@@ -24,10 +24,11 @@ from repertory.index.keywords.snapshot import unpack
 from repertory.index.qdrant import QdrantStore
 from repertory.index.vectors import VectorStore
 from repertory.indexing.celery_queue import CeleryQueue
-from repertory.indexing.collection_names import ACTIVE, collection_name, generation_of, next_alias
+from repertory.indexing.collection_names import collection_name, generation_of, next_alias
 from repertory.indexing.in_process_queue import InProcessQueue
 from repertory.indexing.job import Job, JobQueue, QueueName
 from repertory.indexing.writer import Writer
+from repertory.values import NAMESPACE
 from tests.support.lossy_queue import LossyQueue
 from tests.support.model_folders import write_model
 from tests.support.qdrant import QdrantProcess
@@ -67,7 +68,7 @@ class Place(ABC):
 
     def name(self, configuration: str, generation: int = 1) -> str:
         """The name of a collection of a configuration."""
-        return collection_name(ACTIVE, configuration, self._slug, generation)
+        return collection_name(NAMESPACE, configuration, self._slug, generation)
 
     def collection(self) -> str:
         """A new, empty collection."""
@@ -77,7 +78,7 @@ class Place(ABC):
 
     def target(self, configuration: str) -> str | None:
         """The collection that a configuration's items are written to."""
-        return self.store.alias(next_alias(ACTIVE, configuration))
+        return self.store.alias(next_alias(NAMESPACE, configuration))
 
     def items(self, collection: str) -> set[str]:
         """The ids of the items of a collection."""
@@ -194,7 +195,7 @@ def place(
         engine=lambda: engine,
         cache=lambda _model: cache,
         coordination=coordination,
-        active=ACTIVE,
+        active=NAMESPACE,
         notify=print,
     )
     if request.param == "by hand":

@@ -8,7 +8,7 @@ import pytest
 from repertory.coordination.unused_since import MemoryUnusedSince
 from repertory.index.edge_collection import EdgeCollection
 from repertory.index.vectors import State
-from repertory.indexing.collection_names import ACTIVE, configuration_of, next_alias
+from repertory.indexing.collection_names import configuration_of, next_alias
 from repertory.indexing.coordinator import KEEP_UNUSED_S
 from repertory.indexing.generations import GRACE_S, MIN_DELTAS, SNAPSHOT_INTERVAL_S, Generations
 from repertory.indexing.job import QueueName
@@ -16,6 +16,7 @@ from repertory.indexing.unused_indexes import INTERVAL_S, UnusedIndexes
 from repertory.notices import HAS_RIVAL
 from repertory.sources.source import WatchedFolder
 from repertory.stats import Building, UnusedIndex
+from repertory.values import NAMESPACE
 from tests.support.builders import Folder
 from tests.support.steered_team import Another, Modelled, SteeredTeam
 
@@ -121,10 +122,10 @@ def test_two_watches_of_different_catalogues_do_not_replace_each_other_for_ever(
     """They share a Qdrant and no Redis. The one that is replaced again stops, and says why."""
     own, others = team.active, "repertory_0123456789abcdef_other_g1"
     team.store.create(others, 3).close()
-    team.store.set_alias(ACTIVE, others)
+    team.store.set_alias(NAMESPACE, others)
     team.work()
     assert (team.active, team.coordinator.error) == (own, "")
-    team.store.set_alias(ACTIVE, others)
+    team.store.set_alias(NAMESPACE, others)
     files.write("new")
     team.scan()
     team.work()

@@ -28,12 +28,12 @@ from repertory.index.edge import EdgeStore
 from repertory.index.qdrant import QdrantStore
 from repertory.index.vectors import VectorStore
 from repertory.indexing.attempts import attempt
-from repertory.indexing.collection_names import ACTIVE
 from repertory.indexing.coordinator import Coordinator
 from repertory.indexing.scan import scan_source
 from repertory.indexing.verification import Verifier
 from repertory.search.live import LiveSearch
 from repertory.sources.configured import Catalogue
+from repertory.values import NAMESPACE
 from tests.support.builders import Folder, coordination, no_model, words_writer
 from tests.support.folders import quick_folder
 from tests.support.lossy_queue import LossyQueue
@@ -107,7 +107,7 @@ class Server(RuleBasedStateMachine):
         self.live = LiveSearch(
             store=self.store,
             coordination=self.coordination,
-            active=ACTIVE,
+            active=NAMESPACE,
             embedding=no_model,
             reader=self.reader,
             is_shared=True,
@@ -131,7 +131,7 @@ class Server(RuleBasedStateMachine):
             store=self.store,
             queue=self.queue,
             coordination=self.coordination,
-            active=ACTIVE,
+            active=NAMESPACE,
             clock=lambda: self.time,
             now=lambda: 10_000_000.0 + skew,  # and stands still
         )
@@ -316,7 +316,7 @@ class Server(RuleBasedStateMachine):
     def differing(self, but: str = "team/busy") -> set[str]:
         """The items that are stored or served otherwise than in the folders, but one."""
         expected = self.expected()
-        name = self.store.alias(ACTIVE)
+        name = self.store.alias(NAMESPACE)
         if name is None or self.live.verification is None:
             return set(expected)
         with self.store.open(name) as collection:

@@ -11,13 +11,14 @@ from repertory.catalogue.item import Item
 from repertory.coordination.failures import Failure
 from repertory.errors import StoreError
 from repertory.index.edge_collection import EdgeCollection
-from repertory.indexing.collection_names import ACTIVE, recipe_of
+from repertory.indexing.collection_names import recipe_of
 from repertory.indexing.coordinator import LOST_AFTER_S, POLL_INTERVAL_S
 from repertory.indexing.generations import GRACE_S
 from repertory.indexing.job import QueueName
 from repertory.indexing.scan import scan_source
 from repertory.notices import FAILED
 from repertory.search.known_sources import KnownSources
+from repertory.values import NAMESPACE
 from tests.support.builders import Folder
 from tests.support.steered_team import FEW, Modelled, SteeredTeam
 
@@ -488,7 +489,7 @@ def test_a_release_with_another_recipe_builds_again(
 ) -> None:
     """The server is upgraded while it runs: a new collection, and no recipes mixed in one."""
     (folder,) = team.folders
-    before = team.store.alias(ACTIVE) or ""
+    before = team.store.alias(NAMESPACE) or ""
     for module in ("indexing.collection_names", "catalogue.item"):
         monkeypatch.setattr(f"repertory.{module}.RECIPE", recipe_of(before) + 1)
     team.start()
@@ -498,7 +499,7 @@ def test_a_release_with_another_recipe_builds_again(
     team.scan()
     assert set(team.queues()) == {QueueName.SAVES, QueueName.BUILDS}
     team.work()
-    active = team.store.alias(ACTIVE) or ""
+    active = team.store.alias(NAMESPACE) or ""
     assert recipe_of(active) == recipe_of(before) + 1
     assert team.indexed() == {"team/a", "team/b"}
     assert team.coordinator.status().building is None
@@ -511,7 +512,7 @@ def test_unreadable_jobs_leave_the_list_when_their_collection_is_whole(team: Ste
     (folder,) = team.folders
     unreadable = Failure(
         id="unreadable",
-        collection=team.store.alias(ACTIVE) or "",
+        collection=team.store.alias(NAMESPACE) or "",
         items={},
         error="The job is of version 0.",
         at=0.0,
@@ -557,11 +558,11 @@ def test_a_build_is_published_when_it_can_be_searched_fast(
 
     monkeypatch.setattr(EdgeCollection, "is_ready", is_ready)
     (folder,) = team.folders
-    before = team.store.alias(ACTIVE)
+    before = team.store.alias(NAMESPACE)
     other = Folder("other", "b")
     team.adopt(folder, other)
     team.work()
-    assert team.store.alias(ACTIVE) == before
+    assert team.store.alias(NAMESPACE) == before
     asked.clear()
     for _ in range(10):
         team.tick(POLL_INTERVAL_S / 5)
@@ -569,10 +570,10 @@ def test_a_build_is_published_when_it_can_be_searched_fast(
     other.write("c")
     team.scan()
     team.work()
-    assert team.store.alias(ACTIVE) == before
+    assert team.store.alias(NAMESPACE) == before
     is_built = True
     team.tick()
-    assert team.store.alias(ACTIVE) == asked[-1] != before
+    assert team.store.alias(NAMESPACE) == asked[-1] != before
     assert team.indexed() == {"team/a", "other/b", "other/c"}
 
 

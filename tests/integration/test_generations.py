@@ -9,7 +9,7 @@ from typing_extensions import override
 from repertory.coordination.deltas import REMOVED
 from repertory.errors import StoreError
 from repertory.indexing import generations as module
-from repertory.indexing.collection_names import ACTIVE, configuration_of
+from repertory.indexing.collection_names import configuration_of
 from repertory.indexing.generations import (
     GRACE_S,
     ITEMS_OF_DELTA,
@@ -18,6 +18,7 @@ from repertory.indexing.generations import (
     SNAPSHOT_INTERVAL_S,
     Generations,
 )
+from repertory.values import NAMESPACE
 from tests.support.builders import Folder
 from tests.support.steered_team import FullQueue, SteeredTeam
 
@@ -59,7 +60,7 @@ def inbox(team: SteeredTeam) -> Inbox:
 
 def of_the_team(team: SteeredTeam, inbox: Inbox) -> Generations:
     """The generations of the team's configuration, as after a restart."""
-    generations = Generations(team.store, inbox, team.coordination, ACTIVE)
+    generations = Generations(team.store, inbox, team.coordination, NAMESPACE)
     generations.adopt(configuration_of(team.active))
     generations.poll(0.0)
     return generations
@@ -70,7 +71,7 @@ def test_a_worker_is_asked_again_until_there_is_a_collection(
 ) -> None:
     """Every few seconds; afterwards only when the model may have changed."""
     other = "0123456789abcdef"
-    generations = Generations(team.store, inbox, team.coordination, ACTIVE)
+    generations = Generations(team.store, inbox, team.coordination, NAMESPACE)
     generations.adopt(other)
     asked_at = []
     for now in range(12):
@@ -115,7 +116,7 @@ def test_a_snapshot_is_requested_above_a_number_of_changes(team: SteeredTeam, in
 
 def test_another_configurations_collection_is_left_alone(team: SteeredTeam, inbox: Inbox) -> None:
     """It gets no snapshot, and nothing of it is dropped."""
-    generations = Generations(team.store, inbox, team.coordination, ACTIVE)
+    generations = Generations(team.store, inbox, team.coordination, NAMESPACE)
     generations.adopt("0123456789abcdef")
     generations.poll(0.0)
     assert generations.active == team.active

@@ -11,9 +11,9 @@ from repertory.index.cache import SqliteVectorCache
 from repertory.index.edge import EdgeStore
 from repertory.index.keywords.index import KeywordIndex
 from repertory.indexing import keyword_sync
-from repertory.indexing.collection_names import ACTIVE
 from repertory.search.followed_index import REST_INTERVAL_S
 from repertory.search.live import WORDS_INTERVAL_S, LiveSearch
+from repertory.values import NAMESPACE
 from tests.support.builders import coordination, no_model, skill, words_writer
 from tests.support.keyword_search import reader
 
@@ -23,7 +23,7 @@ def live_at(now: list[float], store: EdgeStore, parts: Coordination) -> LiveSear
     return LiveSearch(
         store=store,
         coordination=parts,
-        active=ACTIVE,
+        active=NAMESPACE,
         embedding=no_model,
         reader=reader(),
         clock=lambda: now[0],
@@ -40,7 +40,7 @@ def test_pages_are_given_back_from_time_to_time(
     parts = in_process(tmp_path / "coordination")
     store = EdgeStore(tmp_path)
     words_writer(store, SqliteVectorCache(tmp_path / "vectors.sqlite", 1), parts).begin("c" * 16)
-    store.set_alias(ACTIVE, *store.collections())
+    store.set_alias(NAMESPACE, *store.collections())
     live = live_at(now, store, parts)
     for second in (1.0, 2.0, REST_INTERVAL_S, REST_INTERVAL_S + 1.5, REST_INTERVAL_S + 2.0):
         now[0] = second
@@ -69,7 +69,7 @@ def test_a_stored_index_is_read_seldom_while_its_collection_is_away(
     parts = coordination(tmp_path, snapshots=snapshots)
     store = EdgeStore(tmp_path)
     words_writer(store, SqliteVectorCache(tmp_path / "vectors.sqlite", 1), parts).begin("c" * 16)
-    store.set_alias(ACTIVE, *store.collections())
+    store.set_alias(NAMESPACE, *store.collections())
     index = KeywordIndex.empty().updated((), [skill("a")])
     keyword_sync.save(snapshots, store.collections()[0], index, 1)
 

@@ -12,9 +12,9 @@ from msgspec.structs import replace
 from repertory.errors import StoreError
 from repertory.index.edge_collection import EdgeCollection
 from repertory.indexing import keyword_feed
-from repertory.indexing.collection_names import ACTIVE
 from repertory.indexing.keyword_feed import KeywordFeed
 from repertory.search.live import LiveSearch
+from repertory.values import NAMESPACE
 from tests.support.builders import Folder, no_model
 from tests.support.keyword_search import reader
 from tests.support.steered_team import SteeredTeam
@@ -35,7 +35,7 @@ def live_of(team: SteeredTeam, *, is_shared: bool) -> LiveSearch:
     return LiveSearch(
         store=team.store,
         coordination=team.coordination,
-        active=ACTIVE,
+        active=NAMESPACE,
         embedding=no_model,
         reader=reader(),
         is_shared=is_shared,

@@ -15,11 +15,12 @@ from repertory.index.cache import SqliteVectorCache
 from repertory.index.edge import EdgeStore
 from repertory.indexing import in_process_queue, maintenance
 from repertory.indexing.attempts import MAX_ATTEMPTS
-from repertory.indexing.collection_names import ACTIVE, next_alias
+from repertory.indexing.collection_names import next_alias
 from repertory.indexing.in_process_queue import InProcessQueue
 from repertory.indexing.job import Job, QueueName
 from repertory.indexing.keyword_feed import KeywordFeed
 from repertory.indexing.maintenance import MAX_PAUSE_S, PAUSE_S
+from repertory.values import NAMESPACE
 from tests.support.builders import coordination, skill, words_writer
 from tests.support.waiting import until
 
@@ -72,7 +73,7 @@ class Place:
         self.failures = self.coordination.failures
         self.writer = words_writer(self.store, self.cache, self.coordination)
         self.writer.begin(CONFIGURATION)
-        self.collection = self.store.alias(next_alias(ACTIVE, CONFIGURATION)) or ""
+        self.collection = self.store.alias(next_alias(NAMESPACE, CONFIGURATION)) or ""
         job = Job(id="1", collection=self.collection, revision=1, items=(skill("a"),))
         self.writer.write([job])
 

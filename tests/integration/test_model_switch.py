@@ -14,10 +14,11 @@ from repertory.embedding.engine import EmbeddingEngine, Vectors
 from repertory.embedding.models import BGE_SMALL, MINILM, Calibration, Model
 from repertory.index.edge import EdgeStore
 from repertory.index.vectors import Point
-from repertory.indexing.collection_names import ACTIVE, collection_name
+from repertory.indexing.collection_names import collection_name
 from repertory.search.answer import Answer, Mode
 from repertory.search.live import LiveSearch
 from repertory.search.query import Query
+from repertory.values import NAMESPACE
 from tests.support.builders import skill
 from tests.support.keyword_search import reader
 
@@ -52,7 +53,7 @@ class FirstMeant(EmbeddingEngine):
 
 def names_of(model: Model) -> str:
     """The name of the collection of a model."""
-    return collection_name(ACTIVE, "a" * 16, model.slug, 1)
+    return collection_name(NAMESPACE, "a" * 16, model.slug, 1)
 
 
 @pytest.fixture
@@ -77,7 +78,7 @@ def store(tmp_path: Path) -> EdgeStore:
                     for item, place in zip(ITEMS, PLACES[model.slug], strict=True)
                 ]
             )
-    made.set_alias(ACTIVE, names_of(MINILM))
+    made.set_alias(NAMESPACE, names_of(MINILM))
     return made
 
 
@@ -86,7 +87,7 @@ def live_search(store: EdgeStore, folder: Path, model: Model) -> LiveSearch:
     return LiveSearch(
         store=store,
         coordination=in_process(folder),
-        active=ACTIVE,
+        active=NAMESPACE,
         embedding=lambda: FirstMeant(model),
         reader=reader(),
     )
@@ -113,7 +114,7 @@ def test_a_model_is_never_asked_about_the_vectors_of_another(
     monkeypatch.setattr(live, "_replace", during)
     live.refresh()
     answers.append(found(live))
-    store.set_alias(ACTIVE, names_of(BGE_SMALL))
+    store.set_alias(NAMESPACE, names_of(BGE_SMALL))
     live.refresh()
     answers.append(found(live))
     assert len(answers) > 2

@@ -18,9 +18,9 @@ from repertory.index.edge import EdgeStore
 from repertory.index.edge_collection import EdgeCollection
 from repertory.index.vectors import State
 from repertory.indexing import keyword_feed, verification
-from repertory.indexing.collection_names import ACTIVE
 from repertory.indexing.job import Job
 from repertory.search.live import LiveSearch
+from repertory.values import NAMESPACE
 from tests.support.builders import coordination, no_model, skill, words_writer
 from tests.support.redis_server import RedisProcess
 
@@ -49,11 +49,11 @@ class Served:
         self.writer = words_writer(self.store, self.cache, parts)
         self.writer.begin("c" * 16)
         (self.name,) = self.store.collections()
-        self.store.set_alias(ACTIVE, self.name)
+        self.store.set_alias(NAMESPACE, self.name)
         self.live = LiveSearch(
             store=self.store,
             coordination=parts,
-            active=ACTIVE,
+            active=NAMESPACE,
             embedding=no_model,
             reader=reader,
             is_shared=True,

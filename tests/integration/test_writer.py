@@ -28,9 +28,10 @@ from repertory.index.edge_collection import EdgeCollection
 from repertory.index.qdrant import QdrantStore
 from repertory.index.vectors import Point
 from repertory.indexing.attempts import MAX_ATTEMPTS, attempt
-from repertory.indexing.collection_names import ACTIVE, generation_of, next_alias, recipe_of
+from repertory.indexing.collection_names import generation_of, next_alias, recipe_of
 from repertory.indexing.job import MAX_BYTES, MAX_ITEMS, MAX_REMOVED, Job, QueueName, job_of, jobs
 from repertory.indexing.writer import Writer
+from repertory.values import NAMESPACE
 from tests.support.builders import coordination, skill, words_writer
 from tests.support.lossy_queue import LossyQueue
 from tests.support.qdrant_server import QdrantStandIn
@@ -124,7 +125,7 @@ class House:
         self.engine = engine
         self.writer = self.another_writer()
         self.writer.begin(CONFIGURATION)
-        self.collection = self.store.alias(next_alias(ACTIVE, CONFIGURATION)) or ""
+        self.collection = self.store.alias(next_alias(NAMESPACE, CONFIGURATION)) or ""
         self.queue = LossyQueue(self.writer)
 
     def another_writer(self, engine: Callable[[], EmbeddingEngine] | None = None) -> Writer:
@@ -271,7 +272,7 @@ def test_a_closed_writer_has_closed_its_cache(house: House, tmp_path: Path) -> N
         engine=lambda: house.engine,
         cache=open_cache,
         coordination=house.coordination,
-        active=ACTIVE,
+        active=NAMESPACE,
         notify=lambda _: None,
     )
     writer.close()
@@ -400,7 +401,7 @@ def test_a_limit_of_the_server_fails_only_what_is_above_it(tmp_path: Path) -> No
         writer = words_writer(store, cache, parts)
         queue = LossyQueue(writer)
         writer.begin(CONFIGURATION)
-        name = store.alias(next_alias(ACTIVE, CONFIGURATION)) or ""
+        name = store.alias(next_alias(NAMESPACE, CONFIGURATION)) or ""
         body = "\n".join(f"## Part {n}\n" + "Plain words. " * 40 for n in range(6))
         items = (*(skill(f"s{n}") for n in range(5)), skill("large", body=body))
         queue.submit(Job(id="1", collection=name, revision=1, items=items), QueueName.SAVES)
@@ -480,7 +481,7 @@ def test_a_writer_notices_a_model_that_became_available(house: House) -> None:
     late = house.another_writer(lambda: there.pop(0))
     house.engine = Modelled("a test")
     house.another_writer().begin(CONFIGURATION)
-    house.collection = house.store.alias(next_alias(ACTIVE, CONFIGURATION)) or ""
+    house.collection = house.store.alias(next_alias(NAMESPACE, CONFIGURATION)) or ""
     job = house.job(1, skill("a"))
     with pytest.raises(StoreError, match="no model"):
         late.write([job])
@@ -495,10 +496,10 @@ def test_vectors_outlive_a_model_that_is_away(house: House) -> None:
         model = Model(id="test", slug="test", dimension=1, max_tokens=8)
 
     house.another_writer(lambda: Modelled("a test")).begin(CONFIGURATION)
-    target = house.store.alias(next_alias(ACTIVE, CONFIGURATION))
+    target = house.store.alias(next_alias(NAMESPACE, CONFIGURATION))
     assert "_test-" in (target or "")
     house.another_writer().begin(CONFIGURATION)
-    assert house.store.alias(next_alias(ACTIVE, CONFIGURATION)) == target
+    assert house.store.alias(next_alias(NAMESPACE, CONFIGURATION)) == target
 
 
 def test_a_new_generation_is_not_taken_back(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -512,7 +513,7 @@ def test_a_new_generation_is_not_taken_back(house: House, monkeypatch: pytest.Mo
 
     monkeypatch.setattr(house.store, "open", slowly)
     house.writer.begin(CONFIGURATION)
-    target = house.store.alias(next_alias(ACTIVE, CONFIGURATION))
+    target = house.store.alias(next_alias(NAMESPACE, CONFIGURATION))
     assert target is not None
     assert generation_of(target) == 2
 
@@ -526,7 +527,7 @@ def test_recipes_never_mix(house: House, monkeypatch: pytest.MonkeyPatch) -> Non
     house.writer.write([older])
     assert set(house.hashes()) == {"team/a"}
     house.writer.begin(CONFIGURATION)
-    house.collection = house.store.alias(next_alias(ACTIVE, CONFIGURATION)) or ""
+    house.collection = house.store.alias(next_alias(NAMESPACE, CONFIGURATION)) or ""
     assert recipe_of(house.collection) == newer
     house.writer.write([house.job(2, skill("b"))])
     assert set(house.hashes()) == {"team/b"}
@@ -538,7 +539,7 @@ def test_recipes_never_mix(house: House, monkeypatch: pytest.MonkeyPatch) -> Non
     house.writer.write([late])
     assert set(house.hashes()) == {"team/b"}
     house.writer.begin(CONFIGURATION)  # that release is back
-    assert house.store.alias(next_alias(ACTIVE, CONFIGURATION)) == before
+    assert house.store.alias(next_alias(NAMESPACE, CONFIGURATION)) == before
 
 
 def test_a_refused_collection_is_reported(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -565,7 +566,7 @@ def test_a_corrupt_collection_is_replaced(house: House, tmp_path: Path) -> None:
     for file in (tmp_path / "collections" / house.collection).rglob("*.json"):
         file.write_text("rubbish")
     house.writer.begin(CONFIGURATION)
-    name = house.store.alias(next_alias(ACTIVE, CONFIGURATION))
+    name = house.store.alias(next_alias(NAMESPACE, CONFIGURATION))
     assert name
     assert name != house.collection
 

@@ -16,9 +16,9 @@ from repertory.embedding.words import WordsEngine
 from repertory.errors import ModelError, SourceError
 from repertory.index.cache import VectorCache
 from repertory.index.vectors import VectorStore
-from repertory.indexing.collection_names import ACTIVE
 from repertory.indexing.writer import Writer
 from repertory.sources.source import Scan, Source
+from repertory.values import NAMESPACE
 
 
 def no_model() -> EmbeddingEngine:
@@ -134,6 +134,6 @@ def words_writer(
         engine=engine,
         cache=lambda _model: cache,
         coordination=parts,
-        active=ACTIVE,
+        active=NAMESPACE,
         notify=lambda _message: None,
     )

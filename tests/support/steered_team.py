@@ -12,11 +12,12 @@ from repertory.errors import StoreError
 from repertory.index.cache import SqliteVectorCache
 from repertory.index.edge import EdgeStore
 from repertory.index.edge_collection import EdgeCollection
-from repertory.indexing.collection_names import ACTIVE, generation_of
+from repertory.indexing.collection_names import generation_of
 from repertory.indexing.coordinator import Coordinator
 from repertory.indexing.job import Job, QueueName
 from repertory.indexing.scan import scan_source
 from repertory.sources.configured import Catalogue
+from repertory.values import NAMESPACE
 from tests.support.builders import Folder, coordination, words_writer
 from tests.support.lossy_queue import LossyQueue
 
@@ -115,7 +116,7 @@ class SteeredTeam:
             store=self.store,
             queue=self.queue,
             coordination=self.coordination,
-            active=ACTIVE,
+            active=NAMESPACE,
             clock=lambda: self.time,
             now=lambda: self.now,
         )
@@ -194,7 +195,7 @@ class SteeredTeam:
     @property
     def active(self) -> str:
         """The active collection; empty without one."""
-        return self.store.alias(ACTIVE) or ""
+        return self.store.alias(NAMESPACE) or ""
 
     def indexed(self) -> set[str]:
         """The ids of the active collection."""

@@ -15,7 +15,6 @@ from repertory.embedding.words import WordsEngine
 from repertory.errors import StoreError
 from repertory.index.cache import SqliteVectorCache
 from repertory.index.edge import EdgeStore
-from repertory.indexing.collection_names import ACTIVE
 from repertory.indexing.coordinator import Coordinator
 from repertory.indexing.in_process_queue import InProcessQueue
 from repertory.indexing.scan import ChangeResult, ScanResult
@@ -23,6 +22,7 @@ from repertory.indexing.writer import Writer
 from repertory.settings import load
 from repertory.sources.configured import Catalogue
 from repertory.stats import WatchStatus
+from repertory.values import NAMESPACE
 from repertory.workspace import Workspace
 from repertory_watch.service import WatchService
 
@@ -69,7 +69,7 @@ class Watching:
             engine=lambda: WordsEngine("a test"),
             cache=lambda _model: self._cache,
             coordination=coordination,
-            active=ACTIVE,
+            active=NAMESPACE,
             notify=lambda _: None,
         )
         self._queue = InProcessQueue(writer, coordination)
@@ -77,7 +77,7 @@ class Watching:
             store=self.store,
             queue=self._queue,
             coordination=coordination,
-            active=ACTIVE,
+            active=NAMESPACE,
         )
         workspace = Workspace(settings, directory)
         self.service = WatchService(settings, workspace, self.coordinator, self.board)
@@ -120,7 +120,7 @@ class Watching:
     def indexed(self) -> list[str]:
         """The ids in the active index."""
         with contextlib.suppress(StoreError):
-            if name := self.store.alias(ACTIVE):
+            if name := self.store.alias(NAMESPACE):
                 with self.store.open(name) as collection:
                     return sorted(state.item for state in collection.states())
         return []

@@ -10,10 +10,7 @@ from pathlib import Path
 
 from repertory.catalogue.views import RECIPE
 from repertory.index.vectors import VectorStore
-from repertory.values import NAMESPACE, NAMESPACE_PATTERN
-
-# The alias of the collection that a team of the default namespace searches.
-ACTIVE = NAMESPACE
+from repertory.values import NAMESPACE_PATTERN
 
 _HASH = "[0-9a-f]{16}"  # of a configuration, a directory or a sandbox
 _INDEX = re.compile(rf"{NAMESPACE_PATTERN}_{_HASH}_(.+)-r\d+_g\d+")
