@@ -1,8 +1,10 @@
 """Tools that are easily taken for another server's."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from repertory.catalogue.likeness import MAX_FOUND, is_near, likenesses
+from repertory.catalogue.likeness import MAX_FOUND, MIN_LENGTH, is_near, likenesses
 from repertory.indexing.latest_scans import LatestScans
 from repertory.indexing.scan import scan_source
 from repertory.sources.configured import Catalogue
@@ -32,6 +34,25 @@ def test_other_tools_are_not_reported() -> None:
     assert likenesses([tool("git__create_issue"), tool("gut__create_tissues")]) == {}
     assert not is_near("abcdef", "bcdefa")
     assert not is_near("abcdef", "abcdef")
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from("ab"), st.text("xy", min_size=5, max_size=8)), max_size=9)
+)
+def test_every_tool_with_a_like_name_before_it_is_found(named: list[tuple[str, str]]) -> None:
+    """The result equals a comparison of each tool with all before it."""
+    tools = [tool(f"{server}{n}__{name}") for n, (server, name) in enumerate(named)]
+    expected = {
+        later.id
+        for n, later in enumerate(tools)
+        for earlier in tools[:n]
+        if earlier.name == later.name
+        or (
+            min(len(earlier.name), len(later.name)) >= MIN_LENGTH
+            and is_near(earlier.name, later.name)
+        )
+    }
+    assert likenesses(tools).keys() == expected
 
 
 def test_many_alike_names_are_bounded() -> None:

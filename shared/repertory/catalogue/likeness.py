@@ -1,9 +1,13 @@
 """Tools whose names are those of another server's tools, or differ from them by one letter."""
 
-from collections import defaultdict
+from array import array
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
+from itertools import repeat
 from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
 
 from repertory.catalogue.item import Kind
 from repertory.catalogue.names import compact_name
@@ -56,7 +60,7 @@ def _found(tools: tuple[Tool, ...]) -> tuple[tuple[str, str], ...]:
     found: dict[str, str] = {}
     for tool, other in _same(tools):
         found.setdefault(tool, f"It has the same name as {other}, a tool of another server.")
-    for tool, other in _near(tools):
+    for tool, other in _near(tools) if len(found) < MAX_FOUND else ():
         found.setdefault(tool, f"Its name differs by one letter from {other}, of another server.")
     return tuple(found.items())[:MAX_FOUND]
 
@@ -69,23 +73,38 @@ def _same(tools: tuple[Tool, ...]) -> Iterator[tuple[str, str]]:
             yield tool[0], other[0]
 
 
-def _near(tools: tuple[Tool, ...]) -> Iterator[tuple[str, str]]:
+def _near(tools: tuple[Tool, ...]) -> list[tuple[str, str]]:
     """Pairs of names with one letter more, less or replaced.
 
-    Two such names become equal when the right letter is left out of one or both.
+    Two such names become equal when the right letter is left out of one or both. They are sorted by
+    the hashes of what is left: a dictionary of it takes gigabytes for a million tools.
     """
-    groups: defaultdict[str, list[tuple[str, Tool]]] = defaultdict(list)
-    for tool in tools:
-        name = compact_name(tool[2])
-        if not MIN_LENGTH <= len(name) <= MAX_LENGTH:
-            continue
-        for key in {name, *(name[:k] + name[k + 1 :] for k in range(len(name)))}:
-            group = groups[key]
-            for other_name, other in group:
-                if other[1] != tool[1] and is_near(name, other_name):
-                    yield tool[0], other[0]
-            if len(group) < MAX_COMPARED:
-                group.append((name, tool))
+    names = [compact_name(name) for _, _, name in tools]
+    hashes, places = array("q"), array("i")
+    for place, name in enumerate(names):
+        if MIN_LENGTH <= len(name) <= MAX_LENGTH:
+            shorter = {name, *(name[:k] + name[k + 1 :] for k in range(len(name)))}
+            hashes.extend(map(hash, shorter))
+            places.extend(repeat(place, len(shorter)))
+    pairs = {
+        (later, earlier)
+        for group in _equal(np.array(hashes), np.array(places))
+        for number, later in enumerate(group)
+        for earlier in group[: min(number, MAX_COMPARED)]
+        if tools[later][1] != tools[earlier][1] and is_near(names[later], names[earlier])
+    }
+    return [(tools[later][0], tools[earlier][0]) for later, earlier in sorted(pairs)]
+
+
+def _equal(hashes: NDArray[np.int64], places: NDArray[np.int32]) -> Iterator[list[int]]:
+    """The ascending places of each hash that several have."""
+    order = np.argsort(hashes, kind="stable")
+    ordered = hashes[order]
+    inner = np.flatnonzero(ordered[1:] != ordered[:-1]) + 1
+    bounds = np.concatenate(([0], inner, [len(ordered)]))
+    sizes = np.diff(bounds)
+    for start, size in zip(bounds[:-1][sizes > 1], sizes[sizes > 1], strict=True):
+        yield places[order[start : start + size]].tolist()
 
 
 def is_near(name: str, other: str) -> bool:

@@ -315,9 +315,10 @@ class LatestScans:
     def unchanged(self) -> Counter[str]:
         """How many items of each source are kept as they were, and were not read by a scan."""
         scans = {name: (one.passed, one.result.scan) for name, one in self._latest.items()}
+        # Subtracting keys from a set would go through all items, at each save.
         return Counter(
             {
-                name: len(scan.unchanged - passed.keys())
+                name: sum(item not in passed for item in scan.unchanged)
                 for name, (passed, scan) in scans.items()
                 if scan
             }
