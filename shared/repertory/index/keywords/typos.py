@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import AnyStr
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 from rapidfuzz import process
 from rapidfuzz.distance import OSA
@@ -53,10 +54,13 @@ class OneEdit:
 def _by_length(strings: Slices) -> Iterator[tuple[int, Bytes]]:
     """The strings that are not empty by their length in characters, and by their width in bytes."""
     widths = strings.ends - strings.starts
-    for width in np.flatnonzero(np.bincount(widths)).tolist():
-        starts = strings.starts[widths == width]
-        held = strings.text[starts[:, None] + np.arange(width)]
-        lengths = np.count_nonzero(held & 0xC0 != 0x80, axis=1)  # other bytes continue a character
+    for width in (np.flatnonzero(np.bincount(widths)[1:]) + 1).tolist():
+        held = sliding_window_view(strings.text, width)[strings.starts[widths == width]]
+        continued = held & 0xC0 == 0x80  # the bytes that continue a character
+        if not continued.any():
+            yield width, held
+            continue
+        lengths = width - np.count_nonzero(continued, axis=1)
         for length in np.flatnonzero(np.bincount(lengths)[1:]) + 1:
             yield int(length), held[lengths == length]
 
@@ -72,7 +76,7 @@ def _reversed(strings: Bytes, length: int) -> Bytes:
 
 def _sorted(strings: Bytes) -> Sorted:
     found = np.ascontiguousarray(strings).view(f"S{strings.shape[1]}").ravel()
-    return np.sort(found)
+    return np.sort(found, kind="stable")  # which is fast for what is sorted but for a few places
 
 
 def _near(strings: Sorted, typed: str, length: int) -> list[str]:

@@ -32,8 +32,14 @@ class WordTables:
     @cached_property
     def with_character(self) -> dict[str, list[str]]:
         """The terms of unspaced scripts that contain a character."""
+        vocabulary = self._vocabulary
+        text, starts, ends = vocabulary.slices
+        # Two characters have at most eight bytes, and those of these scripts are beyond ASCII.
+        widths = ends - starts
+        short = np.flatnonzero((widths > 0) & (widths <= 8))
+        possible = short[text[starts[short]] >= 0x80]
         found: defaultdict[str, list[str]] = defaultdict(list)
-        for term in self._vocabulary:
+        for term in map(vocabulary.__getitem__, possible.tolist()):
             if len(term) <= 2 and is_unspaced(term):
                 for character in {*term}:
                     found[character].append(term)
