@@ -70,7 +70,7 @@ def test_repertory_itself(tmp_path: Path) -> None:
     scan = source.scan()
     [found] = build({"type": "mcp", "config": str(path)}, tmp_path)
     assert found.is_trusted
-    assert not (source.asks_server or found.asks_server)
+    assert not any(one.asks_server for one in (source, found))
     assert scan.items == []
     assert [str(problem) for problem in scan.problems] == [
         f"{path}: The MCP server me is Repertory itself and was left out."
