@@ -85,7 +85,7 @@ def untrusted(workspace: Workspace) -> Untrusted:
         names = {source.name for source in found if not source.fault}
         if entry["trusted"]:
             trusted |= names
-        elif {source.name for source in found} - trusted:
+        elif {source.name for source in found if not source.is_trusted} - trusted:
             is_trusted = workspace.trust.is_trusted
             files += [path for path in paths if not is_trusted(path, digest_to_trust)]
             sources |= names - trusted

@@ -11,7 +11,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -301,6 +301,8 @@ def test_an_invalid_query_is_refused(opening: Opening) -> None:
                     ask(wrong)
             with pytest.raises(UsageError, match="query is"):
                 session.explain(wrong, "x")
+        with pytest.raises(UsageError, match=r"name is \['weather'\]; it must be a text"):
+            session.tools_module(cast("str", ["weather"]))
 
 
 def test_filters_that_would_match_nothing_are_refused(opening: Opening) -> None:

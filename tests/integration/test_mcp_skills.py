@@ -21,6 +21,8 @@ from mcp_types import (
     BlobResourceContents,
     Request,
     ResourceListChangedNotification,
+    ResourcesCapability,
+    SubscriptionFilter,
     TextContent,
     TextResourceContents,
 )
@@ -260,7 +262,10 @@ def test_pages_have_each_skill_once(url: str, mode: Mode, monkeypatch: pytest.Mo
 def test_clients_learn_of_changed_skills_and_go_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They are notified that resources changed; a cursor stays valid, whatever comes and goes."""
+    """They are notified that resources changed; a cursor stays valid, whatever comes and goes.
+
+    What is never announced, such as the change of one resource, is not promised.
+    """
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setattr(mcp_server, "FRESH_S", 0.05)
     monkeypatch.setattr(skills, "PAGE_SIZE", 1)
@@ -281,9 +286,17 @@ def test_clients_learn_of_changed_skills_and_go_on(
             asyncio.timeout(TIMEOUT_S),
             Client(old.server, mode="legacy", message_handler=heard) as older,
             Client(new.server, mode="auto") as newer,
-            newer.listen(resources_list_changed=True) as changes,
+            newer.listen(
+                resources_list_changed=True,
+                prompts_list_changed=True,
+                resource_subscriptions=["skill://project/knots/SKILL.md"],
+            ) as changes,
             anyio.create_task_group() as tasks,
         ):
+            assert changes.honored == SubscriptionFilter(resources_list_changed=True)
+            assert newer.server_capabilities.resources == ResourcesCapability(
+                subscribe=False, list_changed=True
+            )
             page = await send(older, "skills/list")
             assert page["skills"][0]["frontmatter"]["name"] == "bowline"
             await newer.list_resources()

@@ -71,6 +71,8 @@ def test_the_evidence_is_what_was_measured() -> None:
         assert shown == round(shown, 4) != round(shown, 3), name
     assert hit.confidence == round(hit.confidence, 4)
     assert (evidence.semantic_rank, evidence.keyword_rank) == (1, 1)
+    similarity = hit_of(engine, "braed please").evidence.name
+    assert similarity == round(similarity, 4) != round(similarity, 2)
 
 
 def test_evidence_of_an_arm_that_did_not_answer_is_missing() -> None:

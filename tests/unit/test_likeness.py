@@ -12,10 +12,11 @@ from tests.support.builders import Folder, tool
 
 
 def test_a_tool_that_shadows_another_servers_is_found() -> None:
-    """By its name, however it is written; the later one is reported."""
+    """By its name, however it is written; the later one is named and reported."""
     items = [tool("git__create_issue"), tool("gut__createIssue"), tool("git__list_issues")]
     assert likenesses(items) == {
-        "gut__createIssue": "It has the same name as git__create_issue, a tool of another server."
+        "gut__createIssue": "gut__createIssue has the same name as git__create_issue, a tool of "
+        "another server."
     }
 
 
@@ -24,7 +25,7 @@ def test_a_tool_whose_name_differs_by_one_letter_is_found(name: str) -> None:
     """One letter more, less, or another one."""
     found = likenesses([tool("git__create_issue"), tool(f"gut__{name}")])
     assert list(found) == [f"gut__{name}"]
-    assert "one letter from git__create_issue" in found[f"gut__{name}"]
+    assert "one letter from that of git__create_issue" in found[f"gut__{name}"]
 
 
 def test_other_tools_are_not_reported() -> None:

@@ -317,9 +317,13 @@ def test_repr_keeps_secrets(tmp_path: Path) -> None:
         ("/usr/bin/repertory serve", True),
         ("uvx repertory mcp --data-dir x", True),
         ("uvx --from repertory[all] repertory mcp", True),
+        ("uvx repertory[offline] mcp", True),
+        ("uvx repertory@latest mcp", True),
+        ("uvx 'repertory[offline]==0.2.0' mcp", True),
         (r"C:\tools\repertory.exe mcp", True),
         ("npx -y server-filesystem /home/me/repertory", False),
         ("npx repertory-tools mcp", False),
+        ("uvx repertory[offline] init mcp", False),
     ],
 )
 def test_launches_repertory(line: str, ours: bool) -> None:

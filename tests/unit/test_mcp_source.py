@@ -64,10 +64,13 @@ def test_broken_server(tmp_path: Path) -> None:
 
 
 def test_repertory_itself(tmp_path: Path) -> None:
-    """Repertory does not index itself, with a warning."""
+    """Repertory does not index itself, with a warning; so it needs no trust."""
     path = config(tmp_path / "a.json", me={"command": "uvx", "args": ["repertory", "mcp"]})
     [source] = build({"type": "mcp", "config": str(path), "trusted": True}, tmp_path)
     scan = source.scan()
+    [found] = build({"type": "mcp", "config": str(path)}, tmp_path)
+    assert found.is_trusted
+    assert not any(one.asks_server for one in (source, found))
     assert scan.items == []
     assert [str(problem) for problem in scan.problems] == [
         f"{path}: The MCP server me is Repertory itself and was left out."

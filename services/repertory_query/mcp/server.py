@@ -30,7 +30,12 @@ from mcp_types import (
     PaginatedRequestParams,
     ReadResourceRequestParams,
     ReadResourceResult,
+    ServerCapabilities,
+    SubscriptionFilter,
+    SubscriptionsListenRequestParams,
+    SubscriptionsListenResult,
 )
+from typing_extensions import override
 
 from repertory.audit import Audit
 from repertory.backend import Backend
@@ -92,6 +97,32 @@ class Threads(Protocol):
         ...
 
 
+class _Server(Server[Any]):
+    """The SDK's server, which promises clients of the newer protocol what is announced alone."""
+
+    @override
+    def get_capabilities(self, *args: Any, **kwargs: Any) -> ServerCapabilities:
+        found = super().get_capabilities(*args, **kwargs)
+        if found.resources:
+            found.resources.subscribe = False  # the list of skills is announced, no single one
+        return found
+
+
+class _Changes(ListenHandler):
+    """The subscription to the changes of the two lists; to others it does not agree."""
+
+    @override
+    async def __call__(
+        self, ctx: Context, params: SubscriptionsListenRequestParams
+    ) -> SubscriptionsListenResult:
+        asked = params.notifications
+        agreed = SubscriptionFilter(
+            tools_list_changed=asked.tools_list_changed,
+            resources_list_changed=asked.resources_list_changed,
+        )
+        return await super().__call__(ctx, params.model_copy(update={"notifications": agreed}))
+
+
 class McpServer:
     """The MCP server of a backend, for any transport. For one event loop.
 
@@ -129,7 +160,7 @@ class McpServer:
         self._listed_skills: str | None = None
         self._session: ServerSession | None = None
         self._bus = InMemorySubscriptionBus()
-        self.server: Server[Any] = Server(
+        self.server: Server[Any] = _Server(
             "repertory",
             version=version("repertory"),
             title="Repertory",
@@ -139,7 +170,7 @@ class McpServer:
             on_call_tool=self._call_tool,
             on_list_resources=self._list_resources,
             on_read_resource=self._read_resource,
-            on_subscriptions_listen=ListenHandler(self._bus) if announcing else None,
+            on_subscriptions_listen=_Changes(self._bus) if announcing else None,
         )
         self.server.extensions[skills.EXTENSION] = {}
         self.server.add_request_handler("skills/list", PaginatedRequestParams, self._list_skills)

@@ -59,9 +59,10 @@ def _found(tools: tuple[Tool, ...]) -> tuple[tuple[str, str], ...]:
         return ()
     found: dict[str, str] = {}
     for tool, other in _same(tools):
-        found.setdefault(tool, f"It has the same name as {other}, a tool of another server.")
+        found.setdefault(tool, f"{tool} has the same name as {other}, a tool of another server.")
     for tool, other in _near(tools) if len(found) < MAX_FOUND else ():
-        found.setdefault(tool, f"Its name differs by one letter from {other}, of another server.")
+        text = f"The name of {tool} differs by one letter from that of {other}, of another server."
+        found.setdefault(tool, text)
     return tuple(found.items())[:MAX_FOUND]
 
 

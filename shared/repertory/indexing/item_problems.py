@@ -39,5 +39,5 @@ def _without_successor(items: Sequence[Compared]) -> Iterator[Problem]:
     for item in deprecated:
         successor = item.policy.deprecated_by if item.policy else ""
         if not named[compact_name(successor)] - {item.id}:
-            text = f"It is deprecated in favour of {successor!r}, and no other item has that"
+            text = f"{item.id} is deprecated in favour of {successor!r}, and no other item has that"
             yield warning(item.path, f"{text} id or name.", item=item.id)

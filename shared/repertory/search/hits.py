@@ -60,7 +60,7 @@ def explained(
         semantic_rank=_rank(found.sorted_cosines, cosine, MAX_BY_MEANING) if semantic else None,
         keyword=round(score, 4) if keyword else None,
         keyword_rank=_rank(found.sorted_keyword_scores, score, found.limit) if keyword else None,
-        name=max(close, float(found.similarity[place])),
+        name=round(max(close, float(found.similarity[place])), 4),
         terms=tuple(
             Term(typed=one.term.typed, matched=one.spelling, field=next(iter(one.fields), ""))
             for one in matched

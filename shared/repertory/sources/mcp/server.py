@@ -11,7 +11,9 @@ import msgspec
 DEFAULT_TIMEOUT = 30.0  # seconds to start a server and to list all its tools
 
 OWN_NAME = "repertory"  # of the entry that ``repertory connect`` writes
-_REPERTORY = re.compile(r"""(?:^|[\s/\\"'])repertory(?:\.exe)?["']?\s+(?:mcp|serve)(?=$|[\s"'])""")
+_REPERTORY = re.compile(
+    r"""(?:^|[\s/\\"'])repertory(?:\.exe|[\[@=][^\s/\\"']*)?["']?\s+(?:mcp|serve)(?=$|[\s"'])"""
+)
 
 
 class Transport(StrEnum):

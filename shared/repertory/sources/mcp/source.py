@@ -50,8 +50,9 @@ class McpServer(Source):
     ) -> None:
         self.name = server.name
         self.location = _location(server)
-        self.is_trusted = trusted
-        self.asks_server = trusted and not server.fault
+        self._is_repertory = launches_repertory(server)  # it never runs, so it needs no trust
+        self.is_trusted = trusted or self._is_repertory
+        self.asks_server = trusted and not (server.fault or self._is_repertory)
         self.fault = server.fault
         self._server = server
         self.origin = server.origins[-1] if server.origins else ""
@@ -90,7 +91,7 @@ class McpServer(Source):
     @override
     def watch(self, changed: Callable[[], None], interval: float) -> Callable[[], None] | None:
         server = self._server
-        if server.fault or not self.is_trusted or launches_repertory(server):
+        if server.fault or not self.is_trusted or self._is_repertory:
             return None
         from repertory.sources.mcp.follow import ServerFollower  # noqa: PLC0415 - only to watch
 
@@ -109,7 +110,7 @@ class McpServer(Source):
         server = self._server
         if server.fault:
             raise SourceError(server.fault)
-        if launches_repertory(server):
+        if self._is_repertory:
             return Scan(items=[], problems=[warning(self.origin, self._repertory_message)])
         if not self.is_trusted:
             raise SourceError(self._untrusted_message)
@@ -137,7 +138,7 @@ class McpServer(Source):
         server = self._server
         if server.fault:
             raise CallError(server.fault)
-        if launches_repertory(server):
+        if self._is_repertory:
             raise CallsOffError(self._repertory_message)
         if not self.is_trusted:
             raise CallsOffError(self._untrusted_message)
