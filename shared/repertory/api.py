@@ -270,6 +270,8 @@ class Session:
         from repertory.typescript.module import module  # noqa: PLC0415 - for this alone
         from repertory.typescript.selection import select_tools  # noqa: PLC0415 - as above
 
+        for name in names:
+            _check_texts(name=name)
         ids = select_tools(self.items(kinds=["tool"]), names)
         return module(list(self._backend.items(ids).values()), self._backend.gateway).text
 

@@ -301,6 +301,9 @@ def test_an_invalid_query_is_refused(opening: Opening) -> None:
                     ask(wrong)
             with pytest.raises(UsageError, match="query is"):
                 session.explain(wrong, "x")
+    several: Any = ["notes"]
+    with opening() as session, pytest.raises(UsageError, match=r"name is \['notes'\]; it must"):
+        session.tools_module(several)
 
 
 def test_filters_that_would_match_nothing_are_refused(opening: Opening) -> None:
