@@ -73,7 +73,7 @@ def test_problems_of_a_server_stay_until_it_is_asked_again(team: SteeredTeam) ->
 
 def test_a_problem_that_is_resolved_does_not_stay(team: SteeredTeam) -> None:
     """No other server's tool has the name any more."""
-    same = "It has the same name as mail__send, a tool of another server."
+    same = "post__send: It has the same name as mail__send, a tool of another server."
     assert same in texts(team.coordinator.status())
     assert texts(known_again(team, team.folders[1])) == [ODD.message]
 

@@ -249,7 +249,8 @@ def test_a_missing_successor_is_reported(tmp_path: Path) -> None:
     assert problems_of("a/deploy", "b/deploy") == []
     for nowhere in ("ship", "a/deploy"):
         assert problems_of("a/deploy", nowhere) == [
-            f"It is deprecated in favour of {nowhere!r}, and no other item has that id or name."
+            f"a/deploy is deprecated in favour of {nowhere!r}, and no other item has that id or "
+            "name."
         ]
 
 

@@ -25,7 +25,10 @@ def problems_between(
     """
     ordered = sorted(items, key=by_precedence(precedence))
     paths = {one.id: one.path for one in ordered}
-    found = [warning(paths[one], text, item=one) for one, text in likenesses(ordered).items()]
+    found = [
+        warning(paths[one], f"{one}: {text}", item=one)  # a file may have many tools
+        for one, text in likenesses(ordered).items()
+    ]
     return [*found, *(_without_successor(ordered) if are_all else ())]
 
 
@@ -39,5 +42,5 @@ def _without_successor(items: Sequence[Compared]) -> Iterator[Problem]:
     for item in deprecated:
         successor = item.policy.deprecated_by if item.policy else ""
         if not named[compact_name(successor)] - {item.id}:
-            text = f"It is deprecated in favour of {successor!r}, and no other item has that"
+            text = f"{item.id} is deprecated in favour of {successor!r}, and no other item has that"
             yield warning(item.path, f"{text} id or name.", item=item.id)
