@@ -45,8 +45,7 @@ def about_sources(sources: Sequence[SourceState]) -> tuple[str, ...]:
     found += [_about_failed(one) for one in failed[:MAX_FAILED]]
     if len(failed) > MAX_FAILED:
         found.append(
-            f"{len(failed) - MAX_FAILED} more sources could not be read; `repertory stats` lists "
-            "them."
+            f"{len(failed) - MAX_FAILED} more could not be read; `repertory stats` lists them."
         )
     if kept := [one.name for one in sources if one.stale and not (one.error or one.is_starting)]:
         found.append(

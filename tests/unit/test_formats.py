@@ -16,6 +16,7 @@ from pydantic import TypeAdapter
 from repertory.catalogue.item import Item, Kind
 from repertory.errors import StoreError
 from repertory.formats.anthropic import anthropic
+from repertory.formats.compact import compact
 from repertory.formats.markdown import markdown
 from repertory.formats.mcp import mcp, mcp_detail
 from repertory.formats.openai import openai
@@ -512,8 +513,8 @@ def test_markdown_is_a_table_of_the_hits() -> None:
         "",
         "| Id | Kind | Confidence | Reason | Description | Section |",
         "| --- | --- | --- | --- | --- | --- |",
-        "| `team/key-rotation` | skill | 0.90 | Keywords | What team/key-rotation does. "
-        "| Rotating keys |",
+        "| `team/key-rotation` | skill | 0.90 | Keywords, in “Rotating keys” "
+        "| What team/key-rotation does. | Rotating keys |",
         "| `github__create_issue` | tool | 0.90 | Keywords | What github__create_issue does. |  |",
         "| `documents/docs/on call.md` | document | 0.90 | Keywords "
         "| What documents/docs/on call.md does. |  |",
@@ -549,6 +550,16 @@ def test_markdown_escapes_any_text(item_id: str, text: str, kind: Kind) -> None:
 
 
 # All
+
+
+def test_texts_name_copies_and_warn_of_destructive_tools() -> None:
+    """A table, a module and an answer over MCP do; the JSON has the fields."""
+    copies = ("a__drop", "b__drop", "c__drop")
+    found = answer(hit("github__drop", tags=("destructive",), duplicates=copies))
+    of_types = render(Format.TYPES, found, lambda _: {}, Host())
+    for text in (markdown(found), str(of_types), compact([found], {})):
+        assert "destructive" in text
+        assert "also as a__drop and 2 more" in text
 
 
 def test_the_command_line_shows_every_format() -> None:

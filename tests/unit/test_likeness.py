@@ -64,7 +64,7 @@ def test_many_alike_names_are_bounded() -> None:
 
 
 def test_it_is_a_warning_of_the_item() -> None:
-    """``doctor`` and the statistics list it."""
+    """``doctor`` and the statistics list it, and name the tool: its file may have many."""
     folder, scans = Folder("team"), LatestScans({})
     folder.items = {one: tool(one) for one in ("git__create_issue", "gut__create_issue")}
     scans.adopt(Catalogue((folder,)))
@@ -72,3 +72,4 @@ def test_it_is_a_warning_of_the_item() -> None:
     assert [(one.severity, one.item) for one in scans.problems] == [
         ("warning", "gut__create_issue")
     ]
+    assert all("gut__create_issue" in one.message for one in scans.problems)

@@ -45,7 +45,7 @@ def test_failed_sources_are_named_with_their_reason() -> None:
     first, _, _, more = about_sources(failed)
     nothing = "This index has none of its items."
     assert first == f"The source s0 could not be read: It hangs. Really. {nothing}"
-    assert more.startswith("2 more sources could not be read")
+    assert more.startswith("2 more could not be read")
 
 
 def test_servers_that_await_trust_have_not_failed() -> None:

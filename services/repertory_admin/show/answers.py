@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from repertory.catalogue.safety import DESTRUCTIVE
+from repertory.formats import phrases
 from repertory.formats.linked import link_facts
 from repertory.notices import NOTHING_TO_SEARCH
 from repertory.search.answer import Answer, Hit, Term, rounded_down
@@ -35,7 +35,7 @@ def draw(hits: Iterable[Hit], to: "Console") -> None:
         colour = _colour(confidence)
         drawing.words(to, (hit.id, "bold cyan"), (hit.kind, "dim"), (confidence, colour))
         drawing.one_line(to, hit.description, "dim")
-        drawing.paragraph(to, _reason(hit))
+        drawing.paragraph(to, phrases.reason(hit))
         drawing.file(to, hit.path, "dim")
 
 
@@ -47,7 +47,7 @@ def _show_lines(answer: Answer) -> None:
     terminal.show_table(
         (first, *(["Kind"] if mixed else []), "Confidence", "Reason"),
         [
-            (hit.id, *([hit.kind] if mixed else []), f"{hit.confidence:.2f}", _reason(hit))
+            (hit.id, *([hit.kind] if mixed else []), f"{hit.confidence:.2f}", phrases.reason(hit))
             for hit in answer.hits
         ],
         right=("Confidence",),
@@ -96,7 +96,7 @@ def show_explanation(explanation: Explanation) -> None:
     terminal.say(terminal.safe(f"{hit.id}  {hit.confidence:.2f}"))
     terminal.tell(explanation.verdict)
     terminal.say()
-    facts = {"reason": _reason(hit), **_evidence(hit), **link_facts(explanation.links)}
+    facts = {"reason": phrases.reason(hit), **_evidence(hit), **link_facts(explanation.links)}
     terminal.show_facts(facts)
     if explanation.words:
         terminal.say()
@@ -171,24 +171,6 @@ def _search(query: Query, mode: str, items: int) -> str:
         *(f"only {name} {' or '.join(values)}" for name, values in filters if values),
     ]
     return ", ".join(parts)
-
-
-def _reason(hit: Hit) -> str:
-    """The reason, with the section and the shadowing item if it does not name them.
-
-    It warns first: a tool may delete or overwrite something, says its server.
-    """
-    is_destructive = hit.kind == "tool" and DESTRUCTIVE in hit.tags
-    reason = f"({DESTRUCTIVE}) {hit.reason}" if is_destructive else hit.reason
-    heading = hit.matched_in.lstrip("# ")
-    if heading and heading not in reason:
-        reason += f", in “{heading}”"
-    if hit.shadowed_by:
-        reason += f" (shadowed by {hit.shadowed_by})"
-    if hit.duplicates:
-        first, *others = hit.duplicates
-        reason += f" (also as {first}" + (f" and {len(others)} more)" if others else ")")
-    return reason
 
 
 def _colour(confidence: str) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from repertory.catalogue.item import Item, Kind
 from repertory.catalogue.safety import DESTRUCTIVE
-from repertory.formats.phrases import degraded, nothing, notices
+from repertory.formats.phrases import also_as, degraded, nothing, notices
 from repertory.formats.signatures import signature
 from repertory.search.answer import Answer, Hit
 from repertory.text import cut, one_line
@@ -42,13 +42,15 @@ def compact(answers: Sequence[Answer], tools: Mapping[str, Item]) -> str:
 
 
 def _line(hit: Hit, tool: Item | None) -> str:
-    """The confidence, what to call or to read, warnings, and the beginning of the description."""
+    """The confidence, what to call or to read, warnings, copies, and how the description begins."""
     is_tool = hit.kind is Kind.TOOL
     parts = [signature(hit.id, tool) if is_tool else f"{hit.kind} {one_line(hit.id)}"]
     if hit.matched_in:
         parts.append(f"section {cut(one_line(hit.matched_in.lstrip('# ')), MAX_SECTION_LENGTH)!r}")
     if DESTRUCTIVE in hit.tags and is_tool:
         parts.append(DESTRUCTIVE)
+    if hit.duplicates:
+        parts.append(also_as(hit))
     description = cut(one_line(hit.description), MAX_DESCRIPTION_LENGTH)
     warnings = [one_line(note) for note in hit.evidence.policy if note.startswith(_WARNINGS)]
     texts = [*(f"{warning.rstrip('.')}." for warning in warnings), description]

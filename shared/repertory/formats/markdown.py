@@ -28,7 +28,7 @@ def markdown(answer: Answer) -> str:
             code(hit.id),
             hit.kind,
             f"{hit.confidence:.2f}",
-            escaped(hit.reason),
+            escaped(phrases.reason(hit)),
             escaped(hit.description),
             escaped(hit.matched_in.lstrip("# ")),
         )

@@ -1,5 +1,6 @@
 """Sentences for models; text from authors cannot break out of its line."""
 
+from repertory.catalogue.safety import DESTRUCTIVE
 from repertory.notices import NOTHING_TO_SEARCH
 from repertory.search.answer import Answer, Hit, rounded_down
 from repertory.text import cut, one_line
@@ -24,6 +25,27 @@ def described(hit: Hit) -> str:
     if hit.duplicates:
         lines.append(f"The same: {', '.join(map(one_line, hit.duplicates))}")
     return "\n".join(lines)
+
+
+def reason(hit: Hit) -> str:
+    """The reason, with the section and the shadowing item if it does not name them.
+
+    It warns first: a tool may delete or overwrite something, says its server.
+    """
+    is_destructive = hit.kind == "tool" and DESTRUCTIVE in hit.tags
+    text = f"({DESTRUCTIVE}) {hit.reason}" if is_destructive else hit.reason
+    heading = hit.matched_in.lstrip("# ")
+    if heading and heading not in text:
+        text += f", in “{heading}”"
+    if hit.shadowed_by:
+        text += f" (shadowed by {hit.shadowed_by})"
+    return f"{text} ({also_as(hit)})" if hit.duplicates else text
+
+
+def also_as(hit: Hit) -> str:
+    """Name the first copy of a hit, and count the others."""
+    first, *others = hit.duplicates
+    return f"also as {one_line(first)}" + (f" and {len(others)} more" if others else "")
 
 
 def nothing(answer: Answer) -> str:

@@ -21,9 +21,8 @@ def types_markdown(answer: Answer, items: Mapping[str, Item], gateway: str) -> s
     if not answer.hits:
         return "\n".join([*lines, phrases.nothing(answer), ""])
     lines += [row(("Tool", "Confidence", "Reason")), row(("---", "---", "---"))]
-    lines += [
-        row((code(hit.id), f"{hit.confidence:.2f}", escaped(hit.reason))) for hit in answer.hits
-    ]
+    for hit in answer.hits:
+        lines.append(row((code(hit.id), f"{hit.confidence:.2f}", escaped(phrases.reason(hit)))))
     tools = [items[hit.id] for hit in answer.hits if hit.kind is Kind.TOOL and hit.id in items]
     if tools:
         made = module(tools, gateway)

@@ -185,8 +185,8 @@ class Walk:
         except OSError as exc:
             if not place:
                 raise SourceError(
-                    f"The folder {self._top} cannot be read ({exc.strerror}). Restore it, or "
-                    "remove the source that a configuration names."
+                    f"The folder {self._top} cannot be read ({exc.strerror}). Restore it, remove "
+                    "its source from the configuration or, if it was found, restart the server."
                 ) from exc
             message = f"The folder cannot be listed ({exc.strerror})."
             self.problems.append(error(path, message))
