@@ -10,7 +10,7 @@ from repertory.stats import SourceState
 from repertory.text import ago, counted, cut, one_line
 
 NOTHING_TO_SEARCH = (
-    "Nothing to search yet: the sources offer no skill, tool or document; see `repertory init`."
+    "Nothing to search yet: no skill, tool or document is indexed; see `repertory init`."
 )
 NOTHING_OFFERED = (
     "The configuration offers no items at all, so the previous index stays active; check that its "

@@ -1,6 +1,7 @@
 """What is withheld from agents, and what a person approves."""
 
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import msgspec
@@ -356,7 +357,7 @@ def test_the_store_belongs_to_its_owner(store: ReviewStore, tmp_path: Path) -> N
     file = tmp_path / "reviews" / "a.sqlite"
     assert file.stat().st_mode & 0o777 == 0o600
     assert file.parent.stat().st_mode & 0o777 == 0o700
-    with sqlite3.connect(file) as connection:
+    with closing(sqlite3.connect(file)) as connection:
         assert connection.execute("SELECT count(*) FROM items").fetchone() == (1,)
 
 

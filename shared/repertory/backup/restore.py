@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Iterable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from itertools import islice
+from pathlib import Path
 from typing import TypeVar
 
 from repertory.backup import files, frames
@@ -126,8 +127,10 @@ def _check_idle(parts: Parts) -> None:
         return
     running = [note.url for note in notes(parts.settings)]
     servers = parts.settings.data_dir / "servers"
+    places: list[Path] = []
     try:
-        places = [*servers.glob("*.json")]
+        with suppress(FileNotFoundError):
+            places = [one for one in servers.iterdir() if one.suffix == ".json"]
     except OSError as error:
         raise unwritable(servers, error) from error
     for place in places:
