@@ -7,7 +7,6 @@ others; small segments are merged from time to time. So a change costs its own s
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
@@ -92,8 +91,8 @@ class KeywordIndex:
 
         The largest arrays move to files in the folder, if there is one, which have no names.
         """
-        with ThreadPoolExecutor() as pool:  # numpy sorts and copies without Python's lock
-            list(pool.map(lambda part: part.segment.prepare(folder), self.parts))
+        for part in self.parts:
+            part.segment.prepare(folder)
         self.policies.prepare()
 
     def rest(self) -> None:
