@@ -4,13 +4,14 @@ from collections import Counter
 from collections.abc import Collection
 from pathlib import Path
 from types import SimpleNamespace
-from typing import cast
+from typing import NoReturn, cast
 from unittest.mock import Mock
 
 import msgspec
 import pytest
 from typing_extensions import override
 
+from repertory.catalogue.item import Item
 from repertory.errors import SourceError, StoreError
 from repertory.index.vectors import State
 from repertory.indexing import latest_scans
@@ -21,7 +22,7 @@ from repertory.sources.configured import Catalogue
 from repertory.sources.registry import build
 from repertory.sources.source import Problem, Scan, Source, Trust, warning
 from repertory.stats import SourceState
-from tests.support.builders import Folder, write
+from tests.support.builders import Folder, skill, write
 
 
 class FaultyFolder(Folder):
@@ -273,3 +274,27 @@ def test_a_fault_of_one_source_is_its_result(
         assert second.scan is not None
         assert [item.id for item in second.scan.items] == ["g/a.md"]
         monkeypatch.undo()
+
+
+class Unlisted(dict[str, Item]):
+    """Items that can be looked up, and not listed."""
+
+    @override
+    def keys(self) -> NoReturn:
+        raise AssertionError
+
+    @override
+    def __iter__(self) -> NoReturn:
+        raise AssertionError
+
+
+def test_what_is_offered_is_known_without_listing_the_items() -> None:
+    """It is asked at each report and at each save, of a million items too."""
+    folder, scans = Folder("team"), LatestScans({})
+    folder.items = {"team/a": skill("team/a")}
+    scans.adopt(Catalogue((folder,)))
+    scans.add(scan_source(folder))
+    latest = scans._latest["team"]  # nothing outside shows it
+    latest.passed = Unlisted(latest.passed)
+    assert scans.offering == {"team"}
+    assert [one.name for one in scans.status(Counter(), frozenset())] == ["team"]
