@@ -513,8 +513,8 @@ def test_markdown_is_a_table_of_the_hits() -> None:
         "",
         "| Id | Kind | Confidence | Reason | Description | Section |",
         "| --- | --- | --- | --- | --- | --- |",
-        "| `team/key-rotation` | skill | 0.90 | Keywords, in “Rotating keys” "
-        "| What team/key-rotation does. | Rotating keys |",
+        "| `team/key-rotation` | skill | 0.90 | Keywords | What team/key-rotation does. "
+        "| Rotating keys |",
         "| `github__create_issue` | tool | 0.90 | Keywords | What github__create_issue does. |  |",
         "| `documents/docs/on call.md` | document | 0.90 | Keywords "
         "| What documents/docs/on call.md does. |  |",

@@ -28,7 +28,7 @@ def markdown(answer: Answer) -> str:
             code(hit.id),
             hit.kind,
             f"{hit.confidence:.2f}",
-            escaped(phrases.reason(hit)),
+            escaped(phrases.noted(hit, hit.reason)),  # the section has a column
             escaped(hit.description),
             escaped(hit.matched_in.lstrip("# ")),
         )

@@ -28,15 +28,19 @@ def described(hit: Hit) -> str:
 
 
 def reason(hit: Hit) -> str:
-    """The reason, with the section and the shadowing item if it does not name them.
+    """The reason with all that belongs to it, and the section if it does not name that."""
+    heading = hit.matched_in.lstrip("# ")
+    section = f", in “{heading}”" if heading and heading not in hit.reason else ""
+    return noted(hit, hit.reason + section)
+
+
+def noted(hit: Hit, text: str) -> str:
+    """A text about a hit, with the shadowing item and the copies.
 
     It warns first: a tool may delete or overwrite something, says its server.
     """
-    is_destructive = hit.kind == "tool" and DESTRUCTIVE in hit.tags
-    text = f"({DESTRUCTIVE}) {hit.reason}" if is_destructive else hit.reason
-    heading = hit.matched_in.lstrip("# ")
-    if heading and heading not in text:
-        text += f", in “{heading}”"
+    if hit.kind == "tool" and DESTRUCTIVE in hit.tags:
+        text = f"({DESTRUCTIVE}) {text}"
     if hit.shadowed_by:
         text += f" (shadowed by {hit.shadowed_by})"
     return f"{text} ({also_as(hit)})" if hit.duplicates else text
