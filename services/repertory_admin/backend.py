@@ -19,6 +19,7 @@ from repertory.errors import (
 )
 from repertory.project import located
 from repertory.settings import Settings
+from repertory.text import counted
 from repertory.values import Values
 from repertory_admin import terminal
 from repertory_admin.options import Flags
@@ -193,4 +194,5 @@ def _index_files(repertory: "Repertory", bars: Bars, *, words_suffice: bool = Fa
     for notice in run.notices:
         terminal.note(notice)
     if run.stats.errors:
-        terminal.note(f"{run.stats.errors:,} could not be read; `repertory doctor` lists them.")
+        failed = counted(run.stats.errors, "error")
+        terminal.note(f"{failed} while reading the sources; `repertory doctor` says where.")

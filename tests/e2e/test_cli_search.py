@@ -183,7 +183,7 @@ def test_the_first_search_indexes(cli: Cli, project: Path, broken_skill: Path) -
     assert done.returncode == 0
     assert "bread-baking" in done.stdout
     assert "7 items of 3 sources indexed" in done.stderr
-    assert "1 could not be read; `repertory doctor` lists them." in done.stderr
+    assert "1 error while reading the sources; `repertory doctor` says where." in done.stderr
     assert not broken_skill.read_text("utf-8").endswith("indexed")
 
 
