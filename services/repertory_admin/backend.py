@@ -118,17 +118,22 @@ class Target(msgspec.Struct, frozen=True):
         with self.open_here() as repertory:
             return Reviews.of(repertory.parts.reviews)
 
-    def refuse_quarantined(self, wanted: str) -> None:
-        """Say so if an item is in quarantine; a caller who may not see reviews is not told.
+    def refuse_quarantined(self, *wanted: str) -> None:
+        """Say so if an item, or a whole server, is in quarantine.
+
+        A caller who may not see reviews is not told.
 
         Raises:
-            UnknownItemError: It is.
+            UnknownItemError: One of them is.
         """
-        waiting: list[str] = []
+        waiting: set[str] = set()
         with suppress(RepertoryError):
-            waiting = [one.item for one in self.reviews().reviews if one.state == "quarantined"]
-        if wanted in waiting:
-            raise UnknownItemError(f"{wanted} is in quarantine: see `repertory trust review`.")
+            for one in self.reviews().reviews:
+                if one.state == "quarantined":
+                    waiting |= {one.item, one.source}
+        for name in wanted:
+            if name in waiting:
+                raise UnknownItemError(f"{name} is in quarantine: see `repertory trust review`.")
 
     def _open_for_words(self) -> "Repertory":
         """An index that is not stored: the named model is unavailable, and words alone answer."""

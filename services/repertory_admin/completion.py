@@ -26,7 +26,6 @@ def _completing(values: "Callable[[Entry], Iterable[str]]") -> Callable[[str], l
     return complete
 
 
-ids = _completing(lambda entry: [entry.id])
 names = _completing(lambda entry: [entry.id, entry.name])
 sources = _completing(lambda entry: [entry.source])
 servers = _completing(lambda entry: [entry.server])

@@ -65,6 +65,8 @@ def test_a_suspicious_change_is_withheld_until_it_is_approved(own: Cli, notebook
         2,
         "repertory: notes__add_note is in quarantine: see `repertory trust review`.\n",
     )
+    typed = own.run(notebook, "types", "notes__find_note", "notes__add_note")
+    assert (typed.returncode, typed.stderr) == (2, hidden.stderr)
     searched = own.run(notebook, "search", "add_note")
     assert "add_note" not in searched.stdout
     assert "1 item is in quarantine (notes)" in searched.stderr
@@ -93,6 +95,7 @@ def test_a_suspicious_change_is_withheld_until_it_is_approved(own: Cli, notebook
     assert "appeared (notes)" in history
     assert "changed, in quarantine (notes)" in history
     assert "approved by user" in history
+    assert own.run(notebook, "history", "add_note").stdout == history
     assert own.run(notebook, "history", "nothing").returncode == 2
 
 

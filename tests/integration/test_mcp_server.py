@@ -116,6 +116,14 @@ def test_the_tools_are_listed(url: str, mode: Mode) -> None:
     )
 
 
+def test_the_address_may_end_with_a_slash(url: str) -> None:
+    """As the configurations for many other servers do."""
+    listed = asked(f"{url}/mcp/explain/", "auto", lambda client: client.list_tools())
+
+    assert listed == asked(f"{url}/mcp/explain", "auto", lambda client: client.list_tools())
+    assert [tool.name for tool in listed.tools] == ["explain"]
+
+
 def test_clients_may_cache_a_list(url: str) -> None:
     """The newer protocol says how long and by which clients."""
     found = asked(f"{url}/mcp", "auto", lambda client: client.list_tools())

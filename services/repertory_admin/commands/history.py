@@ -1,14 +1,17 @@
 """``repertory history``: what happened to an item."""
 
+from contextlib import suppress
 from typing import Annotated
 
 import typer
 
 from repertory.errors import UnknownItemError
+from repertory.review.store import Event
 from repertory_admin import completion, terminal
 from repertory_admin.app import app, command
-from repertory_admin.backend import target_of
+from repertory_admin.backend import Target, target_of
 from repertory_admin.options import ASKING, STORE, Flags, Output, OutputOption
+from repertory_admin.progress import Bars
 from repertory_admin.show.reviews import show_history
 
 
@@ -22,7 +25,11 @@ def history(
     flags: Flags,
     item: Annotated[
         str,
-        typer.Argument(metavar="ITEM", help="The item's id.", autocompletion=completion.ids),
+        typer.Argument(
+            metavar="ITEM",
+            help="The item's id, or the unique name of one that is indexed.",
+            autocompletion=completion.names,
+        ),
     ],
     output: OutputOption = Output.TABLE,
 ) -> None:
@@ -31,11 +38,7 @@ def history(
     The last 50 events of a skill or a tool are kept, also of one that is gone.
     """
     target = target_of(flags)
-    if target.server:
-        events = target.server.history(item)
-    else:
-        with target.open_here() as repertory:
-            events = repertory.parts.reviews.history(item)
+    events = _events(target, item) or _events(target, _id_of(target, item))
     if not events:
         raise UnknownItemError(
             f"Nothing is known about an item {item!r}; give the id of a skill or a tool."
@@ -44,3 +47,18 @@ def history(
         terminal.show_json(events)
     else:
         show_history(events)
+
+
+def _events(target: Target, item_id: str) -> list[Event]:
+    """What happened to an item; nothing if its id is unknown."""
+    if target.server:
+        return target.server.history(item_id)
+    with target.open_here() as repertory:
+        return repertory.parts.reviews.history(item_id)
+
+
+def _id_of(target: Target, name: str) -> str:
+    """The id of the item with a name; the name itself if there is none."""
+    with suppress(UnknownItemError), Bars() as bars, target.open(bars) as backend:
+        return backend.item(name).id
+    return name

@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from repertory.errors import UnknownItemError
 from repertory.index.vectors import Filter
 from repertory.text import listed
 from repertory_admin import completion, terminal
@@ -48,7 +49,12 @@ def types(
     from repertory.typescript.selection import select_tools  # noqa: PLC0415 - as above
 
     wanted = listed(",".join([*(names or ()), *(only or ())]))
-    with Bars() as bars, target_of(flags).open(bars) as backend:
-        ids = select_tools(backend.entries(Filter(kinds=("tool",))), wanted)
-        made = module(list(backend.items(ids).values()), backend.gateway)
+    target = target_of(flags)
+    try:
+        with Bars() as bars, target.open(bars) as backend:
+            ids = select_tools(backend.entries(Filter(kinds=("tool",))), wanted)
+            made = module(list(backend.items(ids).values()), backend.gateway)
+    except UnknownItemError:
+        target.refuse_quarantined(*wanted)
+        raise
     terminal.say(made.text.rstrip())

@@ -73,8 +73,9 @@ class McpEndpoints:
         self._requested = anyio.Event()
         self._running = anyio.Event()
         self.routes = [
-            AuditedRoute("POST", path, _Endpoint(self, path), action=MCP, face="mcp")
+            AuditedRoute("POST", path + end, _Endpoint(self, path), action=MCP, face="mcp")
             for path in PATHS
+            for end in ("", "/")  # as configurations for other servers have it
         ]
 
     @asynccontextmanager
