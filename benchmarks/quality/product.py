@@ -71,7 +71,7 @@ class Product:
     def opened(self, directory: Path) -> Iterator[Repertory]:
         """Open a directory in this process, with the same settings, and index what has changed."""
         with Repertory(self.settings(directory), directory) as repertory:
-            repertory.index_files()
+            repertory.index(words_suffice=True, asks=lambda _: False)
             yield repertory
 
     def settings(self, directory: Path) -> Settings:

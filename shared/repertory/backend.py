@@ -44,7 +44,7 @@ class Backend(Protocol):
         ...
 
     def ensure_indexed(self) -> None:
-        """Index what is configured here, unless that was done; a server does it by itself."""
+        """Index what is new here, as far as there is time; a server does it by itself."""
         ...
 
     def refresh(self) -> Stats:

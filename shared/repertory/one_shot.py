@@ -1,6 +1,7 @@
 """The repertory of one directory without a server: the same lifecycle, one command at a time."""
 
 import contextlib
+import math
 import os
 import tempfile
 import threading
@@ -41,6 +42,10 @@ if TYPE_CHECKING:  # a search needs none of them
 LOCK_TIMEOUT_S = 2.5  # that a search waits for another process before it does without the vectors
 INDEX_LOCK_TIMEOUT_S = 30.0  # that a command which indexes waits for searches and others
 BUDGET_S = 1.0  # that a search spends on indexing what has changed
+FIRST_BUDGET_S = 30.0  # that a search spends on writing the first index
+UNFINISHED = (
+    "The next search goes on with the first index for 30 s; `repertory index` completes it."
+)
 MANY = 2  # items of a source that are hardly deleted all at once
 REFRESH_INTERVAL_S = 1.0  # after which a search reads again which collection is active
 
@@ -184,7 +189,7 @@ class Repertory(Local):
 
     @property
     def is_to_begin(self) -> bool:
-        """Whether to index all files, however long that takes: there is nothing to search yet.
+        """Whether to index all files, as far as there is time: the first index is not complete.
 
         An index without items is as good as none, once something has changed.
         """
@@ -204,7 +209,7 @@ class Repertory(Local):
         Raises:
             NothingIndexedError: Nothing was indexed here yet, or only with other options.
         """
-        if self.is_indexed:
+        if self._active:
             return
         if models := self._indexed_models():
             raise NothingIndexedError(
@@ -225,7 +230,7 @@ class Repertory(Local):
 
     @override
     def ensure_indexed(self) -> None:
-        """Index the files if nothing is indexed yet, else what has changed in them.
+        """Index the files if the first index is not complete, else what has changed in them.
 
         No server is asked. What there is no time for is named in the notices of answers.
         """
@@ -261,15 +266,23 @@ class Repertory(Local):
         return self._run(progress, words_suffice=words_suffice, asks=asks)
 
     def index_files(self, progress: Progress = no_progress, *, words_suffice: bool = True) -> Run:
-        """Index without asking a server, see ``index``.
+        """Index without asking a server, as far as there is time; see ``index``.
 
-        If the user set ``no_cache``, servers are asked: their tools cannot be known otherwise.
+        The next call goes on. There is no limit if it could not, with ``no_cache``, or if an index
+        without items is replaced. If the user set ``no_cache``, servers are asked: their tools
+        cannot be known otherwise.
 
         Raises:
             ModelError, StoreError: As for ``index``.
         """
-        asks = self.settings.values.no_cache and "no_cache" in self.settings.origins
-        return self.index(progress, words_suffice=words_suffice, asks=lambda _: asks)
+        no_cache = self.settings.values.no_cache
+        asks = no_cache and "no_cache" in self.settings.origins
+        return self._run(
+            progress,
+            words_suffice=words_suffice,
+            asks=lambda _: asks,
+            budget_s=math.inf if no_cache or self.is_indexed else FIRST_BUDGET_S,
+        )
 
     def rebuild(self, progress: Progress = no_progress) -> Run:
         """Build the index beside the old one, and switch to it when it is complete.
@@ -286,6 +299,7 @@ class Repertory(Local):
         words_suffice: bool = False,
         asks: "Callable[[Source], bool]" = lambda _: True,
         rebuild: "Callable[[JobQueue, str], object] | None" = None,
+        budget_s: float = math.inf,
     ) -> Run:
         from repertory.update import Update  # noqa: PLC0415 - a search needs none of it
 
@@ -294,20 +308,23 @@ class Repertory(Local):
             make_directory(self.settings.data_dir)
             update = Update(self.parts, self.live, Freshness(self.workspace))
             embedded = self._embedded
-            ledger = update.whole(progress, asks, words_suffice=words_suffice, rebuild=rebuild)
+            ledger = update.whole(
+                progress, asks, words_suffice=words_suffice, rebuild=rebuild, budget_s=budget_s
+            )
             self._refreshed_at = self._checked_at = time.monotonic()
-            self._behind, self._status_at = "", float("-inf")
+            self._behind = UNFINISHED if ledger.outstanding else ""
+            self._status_at = float("-inf")
             for failure in self.parts.coordination.failures.list():
                 items = ", ".join(sorted(failure.items))
                 self.parts.notices.append(f"Not indexed: {items}: {failure.error}")
         said = (*self.workspace.notices, *self.parts.notices)
         notices, self.parts.notices[:] = list(dict.fromkeys(said)), []
-        stats, counts = self.stats(), ledger.counts
+        stats, sent, written = self.stats(), ledger.counts, ledger.written
         return Run(
-            added=counts["added"],
-            changed=counts["changed"],
-            removed=counts["removed"],
-            unchanged=len(ledger.states) - counts["added"] - counts["changed"],
+            added=written["added"],
+            changed=written["changed"],
+            removed=written["removed"],
+            unchanged=len(ledger.states) - sent["added"] - sent["changed"],
             embedded=self._embedded - embedded,
             seconds=time.monotonic() - started,
             notices=notices,

@@ -1,6 +1,7 @@
 """Updates of the index of one directory by one command: of all sources, or of what has changed."""
 
 import contextlib
+import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -72,8 +73,9 @@ class Update:
         *,
         words_suffice: bool = False,
         rebuild: Callable[[InProcessQueue, str], object] | None = None,
+        budget_s: float = math.inf,
     ) -> Ledger:
-        """Make the index equal to the sources.
+        """Make the index equal to the sources, or come nearer to that.
 
         Files can be searched as soon as they are read, and each server's tools when it answers.
 
@@ -84,6 +86,7 @@ class Update:
             words_suffice: If no model is available and nothing was indexed with one, index
                 keywords alone instead of failing.
             rebuild: Requests a new generation of a configuration's collection, if one is wanted.
+            budget_s: Seconds for writing items, once all files are read.
 
         Returns:
             What was written.
@@ -100,6 +103,7 @@ class Update:
                 rebuild(queue, self._catalogue.hash)
                 queue.work()  # creates the generation
             self._begin(coordinator, known)
+            writing = Timer()
 
             def commit() -> None:
                 """Let other processes search and write while servers are awaited."""
@@ -112,11 +116,12 @@ class Update:
                 queue,
                 progress,
                 refreshes=lambda one: one.fetches and asks(one),
+                is_late=lambda: writing.exceeds(budget_s),
                 on_wait=commit,
             )
         ledger = coordinator.ledger
         assert ledger is not None
-        if ledger.counts.total():
+        if ledger.counts.total() and coordinator.is_finished:
             with self._parts.store.open(ledger.collection) as collection:
                 collection.optimize()
         self._commit(coordinator)

@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from repertory import one_shot
 from repertory.catalogue.policy import Policy
 from repertory.compose import Parts
 from repertory.embedding.engine import Vectors
@@ -21,7 +22,9 @@ from repertory.embedding.load import load_engine
 from repertory.errors import ModelError
 from repertory.freshness import Freshness
 from repertory.index.vectors import Filter
+from repertory.indexing import in_process_queue, job
 from repertory.indexing.in_process_queue import InProcessQueue
+from repertory.notices import about_first_index
 from repertory.one_shot import Repertory
 from repertory.search.query import Query
 from repertory.sources import memory
@@ -114,6 +117,30 @@ def test_the_first_files_of_a_directory_are_indexed_whole(tmp_path: Path) -> Non
     found, notices = search(project, "tie a knot", budget_s=0.0)
 
     assert (len(found), notices) == (SKILLS, ())
+
+
+def test_a_large_first_index_is_searched_before_it_is_complete(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each search goes on with it for a while; what is missing is said."""
+    project = tmp_path / "project"
+    for number in range(SKILLS):
+        write_skill(project, f"knots-{number}", f"Tie the knot of {number} loops")
+    monkeypatch.setattr(one_shot, "FIRST_BUDGET_S", 0.0)
+    monkeypatch.setattr(job, "MAX_ITEMS", 3)
+    monkeypatch.setattr(in_process_queue, "BATCH_SIZE", 1)
+
+    found, notices = search(project, "tie a knot")
+
+    assert 0 < len(found) < SKILLS
+    assert notices == (one_shot.UNFINISHED, about_first_index(SKILLS - len(found), SKILLS))
+    with Repertory(settings_of(project), project) as repertory:
+        assert repertory.stats().items == len(found)
+        run = repertory.index_files()
+        assert run.stats.items == run.added + run.unchanged == 2 * len(found)
+    searches = [search(project, "tie a knot") for _ in range(3)]
+    assert [len(hits) for hits, _ in searches][-1] == SKILLS
+    assert searches[-1][1] == ()
 
 
 def test_a_directory_whose_files_are_all_deleted_is_not_indexed_at_each_search(

@@ -281,8 +281,10 @@ def test_progress_counts_what_differs(ledger: Ledger) -> None:
     send(ledger, *ledger.next_saves(9)[0], removed=[C.id])
     assert ledger.progress() == (0, 4)
     assert (ledger.building().done, ledger.building().total) == (0, 3)
+    assert ledger.per_source.total() == 1  # the older a
     assert not ledger.has_items
     confirm(ledger, B)
+    assert ledger.per_source.total() == 2
     assert ledger.progress() == (1, 4)
     assert (ledger.building().done, ledger.building().total) == (1, 3)
     assert ledger.has_items

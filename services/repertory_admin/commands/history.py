@@ -58,7 +58,7 @@ def _events(target: Target, item_id: str) -> list[Event]:
 
 
 def _id_of(target: Target, name: str) -> str:
-    """The id of the item with a name; the name itself if there is none."""
+    """The id of the item with a name; the name itself if no item fits."""
     with suppress(UnknownItemError), Bars() as bars, target.open(bars) as backend:
         return backend.item(name).id
     return name

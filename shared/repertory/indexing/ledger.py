@@ -284,6 +284,11 @@ class Ledger:
         """The ids of the items that are pending or wait to be sent."""
         return [*self.pending, *self._saved, *self._backlog]
 
+    @property
+    def written(self) -> Counter[str]:
+        """How many items were written so far, by what happened to them."""
+        return self.counts - Counter(sent.change for sent in self.pending.values())
+
     def progress(self) -> tuple[int, int]:
         """How many of the items that differed were written so far, and how many there are."""
         sent = self.counts.total()
@@ -297,10 +302,11 @@ class Ledger:
 
     @property
     def per_source(self) -> Counter[str]:
-        """How many items each source has."""
+        """How many items of each source are stored, without new ones that are pending."""
         if self._per_source is None:
             self._per_source = Counter(state.source for state in self.states.values())
-        return +self._per_source
+        new = [item for item, sent in self.pending.items() if sent.change == "added"]
+        return self._per_source - Counter(self.states[item].source for item in new)
 
     def _unqueue(self, items: Iterable[str]) -> None:
         """Let items wait no longer."""

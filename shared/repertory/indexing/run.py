@@ -38,7 +38,7 @@ def run(
         queue: Its queue, without a thread of its own.
         progress: Called after every step.
         refreshes: Whether to fetch first what a source has elsewhere.
-        is_late: Whether the run is to end, once some of its items are written.
+        is_late: Whether the run is to end, once all is read and some of its items are written.
         on_wait: Called each time that everything read so far is indexed and a scan still runs.
 
     Raises:
@@ -59,14 +59,14 @@ def run(
                 has_news = True
             progress(SCANNING, len(sources) - len(scanning), len(sources))
             coordinator.tick()
-            worked = queue.work()
-            if coordinator.error and not (worked or scanning or coordinator.is_finished):
-                raise StoreError(coordinator.error)
             if ledger := coordinator.ledger:
                 done, total = ledger.progress()
                 progress(INDEXING, done, total)
-                if is_late() and (done or not worked):
+                if not scanning and is_late() and (done or not worked):
                     return
+            worked = queue.work()
+            if coordinator.error and not (worked or scanning or coordinator.is_finished):
+                raise StoreError(coordinator.error)
             if has_news and scanning and coordinator.is_finished and not worked:
                 has_news = False
                 on_wait()
