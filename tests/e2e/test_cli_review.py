@@ -71,6 +71,8 @@ def test_a_suspicious_change_is_withheld_until_it_is_approved(own: Cli, notebook
     assert "add_note" not in searched.stdout
     assert "1 item is in quarantine (notes)" in searched.stderr
     assert "notes__add_note is in quarantine" in own.run(notebook, "doctor").stdout
+    problems = "1 warning, 1 item in quarantine; see `repertory doctor`"
+    assert problems in own.run(notebook, "stats").stdout
 
     listed = own.json(notebook, "trust", "review")
     assert [(one["item"], one["state"]) for one in listed] == [

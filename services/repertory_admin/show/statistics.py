@@ -35,8 +35,14 @@ def show(stats: Stats, place: Mapping[str, str], *, internals: bool) -> None:
         "jobs with workers": stats.queue.taken,
     }
     is_told = not (stats.watch and stats.watch.pending is None)  # else the caller may not see it
-    counts = {"error": stats.errors, "warning": stats.warnings}
+    withheld = sum(one.quarantined for one in stats.sources)
+    counts = {
+        "error": stats.errors,
+        "warning": max(stats.warnings - withheld, 0),  # what is withheld has one, too
+        "item": withheld,
+    }
     problems = ", ".join(counted(count, noun) for noun, count in counts.items() if count)
+    problems += " in quarantine" if withheld else ""
     unused = sum(one.points for one in stats.unused)
     vectors = "unknown" if stats.points is None else f"{stats.points:,}"
     storage = {
