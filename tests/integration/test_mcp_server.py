@@ -36,6 +36,7 @@ from repertory_query.mcp.toolsets import tools_of
 from repertory_query.mcp.work import Work
 from tests.support.builders import write_shop, write_skill
 from tests.support.listening import served
+from tests.support.mcp_servers import started
 from tests.support.query_service import RunningService, indexed_server
 from tests.support.waiting import TIMEOUT_S
 
@@ -433,6 +434,37 @@ def test_a_cancelled_request_affects_no_other(url: str, mode: Mode) -> None:
         return await client.call_tool("search", {"query": "release notes"})
 
     assert not asked(f"{url}/mcp", mode, ask).is_error
+
+
+@BOTH
+def test_a_cancelled_call_is_cancelled_at_the_server_of_the_tool(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: Mode
+) -> None:
+    """Nothing here waits for it any more, and the caller is the one who ended it."""
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    config = tmp_path / "mcp.json"
+    waiting = {"tool": "desk__wait", "arguments": {"seconds": 600}}
+
+    async def threads(_: Work, call: Callable[[], T]) -> T:
+        return await to_thread.run_sync(call, abandon_on_cancel=True)
+
+    async def ask(running: RunningService) -> None:
+        tools = tools_of([Toolset.CATALOGUE], Values)
+        server = McpServer(running.service, tools, threads).server
+        async with asyncio.timeout(TIMEOUT_S), Client(server, mode=mode) as client:
+            with anyio.move_on_after(0.5):
+                await client.call_tool("call", waiting)
+            while running.service.call_outcomes != {"caller": 1}:
+                await anyio.sleep(0.02)
+
+    (tmp_path / "project").mkdir()
+    with started("callee.py", "http") as url:
+        config.write_text(json.dumps({"mcpServers": {"desk": {"url": url}}}))
+        flags = {"mcp_config": [str(config)], "allow_calls": True}
+        with RunningService(tmp_path / "project", **flags) as running:
+            running.scan()
+            asyncio.run(ask(running))
+            running.service.close()
 
 
 def test_a_defect_is_reported_without_details(

@@ -39,6 +39,7 @@ from typing_extensions import override
 
 from repertory.audit import Audit
 from repertory.backend import Backend
+from repertory.calling.waiting import waiting
 from repertory.errors import RepertoryError, StoreError, UnknownItemError
 from repertory.formats.uris import id_of
 from repertory.keys import Scope
@@ -258,9 +259,10 @@ class McpServer:
             )
         backend, _ = self._backend_of(context)
         try:
-            return await self._threads(
-                tool.work, lambda: tool.answer(backend, params.arguments or {})
-            )
+            with waiting():  # a request that is cancelled cancels what it has called
+                return await self._threads(
+                    tool.work, lambda: tool.answer(backend, params.arguments or {})
+                )
         except RepertoryError as error:
             record.status = status_of(error)
             return tool.failure(str(error))

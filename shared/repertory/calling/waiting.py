@@ -1,0 +1,32 @@
+"""Calls that nobody waits for any more, which are then cancelled at their servers.
+
+It imports little, since an MCP server has it before any tool is called.
+"""
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+_END: ContextVar[Future[None] | None] = ContextVar("end_of_waiting", default=None)
+
+
+@contextmanager
+def waiting() -> Iterator[None]:
+    """Wait for calls, also on other threads; those that still run at its end are cancelled."""
+    end: Future[None] = Future()
+    token = _END.set(end)
+    try:
+        yield
+    finally:
+        _END.reset(token)
+        end.cancel()
+
+
+def when_given_up(cancel: Callable[[], object]) -> None:
+    """Have a call cancelled once nobody waits for it any more, at once if that is so already.
+
+    Outside of ``waiting`` the caller itself waits, so nothing is to be done.
+    """
+    if end := _END.get():
+        end.add_done_callback(lambda _: cancel())
