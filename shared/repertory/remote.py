@@ -3,10 +3,13 @@
 It imports little, since a shell waits for it: the standard library's HTTP and no numpy.
 """
 
+import contextlib
 import http.client
 import logging
+import socket
 import time
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, TypeVar
 from urllib.parse import SplitResult, urlencode, urlsplit
 
@@ -14,6 +17,7 @@ import msgspec
 
 from repertory import errors, proof
 from repertory.errors import ConfigurationError, RepertoryError, StoreError, UsageError
+from repertory.waiting import when_given_up
 from repertory.wire import RECORDED, V1, Alive, Refusal
 
 CONNECT_TIMEOUT_S = 5.0
@@ -157,6 +161,7 @@ class RemoteServer:
         try:
             connection.connect()
             connection.sock.settimeout(timeout_s)
+            when_given_up(partial(_hang_up, connection.sock))
             connection.request(method, place.path + target, sent, dict(headers))
             response = connection.getresponse()
             data = response.read(MAX_ANSWER_SIZE + 1)
@@ -204,6 +209,12 @@ class RemoteServer:
             kind = raised or StoreError
             return kind(f"The server at {self.url} cannot answer now: {detail}")
         return UsageError(detail)
+
+
+def _hang_up(connected: socket.socket) -> None:
+    """End a connection that another thread reads from, which then fails there."""
+    with contextlib.suppress(OSError):  # it is closed
+        socket.socket.shutdown(connected, socket.SHUT_RDWR)  # that of TLS does more
 
 
 def problem_of(data: bytes) -> Refusal | None:

@@ -25,6 +25,7 @@ from mcp_types import (
 )
 from starlette.testclient import TestClient
 
+from repertory.backend import Backend
 from repertory.client import Client as HttpClient
 from repertory.keys import Keys, Scope
 from repertory.values import Values
@@ -34,6 +35,7 @@ from repertory_query.mcp.server import McpServer
 from repertory_query.mcp.toolset import Toolset
 from repertory_query.mcp.toolsets import tools_of
 from repertory_query.mcp.work import Work
+from repertory_query.service import Service
 from tests.support.builders import write_shop, write_skill
 from tests.support.listening import served
 from tests.support.mcp_servers import started
@@ -437,10 +439,11 @@ def test_a_cancelled_request_affects_no_other(url: str, mode: Mode) -> None:
 
 
 @BOTH
+@pytest.mark.parametrize("is_joined", [False, True])
 def test_a_cancelled_call_is_cancelled_at_the_server_of_the_tool(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: Mode
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: Mode, is_joined: bool
 ) -> None:
-    """Nothing here waits for it any more, and the caller is the one who ended it."""
+    """Also where another process asks its server; the caller is the one who ended it."""
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     config = tmp_path / "mcp.json"
     waiting = {"tool": "desk__wait", "arguments": {"seconds": 600}}
@@ -448,13 +451,16 @@ def test_a_cancelled_call_is_cancelled_at_the_server_of_the_tool(
     async def threads(_: Work, call: Callable[[], T]) -> T:
         return await to_thread.run_sync(call, abandon_on_cancel=True)
 
-    async def ask(running: RunningService) -> None:
+    async def ask(backend: Backend, service: Service) -> None:
         tools = tools_of([Toolset.CATALOGUE], Values)
-        server = McpServer(running.service, tools, threads).server
+        server = McpServer(backend, tools, threads).server
         async with asyncio.timeout(TIMEOUT_S), Client(server, mode=mode) as client:
-            with anyio.move_on_after(0.5):
-                await client.call_tool("call", waiting)
-            while running.service.call_outcomes != {"caller": 1}:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(client.call_tool, "call", waiting)
+                while not (service._has_calls and vars(service._calls._sessions)["_sessions"]):
+                    await anyio.sleep(0.02)
+                tasks.cancel_scope.cancel()
+            while service.call_outcomes != {"caller": 1}:
                 await anyio.sleep(0.02)
 
     (tmp_path / "project").mkdir()
@@ -463,8 +469,10 @@ def test_a_cancelled_call_is_cancelled_at_the_server_of_the_tool(
         flags = {"mcp_config": [str(config)], "allow_calls": True}
         with RunningService(tmp_path / "project", **flags) as running:
             running.scan()
-            asyncio.run(ask(running))
-            running.service.close()
+            with served(running, allow_calls=True) as address:
+                service = running.service
+                asyncio.run(ask(HttpClient(address) if is_joined else service, service))
+            service.close()
 
 
 def test_a_defect_is_reported_without_details(

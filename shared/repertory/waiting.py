@@ -1,7 +1,4 @@
-"""Calls that nobody waits for any more, which are then cancelled at their servers.
-
-It imports little, since an MCP server has it before any tool is called.
-"""
+"""Calls that nobody waits for any more, which are then cancelled wherever they are."""
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
