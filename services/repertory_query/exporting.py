@@ -30,7 +30,7 @@ def routes(service: Service, pool: Pool) -> list[BaseRoute]:
 
         def content() -> Iterator[bytes]:
             with service.parts.store.open(name) as collection:
-                yield b""  # from now on it is closed, also if nobody reads the rest
+                yield b""  # from now on it is closed, also if the rest is not read
                 yield from frames.of_points(collection.points())
 
         points = content()

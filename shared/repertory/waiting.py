@@ -1,4 +1,4 @@
-"""Calls that nobody waits for any more, which are then cancelled wherever they are."""
+"""Calls that their callers do not wait for any more: they are cancelled, wherever they are."""
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
@@ -21,7 +21,7 @@ def waiting() -> Iterator[None]:
 
 
 def when_given_up(cancel: Callable[[], object]) -> None:
-    """Have a call cancelled once nobody waits for it any more, at once if that is so already.
+    """Have a call cancelled once its caller does not wait any more; at once if that is so already.
 
     Outside of ``waiting`` the caller itself waits, so nothing is to be done.
     """

@@ -56,7 +56,7 @@ class Sessions:
         Raises:
             CallTimeoutError: The server did not answer in time.
             CallError: It is unreachable, ended, or answered with an error or an invalid result.
-            UsageError: Nobody waits for the answer any more; see ``waiting``.
+            UsageError: The caller does not wait for the answer any more; see ``waiting``.
         """
         call = self._open().start_task_soon(self._call, server, tool, arguments, seconds)
         when_given_up(call.cancel)

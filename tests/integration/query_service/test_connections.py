@@ -174,7 +174,7 @@ def test_an_export_that_nobody_reads_closes_its_collection(server: RunningServic
         return {"type": "http.disconnect"}
 
     async def lost(_: Message) -> None:
-        """Nobody takes it."""
+        """It is not taken."""
 
     async def ask() -> None:
         await Router([route])(scope, gone, lost)
