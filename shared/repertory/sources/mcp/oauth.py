@@ -33,7 +33,7 @@ from repertory.sources.mcp.variables import Launch
 from repertory.text import cut, one_line
 
 TIMEOUT_S = 15.0  # of each request to an issuer, while it sends nothing
-RENEWAL_TIMEOUT_S = 30.0
+RENEWAL_TIMEOUT_S = 20.0  # less than others wait for the lock
 PATH = "/callback"  # of the address that the issuer redirects to
 
 MAX_REASON_LENGTH = 60  # characters of an issuer's error
