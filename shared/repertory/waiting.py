@@ -2,8 +2,12 @@
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from anyio import CancelScope
 
 _END: ContextVar[Future[None] | None] = ContextVar("end_of_waiting", default=None)
 
@@ -27,3 +31,16 @@ def when_given_up(cancel: Callable[[], object]) -> None:
     """
     if end := _END.get():
         end.add_done_callback(lambda _: cancel())
+
+
+def cancelling(scope: "CancelScope") -> Callable[[], None]:
+    """What cancels a scope of the event loop that runs here, from any thread."""
+    import asyncio  # noqa: PLC0415 - not for those who ask a server
+
+    loop = asyncio.get_running_loop()
+
+    def cancel() -> None:
+        with suppress(RuntimeError):  # it has ended
+            loop.call_soon_threadsafe(scope.cancel)
+
+    return cancel

@@ -3,13 +3,10 @@
 Imported only when an operation is called: the client is slow to import.
 """
 
-import asyncio
 import base64
-import contextlib
 import threading
 from collections import Counter
 from collections.abc import Mapping
-from functools import partial
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import urljoin
@@ -27,7 +24,7 @@ from repertory.sources.openapi.api import Api
 from repertory.sources.openapi.operation import Operation
 from repertory.sources.openapi.servers import origin
 from repertory.text import clean, cut, media_type_of, one_line
-from repertory.waiting import when_given_up
+from repertory.waiting import cancelling, when_given_up
 
 MAX_BYTES = 8 * 2**20  # of one response
 MAX_REDIRECTS = 5
@@ -124,7 +121,7 @@ class _Response:
 
 async def _fetch(api: Api, request: Request, seconds: float) -> _Response:
     with anyio.CancelScope() as given_up, anyio.fail_after(seconds):
-        when_given_up(partial(_cancel, given_up, asyncio.get_running_loop()))
+        when_given_up(cancelling(given_up))
         async with httpx.AsyncClient(
             verify=trusted(), timeout=httpx.Timeout(None), follow_redirects=False
         ) as client:
@@ -139,11 +136,6 @@ async def _fetch(api: Api, request: Request, seconds: float) -> _Response:
     if given_up.cancelled_caught:
         raise UsageError(f"The call of the API {api.name} was cancelled by its caller.")
     raise CallError(f"The API {api.name} redirects more than {MAX_REDIRECTS} times.")
-
-
-def _cancel(scope: anyio.CancelScope, loop: asyncio.AbstractEventLoop) -> None:
-    with contextlib.suppress(RuntimeError):  # it has ended
-        loop.call_soon_threadsafe(scope.cancel)
 
 
 def _next(api: Api, method: str, url: str, answer: httpx.Response) -> str:
