@@ -13,6 +13,7 @@ from contextvars import copy_context
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 from repertory.calling import servers, sessions
@@ -206,7 +207,7 @@ def test_a_process_with_too_many_open_files_calls_again_later(
         raise OSError(errno.EMFILE, "Too many open files")
 
     with monkeypatch.context() as patch:
-        patch.setattr(sessions.anyio, "run", exhausted)
+        patch.setattr(anyio, "run", exhausted)
         assert line.failure("process") == (
             "Tools cannot be called now: Too many open files; try again."
         )

@@ -58,7 +58,8 @@ class Sessions:
             CallError: It is unreachable, ended, or answered with an error or an invalid result.
             UsageError: The caller does not wait for the answer any more; see ``waiting``.
         """
-        call = self._open().start_task_soon(self._call, server, tool, arguments, seconds)
+        asked = (server, tool, arguments, seconds)
+        call: Future[dict[str, Any]] = self._open().start_task_soon(self._call, *asked)
         when_given_up(call.cancel)
         try:
             return call.result()
