@@ -24,8 +24,9 @@ def running(parts: Parts) -> Iterator[Service]:
     parts.workspace.forget()
     with ThreadPoolExecutor(READERS, "keywords") as reader, parts.live_search(reader) as live:
         with (
+            closing(parts.writer()) as writer,
             # A command that began before this server may leave a record after it was forgotten.
-            parts.in_process_queue(begins=lambda _: parts.workspace.forget()) as queue,
+            parts.in_process_queue(writer, begins=lambda _: parts.workspace.forget()) as queue,
             _watching(parts, queue),
             building_graphs(parts.store, parts.active, queue.is_idle),
             closing(Service(parts, live, queue)) as service,

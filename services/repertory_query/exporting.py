@@ -27,16 +27,18 @@ def routes(service: Service, pool: Pool) -> list[BaseRoute]:
         from repertory.backup import frames  # noqa: PLC0415 - rarely needed
 
         name = request.path_params["collection"]
-        try:
-            collection = await pool.run(lambda: service.parts.store.open(name))
-        except StoreError as error:
-            raise HTTPException(404, str(error)) from error
 
         def content() -> Iterator[bytes]:
-            with collection:
+            with service.parts.store.open(name) as collection:
+                yield b""  # from now on it is closed, also if the rest is not read
                 yield from frames.of_points(collection.points())
 
-        return StreamingResponse(content(), media_type="application/octet-stream")
+        points = content()
+        try:
+            await pool.run(lambda: next(points))
+        except StoreError as error:
+            raise HTTPException(404, str(error)) from error
+        return StreamingResponse(points, media_type="application/octet-stream")
 
     action = Action("export", "collection")
     return [AuditedRoute("GET", f"{EXPORT}/{{collection}}", export, action=action)]

@@ -107,7 +107,7 @@ class Record:
         with collecting() as usage:
             try:
                 await self._app(scope, receive, sending)
-            except ClientDisconnect:  # while it sent its request: an answer would not be read
+            except ClientDisconnect:  # an answer would not be read
                 status = status or CLIENT_CLOSED
             # The outermost boundary: the client gets an answer that reveals nothing.
             except Exception as error:

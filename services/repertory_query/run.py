@@ -13,6 +13,7 @@ from starlette.types import ASGIApp
 
 from repertory import telemetry
 from repertory.compose import Parts
+from repertory.embedding import download
 from repertory.memory import keep_what_exists
 from repertory.search.live import NOTHING_INDEXED
 from repertory.settings import Settings
@@ -135,5 +136,6 @@ class _Server(uvicorn.Server):
         return await super().on_tick(counter) or bool(self._stopping)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        download.end()
         self._ending()
         await super().shutdown(sockets)

@@ -4,6 +4,7 @@ import os
 import signal
 import socket
 import threading
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -29,7 +30,7 @@ def run(settings: Settings, directory: Path) -> None:
     telemetry.begin("repertory-watch", wanted=settings.values.telemetry)
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: stop.set())
+        signal.signal(number, partial(_end, stop))
     about = Holder(host=socket.gethostname(), process=os.getpid(), directory=str(directory))
     while wait(coordination.lease, about, stop):
         coordinator = parts.coordinator(queue)
@@ -40,3 +41,11 @@ def run(settings: Settings, directory: Path) -> None:
 
         with leading(coordination.lease, now_about, stop) as ended:
             service.run(ended)
+
+
+def _end(stop: threading.Event, *_: object) -> None:
+    """Set an event when a signal comes.
+
+    On another thread: this one may have the lock of the event just now, as it begins to wait.
+    """
+    threading.Thread(target=stop.set).start()

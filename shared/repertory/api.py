@@ -24,6 +24,7 @@ from repertory.search.query import filter_of, query_of, texts_of
 from repertory.settings import load
 from repertory.text import cut
 from repertory.values import Values
+from repertory.waiting import waiting
 
 if TYPE_CHECKING:
     from repertory.calling.result import CallResult
@@ -405,7 +406,10 @@ def _awaited(method: Callable[P, T]) -> Callable[P, Coroutine[Any, Any, T]]:
     async def run(*args: P.args, **kwargs: P.kwargs) -> T:
         from anyio import to_thread  # noqa: PLC0415 - only where it is awaited
 
-        return await to_thread.run_sync(partial(method, *args, **kwargs), abandon_on_cancel=True)
+        with waiting():
+            return await to_thread.run_sync(
+                partial(method, *args, **kwargs), abandon_on_cancel=True
+            )
 
     run.__doc__ = method.__doc__
     return run

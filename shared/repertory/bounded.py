@@ -216,8 +216,11 @@ def _content(file: int, limit: int, *, is_text: bool) -> bytes:
         message = f"it has more than {limit:,} bytes; split it or shorten it"
         raise UnfitFileError(errno.EFBIG, message)
     data = os.read(file, min(status.st_size, _BEGINNING))
-    if status.st_size > len(data) and not (is_text and b"\0" in data):
-        data += os.read(file, status.st_size - len(data))
+    if is_text and b"\0" in data:
+        return data
+    # Some file systems, as those of FUSE, give less than is asked for.
+    while len(data) < status.st_size and (more := os.read(file, status.st_size - len(data))):
+        data += more
     return data
 
 

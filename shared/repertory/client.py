@@ -180,7 +180,8 @@ class Client(Backend):
         from repertory.calling.result import CallResult  # noqa: PLC0415 - as above
 
         target = f"{V1}/tools/{quote(tool_id, errors='replace')}"
-        status, data = self.remote.send("POST", target, as_json(arguments), CALL_TIMEOUT_S)
+        body = as_json(arguments)
+        status, data = self.remote.send("POST", target, body, CALL_TIMEOUT_S, hangs_up=True)
         failed = problem_of(data) if status == HTTPStatus.BAD_GATEWAY else None
         if failed and failed.side == "tool":
             return CallResult(

@@ -240,7 +240,7 @@ class Parts:
 
     def in_process_queue(
         self,
-        writer: "Writer | None" = None,
+        writer: "Writer",
         begins: "Callable[[str], None]" = lambda _: None,
     ) -> "InProcessQueue":
         """The queue and the worker of this process; see ``InProcessQueue``."""
@@ -248,7 +248,7 @@ class Parts:
             InProcessQueue,
         )
 
-        return InProcessQueue(writer or self.writer(), self.coordination, begins)
+        return InProcessQueue(writer, self.coordination, begins)
 
     def coordinator(
         self, queue: "JobQueue", affordable: "Affordable" = lambda items: items

@@ -44,7 +44,7 @@ def write(file: Path, text: str) -> bytes:
     data = text.encode()
     try:
         mode = place.stat().st_mode & 0o777 if place.exists() else MODE
-        write_atomically(place, data, mode=mode)
+        write_atomically(place, data, mode=mode, is_durable=True)
     except OSError as error:
         raise StoreError(f"{file} cannot be written: {error.strerror}.") from error
     return data

@@ -210,7 +210,8 @@ class Keys:
     def _write(self, keys: Iterable[Key] | None) -> None:
         """Replace the file atomically; only its owner may read it."""
         stored = None if keys is None else [*keys]
-        write_atomically(self.path, msgspec.json.format(msgspec.json.encode(stored)))
+        data = msgspec.json.format(msgspec.json.encode(stored))
+        write_atomically(self.path, data, is_durable=True)
 
 
 def keys_of(settings: Settings, directory: Path) -> Keys:

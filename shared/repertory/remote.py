@@ -3,10 +3,13 @@
 It imports little, since a shell waits for it: the standard library's HTTP and no numpy.
 """
 
+import contextlib
 import http.client
 import logging
+import socket
 import time
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, TypeVar
 from urllib.parse import SplitResult, urlencode, urlsplit
 
@@ -14,6 +17,7 @@ import msgspec
 
 from repertory import errors, proof
 from repertory.errors import ConfigurationError, RepertoryError, StoreError, UsageError
+from repertory.waiting import when_given_up
 from repertory.wire import RECORDED, V1, Alive, Refusal
 
 CONNECT_TIMEOUT_S = 5.0
@@ -110,8 +114,24 @@ class RemoteServer:
                 "there."
             ) from error
 
-    def send(self, method: str, target: str, body: object, timeout_s: float) -> tuple[int, bytes]:
+    def send(
+        self,
+        method: str,
+        target: str,
+        body: object,
+        timeout_s: float,
+        *,
+        hangs_up: bool = False,
+    ) -> tuple[int, bytes]:
         """Send a request to the server, if it is the right one.
+
+        Args:
+            method: Of HTTP.
+            target: The path and the parameters.
+            body: What is sent as JSON, if anything.
+            timeout_s: Seconds for the answer.
+            hangs_up: Whether to end the connection once the caller does not wait any more, which
+                cancels a call; see ``waiting``.
 
         Returns:
             The status and the content of the response.
@@ -125,7 +145,7 @@ class RemoteServer:
                 "that left a note in the data directory; start that one again."
             )
         headers = {**self._headers, RECORDED: "1"} if self.is_recorded else self._headers
-        status, data = self._exchange(method, target, body, timeout_s, headers)
+        status, data = self._exchange(method, target, body, timeout_s, headers, hangs_up=hangs_up)
         if self._token and status == http.HTTPStatus.UNAUTHORIZED:
             self._is_proven = False
             raise StoreError(f"The server at {self.url} has been started again; try again.")
@@ -138,6 +158,8 @@ class RemoteServer:
         body: object,
         timeout_s: float,
         headers: Mapping[str, str],
+        *,
+        hangs_up: bool = False,
     ) -> tuple[int, bytes]:
         """Send a request and log it; returns the status and the content."""
         began = time.monotonic()
@@ -157,6 +179,8 @@ class RemoteServer:
         try:
             connection.connect()
             connection.sock.settimeout(timeout_s)
+            if hangs_up:
+                when_given_up(partial(_hang_up, connection.sock))
             connection.request(method, place.path + target, sent, dict(headers))
             response = connection.getresponse()
             data = response.read(MAX_ANSWER_SIZE + 1)
@@ -204,6 +228,12 @@ class RemoteServer:
             kind = raised or StoreError
             return kind(f"The server at {self.url} cannot answer now: {detail}")
         return UsageError(detail)
+
+
+def _hang_up(connected: socket.socket) -> None:
+    """End a connection that another thread reads from, which then fails there."""
+    with contextlib.suppress(OSError):  # it is closed
+        socket.socket.shutdown(connected, socket.SHUT_RDWR)  # that of TLS does more
 
 
 def problem_of(data: bytes) -> Refusal | None:

@@ -230,7 +230,8 @@ def claimed(place: Path) -> Iterator[bool]:
     try:
         yield True
     finally:
-        place.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # the disk may be read-only now: the lock counts
+            place.unlink()
         lock.release()
 
 

@@ -10,7 +10,7 @@ import msgspec
 
 from repertory.bounded import followed, is_inside, read_bytes, real_path
 from repertory.errors import UsageError
-from repertory.files import PRIVATE, changing, json_bytes, write_atomically
+from repertory.files import changing, json_bytes, write_atomically
 
 Digests = Mapping[str, str]  # SHA-256 in hex by the key of a file
 DigestOf = Callable[[Path, bytes], str]  # of the part of a file that is used
@@ -103,7 +103,7 @@ class TrustStore:
 
     def _write(self, trusted: dict[str, str]) -> None:
         data = json_bytes(dict(sorted(trusted.items())), indent=2)
-        write_atomically(self._path, data, mode=PRIVATE)
+        write_atomically(self._path, data, is_durable=True)
 
 
 def key_of(config: Path) -> str:

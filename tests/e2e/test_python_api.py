@@ -9,6 +9,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, cast
@@ -27,6 +28,7 @@ from repertory.errors import (
 )
 from repertory.search.links import Links
 from repertory.settings import load
+from repertory.waiting import when_given_up
 from tests.support.command_line import Cli, make_project
 from tests.support.mcp_servers import SERVERS
 from tests.support.query_service import MODEL
@@ -157,6 +159,26 @@ def test_every_method_can_be_awaited(opening: Opening) -> None:
     awaited = vars(repertory.AsyncSession(opening()))
     methods = {name for name, _ in inspect.getmembers(repertory.Session, inspect.isfunction)}
     assert awaited.keys() == {name for name in methods if not name.startswith("_")} - {"close"}
+
+
+def test_a_cancelled_method_cancels_what_it_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The call of a tool ends at the tool's server."""
+    begun, given_up = threading.Event(), threading.Event()
+
+    def call(*_: object) -> None:
+        when_given_up(given_up.set)
+        begun.set()
+        given_up.wait(10)
+
+    async def ask(session: repertory.Session) -> None:
+        task = asyncio.create_task(repertory.AsyncSession(session).call("desk__wait", {}))
+        assert await asyncio.to_thread(begun.wait, 10)
+        task.cancel()
+        assert await asyncio.to_thread(given_up.wait, 5)
+
+    with repertory.connect("http://127.0.0.1:9") as session:
+        monkeypatch.setattr(session, "call", call)
+        asyncio.run(ask(session))
 
 
 def test_wrong_use_is_one_sentence(tmp_path: Path) -> None:

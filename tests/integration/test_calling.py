@@ -1,5 +1,6 @@
 """Tool calls to real processes of MCP servers, well-behaved and hostile ones."""
 
+import errno
 import json
 import logging
 import os
@@ -8,9 +9,11 @@ import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from contextvars import copy_context
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 from repertory.calling import servers, sessions
@@ -30,6 +33,7 @@ from repertory.sources.configured import Catalogue
 from repertory.sources.mcp import traffic
 from repertory.sources.mcp.server import ServerConfig, Transport
 from repertory.sources.tools import tool_items
+from repertory.waiting import waiting
 from repertory.workspace import Workspace
 from tests.support.builders import tool
 from tests.support.mcp_servers import SERVERS, started
@@ -169,6 +173,45 @@ def test_a_call_that_times_out_is_cancelled(line: Line, notes: Path) -> None:
     line.wait_in_vain()
     until(lambda: "cancelled" in notes.read_text())
     assert line.text("process") == before
+
+
+def test_a_call_that_nobody_waits_for_is_cancelled(line: Line, notes: Path) -> None:
+    """On another thread, too; the server is notified, and its session continues."""
+    before = line.text("process")
+    with ThreadPoolExecutor(1) as threads:
+        with waiting():
+            call = threads.submit(copy_context().run, line, "wait", {"seconds": LONG})
+            until(lambda: "waiting" in notes.read_text())
+        with pytest.raises(UsageError, match="The call of wait was cancelled by its caller"):
+            call.result()
+    until(lambda: "cancelled" in notes.read_text())
+    assert line.text("process") == before
+
+
+def test_a_call_that_nobody_waits_for_is_not_begun(line: Line, notes: Path) -> None:
+    """It may have waited for a thread until then."""
+    with waiting():
+        late = copy_context()
+    with pytest.raises(UsageError, match="cancelled by its caller"):
+        late.run(line, "wait", {"seconds": LONG})
+    assert line.text("process")
+    assert "waiting" not in notes.read_text()
+
+
+def test_a_process_with_too_many_open_files_calls_again_later(
+    line: Line, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The call fails, and neither hangs nor keeps the next one waiting."""
+
+    def exhausted(*_: object) -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(anyio, "run", exhausted)
+        assert line.failure("process") == (
+            "Tools cannot be called now: Too many open files; try again."
+        )
+    assert line.text("process")
 
 
 def test_a_server_that_exits_during_a_call_is_restarted_for_the_next(

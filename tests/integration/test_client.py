@@ -4,6 +4,7 @@ import json
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import copy_context
 from http.server import BaseHTTPRequestHandler
 
 import pytest
@@ -27,6 +28,7 @@ from repertory.errors import (
 from repertory.index.vectors import Filter
 from repertory.proof import HEADER, proof_of
 from repertory.search.query import Query, Weights
+from repertory.waiting import waiting
 from tests.support.builders import write_skill
 from tests.support.http_stub import serving
 from tests.support.listening import served
@@ -145,6 +147,16 @@ def test_a_rebuild_is_started(client: Client) -> None:
 
     assert begun.configuration == client.stats().configuration
     assert begun.generation == 2
+
+
+def test_only_a_call_ends_with_its_caller(client: Client) -> None:
+    """What else a cancelled request asks is answered: a lost server would be looked for."""
+    with waiting():
+        late = copy_context()
+    assert late.run(client.remote.is_alive, 30.0)
+    assert late.run(client.stats).items
+    with pytest.raises(StoreError, match="cannot be reached"):
+        late.run(client.call, "desk__add", {})
 
 
 def test_health_is_checked(client: Client) -> None:

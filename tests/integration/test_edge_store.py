@@ -23,6 +23,7 @@ from repertory.index.edge import EdgeStore
 from repertory.index.edge_collection import EdgeCollection
 from repertory.index.edge_shard import ROOM, OpenShard, make_shard, translated
 from repertory.index.lock import OWN_S, StoreLock
+from repertory.running import claimed
 from tests.support.points import DIMENSION, direction, item_of, point
 
 NAME = "repertory_0123456789abcdef_minilm_g1"
@@ -148,6 +149,28 @@ def test_what_this_process_holds_is_not_long_awaited(
         StoreLock(tmp_path / NAME, 30.0)
     held.release()
     assert waits == [30.0, OWN_S]
+
+
+def test_a_lock_whose_note_cannot_be_removed_is_released(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The disk may be read-only for a moment; the note only tells people who has it."""
+    held = StoreLock(tmp_path / NAME, 0)
+    with claimed(tmp_path / "note.json") as is_ours, monkeypatch.context() as patch:
+        assert is_ours
+        patch.setattr(Path, "unlink", read_only)
+        held.release()
+        StoreLock(tmp_path / NAME, 0).release()
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "unlink", read_only)
+        for _ in range(2):
+            with claimed(tmp_path / "note.json") as is_ours:
+                assert is_ours
+
+
+def read_only(*_: object, **__: object) -> None:
+    """A disk that is read-only now."""
+    raise OSError(errno.EROFS, "Read-only file system")
 
 
 def test_an_open_collection_cannot_be_dropped(store: EdgeStore) -> None:

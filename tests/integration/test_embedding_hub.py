@@ -3,12 +3,14 @@
 import shutil
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
 import pytest
 
+from repertory.embedding import download as downloads
 from repertory.embedding.download import download as fetched
 from repertory.embedding.folder import Format
 from repertory.embedding.models import BGE_SMALL, ENCODER
@@ -130,6 +132,24 @@ def test_an_interruption_ends_the_download(hub: HubServer, tmp_path: Path) -> No
     assert not [one for one in left if one.status() != "zombie"]
     hub.pause = 0
     assert download(tmp_path).origin is Origin.HUB
+
+
+def test_a_process_that_ends_ends_its_downloads(
+    hub: HubServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its threads wait for none; the hub is not to blame, and is asked by the next process."""
+    monkeypatch.setattr(downloads, "_ending", threading.Event())
+    hub.pause = 600
+
+    def end(done: int, _: int) -> None:
+        if done:
+            downloads.end()
+
+    for _ in range(2):
+        with pytest.raises(ModelError, match="is not downloaded: this process ends") as caught:
+            resolve(None, Format.ONNX, tmp_path / "data", end)
+        assert not isinstance(caught.value, WeightsUnavailableError)
+    assert not list((tmp_path / "data" / "models").glob("*.unavailable"))
 
 
 def test_a_download_that_dies_is_an_error(

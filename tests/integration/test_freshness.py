@@ -563,6 +563,17 @@ def test_a_server_withdraws_the_record_of_a_command_that_ended_after_its_start(
         until(lambda: not file.exists())
 
 
+def test_a_server_that_has_ended_has_no_file_of_vectors_open(project: Path) -> None:
+    """A host serves many projects, one after the other."""
+    parts = Parts(settings_of(project), project)
+    log = project.parent / "data" / "vectors.sqlite-wal"  # there as long as a process has it open
+    with running(parts) as service:
+        write_skill(project, "postmortem", "Sail a dinghy")
+        until(log.exists)
+    assert service
+    assert not log.exists()
+
+
 def two_directories(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: str = ""
 ) -> tuple[Path, Path]:

@@ -1,5 +1,6 @@
 """A query process keeps little of the keyword index in memory, and reads it seldom."""
 
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -39,7 +40,8 @@ def test_pages_are_given_back_from_time_to_time(
     monkeypatch.setattr(KeywordIndex, "rest", lambda _: rests.append(now[0]))
     parts = in_process(tmp_path / "coordination")
     store = EdgeStore(tmp_path)
-    words_writer(store, SqliteVectorCache(tmp_path / "vectors.sqlite", 1), parts).begin("c" * 16)
+    with closing(SqliteVectorCache(tmp_path / "vectors.sqlite", 1)) as cache:
+        words_writer(store, cache, parts).begin("c" * 16)
     store.set_alias(NAMESPACE, *store.collections())
     live = live_at(now, store, parts)
     for second in (1.0, 2.0, REST_INTERVAL_S, REST_INTERVAL_S + 1.5, REST_INTERVAL_S + 2.0):
@@ -68,7 +70,8 @@ def test_a_stored_index_is_read_seldom_while_its_collection_is_away(
     snapshots = ReadSnapshots(tmp_path / "keywords")
     parts = coordination(tmp_path, snapshots=snapshots)
     store = EdgeStore(tmp_path)
-    words_writer(store, SqliteVectorCache(tmp_path / "vectors.sqlite", 1), parts).begin("c" * 16)
+    with closing(SqliteVectorCache(tmp_path / "vectors.sqlite", 1)) as cache:
+        words_writer(store, cache, parts).begin("c" * 16)
     store.set_alias(NAMESPACE, *store.collections())
     index = KeywordIndex.empty().updated((), [skill("a")])
     keyword_sync.save(snapshots, store.collections()[0], index, 1)

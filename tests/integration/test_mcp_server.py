@@ -25,6 +25,7 @@ from mcp_types import (
 )
 from starlette.testclient import TestClient
 
+from repertory.backend import Backend
 from repertory.client import Client as HttpClient
 from repertory.keys import Keys, Scope
 from repertory.values import Values
@@ -34,8 +35,10 @@ from repertory_query.mcp.server import McpServer
 from repertory_query.mcp.toolset import Toolset
 from repertory_query.mcp.toolsets import tools_of
 from repertory_query.mcp.work import Work
+from repertory_query.service import Service
 from tests.support.builders import write_shop, write_skill
 from tests.support.listening import served
+from tests.support.mcp_servers import started
 from tests.support.query_service import RunningService, indexed_server
 from tests.support.waiting import TIMEOUT_S
 
@@ -441,6 +444,43 @@ def test_a_cancelled_request_affects_no_other(url: str, mode: Mode) -> None:
         return await client.call_tool("search", {"query": "release notes"})
 
     assert not asked(f"{url}/mcp", mode, ask).is_error
+
+
+@BOTH
+@pytest.mark.parametrize("is_joined", [False, True])
+def test_a_cancelled_call_is_cancelled_at_the_server_of_the_tool(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: Mode, is_joined: bool
+) -> None:
+    """Also where another process asks its server; the caller is the one who ended it."""
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    config = tmp_path / "mcp.json"
+    waiting = {"tool": "desk__wait", "arguments": {"seconds": 600}}
+
+    async def threads(_: Work, call: Callable[[], T]) -> T:
+        return await to_thread.run_sync(call, abandon_on_cancel=True)
+
+    async def ask(backend: Backend, service: Service) -> None:
+        tools = tools_of([Toolset.CATALOGUE], Values)
+        server = McpServer(backend, tools, threads).server
+        async with asyncio.timeout(TIMEOUT_S), Client(server, mode=mode) as client:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(client.call_tool, "call", waiting)
+                while not (service._has_calls and vars(service._calls._sessions)["_sessions"]):
+                    await anyio.sleep(0.02)
+                tasks.cancel_scope.cancel()
+            while service.call_outcomes != {"caller": 1}:
+                await anyio.sleep(0.02)
+
+    (tmp_path / "project").mkdir()
+    with started("callee.py", "http") as url:
+        config.write_text(json.dumps({"mcpServers": {"desk": {"url": url}}}))
+        flags = {"mcp_config": [str(config)], "allow_calls": True}
+        with RunningService(tmp_path / "project", **flags) as running:
+            running.scan()
+            with served(running, allow_calls=True) as address:
+                service = running.service
+                asyncio.run(ask(HttpClient(address) if is_joined else service, service))
+            service.close()
 
 
 def test_a_defect_is_reported_without_details(

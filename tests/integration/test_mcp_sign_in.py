@@ -19,7 +19,7 @@ import pytest
 
 from repertory.calling.sessions import Sessions
 from repertory.errors import CallError, SignInError, SourceError, UsageError
-from repertory.sources.mcp import McpServer
+from repertory.sources.mcp import McpServer, oauth
 from repertory.sources.mcp.redirects import Redirects
 from repertory.sources.mcp.server import OAuthClient, ServerConfig, Transport
 from repertory.sources.mcp.sign_ins import SignIns
@@ -248,6 +248,32 @@ def test_processes_that_renew_at_once_lose_nothing(guarded: Guarded) -> None:
     assert answers_at_once([command] * 2) == ["['unlock']\n"] * 2
     seen = guarded.seen
     assert (seen["renewals"], seen["refused_renewals"]) == (1, 0)
+
+
+def test_a_scan_that_ends_during_a_renewal_keeps_what_it_gives(guarded: Guarded) -> None:
+    """The issuer takes the old refresh token only once, and the scan may be out of time."""
+    guarded.sign_in()
+    guarded.control(revoke="access", slow=2.5)
+    patient = guarded.config
+    guarded.config = msgspec.structs.replace(patient, timeout=1.5)
+    with pytest.raises(SourceError):
+        guarded.tools()
+    guarded.config = patient
+    assert guarded.tools() == ["unlock"]
+    seen = guarded.seen
+    assert (seen["renewals"], seen["refused_renewals"]) == (1, 0)
+
+
+def test_an_issuer_that_does_not_end_its_answer_is_given_up(
+    guarded: Guarded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The scan says so, and asks for no sign-in."""
+    monkeypatch.setattr(oauth, "RENEWAL_TIMEOUT_S", 0.2)
+    guarded.sign_in()
+    guarded.control(revoke="access", slow=1.0)
+    with pytest.raises(SourceError, match="cannot be renewed: the issuer is too slow") as caught:
+        guarded.tools()
+    assert not isinstance(caught.value, SignInError)
 
 
 def test_a_token_goes_to_its_server_alone(guarded: Guarded) -> None:

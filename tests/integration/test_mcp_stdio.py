@@ -9,9 +9,11 @@ from pathlib import Path
 
 import psutil
 import pytest
+from typing_extensions import override
 
 from repertory.catalogue.item import Kind
 from repertory.errors import SourceError
+from repertory.indexing.scan import scan_all
 from repertory.sources.mcp import McpServer, build
 from repertory.sources.mcp.server import ServerConfig
 from repertory.sources.source import Scan, Severity
@@ -258,6 +260,28 @@ def is_running(pid: int) -> bool:
         return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
     except psutil.NoSuchProcess:
         return False
+
+
+def test_a_scan_that_is_given_up_ends_its_server(tmp_path: Path) -> None:
+    """As by Ctrl-C, which waits neither for the answer nor for the time limit."""
+    pids = tmp_path / "pids"
+    source = server("children", timeout=LONG, PIDS=str(pids), HANG="1")
+
+    def interrupt() -> None:
+        until(lambda: pids.exists() and len(pids.read_text().split()) == 3)
+        raise KeyboardInterrupt
+
+    class Stuck(McpServer):
+        """Is interrupted while the other one is asked."""
+
+        @override
+        def scan(self) -> Scan:
+            interrupt()
+            raise NotImplementedError
+
+    with pytest.raises(KeyboardInterrupt):
+        scan_all([Stuck(source.config, trusted=True), source], lambda: None)
+    until(lambda: not any(is_running(int(pid)) for pid in pids.read_text().split()))
 
 
 def test_side_by_side(tmp_path: Path) -> None:

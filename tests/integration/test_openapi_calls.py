@@ -4,6 +4,8 @@ import json
 import logging
 import os
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from pathlib import Path
 from typing import Any
 
@@ -25,14 +27,17 @@ from repertory.errors import (
     CallTimeoutError,
     RepertoryError,
     SourceError,
+    UsageError,
 )
 from repertory.settings import load
 from repertory.sources.openapi.api import Api
 from repertory.sources.openapi.operation import Operation, operation_of
 from repertory.sources.registry import build
 from repertory.sources.source import Source
+from repertory.waiting import waiting
 from repertory.workspace import Workspace
 from tests.support.builders import write
+from tests.support.waiting import until
 from tests.support.web_api import SECRET, listening, pets
 
 AUTH = dict.fromkeys(("bearer", "oauth", "headerKey", "queryKey", "cookieKey"), "${PETS_TOKEN}")
@@ -189,6 +194,18 @@ def test_responses_are_bounded(shop: Shop) -> None:
     with pytest.raises(CallTimeoutError, match=r"within 0\.5 s"):
         shop.call("slow", seconds=0.5)
     assert "sent more than 8 MB" in shop.failure("huge")
+
+
+def test_a_call_that_no_caller_waits_for_is_cancelled(shop: Shop) -> None:
+    """On another thread, too; other calls of the API are answered."""
+    with ThreadPoolExecutor(1) as threads:
+        with waiting():
+            call = threads.submit(copy_context().run, shop.call, "slow")
+            until(lambda: vars(shop.requests)["_under_way"]["pets"])
+        with pytest.raises(UsageError, match="The call of the API pets was cancelled by its"):
+            call.result()
+    with waiting():
+        shop.call("picture")
 
 
 def test_pictures_are_pictures(shop: Shop) -> None:

@@ -60,6 +60,11 @@ class Served:
             clock=lambda: self.time,
         )
 
+    def close(self) -> None:
+        """Close what is open."""
+        self.live.close()
+        self.cache.close()
+
     def save(self, *items: Item, removed: Sequence[str] = (), later: int = 1) -> None:
         """Write and remove items with the next revision."""
         self.revision += later
@@ -118,7 +123,7 @@ def served(tmp_path: Path, deltas: _Deltas) -> Iterator[Served]:
         served.save(*(skill(f"s{number}") for number in range(12)))
         assert served.follow() == served.stored()
         yield served
-        served.live.close()
+        served.close()
 
 
 def test_what_was_never_announced_is_found(
@@ -223,7 +228,8 @@ def test_without_redis_nothing_is_read_whole(
     """While Redis is away changes are found in slices; its return and a flush add no more."""
     _make_small(monkeypatch)
     with RedisProcess() as process, ThreadPoolExecutor(1) as reader:
-        parts = coordination(tmp_path, deltas=RedisDeltas(RedisServer(process.url)))
+        server = RedisServer(process.url)
+        parts = coordination(tmp_path, deltas=RedisDeltas(server))
         served = Served(tmp_path, parts, reader)
         served.save(*(skill(f"s{number}") for number in range(100)))
         served.save(skill("last"), later=100)
@@ -245,7 +251,8 @@ def test_without_redis_nothing_is_read_whole(
         served.save(skill("s1", "And again"))
         assert served.follow(1) == served.stored()
         assert sum(pages) < 150
-        served.live.close()
+        served.close()
+        server.client.close()
 
 
 def _make_small(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,6 +25,7 @@ from repertory.indexing.scan import scan_source
 from repertory.sources.configured import Catalogue
 from repertory.stats import WatchStatus
 from repertory_watch import leading
+from repertory_watch.run import _end
 from tests.support.builders import Folder, coordination, words_writer
 from tests.support.logged_process import LoggedProcess
 from tests.support.lossy_queue import LossyQueue
@@ -33,6 +34,14 @@ from tests.support.waiting import until
 from tests.support.watches import Watches
 
 ELSE = Holder(host="elsewhere", process=1, directory="/srv/other")
+
+
+def test_a_signal_ends_it_at_any_moment() -> None:
+    """Also in that in which the thread that takes it begins to wait."""
+    stop = Event()
+    with vars(stop)["_cond"]:
+        _end(stop, signal.SIGTERM, None)
+    assert stop.wait(5)
 
 
 def killed(process: LoggedProcess) -> None:

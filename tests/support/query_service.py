@@ -4,7 +4,7 @@ import json
 import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any, Self
 
@@ -48,6 +48,7 @@ class RunningService:
     Attributes:
         project: The folder that is indexed.
         parts: The parts.
+        queue: The jobs, which a thread does.
         service: The backend of an application.
     """
 
@@ -58,11 +59,12 @@ class RunningService:
         self._stack = ExitStack()
 
     def __enter__(self) -> Self:
-        queue = self._stack.enter_context(self.parts.in_process_queue())
+        writer = self._stack.enter_context(closing(self.parts.writer()))
+        self.queue = self._stack.enter_context(self.parts.in_process_queue(writer))
         reader = self._stack.enter_context(ThreadPoolExecutor(2))
         self.live = self._stack.enter_context(self.parts.live_search(reader))
-        self.service = Service(self.parts, self.live, queue)
-        self._coordinator = self.parts.coordinator(queue)
+        self.service = Service(self.parts, self.live, self.queue)
+        self._coordinator = self.parts.coordinator(self.queue)
         return self
 
     def __exit__(self, *_: object) -> None:

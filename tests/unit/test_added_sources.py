@@ -183,6 +183,21 @@ def test_what_is_shown_of_urls_has_no_secrets() -> None:
     assert shown("git@host:x/y") == "git@host:x/y"
 
 
+def test_what_is_written_while_a_question_is_open_stays(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only the entry is removed, from the file as it is then."""
+    file = write(project / "repertory.toml", GIT.format("sailing", "https://example.com/sailing"))
+
+    def answered(*_: object, **__: object) -> None:
+        file.write_text(file.read_text() + "\n[search]\nlimit = 7\n")
+
+    monkeypatch.setattr(add, "confirm", answered)
+    monkeypatch.chdir(project)
+    add.remove({"data_dir": str(project.parent / "data")}, "sailing")
+    assert file.read_text() == "[search]\nlimit = 7\n"
+
+
 class NeverThere:
     """A source that is fetched until that is cancelled."""
 

@@ -27,7 +27,14 @@ from repertory.backup.create import create
 from repertory.backup.restore import check, restore
 from repertory.backup.workplace import LOCK, PREFIX, workplace
 from repertory.compose import Parts
-from repertory.errors import RepertoryError, StoreCorruptError, StoreError, UsageError
+from repertory.errors import (
+    RepertoryError,
+    StoreBusyError,
+    StoreCorruptError,
+    StoreError,
+    UsageError,
+)
+from repertory.running import announce, the_only_server
 from repertory.settings import load
 from tests.support.builders import write
 from tests.support.points import direction, point
@@ -106,6 +113,21 @@ def test_an_index_is_replaced_with_force_alone(archive: Path, tmp_path: Path) ->
         assert {one.item for one in collection.points()} == {"a"}
     assert log.read_text("utf-8") == "kept\n"
     assert (old.settings.data_dir / "trusted.json").read_text("utf-8") == "{}"
+
+
+def test_a_server_that_was_started_since_the_check_is_not_restored_over(
+    archive: Path, tmp_path: Path
+) -> None:
+    """A person may have thought about it for a while."""
+    new = parts(tmp_path / "second")
+    new.workspace.directory.mkdir()
+    with Archive(archive) as found:
+        check(new, found, silent, force=True)
+        with the_only_server(new.settings, new.workspace.directory):
+            announce(new.settings, new.workspace.directory, "http://127.0.0.1:1", "token")
+            with pytest.raises(StoreBusyError, match="stop it first"):
+                restore(new, found, silent)
+    assert new.store.collections() == []
 
 
 def test_every_changed_byte_is_noticed(archive: Path, tmp_path: Path) -> None:

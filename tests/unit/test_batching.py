@@ -4,6 +4,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -135,3 +136,37 @@ def test_a_failed_run_raises_for_all_and_the_next_continues(
     engine.failing = False
     engine.gate.release()
     assert together.embed_query(QUERIES[0]).size
+
+
+@pytest.mark.parametrize("is_its_turn", [False, True])
+def test_an_interrupted_query_keeps_no_run(
+    engine: GatedEngine,
+    asking: ThreadPoolExecutor,
+    monkeypatch: pytest.MonkeyPatch,
+    is_its_turn: bool,
+) -> None:
+    """Ctrl-C while a query waits, or as its turn comes; later queries are embedded."""
+
+    class Interrupted(Future[Any]):
+        asked = False
+
+        def result(self, timeout: float | None = None) -> object:
+            if not self.asked and is_its_turn:
+                engine.gate.release()
+                super().result(10)
+            if not self.asked:
+                self.asked = True
+                raise KeyboardInterrupt
+            return super().result(timeout)
+
+    together = BatchingEngine(engine)
+    first = asking.submit(together.embed_query, QUERIES[0])
+    engine.began.acquire()
+    with monkeypatch.context() as patch:
+        patch.setattr(batching, "MAX_BATCH", 1)
+        patch.setattr(batching, "Future", Interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            together.embed_query(QUERIES[1])
+    engine.gate.release(5)
+    assert first.result(10).size
+    assert asking.submit(together.embed_query, QUERIES[2]).result(10).size

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from repertory import configuration_file
 from repertory.files import (
     UNFINISHED,
     half_of,
@@ -14,6 +15,8 @@ from repertory.files import (
     unwritable,
     write_atomically,
 )
+from repertory.keys import Keys, Scope
+from repertory.trust import TrustStore
 
 
 def test_a_file_is_replaced_and_nothing_is_left_beside_it(tmp_path: Path) -> None:
@@ -40,6 +43,19 @@ def test_a_write_that_fails_leaves_the_old_file_alone(
         write_atomically(path, b"new", is_durable=True)
     assert path.read_bytes() == b"old"
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_what_a_person_wrote_is_on_the_disk_before_it_replaces_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a power failure there is the old configuration or the new one, and no empty file."""
+    file = tmp_path / "repertory.toml"
+    flushed: list[int] = []
+    monkeypatch.setattr(os, "fsync", flushed.append)
+    configuration_file.write(file, "# mine\n")
+    TrustStore(tmp_path / "trusted.json").trust(file)
+    Keys(tmp_path / "keys.json").create("ops", Scope.READ)
+    assert len(flushed) == 3
 
 
 def test_an_error_of_the_data_directory_says_what_helps(tmp_path: Path) -> None:

@@ -152,6 +152,19 @@ def test_many_faulty_servers_on_many_lines_are_read_in_one_pass(tmp_path: Path) 
     assert "config.toml:1000: the MCP server s999 " in servers[999].fault
 
 
+def test_a_file_system_that_gives_pieces_cuts_no_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A read may return less than is asked for; one that becomes shorter meanwhile just ends."""
+    file = write(tmp_path / "long.md", "Some words. " * 9_000)
+    read = os.read
+    monkeypatch.setattr(os, "read", lambda file, size: read(file, min(size, 4_096)))
+    assert read_bytes(str(file), 10**6).decode() == file.read_text("utf-8")
+    assert read_inside(str(tmp_path), "long.md", 10**6, is_text=True) == file.read_bytes()
+    monkeypatch.setattr(os, "read", lambda file, size: read(file, size)[:0])
+    assert read_bytes(str(file), 10**6) == b""
+
+
 def test_a_link_that_replaces_a_folder_in_the_meantime_is_not_followed(tmp_path: Path) -> None:
     """Between the walk and the reading; a link that stays inside is followed."""
     root, outside = tmp_path / "root", tmp_path / "outside"

@@ -114,3 +114,10 @@ def test_known_keys_are_used_while_the_provider_is_away(monkeypatch: pytest.Monk
         now += provider_module.STALE_S
         with pytest.raises(ProviderError, match="status 500"):
             kids()
+        now += provider_module.REFRESH_INTERVAL_S
+
+        async def at_once() -> list[object]:
+            asked = (provider.keys() for _ in range(3))
+            return await asyncio.gather(*asked, return_exceptions=True)
+
+        assert {type(one) for one in asyncio.run(at_once())} == {ProviderError}

@@ -133,13 +133,13 @@ def remove(
     """
     target = target_of(flags)
     file = _file(target, flags, user=user)
-    text = read(file)
-    names = source_entries.names_in(text)
+    names = source_entries.names_in(read(file))
     if name not in names:
         known = f"it has {', '.join(names)}" if names else "it has none"
         raise UsageError(f"{terminal.short_path(str(file))} has no source {name!r}; {known}.")
     confirm(f"Remove {name} from {terminal.short_path(str(file))}?", yes=yes)
-    _write(file, source_entries.without_entry(text, name), target, flags)
+    # Read again: the user may have changed it while the question was open.
+    _write(file, source_entries.without_entry(read(file), name), target, flags)
     after = target_of(flags)
     Workspace(after.settings, after.directory).catalogue()  # notes what it still uses
     terminal.tell(f"Removed {name}; its items leave the index with the next search.")

@@ -43,6 +43,7 @@ from repertory.errors import RepertoryError, StoreError, UnknownItemError
 from repertory.formats.uris import id_of
 from repertory.keys import Scope
 from repertory.usage.recorder import UsageRecorder
+from repertory.waiting import waiting
 from repertory_query.mcp import skills
 from repertory_query.mcp.catalogue import CALL
 from repertory_query.mcp.contents import contents
@@ -258,9 +259,10 @@ class McpServer:
             )
         backend, _ = self._backend_of(context)
         try:
-            return await self._threads(
-                tool.work, lambda: tool.answer(backend, params.arguments or {})
-            )
+            with waiting():  # a request that is cancelled cancels what it has called
+                return await self._threads(
+                    tool.work, lambda: tool.answer(backend, params.arguments or {})
+                )
         except RepertoryError as error:
             record.status = status_of(error)
             return tool.failure(str(error))

@@ -119,7 +119,8 @@ class _Kept(Generic[T]):
         self._lock = asyncio.Lock()
 
     async def get(self, *, again: bool = False, at_once: bool = False) -> T:
-        if self._lock.locked() and self._value is not None and not again:
+        is_usable = time.monotonic() - self._fetched < STALE_S
+        if self._lock.locked() and self._value is not None and is_usable and not again:
             return self._value  # only one request waits for a slow provider
         async with self._lock:
             now = time.monotonic()

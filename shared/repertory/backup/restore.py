@@ -72,8 +72,10 @@ def restore(parts: Parts, archive: Archive, step: Step) -> None:
     searches see all of it or nothing. The audit log is restored only where it is missing.
 
     Raises:
+        StoreBusyError: A server has been started since; nothing was changed.
         StoreError: A store is unavailable or full; restore again with ``--force``.
     """
+    _check_idle(parts)
     manifest, data = archive.manifest, parts.settings.data_dir
     has_log = any((data / files.AUDIT).glob("*.jsonl"))
     renamed = {

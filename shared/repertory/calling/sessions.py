@@ -6,18 +6,19 @@ others.
 
 import logging
 import threading
-from concurrent.futures import Future
+from concurrent.futures import CancelledError, Future
 from contextlib import suppress
 from typing import Any
 
 import anyio
 from anyio.from_thread import BlockingPortal
 
-from repertory.errors import CallError, CallTimeoutError, SourceError
+from repertory.errors import CallError, CallTimeoutError, SourceError, UsageError
 from repertory.sources.mcp.client import converse
 from repertory.sources.mcp.conversation import Conversation, LineLostError
 from repertory.sources.mcp.server import ServerConfig
 from repertory.sources.mcp.traffic import quote
+from repertory.waiting import when_given_up
 
 IDLE_TIMEOUT_S = 300.0  # an unused session is closed after this time or up to twice as long
 MAX_AGE_S = 3_600.0  # the server's program may have been replaced by a newer one
@@ -55,8 +56,15 @@ class Sessions:
         Raises:
             CallTimeoutError: The server did not answer in time.
             CallError: It is unreachable, ended, or answered with an error or an invalid result.
+            UsageError: The caller does not wait for the answer any more; see ``waiting``.
         """
-        return self._open().call(self._call, server, tool, arguments, seconds)
+        asked = (server, tool, arguments, seconds)
+        call: Future[dict[str, Any]] = self._open().start_task_soon(self._call, *asked)
+        when_given_up(call.cancel)
+        try:
+            return call.result()
+        except CancelledError:
+            raise UsageError(f"The call of {quote(tool)} was cancelled by its caller.") from None
 
     def close(self) -> None:
         """End all sessions and wait for their servers to exit."""
@@ -74,11 +82,20 @@ class Sessions:
                 started: Future[BlockingPortal] = Future()
                 # A daemon: the process can exit even if this is never closed.
                 self._thread = threading.Thread(
-                    target=anyio.run, args=(self._run, started), name="calls of tools", daemon=True
+                    target=self._serve, args=(started,), name="calls of tools", daemon=True
                 )
                 self._thread.start()
                 self._portal = started.result()
             return self._portal
+
+    def _serve(self, started: Future[BlockingPortal]) -> None:
+        try:
+            anyio.run(self._run, started)
+        except OSError as error:  # too many files are open for another event loop
+            if started.done():
+                raise
+            reason = f"Tools cannot be called now: {error.strerror}; try again."
+            started.set_exception(CallError(reason))
 
     async def _run(self, started: Future[BlockingPortal]) -> None:
         """Run the event loop of the sessions until ``close``."""

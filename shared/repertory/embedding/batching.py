@@ -56,9 +56,22 @@ class BatchingEngine(EmbeddingEngine):
                 self._waiting.append(query)
             else:
                 self._free -= 1
-        if waits and (vector := query.turn.result()) is not None:
+        if waits and (vector := self._waited(query)) is not None:
             return vector
         return self._run(query)
+
+    def _waited(self, query: _Query) -> Vectors | None:
+        """Wait for a query's turn; an interrupted one, as by Ctrl-C, leaves its turn to others."""
+        try:
+            return query.turn.result()
+        except BaseException:
+            with self._lock:
+                if query in self._waiting:
+                    self._waiting.remove(query)
+                    raise
+            if query.turn.done() and not query.turn.exception() and query.turn.result() is None:
+                self._pass_on()
+            raise
 
     def _run(self, query: _Query) -> Vectors:
         """Embed a query and those that wait, and pass each of these its vector."""

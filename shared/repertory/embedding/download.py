@@ -4,6 +4,7 @@ The hub's client and what it imports would stay in a server: 17 MB of memory, fo
 """
 
 import subprocess
+import threading
 from pathlib import Path
 from subprocess import DEVNULL, PIPE
 
@@ -13,6 +14,10 @@ from repertory import own_program
 from repertory.embedding.folder import Format
 from repertory.errors import ModelError, WeightsUnavailableError
 from repertory.progress import Download
+
+_running: set[subprocess.Popen[bytes]] = set()
+_ending = threading.Event()
+_lock = threading.Lock()  # of both
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,19 +40,41 @@ def download(repository: str, form: Format, folder: Path, progress: Download | N
 
     Raises:
         WeightsUnavailableError: The hub did not provide the model.
-        ModelError: No engine of this format can use the model.
+        ModelError: No engine of this format can use the model, or this process ends.
     """
     try:
         _download([repository, form, str(folder)], progress)
-    except (OSError, msgspec.DecodeError) as error:  # no memory for a process; lines not of ours
+    # No memory for a process; lines not of ours.
+    except (OSError, msgspec.DecodeError, WeightsUnavailableError) as error:
+        if _ending.is_set():  # the hub is not to blame
+            raise ModelError(f"{repository} is not downloaded: this process ends.") from error
+        if isinstance(error, WeightsUnavailableError):
+            raise
         raise WeightsUnavailableError(f"{repository}: the download failed ({error})") from error
 
 
-def _download(arguments: list[str], progress: Download | None) -> None:
+def end() -> None:
+    """End the downloads of this process, which is ending itself: a thread may wait for one."""
+    with _lock:
+        _ending.set()
+        for process in _running:
+            process.kill()
+
+
+def _started(arguments: list[str]) -> subprocess.Popen[bytes]:
     command = own_program.command("repertory.embedding.hub", *arguments)
-    with subprocess.Popen(  # noqa: S603 - our own program, without a shell
-        command, stdin=DEVNULL, stdout=PIPE, stderr=DEVNULL
-    ) as process:
+    with _lock:
+        if _ending.is_set():
+            raise WeightsUnavailableError("this process ends")
+        process = subprocess.Popen(  # noqa: S603 - our own program, without a shell
+            command, stdin=DEVNULL, stdout=PIPE, stderr=DEVNULL
+        )
+        _running.add(process)
+        return process
+
+
+def _download(arguments: list[str], progress: Download | None) -> None:
+    with _started(arguments) as process:
         try:
             assert process.stdout
             for line in process.stdout:
@@ -61,6 +88,9 @@ def _download(arguments: list[str], progress: Download | None) -> None:
         except BaseException:
             process.kill()
             raise
+        finally:
+            with _lock:
+                _running.discard(process)
     if process.returncode:
         raise WeightsUnavailableError(
             f"{arguments[0]}: the download ended early (exit status {process.returncode})"

@@ -54,7 +54,8 @@ class StoreLock:
     def release(self) -> None:
         """Release the lock; releasing twice is allowed."""
         if self._lock.is_locked:
-            self._note.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):  # the disk may be read-only now: the lock counts
+                self._note.unlink()
             self._lock.release()
 
     @property

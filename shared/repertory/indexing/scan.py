@@ -101,4 +101,9 @@ def scan_all(sources: Sequence[Source], done: Callable[[], None]) -> list[ScanRe
     if not sources:
         return []
     with ThreadPoolExecutor(min(CONCURRENCY, len(sources))) as pool:
-        return list(pool.map(one, sources))
+        try:
+            return list(pool.map(one, sources))
+        except BaseException:  # Ctrl-C
+            for source in sources:
+                source.cancel()
+            raise

@@ -285,7 +285,7 @@ class Source(Protocol):
         return
 
     def cancel(self) -> None:
-        """Let a refresh that runs end soon, with a failure that is not remembered."""
+        """Let what waits for others end soon, with a failure that is not remembered."""
         return
 
     def is_away(self) -> bool:

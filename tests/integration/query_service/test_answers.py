@@ -393,7 +393,7 @@ def test_a_degraded_answer_is_not_cached(home: Path, tmp_path: Path) -> None:
     with RunningService(project) as running:
         running.scan()
         whole = vars(running.live.engine)["_embedding"]
-        without = WithoutModel(running.parts, running.live, running.parts.in_process_queue())
+        without = WithoutModel(running.parts, running.live, running.queue)
         app = create_app(without, running.settings)
         client = TestClient(app, "http://localhost", client=("::1", 1))
         for _ in range(2):

@@ -1,6 +1,8 @@
 """The query service on a real socket: raw bytes, timeouts and shutdown."""
 
+import asyncio
 import contextlib
+import gc
 import os
 import signal
 import socket
@@ -12,10 +14,15 @@ from pathlib import Path
 
 import pytest
 import uvicorn
+from starlette.routing import Router
+from starlette.types import Message
 
 from repertory.errors import UsageError
+from repertory_query import exporting
+from repertory_query.access import OWNER
 from repertory_query.app import create_app
 from repertory_query.listening import listening
+from repertory_query.pool import Pool
 from repertory_query.run import configuration
 from tests.support.query_service import RunningService, settings_of
 from tests.support.waiting import until
@@ -146,6 +153,35 @@ def test_an_upload_that_breaks_off_is_no_failure_of_the_server(
         until(statuses)
     assert statuses() == [499]
     assert not [one for one in caplog.records if one.message == "request_failed"]
+
+
+def test_an_export_that_nobody_reads_closes_its_collection(server: RunningService) -> None:
+    """An open collection is never dropped, and no other process can use it."""
+    store = server.parts.store
+    name = server.live.engine.collection.name  # type: ignore[union-attr]  # it has vectors
+    users = vars(store)["_shards"][name].users
+    before = len(users)
+    route = exporting.routes(server.service, Pool("other", 1, 1))[0]
+    scope = {
+        "type": "http",
+        "method": "GET",
+        "path": f"/export/{name}",
+        "headers": [],
+        "state": {"caller": OWNER},
+    }
+
+    async def gone() -> Message:
+        return {"type": "http.disconnect"}
+
+    async def lost(_: Message) -> None:
+        """It is not taken."""
+
+    async def ask() -> None:
+        await Router([route])(scope, gone, lost)
+
+    asyncio.run(ask())
+    gc.collect()
+    assert len(users) == before
 
 
 def test_an_unread_answer_times_out(

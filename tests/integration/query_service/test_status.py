@@ -241,7 +241,7 @@ def test_an_unexpected_error_is_only_logged(
     server: RunningService, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The client gets a reference to the log entry."""
-    broken = Broken(server.parts, server.live, server.parts.in_process_queue())
+    broken = Broken(server.parts, server.live, server.queue)
     client = TestClient(create_app(broken, server.settings), "http://localhost")
     with caplog.at_level("INFO", "repertory_query"):
         words = problem(client.get("/search", params={"q": "x"}), 500)

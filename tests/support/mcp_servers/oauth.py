@@ -172,11 +172,15 @@ def application(url: str, provider: Provider, *, registers: bool) -> ASGIApp:
         return JSONResponse(asdict(behaviour))
 
     async def token(scope: Scope, receive: Receive, send: Send) -> None:
-        await anyio.sleep(behaviour.slow)
+        async def late(message: Message) -> None:
+            if message["type"] == "http.response.start":  # the old refresh token is used up
+                await anyio.sleep(behaviour.slow)
+            await send(message)
+
         refusal = {"error": behaviour.token_error} if behaviour.token_error else {}
         status = behaviour.token_status
         answer = JSONResponse(refusal, status_code=status) if status else mcp
-        await answer(scope, _noting(receive), _identifying(send))
+        await answer(scope, _noting(receive), _identifying(late))
 
     async def metadata(scope: Scope, receive: Receive, send: Send) -> None:
         urls = {

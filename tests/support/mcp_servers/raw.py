@@ -283,6 +283,7 @@ def text(words: str) -> dict[str, object]:
 
 def wait(request: Request) -> None:
     """Answer after a while, without blocking other calls."""
+    note("waiting")
     seconds = request["params"]["arguments"]["seconds"]
     timer = threading.Timer(seconds, reply, (request, text("done")))
     timer.daemon = True

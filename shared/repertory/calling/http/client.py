@@ -19,11 +19,12 @@ from repertory.calling.http.credentials import Credentials, credentials_for
 from repertory.calling.http.request import Request, request_of
 from repertory.calling.result import CallResult
 from repertory.certificates import trusted
-from repertory.errors import CallError, CallTimeoutError
+from repertory.errors import CallError, CallTimeoutError, UsageError
 from repertory.sources.openapi.api import Api
 from repertory.sources.openapi.operation import Operation
 from repertory.sources.openapi.servers import origin
 from repertory.text import clean, cut, media_type_of, one_line
+from repertory.waiting import cancelling, when_given_up
 
 MAX_BYTES = 8 * 2**20  # of one response
 MAX_REDIRECTS = 5
@@ -65,6 +66,7 @@ class Requests:
         Raises:
             CallsOffError: The operation leads elsewhere, or a secret is not configured.
             ArgumentsError: An argument cannot be sent.
+            UsageError: The caller does not wait for the response any more; see ``waiting``.
             CallTimeoutError: There was no whole response in time.
             CallError: The server is unreachable, fails, redirects elsewhere or sends too much.
         """
@@ -118,7 +120,8 @@ class _Response:
 
 
 async def _fetch(api: Api, request: Request, seconds: float) -> _Response:
-    with anyio.fail_after(seconds):
+    with anyio.CancelScope() as given_up, anyio.fail_after(seconds):
+        when_given_up(cancelling(given_up))
         async with httpx.AsyncClient(
             verify=trusted(), timeout=httpx.Timeout(None), follow_redirects=False
         ) as client:
@@ -130,6 +133,8 @@ async def _fetch(api: Api, request: Request, seconds: float) -> _Response:
                     if answer.status_code not in _FOLLOWED or "location" not in answer.headers:
                         return _Response(answer, await _read(api, answer))
                     url = _next(api, method, url, answer)
+    if given_up.cancelled_caught:
+        raise UsageError(f"The call of the API {api.name} was cancelled by its caller.")
     raise CallError(f"The API {api.name} redirects more than {MAX_REDIRECTS} times.")
 
 

@@ -5,6 +5,7 @@ Imports the SDK, which is slow: import it only to contact a server.
 
 import contextlib
 from collections.abc import Awaitable, Callable
+from concurrent.futures import Future
 from importlib.metadata import version
 
 import anyio
@@ -18,15 +19,20 @@ from repertory.sources.mcp.server import ServerConfig, Transport
 from repertory.sources.mcp.traffic import SAYS, TOO_MUCH, Listing, Traffic, quote, quote_end
 from repertory.sources.mcp.transports import open_streams, silence
 from repertory.sources.mcp.variables import Launch, fill_in
+from repertory.waiting import cancelling
 
 DISCONNECT_TIMEOUT_S = 2.0  # after the answer, for which alone the server's timeout is
 
 
-def list_tools(server: ServerConfig) -> Listing:
+def list_tools(server: ServerConfig, given_up: Future[None]) -> Listing:
     """Start or contact a server, list all pages of its tools, and disconnect.
 
     The listing stops after more than ``MAX_TOOLS``. Safe to call from several threads at once, but
     not from within an event loop.
+
+    Args:
+        server: The server.
+        given_up: Ends it as soon as this is cancelled.
 
     Raises:
         SignInError: It asks for a sign-in.
@@ -38,7 +44,15 @@ def list_tools(server: ServerConfig) -> Listing:
     async def talk(conversation: Conversation) -> None:
         listings.append(await conversation.list_tools())
 
-    anyio.run(converse, server, talk)
+    async def ask() -> None:
+        with anyio.CancelScope() as scope:
+            cancel = cancelling(scope)
+            given_up.add_done_callback(lambda _: cancel())
+            await converse(server, talk)
+
+    anyio.run(ask)
+    if not listings:
+        raise SourceError(f"The MCP server {server.name} was not waited for.")
     return listings[0]
 
 

@@ -10,6 +10,7 @@ import time
 from collections.abc import AsyncGenerator, Callable
 from urllib.parse import urlsplit
 
+import anyio
 import httpx2
 import msgspec
 from filelock import AsyncFileLock, Timeout
@@ -31,7 +32,8 @@ from repertory.sources.mcp.traffic import Traffic
 from repertory.sources.mcp.variables import Launch
 from repertory.text import cut, one_line
 
-TIMEOUT_S = 15.0  # of each request to an issuer
+TIMEOUT_S = 15.0  # of each request to an issuer, while it sends nothing
+RENEWAL_TIMEOUT_S = 20.0  # less than others wait for the lock
 PATH = "/callback"  # of the address that the issuer redirects to
 
 MAX_REASON_LENGTH = 60  # characters of an issuer's error
@@ -114,12 +116,17 @@ class SignedIn(httpx2.Auth):
                 found = self._read()
                 if found is None or found.access_token != used.access_token:
                     return found  # another process was faster
-                tokens = await self._ask_issuer(found)
-                renewed = with_tokens(found, tokens)
-                self._sign_ins.write(url, renewed)
+                # A scan that is out of time must not lose what the issuer gives only once.
+                with anyio.fail_after(RENEWAL_TIMEOUT_S, shield=True):
+                    tokens = await self._ask_issuer(found)
+                    renewed = with_tokens(found, tokens)
+                    self._sign_ins.write(url, renewed)
                 return renewed if tokens else None
         except Timeout:
             self._traffic.trouble = "another process is renewing its sign-in"
+            raise SourceError(self._traffic.trouble) from None
+        except TimeoutError:
+            self._traffic.trouble = "its sign-in cannot be renewed: the issuer is too slow"
             raise SourceError(self._traffic.trouble) from None
         except (SourceError, StoreError) as error:
             self._traffic.trouble = str(error)

@@ -4,6 +4,7 @@ import hashlib
 import re
 import shlex
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -59,6 +60,7 @@ class McpServer(Source):
         self._include = include
         self._exclude = exclude
         self._follower: ServerFollower | None = None
+        self._given_up: Future[None] | None = None  # of the scan that runs
 
     @override
     def configuration(self) -> object:
@@ -119,7 +121,8 @@ class McpServer(Source):
         else:
             from repertory.sources.mcp.client import list_tools  # noqa: PLC0415 - the SDK is slow
 
-            listing = list_tools(server)
+            given_up = self._given_up = Future[None]()
+            listing = list_tools(server, given_up)
         tools = [tool for tool in listing.tools if self._takes(tool)]
         items, problems = tool_items(self._server.name, self.name, tools, self.origin)
         problems += [
@@ -127,6 +130,11 @@ class McpServer(Source):
             for complaint in listing.complaints
         ]
         return Scan(items=items, problems=problems)
+
+    @override
+    def cancel(self) -> None:
+        if self._given_up is not None:
+            self._given_up.cancel()
 
     def to_contact(self) -> ServerConfig:
         """Return the server, which may be started or called.
