@@ -193,6 +193,9 @@ class FolderWatches:
         except OSError as error:
             self._unwatch(name)
             self.polling[name] = _exhausted(error.errno) or str(error)
+        except (RuntimeError, SystemError):  # of FSEvents, as in a sandbox of macOS
+            self._unwatch(name)
+            self.polling[name] = "the system starts no stream of file events"
 
     def _unwatch(self, name: str) -> None:
         watched = self._watched.pop(name, None)
