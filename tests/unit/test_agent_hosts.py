@@ -138,6 +138,7 @@ def test_every_host_is_in_the_tests() -> None:
         ("zed", System.LINUX, "XDG_CONFIG_HOME", "zed/settings.json"),
         ("opencode", System.WINDOWS, "XDG_CONFIG_HOME", "opencode/opencode.json"),
         ("goose", System.LINUX, "XDG_CONFIG_HOME", "goose/config.yaml"),
+        ("goose", System.MACOS, "XDG_CONFIG_HOME", "goose/config.yaml"),
         ("claude-desktop", System.WINDOWS, "APPDATA", "Claude/claude_desktop_config.json"),
         ("vscode", System.WINDOWS, "APPDATA", "Code/User/mcp.json"),
     ],
