@@ -69,6 +69,17 @@ def test_a_known_folder_with_capitals_is_found_once(
         assert found == sorted([f"{given.name}/other", "project/one"])
 
 
+def test_a_file_with_another_name_than_that_of_a_skill_makes_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is a document, as are those beside it."""
+    for name in ("skill.md", "leave.md"):
+        write(tmp_path / "guides" / name, DOCUMENT)
+    any_spelling(tmp_path, monkeypatch)
+    entry = {"type": "documents", "name": "all", "path": "."}
+    assert ids(tmp_path, [entry]) == ["all/guides/leave.md", "all/guides/skill.md"]
+
+
 @pytest.mark.parametrize(
     ("old", "new"),
     [("Read.md", "READ.md"), ("Team", "team"), ("é", unicodedata.normalize("NFD", "é"))],
