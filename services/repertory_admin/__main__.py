@@ -4,6 +4,8 @@ import gc
 import signal
 import sys
 
+from repertory import own_program
+
 # Their first argument. They handle signals by themselves once they run.
 SERVICES = frozenset(("serve", "mcp", "watch", "worker", "api"))
 # The number of new objects after which Python collects cycles. A search of 10,000 items makes many
@@ -18,7 +20,9 @@ def main() -> None:
     swallowed while modules are imported.
     """
     is_service = not SERVICES.isdisjoint(sys.argv[1:2])
-    if not is_service:
+    if is_service:
+        own_program.open_many_files()
+    else:
         gc.set_threshold(OBJECTS_BETWEEN_COLLECTIONS)
     is_heeded = signal.getsignal(signal.SIGINT) is signal.default_int_handler
     if is_heeded:

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from repertory.bounded import real_path
+from repertory.bounded import listed_path
 from repertory.errors import RepertoryError
 from repertory.files import Signature, signature
 from repertory.sources.configured import Catalogue, Unreadable
@@ -85,7 +85,7 @@ class SearchedFolders:
             name: The name of the folder.
             changed: The real paths of files in it.
         """
-        root = real_path(name)
+        root = listed_path(name)
         readers = [one for one in sources if isinstance(one, FolderSource)]
         return any(
             finds(root, path) and not any(one.may_read(path) for one in readers) for path in changed

@@ -16,7 +16,7 @@ from watchdog import events
 from watchdog.observers import Observer
 from watchdog.observers.api import BaseObserver, ObservedWatch
 
-from repertory.bounded import real_path
+from repertory.bounded import as_listed, listed_path, real_path
 from repertory.sources.reading.files import SKIPPED, TEMPORARY
 from repertory.sources.source import WatchedFolder
 from repertory_watch.filesystems import mounts, silent_type
@@ -53,6 +53,9 @@ class _Watched(events.FileSystemEventHandler):
         self.name = name
         self.folder = folder
         self.place = place
+        # Events of macOS name files as they are listed, whatever was given.
+        self.path = listed_path(place.folder)
+        self._file = place.file and os.path.join(self.path, as_listed(self.path, place.file))  # noqa: PTH118 - speed
         self._on_event = on_event
         self.watch: ObservedWatch | None = None
         self.is_lost = False
@@ -60,7 +63,7 @@ class _Watched(events.FileSystemEventHandler):
     def on_any_event(self, event: events.FileSystemEvent) -> None:
         """Pass on an event that may concern the source. Called on the observer's thread."""
         source, target = os.fsdecode(event.src_path), os.fsdecode(event.dest_path)
-        if source == self.place.folder and isinstance(event, events.DirDeletedEvent):
+        if source == self.path and isinstance(event, events.DirDeletedEvent):
             self.is_lost = True
         for path in filter(None, (source, target)):
             if self._concerns(path, is_folder=event.is_directory):
@@ -69,9 +72,9 @@ class _Watched(events.FileSystemEventHandler):
                 self._on_event(self.name, path)
 
     def _concerns(self, path: str, *, is_folder: bool) -> bool:
-        if self.place.file:
-            return path == os.path.join(self.place.folder, self.place.file)  # noqa: PTH118 - speed
-        *folders, name = path.removeprefix(self.place.folder).split("/")
+        if self._file:
+            return path == self._file
+        *folders, name = path.removeprefix(self.path).split("/")
         if not SKIPPED.isdisjoint(folders) or name in SKIPPED or name.startswith(TEMPORARY):
             return False
         return is_folder or self.folder.concerns(name)
@@ -185,7 +188,7 @@ class FolderWatches:
             if self._observer is None:
                 raise self._error or OSError("the system reports no changes")
             watched.watch = self._observer.schedule(
-                watched, place.folder, recursive=not place.file, event_filter=_EVENTS
+                watched, watched.path, recursive=not place.file, event_filter=_EVENTS
             )
             # watchdog does not report a tree that it watches only in part.
             if self._is_exhausted():
@@ -193,6 +196,9 @@ class FolderWatches:
         except OSError as error:
             self._unwatch(name)
             self.polling[name] = _exhausted(error.errno) or str(error)
+        except (RuntimeError, SystemError):  # of FSEvents, as in a sandbox of macOS
+            self._unwatch(name)
+            self.polling[name] = "the system starts no stream of file events"
 
     def _unwatch(self, name: str) -> None:
         watched = self._watched.pop(name, None)

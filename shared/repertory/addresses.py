@@ -5,6 +5,10 @@ from urllib.parse import urlsplit
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
+# The hosts for which httpx asks no proxy. It takes the proxy of the system on macOS, but not what
+# the system leaves out; and a proxy that the environment names knows another machine by them.
+DIRECT = dict.fromkeys(("all://localhost", "all://127.0.0.1", "all://[::1]"))
+
 
 def address_of(name: str) -> Address | None:
     """The address that a text is; None if it is a name. An IPv4 address in IPv6 is the former."""

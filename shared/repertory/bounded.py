@@ -7,6 +7,7 @@ import contextlib
 import errno
 import os
 import stat
+import unicodedata
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -82,6 +83,49 @@ def _is_link(path: str) -> bool:
         return stat.S_ISLNK(os.lstat(path).st_mode)
     except OSError:
         return False
+
+
+def listed_path(path: Path | str) -> str:
+    """As ``real_path``, with each name as its folder lists it.
+
+    They differ where a file system takes upper and lower case for the same, or two forms of a
+    letter, as that of macOS does.
+    """
+    real = real_path(path)
+    return real if os.name == "nt" else "/" + as_listed("/", real[1:])
+
+
+def as_listed(folder: str, place: str) -> str:
+    """A place below a folder, with each name as its folder lists it.
+
+    A name stays that is not there, or whose folder cannot be listed.
+    """
+    names: list[str] = []
+    for name in filter(None, place.split("/")):
+        names.append(_name_in(os.path.join(folder, *names), name))  # noqa: PTH118 - speed
+    return "/".join(names)
+
+
+def _name_in(folder: str, name: str) -> str:
+    """The name that a folder lists for what is at a name."""
+    others = (name.swapcase(), *(unicodedata.normalize(form, name) for form in ("NFC", "NFD")))
+    other = next((one for one in others if one != name), name)
+    if other == name or not all(
+        os.path.lexists(os.path.join(folder, one))  # noqa: PTH118 - speed
+        for one in (other, name)
+    ):
+        return name
+    try:
+        names = os.listdir(folder)  # noqa: PTH208 - speed
+    except OSError:
+        return name
+    if name in names:
+        return name
+    return next((one for one in names if _folded(one) == _folded(name)), name)
+
+
+def _folded(name: str) -> str:
+    return unicodedata.normalize("NFC", name).casefold()
 
 
 def is_inside(path: str, folder: str) -> bool:

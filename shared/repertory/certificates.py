@@ -1,5 +1,6 @@
 """The certificates that this process trusts."""
 
+import os
 import ssl
 from functools import cache
 
@@ -10,3 +11,15 @@ def trusted() -> ssl.SSLContext:
     import httpx  # noqa: PLC0415 - slow, and most servers need none of them
 
     return httpx.create_ssl_context()
+
+
+@cache
+def of_system() -> ssl.SSLContext:
+    """The certificates that the system trusts, or those that the user names for OpenSSL.
+
+    Where Python knows no place of them, as the one of python.org on macOS, they are those above.
+    """
+    paths = ssl.get_default_verify_paths()
+    names = (paths.openssl_cafile_env, paths.openssl_capath_env)
+    is_known = paths.cafile or paths.capath or any(map(os.environ.get, names))
+    return ssl.create_default_context() if is_known else trusted()

@@ -243,5 +243,10 @@ def signature_of(status: os.stat_result) -> Signature:
 
 
 def is_project(folder: Path, home: Path) -> bool:
-    """Whether a folder may be a project: neither a home nor a parent of homes."""
-    return folder not in {home, Path(folder.anchor), Path("/home"), Path("/Users")}
+    """Whether a folder may be a project: neither a home nor a parent of homes.
+
+    Links may lead to these, as on a system whose homes lie elsewhere.
+    """
+    homes = (home, Path("/home"), Path("/Users"))
+    real = (Path(os.path.realpath(one)) for one in homes)
+    return folder not in {Path(folder.anchor), *homes, *real}

@@ -16,6 +16,7 @@ from urllib.parse import SplitResult, urlencode, urlsplit
 import msgspec
 
 from repertory import errors, proof
+from repertory.certificates import of_system
 from repertory.errors import ConfigurationError, RepertoryError, StoreError, UsageError
 from repertory.waiting import when_given_up
 from repertory.wire import RECORDED, V1, Alive, Refusal
@@ -164,11 +165,7 @@ class RemoteServer:
         """Send a request and log it; returns the status and the content."""
         began = time.monotonic()
         place = self._place
-        secure = place.scheme == "https"
-        kind = http.client.HTTPSConnection if secure else http.client.HTTPConnection
-        connection = kind(
-            place.hostname or "", place.port, timeout=min(CONNECT_TIMEOUT_S, timeout_s)
-        )
+        connection = _connection(place, min(CONNECT_TIMEOUT_S, timeout_s))
         sent = None
         if body is not None:
             try:
@@ -248,6 +245,13 @@ def _class(name: str) -> type[RepertoryError] | None:
     """The class of our errors with a name, if any."""
     found = getattr(errors, name, None)
     return found if isinstance(found, type) and issubclass(found, RepertoryError) else None
+
+
+def _connection(place: SplitResult, timeout_s: float) -> http.client.HTTPConnection:
+    host, port = place.hostname or "", place.port
+    if place.scheme == "http":
+        return http.client.HTTPConnection(host, port, timeout=timeout_s)
+    return http.client.HTTPSConnection(host, port, timeout=timeout_s, context=of_system())
 
 
 def _split(url: str) -> SplitResult:

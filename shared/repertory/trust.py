@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from repertory.bounded import followed, is_inside, read_bytes, real_path
+from repertory.bounded import followed, is_inside, listed_path, read_bytes, real_path
 from repertory.errors import UsageError
 from repertory.files import changing, json_bytes, write_atomically
 
@@ -131,7 +131,7 @@ def lies_in(path: Path | str, folder: Path | str) -> bool:
     A path with a link that may not be followed does not.
     """
     real = followed(path)
-    return bool(real) and is_inside(real, real_path(folder))
+    return bool(real) and is_inside(listed_path(real), listed_path(folder))
 
 
 def digest_now(config: Path, of: DigestOf | None = None) -> str:

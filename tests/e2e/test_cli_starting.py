@@ -31,6 +31,20 @@ sys.meta_path.insert(0, Finder)
 main()
 """
 
+# Begins where a process may have 256 files open, and prints how many it may have from then on.
+FEW_FILES = """
+import resource, sys
+from types import SimpleNamespace
+from repertory_admin.__main__ import main
+
+def cli():
+    print(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+
+resource.setrlimit(resource.RLIMIT_NOFILE, (256, int(sys.argv.pop(1))))
+sys.modules["repertory_admin.cli"] = SimpleNamespace(cli=cli)
+main()
+"""
+
 
 def config_of(folder: Path, **servers: list[str]) -> Path:
     """An MCP configuration; a server that is held waits until ``folder/released`` exists."""
@@ -93,6 +107,21 @@ def test_it_accepts_connections_before_it_imports_the_rest(
     finally:
         process.kill()
         process.wait()
+
+
+@pytest.mark.parametrize(
+    ("command", "most", "expected"),
+    [("serve", 8_192, 4_096), ("mcp", 1_024, 1_024), ("serve", 256, 256), ("search", 8_192, 256)],
+)
+def test_a_service_opens_many_files(command: str, most: int, expected: int) -> None:
+    """Where its system grants few by default, as macOS does: each MCP server takes several."""
+    done = subprocess.run(
+        [sys.executable, "-c", FEW_FILES, str(most), command],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert int(done.stdout) == expected
 
 
 def test_nothing_waits_for_a_server_that_hangs(slow: Serve, project: Path, tmp_path: Path) -> None:

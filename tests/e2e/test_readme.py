@@ -87,6 +87,26 @@ def test_the_configuration_is_valid(tmp_path: Path) -> None:
     assert (settings.values.limit, len(settings.sources)) == (5, 2)
 
 
+def test_an_old_python_is_refused(tmp_path: Path) -> None:
+    """By ``make``, as the python3 of macOS, whose pip says something else."""
+    if not (make := shutil.which("make")):
+        pytest.skip("There is no make here.")
+    shutil.copy(ROOT / "Makefile", tmp_path)
+    (tmp_path / "pyproject.toml").touch()
+    old = f"{sys.executable} -c 'import sys; sys.version_info = (3, 9); exec(sys.argv[2])'"
+    for target in (".venv/installed", ".demo/venv/installed"):
+        done = subprocess.run(
+            [make, target, f"PYTHON={old}"],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 2
+        assert f"make PYTHON=python3.12 {target}" in done.stderr
+        assert done.stdout == ""
+
+
 def test_every_command_exists() -> None:
     """Each is a command of the command line."""
     named = set(re.findall(r"^repertory (\w+)", TEXT, re.MULTILINE))

@@ -348,7 +348,14 @@ def test_calls_of_one_server_are_bounded(line: Line, monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize(
     ("server", "message"),
     [
-        (ServerConfig(name="lab", command="no-such-command"), "could not be started: No such file"),
+        (
+            ServerConfig(name="lab", command="no-such-command"),
+            "could not be started: no-such-command is no program in its search path (PATH)",
+        ),
+        (
+            ServerConfig(name="lab", command="/no/such-command"),
+            "could not be started: No such file or directory: /no/such-command",
+        ),
         (stdio("raw.py", "crash"), "ended with exit code 3 before it had answered; it wrote: "),
         (
             ServerConfig(name="lab", command="x", env={"A": "${NO_SUCH_VARIABLE}"}),
@@ -359,7 +366,7 @@ def test_calls_of_one_server_are_bounded(line: Line, monkeypatch: pytest.MonkeyP
             "could not be queried: ",
         ),
     ],
-    ids=["command", "crash", "variable", "address"],
+    ids=["command", "path", "crash", "variable", "address"],
 )
 def test_servers_that_cannot_be_reached(lines: Lines, server: ServerConfig, message: str) -> None:
     """The error says why, without its secrets."""

@@ -66,6 +66,14 @@ def test_streamable_http(start: Start, kind: str) -> None:
     assert tools(source(start(kind))) == TOOLS
 
 
+def test_no_proxy_is_asked_for_this_machine(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also without ``no_proxy``, as where macOS names the proxy."""
+    for name in ("no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")  # nothing answers there
+    assert tools(source(start("json"))) == TOOLS
+
+
 def test_sse(start: Start) -> None:
     """Tools are listed over SSE, also if the configuration does not name it."""
     url = start("sse")

@@ -196,10 +196,12 @@ def test_only_its_own_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_no_such_command() -> None:
-    """The message names a missing command."""
+    """The message names a missing command, and says where it was looked for."""
     source = McpServer(ServerConfig(name="raw", command="no-such-command-anywhere"), trusted=True)
-    assert "could not be started" in failure(source)
-    assert "no-such-command-anywhere" in failure(source)
+    assert failure(source) == (
+        "The MCP server raw could not be started: no-such-command-anywhere is no program in its "
+        "search path (PATH)."
+    )
 
 
 def test_no_such_folder(tmp_path: Path) -> None:

@@ -116,6 +116,18 @@ def test_every_operation_is_a_tool(shop: Shop) -> None:
     assert shop.item("add_pet").tags == ("shop",)
 
 
+def test_no_proxy_is_asked_for_this_machine(
+    address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither for the document nor for a call, as where macOS names the proxy."""
+    for name in ("no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")  # nothing answers there
+    monkeypatch.setenv("PETS_TOKEN", SECRET)
+    shop = Shop(address, tmp_path)
+    assert shop.call("say", body="hello").content[0]["text"] == "text/plain: hello"
+
+
 def test_json_goes_both_ways(shop: Shop) -> None:
     """A body of arguments, and a result as text and as data."""
     added = shop.call("add_pet", name="Rex", tags=["big"], home={"town": "Bern"})

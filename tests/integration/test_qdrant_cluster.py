@@ -164,6 +164,10 @@ def test_a_read_goes_through_a_proxy_that_the_environment_names(
     assert len(QdrantCollection(behind, "c").search(direction(1), 3)) == 1
     assert server.requests[-1].headers["host"] == "qdrant.example:6333"
     behind.close()
+    monkeypatch.setenv("http_proxy", away())
+    here = QdrantServer(server.url, None)  # it is on this machine
+    assert len(QdrantCollection(here, "c").search(direction(1), 3)) == 1
+    here.close()
 
 
 def away() -> str:

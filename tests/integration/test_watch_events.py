@@ -486,6 +486,24 @@ def test_folders_on_silent_file_systems_are_polled(
     watching.wait_for("team/first", "team/second")
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="it stands in for FSEvents")
+@pytest.mark.parametrize("error", [SystemError, RuntimeError])
+def test_folders_without_a_stream_of_events_are_polled(
+    skills: Path, watch: Watch, monkeypatch: pytest.MonkeyPatch, error: type[Exception]
+) -> None:
+    """FSEvents says so by other errors than those of the system, for instance in a sandbox."""
+
+    def start(_: inotify.InotifyEmitter) -> None:
+        raise error("Cannot start fsevents stream. Use a kqueue or polling observer instead.")
+
+    monkeypatch.setattr(inotify.InotifyEmitter, "start", start)
+    watching = watch()
+    why = "the system starts no stream of file events"
+    watching.wait(lambda: watching.status["polling"] == {"team": why})
+    save(skills / "second.md")
+    watching.wait_for("team/first", "team/second")
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="it is about inotify")
 @pytest.mark.parametrize("left", [0, 3])
 def test_folders_beyond_the_limit_of_watches_are_polled(

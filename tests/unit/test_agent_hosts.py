@@ -18,6 +18,7 @@ from repertory.agent_hosts.records import Records, backup_of
 from repertory.agent_hosts.table import HOSTS, host_named
 from repertory.agent_hosts.wanted import Wish, endpoint, entry_for, program, read_key
 from repertory.errors import ConfigurationError, StoreError, UsageError
+from repertory_admin.show.hosts import outcome
 from tests.support.host_files import BOM, files
 from tests.unit.test_host_documents import FILES
 
@@ -138,6 +139,7 @@ def test_every_host_is_in_the_tests() -> None:
         ("zed", System.LINUX, "XDG_CONFIG_HOME", "zed/settings.json"),
         ("opencode", System.WINDOWS, "XDG_CONFIG_HOME", "opencode/opencode.json"),
         ("goose", System.LINUX, "XDG_CONFIG_HOME", "goose/config.yaml"),
+        ("goose", System.MACOS, "XDG_CONFIG_HOME", "goose/config.yaml"),
         ("claude-desktop", System.WINDOWS, "APPDATA", "Claude/claude_desktop_config.json"),
         ("vscode", System.WINDOWS, "APPDATA", "Code/User/mcp.json"),
     ],
@@ -548,6 +550,29 @@ def test_a_file_without_a_key(tmp_path: Path, data: bytes, said: str) -> None:
         read_key(file)
     with pytest.raises(UsageError, match="No such file"):
         read_key(tmp_path / "none")
+
+
+@pytest.mark.parametrize(
+    ("program", "wish_url", "is_in_cache"),
+    [
+        ("/home/anna/.cache/uv/archive-v0/x1/bin/repertory", "", True),
+        ("/Users/anna/Library/Caches/pipx/x1/bin/repertory", "", True),
+        ("/Users/anna/.local/bin/repertory", "", False),
+        ("/home/anna/.cache/uv/archive-v0/x1/bin/repertory", "https://team.example/mcp", False),
+    ],
+)
+def test_a_program_that_may_vanish(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    program: str,
+    wish_url: str,
+    is_in_cache: bool,
+) -> None:
+    """It is said where uvx or pipx runs it from a cache."""
+    at, wish = target(tmp_path, host_named("cursor")), Wish([program, "mcp"], wish_url)
+    wanted = entry_for(at.host, at.scope, machine(tmp_path), wish)
+    outcome(connecting(at, wanted, Records(tmp_path)), None, wish, undo=False)
+    assert ("uv tool install" in capsys.readouterr().err) == is_in_cache
 
 
 def test_the_program_is_named_by_its_path() -> None:

@@ -42,8 +42,12 @@ def test_only_the_known_places_of_a_home_are_searched(tmp_path: Path) -> None:
     write(home / "deep" / "SKILL.md")
     write(home / "diary.md")
 
+    link = tmp_path / "link"
+    link.symlink_to(home)
+
     skills = [str(home / ".claude" / "skills")]
     assert [entry["path"] for entry in discover(home, home).entries] == skills
+    assert [entry["path"] for entry in discover(home, link).entries] == skills
     assert [entry["path"] for entry in discover(Path(tmp_path.anchor), home).entries] == skills
     assert {entry["type"] for entry in discover(home).entries} == {"skills", "documents"}
     assert {entry["type"] for entry in discover(tmp_path, home).entries} == {"skills", "documents"}

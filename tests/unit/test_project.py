@@ -91,8 +91,14 @@ def test_an_index_hides_no_marker_above(tmp_path: Path) -> None:
     assert located({}, start)[1] == Project(tmp_path / "a", Marker.FILE)
 
 
-def test_home_is_never_found_from_a_folder_below(home: Path) -> None:
+@pytest.mark.parametrize("is_linked", [False, True])
+def test_home_is_never_found_from_a_folder_below(
+    home: Path, monkeypatch: pytest.MonkeyPatch, is_linked: bool
+) -> None:
     """Nor is anything above it; in the home directory itself it is meant."""
+    if is_linked:  # the working directory has no links
+        home.with_name("link").symlink_to(home)
+        monkeypatch.setenv("HOME", str(home.with_name("link")))
     (home / ".git").mkdir()
     (home / "repertory.toml").write_text("[search]\nlimit = 9\n")
     (home.parent / ".git").mkdir()

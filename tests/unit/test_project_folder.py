@@ -184,12 +184,18 @@ def test_the_excludes_file_that_git_is_configured_with_is_read(tmp_path: Path, n
     assert places(tmp_path) == ["a.md"]
 
 
-def test_a_repository_of_the_home_does_not_count(tmp_path: Path) -> None:
+def test_a_repository_of_the_home_does_not_count(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Who keeps configuration files in one ignores all others."""
-    write(Path.home() / ".git/HEAD")
-    write(Path.home() / ".gitignore", "*\n")
-    write(Path.home() / "work/a.md")
-    assert places(Path.home() / "work") == ["a.md"]
+    home, link = Path.home(), tmp_path / "link"
+    write(home / ".git/HEAD")
+    write(home / ".gitignore", "*\n")
+    write(home / "work/a.md")
+    assert places(home / "work") == ["a.md"]
+    link.symlink_to(home)
+    monkeypatch.setenv("HOME", str(link))
+    assert places(home / "work") == ["a.md"]
 
 
 def test_a_worktree_has_the_excludes_of_its_repository(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from repertory_admin import terminal
 
 MAX_LINE_LENGTH = 240  # characters of a line of a difference; some configurations are one line
 _CONTEXT = 2  # lines before and after a change
+_CACHES = {".cache", "Caches", "archive-v0"}  # folders above a program that uvx or pipx runs
 _COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 _STYLES = {
     State.CONNECTED: "green",
@@ -124,6 +125,12 @@ def _text(data: bytes | None) -> str:
 
 def _notes(target: Target, wish: Wish) -> Iterator[str]:
     host = target.host
+    runs_program = not wish.url or host.remote is None
+    if runs_program and _CACHES.intersection(Path(wish.words[0]).parts):
+        yield (
+            "The program lies in a cache, which is emptied at times: install it, as by "
+            "`uv tool install 'repertory[offline]'`, and connect again."
+        )
     if writes_key(host, wish):
         yield (
             f"The file has the key in plain text, since {host.title} reads none from the "

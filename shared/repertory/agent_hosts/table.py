@@ -175,7 +175,7 @@ HOSTS = (
             Scope.USER: Place(
                 {
                     System.LINUX: "{xdg}/goose",
-                    System.MACOS: "{home}/.config/goose",
+                    System.MACOS: "{xdg}/goose",
                     System.WINDOWS: "{config}/Block/goose/config",
                 },
                 ("config.yaml",),

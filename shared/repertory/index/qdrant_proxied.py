@@ -5,6 +5,7 @@ Import this module only if it names one: httpx takes time and memory.
 
 import httpx
 
+from repertory.addresses import DIRECT
 from repertory.certificates import trusted
 from repertory.index.qdrant_requests import (
     CONNECT_TIMEOUT_S,
@@ -29,7 +30,9 @@ class Proxied:
     """
 
     def __init__(self, headers: dict[str, str]) -> None:
-        self._client = httpx.Client(headers=headers, limits=_LIMITS, verify=trusted())
+        self._client = httpx.Client(
+            headers=headers, limits=_LIMITS, verify=trusted(), mounts=DIRECT
+        )
 
     def close(self) -> None:
         """Close the connections."""

@@ -11,6 +11,7 @@ from weakref import finalize
 
 from typing_extensions import override
 
+from repertory.addresses import is_this_machine
 from repertory.certificates import trusted
 
 CONNECT_TIMEOUT_S = 2
@@ -194,6 +195,8 @@ def _drop(idle: deque[_Idle], before: float = float("inf")) -> None:
 
 
 def is_proxied(node: Node) -> bool:
-    """Whether requests to a node go through a proxy that the environment names."""
+    """Whether requests to a node go through a proxy that the environment or the system names."""
+    if is_this_machine(node.host):
+        return False
     proxies = getproxies()
     return bool((node.scheme in proxies or "all" in proxies) and not proxy_bypass(node.host))

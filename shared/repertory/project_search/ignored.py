@@ -4,6 +4,7 @@ import os
 import re
 from pathlib import Path
 
+from repertory.bounded import real_path
 from repertory.sources.reading.files import Found, read_text
 from repertory.sources.reading.gitignore import GitIgnore, read_patterns
 
@@ -47,6 +48,7 @@ class Ignored:
 
 def _repository(folder: Path, home: Path) -> Path:
     """The root of a folder's repository; the folder itself if it is in none."""
+    home = Path(real_path(home))
     for root in (folder, *folder.parents):
         if root == home or root in home.parents:
             break

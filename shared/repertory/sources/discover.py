@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from repertory.bounded import is_inside, read_beginning, real_path
+from repertory.bounded import as_listed, is_inside, listed_path, read_beginning, real_path
 from repertory.catalogue.skill_format import SKILL_FILE
 from repertory.errors import ConfigurationError, UsageError
 from repertory.files import is_project
@@ -85,13 +85,18 @@ class _Folder(msgspec.Struct, frozen=True):
 
     @property
     def real(self) -> str:
-        """Its path without links."""
-        return real_path(self.path)
+        """Its path without links, as it is listed."""
+        return listed_path(self.path)
+
+    @property
+    def listed(self) -> str:
+        """Its place, with each name as its folder lists it."""
+        return as_listed(str(self.base), self.place)
 
     @property
     def is_linked(self) -> bool:
         """Whether a link below its project or home leads to it."""
-        return self.real != os.path.join(real_path(self.base), self.place)  # noqa: PTH118
+        return self.real != os.path.join(listed_path(self.base), self.listed)  # noqa: PTH118
 
     @property
     def entry(self) -> dict[str, Any]:
@@ -219,7 +224,7 @@ def _anywhere(root: Path, skills: SkillFolders, taken: list[_Folder]) -> Iterato
         _is_found_anywhere,
         lambda place: not skills.passes_over(place),
     )
-    known = [str(folder.path) for folder in taken if folder.type == skills.type]
+    known = [str(folder.base / folder.listed) for folder in taken if folder.type == skills.type]
     files = [file.path for file in walked.files]
     procedures, tool_files, documents = _NAMES
     found = {

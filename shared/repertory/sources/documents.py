@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 from typing_extensions import override
 
-from repertory.bounded import real_path
+from repertory.bounded import as_listed, real_path
 from repertory.catalogue.item import Kind
 from repertory.catalogue.skill_format import SKILL_FILE
 from repertory.errors import ConfigurationError
@@ -91,8 +91,9 @@ class Documents(FolderSource):
         """Why a folder is not read: it is hidden, ignored, or a skill with all that is in it."""
         if reason := super().passes_over(place):
             return reason
-        skill = os.path.join(self.path, place, SKILL_FILE)  # noqa: PTH118 - speed
-        if not os.path.lexists(skill):
+        folder = os.path.join(self.path, place)  # noqa: PTH118 - speed
+        skill = os.path.join(folder, SKILL_FILE)  # noqa: PTH118 - speed
+        if not os.path.lexists(skill) or as_listed(folder, SKILL_FILE) != SKILL_FILE:
             return ""
         self._skills.append(skill)
         return f"its documents belong to the skill of its {SKILL_FILE}"

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import msgspec
 from typing_extensions import override
 
-from repertory.bounded import is_inside, real_path
+from repertory.bounded import as_listed, is_inside, listed_path, real_path
 from repertory.catalogue.item import Item, Kind
 from repertory.errors import ConfigurationError, SourceError
 from repertory.sources.contents import Contents, Entry
@@ -144,8 +144,8 @@ class FolderSource(Source):
 
     @cached_property
     def real_path(self) -> str:
-        """The path of the folder without links."""
-        return real_path(self.path)
+        """The path of the folder without links, as it is listed."""
+        return listed_path(self.path)
 
     def reaches(self, real: str) -> bool:
         """Whether a scan enters the folder with this real path."""
@@ -369,13 +369,15 @@ class FolderSource(Source):
             place = self._place(path)
             if place is None:
                 place = os.path.relpath(path, self.path)
-            folder, _, name = place.rpartition("/")
-            if self.concerns(name) and not self.wants(name):
-                place = folder  # it decides what is read there
-            unit = walked.unit(place)
-            if unit in ("", ".", ".."):
-                return None
-            units.add(unit)
+            # A program may have written the file under another spelling than it has.
+            for one in {place, as_listed(str(self.path), place)}:
+                folder, _, name = one.rpartition("/")
+                # Another file than those that are wanted decides what is read in its folder.
+                decides = self.concerns(name) and not self.wants(name)
+                unit = walked.unit(folder if decides else one)
+                if unit in ("", ".", ".."):
+                    return None
+                units.add(unit)
         found = outermost(units)
         for unit in found:
             self._ignored.forget([unit, *walked.folders.under(unit)])

@@ -5,7 +5,7 @@ from bisect import bisect_left
 from collections.abc import Iterable
 from pathlib import Path
 
-from repertory.bounded import is_inside, real_path
+from repertory.bounded import is_inside, listed_path
 from repertory.sources.reading.files import Found, Walk
 from repertory.text import clean
 
@@ -22,7 +22,7 @@ class Walked:
 
     def __init__(self, root: Path, walk: Walk) -> None:
         self._root = str(root)
-        self._real = real_path(root)
+        self._real = listed_path(root)
         self._identity = _identity(self._root)
         self._links = [(place, self._place_of(real)) for place, real in walk.links.items()]
         self._too_deep = walk.too_deep

@@ -15,6 +15,7 @@ import anyio
 import httpx
 import msgspec
 
+from repertory.addresses import DIRECT
 from repertory.calling.http.credentials import Credentials, credentials_for
 from repertory.calling.http.request import Request, request_of
 from repertory.calling.result import CallResult
@@ -123,7 +124,7 @@ async def _fetch(api: Api, request: Request, seconds: float) -> _Response:
     with anyio.CancelScope() as given_up, anyio.fail_after(seconds):
         when_given_up(cancelling(given_up))
         async with httpx.AsyncClient(
-            verify=trusted(), timeout=httpx.Timeout(None), follow_redirects=False
+            verify=trusted(), timeout=httpx.Timeout(None), follow_redirects=False, mounts=DIRECT
         ) as client:
             url, method, content = request.url, request.method, request.content
             given = {"User-Agent": "repertory", **request.headers, "Accept-Encoding": "identity"}

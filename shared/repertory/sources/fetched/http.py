@@ -11,6 +11,7 @@ from urllib.parse import urljoin
 
 import msgspec
 
+from repertory.addresses import DIRECT
 from repertory.errors import SourceError
 from repertory.sources.fetched.urls import check_step, is_http, shown
 from repertory.text import one_line
@@ -73,7 +74,7 @@ def get(
     end = _End(is_cancelled)
     more = {"trace": end.note}
     try:
-        with httpx.Client(timeout=timeout) as client, end.watched():
+        with httpx.Client(timeout=timeout, mounts=DIRECT) as client, end.watched():
             for _ in range(MAX_REDIRECTS + 1):
                 end.check(url)
                 with client.stream("GET", url, headers=headers, extensions=more) as response:
@@ -114,7 +115,7 @@ def moved(url: str, end: str, agent: str, is_cancelled: Callable[[], bool]) -> s
     headers, over = {"User-Agent": agent}, _End(is_cancelled)
     more = {"trace": over.note}
     try:
-        with httpx.Client(timeout=timeout) as client, over.watched():
+        with httpx.Client(timeout=timeout, mounts=DIRECT) as client, over.watched():
             for _ in range(MAX_REDIRECTS):
                 with client.stream("GET", url + end, headers=headers, extensions=more) as response:
                     location = response.headers.get("location", "")

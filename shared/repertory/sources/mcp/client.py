@@ -160,7 +160,10 @@ def _explain(error: BaseException | None, name: str, launch: Launch, traffic: Tr
         return f"answered with HTTP status {traffic.status}{hint}"
     if isinstance(error, OSError):
         missing = str(error.filename or launch.command)  # the command, or its working directory
-        return f"could not be started: {error.strerror}: {quote(launch.redact(missing))}"
+        shown = quote(launch.redact(missing))
+        is_searched = missing == launch.command and "/" not in missing
+        unknown = f"{shown} is no program in its search path (PATH)"
+        return f"could not be started: {unknown if is_searched else f'{error.strerror}: {shown}'}"
     if error is None:
         return "closed the connection"
     return f"could not be queried: {quote(launch.redact(str(error)))}"

@@ -20,6 +20,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCResponse
 
+from repertory.addresses import DIRECT
 from repertory.errors import SourceError
 from repertory.sources.mcp.mending import mended
 from repertory.sources.mcp.oauth import SignedIn
@@ -137,6 +138,7 @@ def http_client(
         timeout=timeout or httpx2.Timeout(None),
         auth=auth,
         event_hooks={"response": [note]},
+        mounts=DIRECT,
     )
 
 

@@ -10,11 +10,12 @@ import msgspec
 
 from repertory.bounded import (
     UnfitFileError,
+    as_listed,
     followed,
     is_inside,
+    listed_path,
     read_bytes,
     read_inside,
-    real_path,
 )
 from repertory.errors import SourceError
 from repertory.sources.memory import settled_time
@@ -116,7 +117,7 @@ class Walk:
         self._wanted, self._enter, self._elsewhere = wanted, enter, elsewhere
         self._max_depth = max_depth
         self._top = os.path.abspath(root)  # noqa: PTH100 - keeps a link's own name, as ids must
-        self._real_top = real_path(root)
+        self._real_top = listed_path(root)
         self._folders: list[tuple[str, str]] = []  # place and real path, the next one last
         self._followed: list[tuple[int, str, str]] = []  # links to folders: depth, place, real path
         self._entered: set[str] = set()
@@ -171,6 +172,8 @@ class Walk:
         try:
             mode = os.lstat(path).st_mode
         except (FileNotFoundError, NotADirectoryError):
+            return
+        if as_listed(self._top, place) != place:  # it is there, but under another spelling
             return
         name = place.rpartition("/")[2]
         real = os.path.join(self._real_top, place)  # noqa: PTH118 - speed
@@ -241,7 +244,8 @@ class Walk:
             self.folders.append(place)
 
     def _add_link(self, place: str, name: str) -> None:
-        self.links[place] = real = followed(self._path(place))
+        real = followed(self._path(place))
+        self.links[place] = real = real and listed_path(real)
         if not real:
             self._warn(place, "The link cannot be followed, so it was passed over; remove it.")
             return
@@ -262,7 +266,7 @@ class Walk:
             self._add_file(place)
 
     def _follow(self, place: str, real: str) -> None:
-        if is_inside(real_path(os.path.dirname(self._path(place))), real):  # noqa: PTH120
+        if is_inside(listed_path(os.path.dirname(self._path(place))), real):  # noqa: PTH120
             self._warn(place, "The link leads back to a folder that it is in and was not followed.")
         else:
             self._add_folder(place, real)

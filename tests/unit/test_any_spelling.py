@@ -1,0 +1,132 @@
+"""File systems that take upper and lower case for the same, as that of macOS does."""
+
+import sys
+import unicodedata
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from repertory.indexing.scan import scan_all
+from repertory.sources.configured import build_catalogue
+from repertory.sources.discover import discover
+from repertory.sources.registry import build
+from repertory.sources.source import WatchedFolder
+from repertory_watch.events import FolderWatches
+from tests.support.builders import write
+from tests.support.folders import any_spelling
+from tests.support.waiting import until
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="it stands in for macOS")
+
+SKILL = "---\nname: s\ndescription: Does something.\n---\n"
+DOCUMENT = "# Leave\n\nHow to take a day off.\n"
+
+
+def ids(root: Path, entries: list[dict[str, Any]], *, found: bool = False) -> list[str]:
+    """The ids of the items of some sources."""
+    catalogue = build_catalogue(entries, root, found=found)
+    scans = [one.scan for one in scan_all(catalogue.sources, lambda: None)]
+    return sorted(item.id for scan in scans if scan for item in scan.items)
+
+
+@pytest.mark.parametrize(
+    ("folder", "written"),
+    [
+        ("Private", "private"),
+        ("team/Private", "Team/private"),
+        ("équipe", unicodedata.normalize("NFD", "équipe")),
+        (unicodedata.normalize("NFD", "한글"), "한글"),
+    ],
+)
+def test_what_few_may_see_is_not_read_by_an_outer_source(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str, written: str
+) -> None:
+    """However its path is written in the configuration, and in a link."""
+    write(tmp_path / "docs" / folder / "leave.md", DOCUMENT)
+    (tmp_path / "docs" / "link").symlink_to(written)
+    any_spelling(tmp_path, monkeypatch)
+    entries: list[dict[str, Any]] = [
+        {"type": "documents", "name": "all", "path": "Docs"},
+        {"type": "documents", "name": "few", "path": f"docs/{written}", "visible_to": ["few"]},
+    ]
+    assert ids(tmp_path, entries) == ["few/leave.md"]
+
+
+def test_a_known_folder_with_capitals_is_found_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its skills belong to the source of the known folder alone."""
+    root = tmp_path / "work"
+    write(root / "Skills" / "one" / "SKILL.md", SKILL)
+    write(root / "other" / "SKILL.md", SKILL)
+    (root / ".claude").mkdir()
+    (root / ".claude" / "skills").symlink_to("../skills")
+    any_spelling(tmp_path, monkeypatch)
+    for given in (root, tmp_path / "WORK"):
+        found = ids(given, discover(given).entries, found=True)
+        assert found == sorted([f"{given.name}/other", "project/one"])
+
+
+def test_a_file_with_another_name_than_that_of_a_skill_makes_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is a document, as are those beside it."""
+    for name in ("skill.md", "leave.md"):
+        write(tmp_path / "guides" / name, DOCUMENT)
+    any_spelling(tmp_path, monkeypatch)
+    entry = {"type": "documents", "name": "all", "path": "."}
+    assert ids(tmp_path, [entry]) == ["all/guides/leave.md", "all/guides/skill.md"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("Read.md", "READ.md"), ("Team", "team"), ("é", unicodedata.normalize("NFD", "é"))],
+)
+def test_a_name_that_changes_its_case_alone_is_one_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, old: str, new: str
+) -> None:
+    """The old one is gone, although the system still finds a file by it."""
+    is_file = old.endswith(".md")
+    path = tmp_path / old if is_file else tmp_path / old / "one.md"
+    write(path, DOCUMENT)
+    any_spelling(tmp_path, monkeypatch)
+    [source] = build({"type": "documents", "name": "team", "path": str(tmp_path)}, Path("/"))
+    source.scan()
+    (tmp_path / old).rename(tmp_path / new)
+    change = source.rescan([str(tmp_path / old), str(tmp_path / new)])
+    assert change is not None
+    below = "" if is_file else "/one.md"
+    assert [one.id for one in change.items] == [f"team/{new}{below}"]
+    assert change.gone == {f"team/{old}{below}"}
+
+
+def test_a_save_under_another_spelling_is_a_save(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The event may have the name that the program used."""
+    write(tmp_path / "Read.md", DOCUMENT)
+    any_spelling(tmp_path, monkeypatch)
+    [source] = build({"type": "documents", "name": "team", "path": str(tmp_path)}, Path("/"))
+    source.scan()
+    write(tmp_path / "Read.md", f"{DOCUMENT}\nAsk your lead first.\n")
+    change = source.rescan([str(tmp_path / "READ.md")])
+    assert change is not None
+    assert [one.id for one in change.items] == ["team/Read.md"]
+
+
+@pytest.mark.parametrize("written", ["Tools/Some.json", "tools"])
+def test_events_name_files_as_they_are_listed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, written: str
+) -> None:
+    """However the path of the source is written."""
+    write(tmp_path / "TOOLS" / "some.json", "[]")
+    any_spelling(tmp_path, monkeypatch)
+    told: list[tuple[str, str]] = []
+    concerns: Callable[[str], bool] = lambda name: name.endswith(".json")  # noqa: E731 - short
+    with FolderWatches(lambda name, path: told.append((name, path))) as watches:
+        watches.follow({"tools": WatchedFolder(tmp_path / written, concerns)})
+        assert watches.polling == {}
+        write(tmp_path / "TOOLS" / "some.json", "[ ]")
+        until(lambda: ("tools", str(tmp_path / "TOOLS" / "some.json")) in told)
