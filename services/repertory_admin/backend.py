@@ -119,21 +119,17 @@ class Target(msgspec.Struct, frozen=True):
             return Reviews.of(repertory.parts.reviews)
 
     def refuse_quarantined(self, *wanted: str) -> None:
-        """Say so if an item, or a whole server, is in quarantine.
-
-        A caller who may not see reviews is not told.
+        """Say so if an item is in quarantine; a caller who may not see reviews is not told.
 
         Raises:
             UnknownItemError: One of them is.
         """
         waiting: set[str] = set()
         with suppress(RepertoryError):
-            for one in self.reviews().reviews:
-                if one.state == "quarantined":
-                    waiting |= {one.item, one.source}
-        for name in wanted:
-            if name in waiting:
-                raise UnknownItemError(f"{name} is in quarantine: see `repertory trust review`.")
+            waiting = {one.item for one in self.reviews().reviews if one.state == "quarantined"}
+        for item in wanted:
+            if item in waiting:
+                raise UnknownItemError(f"{item} is in quarantine: see `repertory trust review`.")
 
     def _open_for_words(self) -> "Repertory":
         """An index that is not stored: the named model is unavailable, and words alone answer."""

@@ -44,7 +44,8 @@ INDEX_LOCK_TIMEOUT_S = 30.0  # that a command which indexes waits for searches a
 BUDGET_S = 1.0  # that a search spends on indexing what has changed
 FIRST_BUDGET_S = 30.0  # that a search spends on writing the first index
 UNFINISHED = (
-    "The next search goes on with the first index for 30 s; `repertory index` completes it."
+    f"The next search goes on with the first index for {FIRST_BUDGET_S:.0f} s; "
+    "`repertory index` completes it."
 )
 MANY = 2  # items of a source that are hardly deleted all at once
 REFRESH_INTERVAL_S = 1.0  # after which a search reads again which collection is active

@@ -2,7 +2,6 @@
 
 import sys
 import unicodedata
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -124,9 +123,9 @@ def test_events_name_files_as_they_are_listed(
     write(tmp_path / "TOOLS" / "some.json", "[]")
     any_spelling(tmp_path, monkeypatch)
     told: list[tuple[str, str]] = []
-    concerns: Callable[[str], bool] = lambda name: name.endswith(".json")  # noqa: E731 - short
+    folder = WatchedFolder(tmp_path / written, lambda name: name.endswith(".json"))
     with FolderWatches(lambda name, path: told.append((name, path))) as watches:
-        watches.follow({"tools": WatchedFolder(tmp_path / written, concerns)})
+        watches.follow({"tools": folder})
         assert watches.polling == {}
         write(tmp_path / "TOOLS" / "some.json", "[ ]")
         until(lambda: ("tools", str(tmp_path / "TOOLS" / "some.json")) in told)

@@ -158,7 +158,9 @@ def test_an_upload_that_breaks_off_is_no_failure_of_the_server(
 def test_an_export_that_nobody_reads_closes_its_collection(server: RunningService) -> None:
     """An open collection is never dropped, and no other process can use it."""
     store = server.parts.store
-    name = server.live.engine.collection.name  # type: ignore[union-attr]  # it has vectors
+    collection = server.live.engine.collection
+    assert collection is not None
+    name = collection.name
     users = vars(store)["_shards"][name].users
     before = len(users)
     route = exporting.routes(server.service, Pool("other", 1, 1))[0]
