@@ -175,10 +175,11 @@ class WatchService:
             self._follow(self._states[name])
 
     def _reconcile(self) -> None:
-        """Scan everything, with or without a sign of change; large sources less often."""
+        """Load and scan everything, without a sign of change; what takes long less often."""
         now = time.monotonic()
         self._check(now, thoroughly=True)
-        self._start(self._loading)
+        if now >= self._loading.rests_until:
+            self._start(self._loading)
         for state in self._states.values():
             if state.is_ready and now >= state.rests_until:
                 self._start(state)

@@ -14,7 +14,7 @@ from repertory.sources.source import Source
 from repertory_watch.configuration import Configuration, reload
 
 CONFIGURATION = ""  # stands for the configuration wherever a source's name is expected
-REST = 9.0  # times the duration of a scan: the least time until a reconciliation scans again
+REST = 9.0  # times the duration of a run: the least time until a reconciliation runs it again
 
 _log = logging.getLogger(__name__)
 
@@ -22,19 +22,34 @@ _log = logging.getLogger(__name__)
 class Task:
     """A load that never runs twice at once: of the configuration, or of a source.
 
-    Attributes:
+    Args:
         name: The source's name, or ``CONFIGURATION``.
-        run: Does the work, on any thread.
+        work: Does the work, on any thread.
+
+    Attributes:
+        name: As above.
         is_running: Whether it is running.
         is_requested: Whether it has to run again after the current run.
         finished_at: When it last finished, on the service's clock; None before that.
+        rests_until: When a reconciliation may run it again, on its clock; infinite before the
+            first run, and during one. So reconciliations run it a tenth of the time at most.
     """
 
-    def __init__(self, name: str, run: Callable[[], ScanResult | Configuration]) -> None:
+    def __init__(self, name: str, work: Callable[[], ScanResult | Configuration]) -> None:
         self.name = name
-        self.run = run
+        self._work = work
         self.is_running = self.is_requested = False
         self.finished_at: float | None = None
+        self.rests_until = math.inf
+
+    def run(self) -> ScanResult | Configuration:
+        """Do the work."""
+        began = time.monotonic()
+        self.rests_until = math.inf
+        result = self._work()
+        ended = time.monotonic()
+        self.rests_until = ended + REST * (ended - began)
+        return result
 
 
 class WatchedSource(Task):
@@ -45,25 +60,14 @@ class WatchedSource(Task):
         changed: The paths that changed and were not read again yet; any thread may add one.
         stop: Ends the source's own watch; None if it has none.
         is_ready: Whether it can be scanned without waiting for its watch.
-        rests_until: When a reconciliation may scan it again, on its clock; infinite before
-            the first scan, and while one runs. So it is scanned a tenth of the time at most.
     """
 
     def __init__(self, source: Source) -> None:
-        super().__init__(source.name, self._scan)
+        super().__init__(source.name, lambda: scan_source(source))
         self.source = source
         self.changed: deque[str] = deque()
         self.stop: Callable[[], None] | None = None
         self.is_ready = True
-        self.rests_until = math.inf
-
-    def _scan(self) -> ScanResult:
-        began = time.monotonic()
-        self.rests_until = math.inf
-        result = scan_source(self.source)
-        ended = time.monotonic()
-        self.rests_until = ended + REST * (ended - began)
-        return result
 
     def rescan(self) -> ChangeResult | None:
         """Read again what changed; None if that takes a scan. It may run in a scan's pause."""

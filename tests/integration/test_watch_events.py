@@ -20,6 +20,7 @@ from watchdog.observers.api import EventQueue, ObservedWatch
 from repertory.settings import load
 from repertory.workspace import Workspace
 from repertory_watch import events, filesystems, tasks
+from repertory_watch.configuration import Configuration, reload
 from tests.support.builders import write
 from tests.support.bulletin_source import registered
 from tests.support.mcp_servers import SERVERS
@@ -586,6 +587,28 @@ def test_a_source_that_takes_long_to_scan_is_scanned_less_often(
     assert watching.scans() == 1
     save(skills / "second.md")
     watching.wait_for("team/first", "team/second")
+
+
+def test_a_configuration_that_takes_long_to_load_is_loaded_less_often(
+    project: Path, watch: Watch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sources are looked for in the whole project: that rests as a scan does. Changes are seen."""
+    monkeypatch.setattr(tasks, "REST", 1e9)
+    loads: list[None] = []
+
+    def counting(before: Configuration) -> Configuration:
+        loads.append(None)
+        return reload(before)
+
+    monkeypatch.setattr(tasks, "reload", counting)
+    watching = watch(reconcile=0.1)
+    compared: list[None] = []
+    monkeypatch.setattr(watching.coordinator, "reconcile", lambda: compared.append(None))
+    watching.wait(lambda: len(compared) >= 3)
+    assert len(loads) == 1
+    save(project / "more" / "second.md")
+    configure(project, ("team", "skills"), ("more", "more"))
+    watching.wait_for("more/second", "team/first")
 
 
 def test_a_change_of_permissions_is_a_change(skills: Path, watch: Watch) -> None:
