@@ -86,7 +86,7 @@ def edit(  # noqa: PLR0911 - one for each kind
             new = [one for one in (path, *path.parents) if not one.exists()]
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(other)
-            return [path, *new]
+            return [path, path.resolve(), *new]  # the event is that of the file behind a link
         if how == "delete":
             return delete(path)
         if how == "empty":
