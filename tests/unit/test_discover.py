@@ -6,11 +6,15 @@ from typing import Any
 
 import pytest
 
+from repertory.agent_hosts.host import Host, Machine, Scope, System
+from repertory.agent_hosts.table import HOSTS
 from repertory.errors import ConfigurationError, UsageError
 from repertory.sources.configured import build_catalogue
 from repertory.sources.discover import discover, entry_of
 from repertory.sources.skill_folders import HOME_ROOTS, PROJECT_ROOTS
 from tests.support.builders import write
+
+UNREAD = {"zed", "opencode", "goose"}  # hosts whose configurations are not read
 
 
 def by_type(entries: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
@@ -51,6 +55,21 @@ def test_only_the_known_places_of_a_home_are_searched(tmp_path: Path) -> None:
     assert [entry["path"] for entry in discover(Path(tmp_path.anchor), home).entries] == skills
     assert {entry["type"] for entry in discover(home).entries} == {"skills", "documents"}
     assert {entry["type"] for entry in discover(tmp_path, home).entries} == {"skills", "documents"}
+
+
+@pytest.mark.parametrize("system", [System.LINUX, System.MACOS])
+@pytest.mark.parametrize(
+    "host", [host for host in HOSTS if host.id not in UNREAD], ids=lambda host: host.id
+)
+def test_the_configurations_of_hosts_in_a_home_are_found(
+    tmp_path: Path, host: Host, system: System
+) -> None:
+    """Where ``connect`` writes them."""
+    home, project = tmp_path / "home", tmp_path / "project"
+    project.mkdir()
+    file = host.places[Scope.USER].file(Machine(system, home, project, {}))
+    write(file, "")
+    assert by_type(discover(project, home).entries, "mcp") == [{"type": "mcp", "config": str(file)}]
 
 
 def test_skills_elsewhere_are_one_source_beside_the_known_folders(tmp_path: Path) -> None:

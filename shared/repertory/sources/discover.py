@@ -41,8 +41,11 @@ HOME_CONFIGURATIONS = (
     ".cursor/mcp.json",
     ".gemini/settings.json",
     ".codex/config.toml",
+    ".codeium/windsurf/mcp_config.json",
     ".config/Claude/claude_desktop_config.json",
+    ".config/Code/User/mcp.json",
     "Library/Application Support/Claude/claude_desktop_config.json",
+    "Library/Application Support/Code/User/mcp.json",
 )
 # The folders of a project that hold other kinds of items, by type.
 FOLDERS = {

@@ -4,7 +4,8 @@
 | --------------------------- | -------------------------------------- | ------------- |
 | Claude Desktop, Claude Code | claude_desktop_config.json, .mcp.json  | mcpServers    |
 | Cursor                      | .cursor/mcp.json                       | mcpServers    |
-| VS Code                     | .vscode/mcp.json                       | servers       |
+| VS Code                     | .vscode/mcp.json, Code/User/mcp.json   | servers       |
+| Windsurf                    | mcp_config.json                        | mcpServers    |
 | Codex                       | .codex/config.toml                     | mcp_servers   |
 | Gemini                      | .gemini/settings.json                  | mcpServers    |
 | toolscript                  | .toolscript.json                       | mcpServers    |
