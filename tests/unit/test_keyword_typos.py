@@ -16,7 +16,7 @@ def one_edit(words: Iterable[str], min_length: int = MIN_LENGTH) -> OneEdit:
     return OneEdit([Strings.of(sorted(words)).slices], min_length)
 
 
-WORDS = st.text(alphabet=string.ascii_lowercase + "é文", min_size=1, max_size=14)
+WORDS = st.text(alphabet=string.ascii_lowercase + "é文", min_size=1, max_size=20)
 
 
 @given(words=st.sets(WORDS, max_size=30), typed=WORDS)
@@ -51,3 +51,8 @@ def test_short_strings_are_corrected_on_request() -> None:
     assert one_edit(["qmd", "hn", "todo"], min_length=3).near("qmb") == ["qmd"]
     assert one_edit(["qmd", "hn", "todo"], min_length=3).near("hdn") == ["hn"]
     assert one_edit(["qmd", "hn", "todo"], min_length=3).near("tdo") == ["todo"]
+
+
+def test_a_very_long_string_is_no_word() -> None:
+    """Its length has more than 16 bits; it is not found, and those beside it are."""
+    assert one_edit(["word", "x" * (2**16 + 4)]).near("wort") == ["word"]

@@ -5,8 +5,10 @@ change makes a new index with the same segments, a small one of the changed item
 others; small segments are merged from time to time. So a change costs its own size.
 """
 
+import os
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
@@ -91,8 +93,9 @@ class KeywordIndex:
 
         The largest arrays move to files in the folder, if there is one, which have no names.
         """
-        for part in self.parts:
-            part.segment.prepare(folder)
+        new = [part.segment for part in self.parts if not part.segment.is_prepared]
+        with ThreadPoolExecutor(os.cpu_count()) as pool:  # to sort does not hold Python's lock
+            list(pool.map(lambda segment: segment.prepare(folder), new))
         self.policies.prepare()
 
     def rest(self) -> None:

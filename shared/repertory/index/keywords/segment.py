@@ -83,6 +83,7 @@ class Segment:
         self.names = names
         self.columns = columns
         self.words = WordTables(postings.vocabulary)
+        self.is_prepared = False
         self._entries = entries
         self._mapped: MappedArrays | None = None
         self._offsets = numbers(offsets)
@@ -158,6 +159,7 @@ class Segment:
         if folder and len(self) >= MAPPED and self._mapped is None:
             with contextlib.suppress(OSError):
                 self._map(folder)
+        self.is_prepared = True
 
     def _map(self, folder: Path) -> None:
         table, weights = self.postings.table, self.postings.weights

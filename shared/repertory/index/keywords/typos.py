@@ -20,6 +20,8 @@ from rapidfuzz.distance import OSA
 from repertory.index.keywords.packed import ABOVE, Slices, decoded, encoded
 
 MIN_LENGTH = 4  # characters; one edit in a shorter word makes too many other words
+MAX_WIDTH = 2**16 - 1  # bytes of a string that is found
+NUMBER = 8  # bytes
 
 Sorted = NDArray[np.bytes_]  # UTF-8, which takes a quarter of what numpy's own strings take
 Bytes = NDArray[np.uint8]  # of strings of one width, shape (strings, width)
@@ -36,7 +38,8 @@ class OneEdit:
         self._sorted: defaultdict[int, list[tuple[Sorted, Sorted]]] = defaultdict(list)
         for strings in tables:
             for length, held in _by_length(strings):
-                self._sorted[length].append((_sorted(held), _sorted(_reversed(held, length))))
+                backwards = _put_in_order(_reversed(held, length))
+                self._sorted[length].append((_sorted(held), backwards))
 
     def near(self, typed: str) -> list[str]:
         """The strings exactly one edit away, sorted; none for a very short one."""
@@ -54,8 +57,13 @@ class OneEdit:
 def _by_length(strings: Slices) -> Iterator[tuple[int, Bytes]]:
     """The strings that are not empty by their length in characters, and by their width in bytes."""
     widths = strings.ends - strings.starts
-    for width in (np.flatnonzero(np.bincount(widths)[1:]) + 1).tolist():
-        held = sliding_window_view(strings.text, width)[strings.starts[widths == width]]
+    widths = np.where(widths <= MAX_WIDTH, widths, 0).astype(np.uint16)  # sorted by their digits
+    counts = np.bincount(widths)
+    by_width = np.argsort(widths, kind="stable")
+    ends = np.cumsum(counts)
+    for width in (np.flatnonzero(counts[1:]) + 1).tolist():
+        places = by_width[ends[width] - counts[width] : ends[width]]
+        held = sliding_window_view(strings.text, width)[strings.starts[places]]
         continued = held & 0xC0 == 0x80  # the bytes that continue a character
         if not continued.any():
             yield width, held
@@ -75,8 +83,21 @@ def _reversed(strings: Bytes, length: int) -> Bytes:
 
 
 def _sorted(strings: Bytes) -> Sorted:
-    found = np.ascontiguousarray(strings).view(f"S{strings.shape[1]}").ravel()
-    return np.sort(found, kind="stable")  # which is fast for what is sorted but for a few places
+    """Sort strings that are in order but for a few places, which is fast."""
+    return np.sort(_joined(strings), kind="stable")
+
+
+def _put_in_order(strings: Bytes) -> Sorted:
+    """Sort strings that are in no order: as numbers of eight bytes, which is faster."""
+    count, width = strings.shape
+    padded = np.zeros((count, -(-width // NUMBER) * NUMBER), np.uint8)
+    padded[:, :width] = strings
+    numbers = padded.view(">u8").astype(np.uint64)
+    return _joined(strings[np.lexsort(numbers.T[::-1])])
+
+
+def _joined(strings: Bytes) -> Sorted:
+    return np.ascontiguousarray(strings).view(f"S{strings.shape[1]}").ravel()
 
 
 def _near(strings: Sorted, typed: str, length: int) -> list[str]:
