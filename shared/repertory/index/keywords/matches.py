@@ -17,6 +17,7 @@ from repertory.index.keywords.places import Places
 from repertory.index.keywords.postings import Scores
 from repertory.index.keywords.query_words import joined
 from repertory.index.keywords.tokens import term_of
+from repertory.index.keywords.totals import Totals
 from repertory.index.vectors import Filter
 
 if TYPE_CHECKING:
@@ -61,10 +62,10 @@ class Matches:
         They are of as many different things as the limit, up to ``MAX_WITH_COPIES`` rows: copies
         take no places of others.
         """
-        partial, read = self._partial_scores(where)
+        partial = self._partial_scores(where)
         count = 4 * limit
         while True:
-            found = _highest(partial, read, count)
+            found = partial.highest(count).rows
             # Of equals, those of lower keys: the order of rows differs between equal indexes.
             scores = self.scores(found)
             order = np.lexsort((self._index.keys_of(found), -scores))
@@ -89,40 +90,35 @@ class Matches:
                 return number + 1
         return len(rows) + 1
 
-    def _partial_scores(self, where: Filter | None) -> tuple[Scores, list[Rows]]:
+    def _partial_scores(self, where: Filter | None) -> Totals:
         """The score of every row by the postings of the rarest terms, as far as ``BUDGET`` goes.
 
         Rows that a filter does not allow have none, and their postings do not count.
-
-        Returns:
-            The scores, and the rows of each term that was read.
         """
         allowed = self._index.allowed(np.arange(self._index.rows), where) if where else None
-        total = np.zeros(self._index.rows, np.float32)
-        rows: list[Rows] = []
-        read = 0
+        read: list[tuple[Rows, Scores]] = []
+        size = 0
         by_frequency = sorted(
             (self._index.frequency(one), number, one)
             for number, term in enumerate(self.terms)
             for one in term.indexed
         )
         for frequency, number, one in by_frequency:
-            if allowed is None and read and read + frequency > BUDGET:
+            if allowed is None and read and size + frequency > BUDGET:
                 break  # a usual word has many postings: they are not even copied
             found = self._index.of_term(one)
             if allowed is not None:
                 found = [(held[allowed[held]], weight[allowed[held]]) for held, weight in found]
             count = sum(len(held) for held, _ in found)
-            if read and read + count > BUDGET:
+            if read and size + count > BUDGET:
                 break
-            read += count
+            size += count
             term = self.terms[number]
             factor = np.float32(term.rarity * (1.0 if one in term.exact else VARIANT_FACTOR))
-            for held, weight in found:
-                total[held] += weight * factor  # a term has each row once
             if found:
-                rows.append(np.concatenate([held for held, _ in found]))
-        return total, rows
+                rows, weights = map(np.concatenate, zip(*found, strict=True))
+                read.append((rows, weights * factor))
+        return Totals.of(read, self._index.rows)
 
     def weights(self, rows: NDArray[np.integer]) -> Scores:
         """The weight of each term in some rows, 0…1: shape ``(len(terms), len(rows))``.
@@ -159,15 +155,14 @@ class Matches:
         """
         if len(self.terms) != 1 or not self.terms[0].forms:
             return []
-        total = np.zeros(self._index.rows, np.float32)
         read = []
         for term in self.terms[0].forms:
             for rows, weights in self._index.of_term(term):
-                total[rows] = np.maximum(total[rows], weights)  # a term has each row once
-                read.append(rows[self._index.allowed(rows, where)] if where else rows)
-        found = _highest(total, read, limit)
-        order = np.lexsort((self._index.keys_of(found), -total[found]))
-        first: list[int] = found[order[:limit]].tolist()
+                allowed = self._index.allowed(rows, where) if where else slice(None)
+                read.append((rows[allowed], weights[allowed]))
+        found = Totals.of(read, self._index.rows, np.maximum).highest(limit)
+        order = np.lexsort((self._index.keys_of(found.rows), -found.values))
+        first: list[int] = found.rows[order[:limit]].tolist()
         return first
 
     def holds_as_typed(self, term: Term, rows: NDArray[np.integer]) -> NDArray[np.bool_]:
@@ -242,33 +237,3 @@ class Matches:
         found = self._index.entries(rows[np.lexsort(by)[:MAX_NAMES]].tolist())
         names = (split_name(f"{entry.name} {entry.server}") for entry in found)
         return any(term.typed in folded(name).split() for name in names)
-
-
-def _highest(values: Scores, read: Sequence[Rows], count: int) -> Rows:
-    """The rows with the highest values above 0: so many, and any that equal the last.
-
-    Only rows that were read are looked at, so that this takes no longer in a large index.
-
-    Args:
-        values: The value of every row.
-        read: The rows that may have one; in each array a row stands once.
-        count: How many to find.
-
-    Returns:
-        The rows, ascending.
-    """
-    if not read:
-        return np.zeros(0, np.int32)
-    rows = np.concatenate(read)
-    rows = rows[_are_highest(values[rows], count * len(read))]
-    found = np.unique(rows)
-    highest: Rows = found[_are_highest(values[found], count)]
-    return highest
-
-
-def _are_highest(values: Scores, count: int) -> NDArray[np.bool_]:
-    if len(values) <= count:
-        return values > 0
-    least = np.partition(values, -count)[-count]
-    highest: NDArray[np.bool_] = (values >= least) & (values > 0)
-    return highest

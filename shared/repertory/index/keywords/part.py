@@ -65,7 +65,7 @@ class Part:
 
     def _holds(self, term_id: int) -> bool:
         postings = self.segment.postings
-        start, end = postings.offsets[term_id], postings.offsets[term_id + 1]
+        start, end = postings.span(term_id)
         # As a rule fewer items are gone than contain a term that many have.
         is_sure = self.alive is None or end - start > len(self.segment) - self.size
         return bool(is_sure or self.has(postings.rows[start:end]))
@@ -76,9 +76,9 @@ class Part:
         if term_id is None:
             return 0
         postings = self.segment.postings
-        start, end = postings.offsets[term_id], postings.offsets[term_id + 1]
+        start, end = postings.span(term_id)
         if self.alive is None:
-            return int(end - start)
+            return end - start
         return int(np.count_nonzero(self.alive[postings.rows[start:end]]))
 
     def of_term(self, term: str) -> tuple[Rows, Scores] | None:

@@ -6,7 +6,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from repertory.index.keywords.packed import Rows, Strings, Table
+from repertory.index.keywords.packed import Rows, Strings, Table, numbers
 from repertory.text import MAX_REMEMBERED
 
 Scores = NDArray[np.float32]
@@ -33,6 +33,7 @@ class Postings:
         self.offsets = table.offsets
         self.rows = table.rows
         self.weights = weights
+        self._offsets = numbers(table.offsets)
         self._found: dict[str, int | None] = {}
 
     @classmethod
@@ -65,20 +66,25 @@ class Postings:
             self._found[term] = found
         return found
 
+    def span(self, term_id: int) -> tuple[int, int]:
+        """Where the rows of a term begin, and where they end."""
+        return self._offsets[term_id], self._offsets[term_id + 1]
+
     def of_term(self, term_id: int) -> tuple[Rows, Scores]:
         """The rows that contain a term, ascending, and its weight in each."""
-        start, end = self.offsets[term_id], self.offsets[term_id + 1]
+        start, end = self.span(term_id)
         return self.rows[start:end], self.weights[start:end].astype(np.float32)
 
     def holds(self, term_id: int, row: int) -> bool:
         """Whether a row contains a term."""
-        rows = self.rows[self.offsets[term_id] : self.offsets[term_id + 1]]
+        start, end = self.span(term_id)
+        rows = self.rows[start:end]
         place = int(rows.searchsorted(np.int32(row)))
         return place < len(rows) and bool(rows[place] == row)
 
     def weights_in(self, term_id: int, rows: NDArray[np.integer]) -> Scores:
         """The weight of a term in each of some rows, 0 in rows without it."""
-        start, end = self.offsets[term_id], self.offsets[term_id + 1]
+        start, end = self.span(term_id)
         holding = self.rows[start:end]
         # Numbers of another type would have all of them converted.
         place = holding.searchsorted(rows.astype(np.int32, copy=False))
