@@ -61,8 +61,8 @@ class Totals(NamedTuple):
 def _zeros(size: int) -> Scores:
     """A 0 for each row, in memory that this thread has used before.
 
-    At a million rows, most of a query's time would go into new pages, of which it needs a few bytes
-    each. Whoever fails with the array does not give it back.
+    At a million rows, most of a query's time went into new pages of memory, each for a few bytes.
+    After an exception the array is not used again: it may hold other numbers than 0.
     """
     found: Scores | None = _thread.__dict__.pop("zeros", None)
     return np.zeros(size, np.float32) if found is None or len(found) < size else found
