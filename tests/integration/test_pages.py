@@ -251,7 +251,7 @@ def test_an_unknown_item_is_a_page_with_suggestions(client: TestClient) -> None:
 @pytest.mark.parametrize(
     ("path", "status", "words"),
     [
-        ("/?q=x&limit=0", 422, "limit: Expected `int` "),
+        ("/?q=x&limit=0", 422, "limit: use a number of at least 1."),
         ("/?q=x&kind=spell", 422, "kind[0]"),
         ("/?q=" + "x" * 32_001, 422, "32,000 is the limit"),
         ("/nothing", 404, "There is nothing at this address"),
