@@ -298,7 +298,9 @@ def test_without_an_index_the_page_waits(tmp_path: Path, monkeypatch: pytest.Mon
         client = running.client()
         response = client.get("/", headers=HTML)
         assert response.status_code == 503
-        assert '<meta http-equiv="refresh" content="2">' in response.text
+        assert '<noscript><meta http-equiv="refresh" content="2"></noscript>' in response.text
+        assert "run <code>repertory index</code>" in response.text
+        assert 'value="keys"' in client.get("/?q=keys", headers=HTML).text
         status = client.get("/status", headers=HTML)
         assert status.status_code == 200
         assert "No index." in status.text
@@ -309,8 +311,11 @@ def test_an_empty_catalogue_says_what_to_do(tmp_path: Path) -> None:
     (tmp_path / "project").mkdir()
     with indexed_server(tmp_path / "project", tmp_path / "home") as running:
         client = running.client()
-        start, found = (client.get(path, headers=HTML).text for path in ("/", "/?q=keys"))
+        pages = ("/", "/?q=keys", "/catalogue")
+        start, found, catalogue = (client.get(path, headers=HTML).text for path in pages)
     assert "Nothing to search yet" in start
+    assert "Nothing to search yet" in catalogue
+    assert "these filters" not in catalogue
     assert "repertory add" in start
     assert "Nothing to search yet" in found
     assert "Nothing fits well enough" not in found
