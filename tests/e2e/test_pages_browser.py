@@ -603,6 +603,18 @@ def test_a_call_keeps_the_focus_on_its_button(visitor: Visitor, url: str) -> Non
     expect(button).to_be_focused()
 
 
+def test_a_call_after_signing_out_keeps_the_arguments(visitor: Visitor, url: str) -> None:
+    """The page says what to do in a browser, not what a program sends."""
+    page = visitor.page
+    page.goto(f"{url}/view/desk__add")
+    page.get_by_label("first").fill("20")
+    page.route("**/try/**", lambda route: route.fulfill(status=401, json={"detail": "A header"}))
+    page.get_by_role("button", name="Call").click()
+    expect(page.locator("#tried")).to_contain_text("You are no longer signed in.")
+    expect(page.get_by_label("first")).to_have_value("20")
+    visitor.troubles = [one for one in visitor.troubles if "Failed to load" not in one]
+
+
 def test_everything_works_without_scripts(browser: Browser, url: str) -> None:
     """A call, an explanation and the catalogue are pages; what cannot be copied is not offered."""
     with Visitor(browser, scripts=False) as visitor:

@@ -7,6 +7,7 @@ const box = document.getElementById("q");
 const live = document.getElementById("live");
 const announcement = document.getElementById("announcement"); // on the page of the search alone
 const FOCUSABLE = "a, button, input, select, summary, textarea, [tabindex]";
+const SIGNED_OUT = "You are no longer signed in. Sign in on another tab, and try again here.";
 const MANY = 12; // values of a filter, from which on it can be narrowed
 const tables = () => [...live.querySelectorAll(".wide")];
 const nameOf = (element) => element.getAttribute("aria-label");
@@ -135,6 +136,7 @@ async function part(address, options = {}) {
   url.searchParams.set("part", "true");
   try {
     const response = await fetch(url, { ...options, headers: { Accept: "application/json" } });
+    if (response.status === 401) return { problem: SIGNED_OUT };
     if (/^text\/html/.test(response.headers.get("Content-Type"))) {
       return { html: await response.text() };
     }
