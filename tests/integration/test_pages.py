@@ -525,6 +525,7 @@ def test_the_status_shows_activity_and_problems(server: RunningService, client: 
         "watch",
         watch
         | {"sources": [failing], "problems": [problem], "building": building, "pending": 5}
+        | {"warnings": 1_240}
         | {"polling": {failing["name"]: "nfs4 reports no changes"}},
     )
     busy = {"queue": "saves", "items": 7, "since": time.time()}
@@ -539,6 +540,7 @@ def test_the_status_shows_activity_and_problems(server: RunningService, client: 
     assert '<progress id="building" value="3" max="1200">' in text
     assert "queue saves, items 7" in text
     assert "5 items pending" in text
+    assert "And 1,239 more: <code>repertory doctor</code> lists them." in text
 
 
 def test_recent_searches_are_for_administrators(
