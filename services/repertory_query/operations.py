@@ -238,11 +238,20 @@ def _invalid(error: msgspec.ValidationError, kind: type) -> UsageError:
     if field := re.fullmatch(r"Object (missing|contains unknown).* field `(.*)`", what, re.DOTALL):
         where = f"{where}.{field[2][:80]}".lstrip(".")
         what = "required" if field[1] == "missing" else "unknown"
+    elif number := re.fullmatch(r"Expected `(int|float)(?: \| null)?`(?:, got .*|(.*))", what):
+        what = _number_wanted(number[1], number[2] or "")
     elif what.startswith("Invalid enum value"):
         what = f"use one of {', '.join(map(repr, _allowed(kind, where)))}"
     elif not where:
         return UsageError(_refused("send a JSON object as application/json"))
     return UsageError(_refused(f"{where[:200]}: {what}"))
+
+
+def _number_wanted(kind: str, bound: str) -> str:
+    """Which number to use: of a kind, or within a bound such as `` >= 1``."""
+    if bound:
+        return "use a number" + bound.replace(" >=", " of at least").replace(" <=", " of at most")
+    return "use a whole number" if kind == "int" else "use a number"
 
 
 def _refused(why: str) -> str:

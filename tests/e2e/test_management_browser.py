@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
 from repertory.search.query import query_of
 from tests.support.browser import CHROMIUM, MISSING, Visitor, chromium
@@ -154,9 +154,33 @@ def test_keys_are_made_and_revoked_by_the_keyboard(browser: Browser, url: str) -
         visitor.troubles = [one for one in visitor.troubles if "401" not in one]
 
 
-@pytest.mark.parametrize("width", [320, 360])
-def test_the_narrowest_phones(browser: Browser, url: str, width: int) -> None:
-    """The bar takes two rows, with whole words, and a key of the longest name breaks no page."""
+def test_a_key_is_made_once_by_two_presses(browser: Browser, url: str) -> None:
+    """The answer to a second request would take the place of the key."""
+    with Visitor(browser) as visitor:
+        page = visitor.page
+        page.goto(f"{url}/keys")
+        held: list[Route] = []
+
+        def hold(route: Route) -> None:
+            held.append(route)
+
+        page.route("**/status/keys", hold)
+        page.get_by_label("Name").fill("dora")
+        page.get_by_label("Scope").select_option("admin")
+        page.keyboard.press("Tab")
+        page.keyboard.press("Tab")
+        page.keyboard.press("Enter")
+        page.wait_for_timeout(300)
+        page.keyboard.press("Enter")
+        page.wait_for_timeout(300)
+        assert len(held) == 1
+        held[0].continue_()
+        expect(page.locator("code.secret")).to_be_visible()
+
+
+@pytest.mark.parametrize("width", [320, 360, 700])
+def test_the_bar_fits_every_width(browser: Browser, url: str, width: int) -> None:
+    """Of two rows at most, with whole words; a key of the longest name breaks no page."""
     with Visitor(browser, width=width) as visitor:
         page = visitor.page
         page.goto(f"{url}/keys")

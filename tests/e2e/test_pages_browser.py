@@ -191,6 +191,90 @@ def test_a_failed_search_is_repeated_by_enter(visitor: Visitor, url: str, status
     visitor.troubles = [one for one in visitor.troubles if "Failed to load" not in one]
 
 
+def test_a_slow_answer_is_told_from_the_one_before(visitor: Visitor, url: str) -> None:
+    """What is still shown meanwhile is marked as out of date."""
+    page = visitor.page
+    page.goto(f"{url}/?q=write")
+    held: list[Route] = []
+
+    def hold(route: Route) -> None:
+        held.append(route)
+
+    page.route("**/?q=release&part=true", hold)
+    page.locator("#q").fill("release")
+    expect(page.locator("#live")).to_have_attribute("aria-busy", "true")
+    expect(page.locator("#live")).to_have_css("opacity", "0.5")
+    held[0].continue_()
+    expect(page.locator("ol.hits > li").first).to_contain_text("release-notes")
+    expect(page.locator("#live")).not_to_have_attribute("aria-busy", "true")
+
+
+def test_the_way_back_over_a_skip_link(visitor: Visitor, url: str) -> None:
+    """The page shows what its address says."""
+    page = visitor.page
+    page.goto(url)
+    page.get_by_role("link", name="Skip to the content").press("Enter")
+    page.keyboard.press("/")
+    page.keyboard.type("release")
+    expect(page.locator("ol.hits > li").first).to_contain_text("release-notes")
+    page.go_back()
+    expect(page.get_by_role("heading", name="Everything your agents can use")).to_be_visible()
+    expect(page.locator("#q")).to_have_value("")
+
+
+def test_an_open_filter_closes_when_the_focus_leaves_it(visitor: Visitor, url: str) -> None:
+    """It would cover the results that have the focus."""
+    page = visitor.page
+    page.goto(f"{url}/?q=write&threshold=0")
+    panel = page.locator("details[data-field=tag]")
+    panel.locator("summary").press("Enter")
+    panel.get_by_role("checkbox").last.focus()
+    expect(panel).to_have_attribute("open", "")
+    page.keyboard.press("Tab")
+    expect(panel).not_to_have_attribute("open", "")
+
+
+def test_a_failed_explanation_is_asked_for_again(visitor: Visitor, url: str) -> None:
+    """When its panel is opened again; commands in the message are code."""
+    page = visitor.page
+    page.goto(f"{url}/?q=release")
+    page.route("**/why?*", lambda route: route.fulfill(status=503, json={"detail": "Run `it`."}))
+    summary = page.locator("details.why summary").first
+    panel = page.locator("details.why .explained").first
+    summary.click()
+    expect(panel).to_have_text("Run it.")
+    expect(panel.locator("code")).to_have_text("it")
+    page.unroute("**/why?*")
+    summary.click()
+    summary.click()
+    expect(panel.get_by_role("region", name="Words of the query")).to_be_visible()
+    visitor.troubles = [one for one in visitor.troubles if "Failed to load" not in one]
+
+
+def test_a_page_that_waits_keeps_what_is_typed(
+    browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It goes on by itself when the server is ready, but not while something is in the box."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    write_skill(tmp_path / "project", "release-notes", "Write release notes")
+    with (
+        RunningService(tmp_path / "project") as running,
+        served(running) as url,
+        Visitor(browser) as visitor,
+    ):
+        page = visitor.page
+        page.goto(url)
+        page.locator("#q").fill("release")
+        running.scan()
+        with page.expect_response(lambda response: response.status == 200):
+            pass
+        page.wait_for_timeout(200)
+        expect(page.locator("#q")).to_have_value("release")
+        page.locator("#q").fill("")
+        expect(page.get_by_role("heading", name="Everything your agents can use")).to_be_visible()
+        visitor.troubles = [one for one in visitor.troubles if "Failed to load" not in one]
+
+
 def test_filters_apply_at_once(visitor: Visitor, url: str) -> None:
     """They are in the URL, and removing them restores all results."""
     page = visitor.page
@@ -517,6 +601,18 @@ def test_a_call_keeps_the_focus_on_its_button(visitor: Visitor, url: str) -> Non
     held[0].continue_()
     expect(page.locator("#tried pre").first).to_have_text("42")
     expect(button).to_be_focused()
+
+
+def test_a_call_after_signing_out_keeps_the_arguments(visitor: Visitor, url: str) -> None:
+    """The page says what to do in a browser, not what a program sends."""
+    page = visitor.page
+    page.goto(f"{url}/view/desk__add")
+    page.get_by_label("first").fill("20")
+    page.route("**/try/**", lambda route: route.fulfill(status=401, json={"detail": "A header"}))
+    page.get_by_role("button", name="Call").click()
+    expect(page.locator("#tried")).to_contain_text("You are no longer signed in.")
+    expect(page.get_by_label("first")).to_have_value("20")
+    visitor.troubles = [one for one in visitor.troubles if "Failed to load" not in one]
 
 
 def test_everything_works_without_scripts(browser: Browser, url: str) -> None:

@@ -105,9 +105,9 @@ def test_the_items_of_the_searched_index_are_counted(team: SteeredTeam, server: 
 def test_problems_are_counted_and_the_first_are_listed(
     team: SteeredTeam, files: Folder, server: Folder
 ) -> None:
-    """Failing sources come first, then those of the configuration."""
+    """Errors come first: of failing sources, then of the configuration."""
     problems = [warning("repertory.toml", f"Warning {number}.") for number in range(MAX_PROBLEMS)]
-    team.coordinator.adopt(Catalogue((files, server), (error("a", "An error."), *problems)))
+    team.coordinator.adopt(Catalogue((files, server), (*problems, error("a", "An error."))))
     server.is_unreadable = True
     team.scan()
     status = team.coordinator.status()

@@ -251,7 +251,7 @@ def test_an_unknown_item_is_a_page_with_suggestions(client: TestClient) -> None:
 @pytest.mark.parametrize(
     ("path", "status", "words"),
     [
-        ("/?q=x&limit=0", 422, "limit: Expected `int` "),
+        ("/?q=x&limit=0", 422, "limit: use a number of at least 1."),
         ("/?q=x&kind=spell", 422, "kind[0]"),
         ("/?q=" + "x" * 32_001, 422, "32,000 is the limit"),
         ("/nothing", 404, "There is nothing at this address"),
@@ -298,7 +298,9 @@ def test_without_an_index_the_page_waits(tmp_path: Path, monkeypatch: pytest.Mon
         client = running.client()
         response = client.get("/", headers=HTML)
         assert response.status_code == 503
-        assert '<meta http-equiv="refresh" content="2">' in response.text
+        assert '<noscript><meta http-equiv="refresh" content="2"></noscript>' in response.text
+        assert "run <code>repertory index</code>" in response.text
+        assert 'value="keys"' in client.get("/?q=keys", headers=HTML).text
         status = client.get("/status", headers=HTML)
         assert status.status_code == 200
         assert "No index." in status.text
@@ -309,8 +311,11 @@ def test_an_empty_catalogue_says_what_to_do(tmp_path: Path) -> None:
     (tmp_path / "project").mkdir()
     with indexed_server(tmp_path / "project", tmp_path / "home") as running:
         client = running.client()
-        start, found = (client.get(path, headers=HTML).text for path in ("/", "/?q=keys"))
+        pages = ("/", "/?q=keys", "/catalogue")
+        start, found, catalogue = (client.get(path, headers=HTML).text for path in pages)
     assert "Nothing to search yet" in start
+    assert "Nothing to search yet" in catalogue
+    assert "these filters" not in catalogue
     assert "repertory add" in start
     assert "Nothing to search yet" in found
     assert "Nothing fits well enough" not in found
@@ -520,6 +525,7 @@ def test_the_status_shows_activity_and_problems(server: RunningService, client: 
         "watch",
         watch
         | {"sources": [failing], "problems": [problem], "building": building, "pending": 5}
+        | {"warnings": 1_240}
         | {"polling": {failing["name"]: "nfs4 reports no changes"}},
     )
     busy = {"queue": "saves", "items": 7, "since": time.time()}
@@ -534,6 +540,7 @@ def test_the_status_shows_activity_and_problems(server: RunningService, client: 
     assert '<progress id="building" value="3" max="1200">' in text
     assert "queue saves, items 7" in text
     assert "5 items pending" in text
+    assert "And 1,239 more: <code>repertory doctor</code> lists them." in text
 
 
 def test_recent_searches_are_for_administrators(

@@ -289,6 +289,10 @@ EXAMPLES = {
         "Object missing required field `a`"
     ],
     r"repertory_query.operations [.\[\]]+": ["a.b[c]"],
+    r"repertory_query.operations Expected `(int|float)(?: \| null)?`(?:, got .*|(.*))": [
+        "Expected `int | null`, got `str`",
+        "Expected `float` <= 1.0",
+    ],
     r"repertory_query.operations application/\S+\+json": ["application/a+json"],
     r"repertory_query.pages.sign_in /(?![/\\])[!-~]*": ["/a?b"],
 }

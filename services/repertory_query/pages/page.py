@@ -132,7 +132,14 @@ def problem_page(request: HTTPConnection, problem: Refusal, headers: Mapping[str
     again = headers.get("Retry-After", "") if status == 503 and is_get else ""
     title = _TITLES.get(status, problem.title)
     return page(
-        request, "problem.html", status, headers, title=title, detail=problem.detail, again=again
+        request,
+        "problem.html",
+        status,
+        headers,
+        title=title,
+        detail=problem.detail,
+        again=again,
+        typed=request.query_params.get("q", ""),
     )
 
 

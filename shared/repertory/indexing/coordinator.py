@@ -228,12 +228,12 @@ class Coordinator:
         )
 
     def _first(self, problems: Sequence[Problem]) -> list[Problem]:
-        """The first problems of each audience, so that none takes the places of another's."""
+        """The first of each audience, errors first, so that none takes the places of another's."""
         sources = self._scans.catalogue.sources
         audiences = {one.name: one.visible_to for one in sources if one.visible_to}
         counts: Counter[frozenset[tuple[str, ...]] | None] = Counter()
         first = []
-        for problem in problems:
+        for problem in sorted(problems, key=lambda one: one.severity != "error"):
             audience = None
             if problem.sources or not audiences:
                 audience = frozenset(audiences[one] for one in problem.sources if one in audiences)

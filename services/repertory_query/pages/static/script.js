@@ -7,23 +7,43 @@ const box = document.getElementById("q");
 const live = document.getElementById("live");
 const announcement = document.getElementById("announcement"); // on the page of the search alone
 const FOCUSABLE = "a, button, input, select, summary, textarea, [tabindex]";
+const SIGNED_OUT = "You are no longer signed in. Sign in on another tab, and try again here.";
 const MANY = 12; // values of a filter, from which on it can be narrowed
 const tables = () => [...live.querySelectorAll(".wide")];
 const nameOf = (element) => element.getAttribute("aria-label");
 let underWay, shown, timer;
 let failed = false; // whether the last answer that came is a failure
 let isTyping = false; // whether the newest entry of the history is what is being typed
+let shownAt = location.pathname + location.search;
 
-// Whether a text is selected in the part of a page that renews itself.
-function isSelected() {
+// Whether a text is selected, or a button held down, in the part of a page that renews itself.
+function isInUse() {
+  if (announcement) return false;
   const selection = getSelection();
-  return !announcement && !selection.isCollapsed && selection.containsNode(live, true);
+  const isSelected = !selection.isCollapsed && selection.containsNode(live, true);
+  return isSelected || live.querySelector(":active");
+}
+
+// Show a sentence, with what is between backticks as code.
+function say(element, sentence) {
+  const words = sentence.split("`").map((text, number) => {
+    const part = document.createElement(number % 2 ? "code" : "span");
+    part.textContent = text;
+    return part;
+  });
+  element.replaceChildren(...words);
 }
 
 // Show the part of a page that changes. What was asked for before is given up.
 async function show(address) {
   underWay?.abort();
   const { signal } = (underWay = new AbortController());
+  if (announcement) live.ariaBusy = "true"; // until then the page shows what was asked before
+  await renew(address, signal);
+  if (!signal.aborted) live.ariaBusy = null;
+}
+
+async function renew(address, signal) {
   const url = new URL(address, location.href);
   url.searchParams.set("part", "true");
   try {
@@ -32,17 +52,19 @@ async function show(address) {
     const text = response.ok ? await response.text() : (await response.json()).detail;
     if (signal.aborted) return;
     failed = !response.ok;
-    if (text === shown || isSelected()) return;
+    if (text === shown || isInUse()) return;
     const scrolled = new Map(tables().map((one) => [nameOf(one), one.scrollLeft]));
     const focused = document.activeElement;
     const place = [...live.querySelectorAll(FOCUSABLE)].indexOf(focused);
-    live[response.ok ? "innerHTML" : "textContent"] = shown = text;
+    if (response.ok) live.innerHTML = text;
+    else say(live, text);
+    shown = text;
     const same = focused.id ? document.getElementById(focused.id) : null;
     if (place >= 0) (same ?? live.querySelectorAll(FOCUSABLE)[place])?.focus({ preventScroll: true });
     for (const one of tables()) one.scrollLeft = scrolled.get(nameOf(one)) ?? 0;
     recount();
   } catch {
-    if (signal.aborted || isSelected()) return;
+    if (signal.aborted || isInUse()) return;
     failed = true;
     live.textContent = shown = "The server cannot be reached.";
   }
@@ -100,6 +122,7 @@ function search() {
   const address = query ? form.action + "?" + query : form.action;
   history[isTyping ? "replaceState" : "pushState"](null, "", address);
   isTyping = true;
+  shownAt = location.pathname + location.search;
   document.title = [box.value.trim().slice(0, 80), "Repertory"].filter(Boolean).join(" · ");
   for (const panel of document.querySelectorAll(".filters details:has(.chosen)")) {
     panel.querySelector(".chosen").textContent = panel.querySelectorAll(":checked").length || "";
@@ -113,6 +136,7 @@ async function part(address, options = {}) {
   url.searchParams.set("part", "true");
   try {
     const response = await fetch(url, { ...options, headers: { Accept: "application/json" } });
+    if (response.status === 401) return { problem: SIGNED_OUT };
     if (/^text\/html/.test(response.headers.get("Content-Type"))) {
       return { html: await response.text() };
     }
@@ -123,7 +147,7 @@ async function part(address, options = {}) {
 }
 
 function fill(element, { html, problem }) {
-  if (problem) element.textContent = problem;
+  if (problem) say(element, problem);
   else element.innerHTML = html;
   offerCopies(element);
 }
@@ -135,7 +159,9 @@ document.addEventListener(
     const { href } = target.dataset;
     if (!target.open || !href) return;
     delete target.dataset.href;
-    fill(target.querySelector(".explained"), await part(href));
+    const found = await part(href);
+    fill(target.querySelector(".explained"), found);
+    if (found.problem) target.dataset.href = href; // opening it again asks again
   },
   true,
 );
@@ -201,7 +227,9 @@ if (announcement) {
     search();
     isTyping = false;
   });
-  addEventListener("popstate", () => location.hash || location.reload());
+  addEventListener("popstate", () => {
+    if (location.pathname + location.search !== shownAt) location.reload();
+  });
 } else if (live) {
   setTimeout(async function again() {
     if (!document.hidden) await show(location.href);
@@ -230,7 +258,33 @@ document.addEventListener("keydown", (event) => {
 
 document.addEventListener("toggle", ({ target }) => target.open && offerNarrowing(target), true);
 
-document.addEventListener("click", ({ target }) => {
+// An open filter covers the results, so it closes when one goes elsewhere. A press on one of its
+// labels first gives the focus to what is around it.
+function closeFilter({ type, target }) {
   const open = document.querySelector(".filters details[open]");
-  if (open && !open.contains(target)) open.open = false;
+  const isAround = type === "focusin" && target.contains(open);
+  if (open && !open.contains(target) && !isAround) open.open = false;
+}
+document.addEventListener("click", closeFilter);
+document.addEventListener("focusin", closeFilter);
+
+// A second press while a form is on its way is not sent: the key that the first one made would
+// never be shown.
+let isSent = false;
+document.addEventListener("submit", (event) => {
+  if (event.defaultPrevented || event.target.method !== "post") return;
+  if (isSent) event.preventDefault();
+  isSent = true;
 });
+addEventListener("pageshow", () => (isSent = false));
+
+// A page that waits for the server looks whether it is ready. It keeps what is typed meanwhile.
+const waiting = document.querySelector("[data-again]");
+if (waiting) {
+  setTimeout(async function again() {
+    const headers = { Accept: "application/json" };
+    const answer = await fetch(location.href, { headers }).catch(() => null);
+    if (answer && answer.status !== 503 && box.value === box.defaultValue) location.reload();
+    else setTimeout(again, 1000 * waiting.dataset.again);
+  }, 1000 * waiting.dataset.again);
+}
