@@ -7,6 +7,7 @@ import errno
 import logging
 import os
 import sys
+import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Self
@@ -100,6 +101,8 @@ class FolderWatches:
 
     def __enter__(self) -> Self:
         logging.getLogger("watchdog.observers.inotify").addFilter(_is_relevant)
+        # Harmless, and it names all watched folders; Python would keep each such text for ever.
+        warnings.filterwarnings("ignore", "Callback with id .* already exists", RuntimeWarning)
         self._begin()
         return self
 

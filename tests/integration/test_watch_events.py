@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from watchdog.observers import inotify, inotify_c
 from watchdog.observers.api import EventQueue, ObservedWatch
 
 from repertory.settings import load
+from repertory.sources.source import WatchedFolder
 from repertory.workspace import Workspace
 from repertory_watch import events, filesystems, tasks
 from repertory_watch.configuration import Configuration, reload
@@ -27,9 +29,6 @@ from tests.support.mcp_servers import SERVERS
 from tests.support.watching import Watching
 
 SKILL = "---\nname: s\ndescription: Does something.\n---\n"
-
-# Folders that appear while watchdog walks through their parent are added twice, with a warning.
-pytestmark = pytest.mark.filterwarnings("ignore:Callback with id")
 
 
 def save(path: Path, text: str = "Does it.") -> None:
@@ -193,6 +192,26 @@ def test_a_folder_that_is_moved_away_and_back(skills: Path, tmp_path: Path, watc
     watching.wait_until_quiet()
     save(skills / "in" / "two.md")
     watching.wait_for("team/first", "team/in/one", "team/in/two")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="it is about inotify")
+def test_a_folder_that_is_watched_twice_is_no_warning(tmp_path: Path) -> None:
+    """Python would keep each such warning for ever, and each names all watched folders."""
+    root, elsewhere = tmp_path / "skills", tmp_path / "elsewhere"
+    (root / "inner").mkdir(parents=True)
+    folder = WatchedFolder(root, lambda _: True)
+    seen = threading.Event()
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        with events.FolderWatches(lambda *_: seen.set()) as watches:
+            watches.follow({"team": folder})
+            for _ in range(3):  # moved away and back, it still has its first watch
+                (root / "inner").rename(elsewhere)
+                time.sleep(1)  # watchdog waits half a second for where it went
+                elsewhere.rename(root / "inner")
+                time.sleep(1)
+    assert seen.is_set()
+    assert warned == []
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="it is about inotify")
