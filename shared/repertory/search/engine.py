@@ -386,7 +386,7 @@ class SearchEngine:
             vectors = embedded(embedding, queries)
             asked = [one.result()[1] for one in reading]
             # Without words there is nothing else to answer with.
-            known = vectors.any(axis=1) if self.keywords else np.ones(len(queries), np.bool_)
+            known = [self.keywords is None or bool(vector.any()) for vector in vectors]
             wanted = [
                 one(vector=vector)
                 for one, vector, is_known in zip(asked, vectors, known, strict=True)
