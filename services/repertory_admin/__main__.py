@@ -19,6 +19,7 @@ def main() -> None:
     A service is ended this way until it handles signals: an exception from a handler can be
     swallowed while modules are imported.
     """
+    own_program.read_as_utf8()
     is_service = not SERVICES.isdisjoint(sys.argv[1:2])
     if is_service:
         own_program.open_many_files()

@@ -12,6 +12,10 @@ from repertory.text import ago, counted, cut, one_line
 NOTHING_TO_SEARCH = (
     "Nothing to search yet: no skill, tool or document is indexed; see `repertory init`."
 )
+UNKNOWN_WORDS = (
+    "The embedding model does not know the words of this query, so they were searched as they are, "
+    "without their meaning; `--model multilingual` knows about fifty languages."
+)
 NOTHING_OFFERED = (
     "The configuration offers no items at all, so the previous index stays active; check that its "
     "folders exist."

@@ -28,6 +28,16 @@ def open_many_files() -> None:
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))
 
 
+def read_as_utf8() -> None:
+    """Start this program again where Python reads names and arguments in another encoding.
+
+    A command in such a locale would read no name that is not ASCII, and take its item for deleted.
+    """
+    if sys.getfilesystemencoding() != "utf-8" and os.environ.get("PYTHONUTF8") != "1":
+        os.environ["PYTHONUTF8"] = "1"
+        os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])  # noqa: S606 - itself
+
+
 def yield_to_others() -> None:
     """Give this process the lowest priority, where there are priorities."""
     if hasattr(os, "nice"):

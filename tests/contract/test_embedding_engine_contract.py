@@ -127,6 +127,12 @@ def test_an_empty_text_is_allowed(engine: EmbeddingEngine) -> None:
     assert np.allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
 
 
+def test_a_query_whose_words_the_model_does_not_know_is_zero(engine: EmbeddingEngine) -> None:
+    """It is like no text, and unlike none; the others of its batch are embedded."""
+    vectors = engine.embed_queries(["weather", "ใบแจ้งหนี้", "погода в городе"])
+    assert np.linalg.norm(vectors, axis=1).round(3).tolist() == [1, 0, 0]
+
+
 def test_a_long_text_is_cut_at_the_models_limit(engine: EmbeddingEngine) -> None:
     """Tokens beyond 256 change nothing; tokens beyond 128 do."""
     words = " ".join(["garden"] * 200 + ["engine"] * 54)  # and two special tokens

@@ -58,6 +58,21 @@ def test_a_search_follows_the_files(cli: Cli, project: Path) -> None:
     assert listed == ["project/knots", "project/release-notes", "project/steering"]
 
 
+def test_an_encoding_of_the_locale_hides_no_files(cli: Cli, project: Path) -> None:
+    """A Python that takes names of files for ASCII reads those of other scripts, too."""
+    file = project / "skills" / "größe-メモ" / "SKILL.md"
+    file.parent.mkdir()
+    file.write_text(skill("größe-メモ", "Tie a bowline."), "utf-8")
+    assert ids(cli, project, "größe メモ") == ["project/größe-メモ"]
+
+    # A path of its own makes it a new Python.
+    path = str(project)
+    ascii_only = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONPATH": path}
+    answer = cli.run(project, "search", "größe メモ", "--output", "json", **ascii_only)
+    assert [hit["toolId"] for hit in json.loads(answer.stdout)["results"]] == ["project/größe-メモ"]
+    assert ids(cli, project, "größe メモ") == ["project/größe-メモ"]
+
+
 def test_a_search_follows_new_and_deleted_folders(cli: Cli, project: Path) -> None:
     """A folder of skills that appears or vanishes is a source that appears or vanishes."""
     cli.run(project, "index")

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Sequence
 from typing import Any
+from unicodedata import normalize
 
 import pytest
 from msgspec.structs import replace
@@ -14,6 +15,7 @@ from repertory.embedding.models import Calibration
 from repertory.errors import StoreError
 from repertory.index.keywords.index import KeywordIndex
 from repertory.index.vectors import Filter, Match, VectorAnswer, VectorQuery
+from repertory.notices import UNKNOWN_WORDS
 from repertory.search.answer import Answer, Mode
 from repertory.search.candidates import MAX_BY_MEANING
 from repertory.search.engine import SearchEngine
@@ -421,3 +423,44 @@ def test_items_are_read_by_id() -> None:
     with pytest.raises(StoreError, match="cannot be read now: Away"):
         engine_of(collection=None, degraded=["Away."]).items(["team/bread"])
     assert engine_of("records").available_items(["team/bread"]) == {}
+
+
+class English(WordCounts):
+    """Knows no words beyond ASCII."""
+
+    @override
+    def embed_queries(self, texts: Sequence[str]) -> Vectors:
+        vectors = super().embed_queries(texts)
+        vectors[[not text.isascii() for text in texts]] = 0.0
+        return vectors
+
+
+@pytest.mark.parametrize("text", ["хлеб", "рецепт хлеб", "жаркое из дичи"])
+def test_a_query_whose_words_the_model_does_not_know_is_answered_by_its_words(text: str) -> None:
+    """As without vectors, and a notice says so; it is no failure."""
+    items = [*ITEMS, skill("печь", "Печет хлеб"), skill("ремонт", "Чинит велосипед")]
+    embedding = English()
+    engine = SearchEngine(
+        keywords=KeywordIndex.empty().updated((), items),
+        collection=Points(items, embedding),
+        embedding=lambda: embedding,
+        reader=reader(),
+    )
+    answer = engine.search(Query(text=text))
+    by_words = keyword_engine(items).search(Query(text=text))
+    assert [(hit.id, hit.confidence) for hit in answer.hits] == [
+        (hit.id, hit.confidence) for hit in by_words.hits
+    ]
+    assert (answer.mode, answer.degraded) == (Mode.KEYWORD, "")
+    assert answer.notices == (UNKNOWN_WORDS,)
+    assert engine.search(Query(text="bread")).notices == ()
+
+
+def test_accents_apart_from_their_letters_change_no_answer() -> None:
+    """As macOS writes names: the echo of the query and the reasons are equal, too."""
+    engine = hybrid_engine(
+        [*ITEMS, skill("résumé-réunion", "Résumé d'une réunion"), tool("회의록")]
+    )
+    for text in ("résumé", "résumé réunion", "회의록", "compte-rendu d'une réunion"):
+        apart = engine.search(Query(text=normalize("NFD", text)))
+        assert apart == engine.search(Query(text=normalize("NFC", text)))

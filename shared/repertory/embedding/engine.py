@@ -55,7 +55,10 @@ class EmbeddingEngine(Protocol):
         ...
 
     def embed_queries(self, texts: Sequence[str]) -> Vectors:
-        """Embed queries, with the model's query prefix; otherwise like ``embed_texts``."""
+        """Embed queries, with the model's query prefix; otherwise like ``embed_texts``.
+
+        The row of a query whose words the model does not know is zero; see ``spelling``.
+        """
         ...
 
     def embed_query(self, text: str) -> Vectors:

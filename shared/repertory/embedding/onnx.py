@@ -14,6 +14,7 @@ from repertory.embedding.device import cores
 from repertory.embedding.engine import ModelEngine, Vectors, unit
 from repertory.embedding.models import Model, Pooling
 from repertory.embedding.session import open_session
+from repertory.embedding.spelling import knows
 from repertory.embedding.weights import WeightFiles
 from repertory.errors import ModelError
 
@@ -67,6 +68,7 @@ class OnnxEngine(ModelEngine):
             vectors[batch] = self._run([tokens[i] for i in batch], is_last=is_last)
         if are_many:
             self._session.rest()
+        vectors[[not knows(self._tokenizer, self.model.cut(text)) for text in texts]] = 0.0
         return vectors
 
     @override

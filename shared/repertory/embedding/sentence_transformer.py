@@ -10,9 +10,11 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 from sentence_transformers import SentenceTransformer
+from tokenizers import Tokenizer
 from typing_extensions import override
 
 from repertory.embedding.engine import GPU_BATCH, ModelEngine, Vectors, unit
+from repertory.embedding.spelling import knows
 from repertory.embedding.weights import WeightFiles
 from repertory.errors import ModelError
 
@@ -33,6 +35,7 @@ class SentenceTransformerEngine(ModelEngine):
         self._run = CPU_RUN if device == "cpu" else GPU_BATCH
         self._lock = threading.Lock()
         try:
+            self._tokenizer = Tokenizer.from_file(str(weights.tokenizer))
             self._encoder = SentenceTransformer(
                 str(weights.file.parent),
                 device="cuda" if device == "rocm" else device,  # torch calls both cuda
@@ -52,7 +55,9 @@ class SentenceTransformerEngine(ModelEngine):
 
     @override
     def embed_queries(self, texts: Sequence[str]) -> Vectors:
-        return self.embed_texts([self.model.query_prefix + text for text in texts])
+        vectors = self.embed_texts([self.model.query_prefix + text for text in texts])
+        vectors[[not knows(self._tokenizer, self.model.cut(text)) for text in texts]] = 0.0
+        return vectors
 
     @override
     def embed_texts(self, texts: Sequence[str]) -> Vectors:

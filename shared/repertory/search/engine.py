@@ -19,7 +19,7 @@ from repertory.index.keywords.index import KeywordIndex
 from repertory.index.keywords.places import places_of
 from repertory.index.layout import own_and_leads
 from repertory.index.vectors import Filter, Match, Searched, VectorQuery
-from repertory.notices import NOTHING_TO_SEARCH
+from repertory.notices import NOTHING_TO_SEARCH, UNKNOWN_WORDS
 from repertory.search.answer import Answer, Hit, Mode
 from repertory.search.candidates import (
     MAX_BY_MEANING,
@@ -39,6 +39,7 @@ from repertory.search.ranking import Ranked, Task, ordered, task_of
 from repertory.search.shown import ShownItems
 from repertory.search.steps import searched
 from repertory.telemetry.spans import carried, traced
+from repertory.text import normalized
 
 
 class SearchEngine:
@@ -146,7 +147,10 @@ class SearchEngine:
 
     def _notices(self, found: Ranked) -> tuple[str, ...]:
         is_empty = self.keywords is not None and not len(found.candidates.index)
-        return (NOTHING_TO_SEARCH, *self.notices) if is_empty else self.notices
+        if is_empty:
+            return NOTHING_TO_SEARCH, *self.notices
+        is_unknown = found.candidates.mode is Mode.KEYWORD and not found.problems
+        return (*self.notices, UNKNOWN_WORDS) if is_unknown else self.notices
 
     def rank(self, query: Query, also: Sequence[int] = ()) -> Task:
         """Find candidates by both arms and by name, for each step of a task; score and order them.
@@ -372,6 +376,7 @@ class SearchEngine:
     ) -> Sequence[Nearest | None]:
         """What the vectors answer to each text; None, and a problem added, if that failed.
 
+        None without a problem if the model does not know the words of a text.
         They are asked once: for the nearest points, and for the cosines of what the words found.
         """
         if self.collection is None:
@@ -380,12 +385,18 @@ class SearchEngine:
             embedding = self._embedding()
             vectors = embedded(embedding, queries)
             asked = [one.result()[1] for one in reading]
-            return ask(
-                self.collection,
-                [one(vector=vector) for one, vector in zip(asked, vectors, strict=True)],
-                embedding.model.calibration or Calibration(),
-                self._duplicate_keys,
+            # Without words there is nothing else to answer with.
+            known = [self.keywords is None or bool(vector.any()) for vector in vectors]
+            wanted = [
+                one(vector=vector)
+                for one, vector, is_known in zip(asked, vectors, known, strict=True)
+                if is_known
+            ]
+            calibration = embedding.model.calibration or Calibration()
+            found = iter(
+                ask(self.collection, wanted, calibration, self._duplicate_keys) if wanted else ()
             )
+            return [next(found) if is_known else None for is_known in known]
         except (ModelError, StoreError) as error:
             problems.append(str(error))
             return [None] * len(queries)
@@ -410,7 +421,7 @@ def _index_of(nearest: Sequence[Match], collection: Searched) -> KeywordIndex:
 
 
 def _as_text(query: Query) -> Query:
-    """The query without lone surrogates, which a shell may pass."""
+    """The query without lone surrogates, which a shell may pass; its accents are in its letters."""
 
     def whole(text: str) -> str:
         return text.encode("utf-8", "replace").decode()
@@ -418,4 +429,4 @@ def _as_text(query: Query) -> Query:
     where = {
         name: tuple(map(whole, getattr(query.where, name))) for name in Filter.__struct_fields__
     }
-    return replace(query, text=whole(query.text), where=Filter(**where))
+    return replace(query, text=normalized("NFC", whole(query.text)), where=Filter(**where))

@@ -1,0 +1,45 @@
+"""Whether a model knows the words of a text, or only spells them out."""
+
+import unicodedata
+
+from tokenizers import Encoding, Tokenizer
+
+UNKNOWN = frozenset({"[UNK]", "<unk>"})
+_BEGUN = "##", "▁"  # signs of tokens that are no part of the text
+
+
+def knows(tokenizer: Tokenizer, text: str) -> bool:
+    """Whether a model knows half of the words of a text at least.
+
+    An English model has no tokens for Thai, and takes all such texts for one. It spells Russian
+    out, and then finds whatever is Russian. ASCII is not looked at.
+    """
+    if text.isascii():
+        return True
+    encoding: Encoding = tokenizer.encode(text, add_special_tokens=False)
+    words: dict[int, list[str]] = {}
+    for token, word in zip(encoding.tokens, encoding.word_ids, strict=True):
+        words.setdefault(-1 if word is None else word, []).append(token)
+    known = [_is_known(tokens) for tokens in words.values() if not _are_signs(tokens)]
+    return 2 * sum(known) >= len(known)
+
+
+def _is_known(tokens: list[str]) -> bool:
+    spelled = sum(map(_is_letter, map(_plain, tokens)))
+    return UNKNOWN.isdisjoint(tokens) and 2 * spelled <= len(tokens)
+
+
+def _is_letter(token: str) -> bool:
+    """Whether a token is one letter beyond ASCII; a Chinese character is a word."""
+    is_one = len(token) == 1 and not token.isascii()
+    return is_one and not unicodedata.name(token, "").startswith("CJK ")
+
+
+def _are_signs(tokens: list[str]) -> bool:
+    return UNKNOWN.isdisjoint(tokens) and not any(map(str.isalnum, "".join(map(_plain, tokens))))
+
+
+def _plain(token: str) -> str:
+    for sign in _BEGUN:
+        token = token.removeprefix(sign)
+    return token

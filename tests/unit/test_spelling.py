@@ -1,0 +1,62 @@
+"""A model knows the words of a text, or only spells them out."""
+
+# ruff: noqa: RUF001 - letters of other scripts are what these tests are of
+
+import pytest
+from tokenizers import Tokenizer
+
+from repertory.embedding.folder import Format
+from repertory.embedding.models import ENCODER
+from repertory.embedding.spelling import knows
+from repertory.embedding.weights import resolve
+
+
+@pytest.fixture(scope="module")
+def english(tmp_path_factory: pytest.TempPathFactory) -> Tokenizer:
+    """The tokenizer of an English model."""
+    weights = resolve(ENCODER.id, Format.ONNX, tmp_path_factory.mktemp("data"))
+    return Tokenizer.from_file(str(weights.tokenizer))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "++",
+        "create_issue",
+        "a b c d",
+        "naïve résumé",
+        "Rechnung auf Fehler prüfen",
+        "łączenie gałęzi",
+        "kg µm Ω",
+        "“quoted” – text",
+        "deploy a 클러스터 with helm",
+        "fill in a 表格 form",
+        "北京",
+    ],
+)
+def test_words_of_a_latin_script_are_known(english: Tokenizer, text: str) -> None:
+    """So are English texts with some words of another script, and characters that are words."""
+    assert knows(english, text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "погода в городе",
+        "έλεγχος τιμολογίου",
+        "نسخة احتياطية",
+        "סיכום פגישה",
+        "बिजली का बिल",
+        "ใบแจ้งหนี้",
+        "ガソリン",
+        "消費税",
+        "数据库备份",
+        "고양이",
+        "클러스터",
+        "🎉",
+    ],
+)
+def test_a_text_that_is_unknown_or_spelled_out_is_not_known(english: Tokenizer, text: str) -> None:
+    """A script of which the model has letters alone, or nothing."""
+    assert not knows(english, text)
