@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -219,6 +220,28 @@ def test_opening_waits_for_the_holder(store: EdgeStore, tmp_path: Path) -> None:
         holder.stdin.flush()
         with EdgeStore(tmp_path, timeout=60).open(NAME) as collection:
             assert collection.count() == 2
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="processes are not forked there")
+def test_a_process_that_is_being_started_is_awaited(store: EdgeStore, tmp_path: Path) -> None:
+    """It has the log open, too, which the engine locks, until its program begins."""
+    is_forked = tmp_path / "forked"
+
+    def slow() -> None:
+        is_forked.touch()
+        time.sleep(1)
+
+    store.create(NAME, DIMENSION).close()
+    collection = store.open(NAME)
+    with ThreadPoolExecutor(1) as pool:
+        command = [sys.executable, "-c", ""]
+        started = pool.submit(subprocess.run, command, preexec_fn=slow, check=True)
+        while not is_forked.exists():
+            time.sleep(0.01)
+        collection.close()
+        assert not started.done()
+        store.open(NAME).close()
+        started.result()
 
 
 def test_an_incomplete_collection_is_removed(store: EdgeStore, tmp_path: Path) -> None:

@@ -12,12 +12,13 @@ import re
 import shutil
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import qdrant_edge as engine
 
-from repertory.errors import RepertoryError, StoreCorruptError, StoreError
+from repertory.errors import RepertoryError, StoreBusyError, StoreCorruptError, StoreError
 from repertory.files import narrow
 from repertory.index import layout
 from repertory.index.lock import StoreLock
@@ -34,6 +35,9 @@ ROOM = 128 * 2**20
 # up to so many bytes.
 READ_AHEAD = 64 * 2**20
 _STEP = 128 * 2**10  # what systems read for one request at least; they leave out the rest
+
+STARTING_S = 10.0  # that a process may take to start
+_LOCKED = "WouldBlock"  # of the log
 
 MAX_SINCE = 200  # writes while a copy is rebuilt, which are repeated on it and kept until then
 
@@ -196,9 +200,25 @@ def sync(path: Path) -> None:
 def _loaded(path: Path) -> engine.EdgeShard:
     """Open a shard, and let the system read its vectors: first the small ones, which that needs."""
     _read_ahead(path, "quantized.data")
-    shard = engine.EdgeShard.load(str(path))
+    shard = _engine_of(path)
     _read_ahead(path, "matrix.dat")
     return shard
+
+
+def _engine_of(path: Path) -> engine.EdgeShard:
+    """Open the files of a shard, which may have been closed a moment ago.
+
+    The engine also locks its log, until every process has closed it: one that is just being
+    started has all files of this process open until its program begins.
+    """
+    until = time.monotonic() + STARTING_S
+    while True:
+        try:
+            return engine.EdgeShard.load(str(path))
+        except Exception as exc:
+            if _LOCKED not in str(exc) or time.monotonic() > until:
+                raise
+        time.sleep(0.01)
 
 
 def _read_ahead(path: Path, name: str) -> None:
@@ -289,6 +309,8 @@ def _ours(exc: BaseException, path: Path) -> StoreError:
         return StoreError(f"The collection {path.name} has been closed: open it again.")
     if "Vector dimension error" in text:
         return StoreError(f"{path} holds vectors of another length ({text}): rebuild the index.")
+    if _LOCKED in text:
+        return StoreBusyError(f"{path} is in use by a process that does not start: end it.")
     known = [int(number) for number in _OS_ERROR.findall(text)]
     if known and known[-1] in _ENVIRONMENT:
         return StoreError(f"{path} cannot be used: {os.strerror(known[-1])}.")
