@@ -143,6 +143,16 @@ def test_what_is_withheld_is_not_indexed_nevertheless(
     )
 
 
+def test_problems_that_are_not_given_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
+    """A server gives the first ones, and counts all: the kinds of these alone say nothing."""
+    runs.show_problems([warning("a.md", "It is long.")], 20, beside=264)
+    lines = capsys.readouterr().out.splitlines()
+    assert (lines[0], lines[-1]) == (
+        "The first problems:",
+        "  … and 264 more: `repertory doctor` lists more",
+    )
+
+
 Drawing = Callable[[Callable[[], None], int], str]
 
 

@@ -107,7 +107,10 @@ def _state_style(state: str) -> str:
 
 
 def show_problems(
-    problems: Iterable[Problem], most: int, rest: str = "`repertory doctor` lists more"
+    problems: Iterable[Problem],
+    most: int,
+    rest: str = "`repertory doctor` lists more",
+    beside: int = 0,
 ) -> None:
     """List problems, errors first, each with its file and line.
 
@@ -115,6 +118,7 @@ def show_problems(
         problems: The problems.
         most: How many to list at most.
         rest: What lists the others.
+        beside: How many there are besides. Then others have counted the kinds.
     """
     problems = sorted(problems, key=lambda problem: problem.severity != "error")
     bad = len(errors(problems))
@@ -125,9 +129,9 @@ def show_problems(
     ]
     if withheld:
         counts.append(f"{counted(withheld, 'item')} in quarantine (waiting for a review)")
-    terminal.tell(f"{', '.join(counts)}:")
+    terminal.tell("The first problems:" if beside else f"{', '.join(counts)}:")
     for problem in problems[:most]:
         text = str(msgspec.structs.replace(problem, path=terminal.short_path(problem.path)))
         terminal.tell(f"{problem.severity}: {text}", indent=2)
-    if len(problems) > most:
-        terminal.say(f"  … and {len(problems) - most:,} more: {rest}")
+    if (left := len(problems[most:]) + beside) > 0:
+        terminal.say(f"  … and {left:,} more: {rest}")

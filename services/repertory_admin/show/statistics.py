@@ -89,7 +89,8 @@ def show(stats: Stats, place: Mapping[str, str], *, internals: bool) -> None:
             terminal.tell(trouble)
     if stats.faults:
         terminal.say()
-        show_problems(stats.faults, MAX_PROBLEMS)
+        beside = stats.errors + stats.warnings - len(stats.problems)
+        show_problems(stats.faults, MAX_PROBLEMS, beside=max(beside, 0))
 
 
 def _verified(verification: Verification | None) -> str:
