@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, Route, expect
+from playwright.sync_api import Browser, Page, expect
 
 from repertory.search.query import query_of
 from tests.support.browser import CHROMIUM, MISSING, Visitor, chromium
@@ -159,12 +159,7 @@ def test_a_key_is_made_once_by_two_presses(browser: Browser, url: str) -> None:
     with Visitor(browser) as visitor:
         page = visitor.page
         page.goto(f"{url}/keys")
-        held: list[Route] = []
-
-        def hold(route: Route) -> None:
-            held.append(route)
-
-        page.route("**/status/keys", hold)
+        held = visitor.hold("**/status/keys")
         page.get_by_label("Name").fill("dora")
         page.get_by_label("Scope").select_option("admin")
         page.keyboard.press("Tab")

@@ -150,12 +150,7 @@ def test_an_older_answer_never_replaces_a_newer_one(visitor: Visitor, url: str) 
     """Even if the server takes longer for the older one."""
     page = visitor.page
     page.goto(url)
-    held: list[Route] = []
-
-    def hold(route: Route) -> None:
-        held.append(route)
-
-    page.route("**/?q=release+notes&part=true", hold)
+    held = visitor.hold("**/?q=release+notes&part=true")
     page.keyboard.type("release notes")
     page.wait_for_timeout(300)  # longer than typing is waited for
     assert len(held) == 1
@@ -195,12 +190,7 @@ def test_a_slow_answer_is_told_from_the_one_before(visitor: Visitor, url: str) -
     """What is still shown meanwhile is marked as out of date."""
     page = visitor.page
     page.goto(f"{url}/?q=write")
-    held: list[Route] = []
-
-    def hold(route: Route) -> None:
-        held.append(route)
-
-    page.route("**/?q=release&part=true", hold)
+    held = visitor.hold("**/?q=release&part=true")
     page.locator("#q").fill("release")
     expect(page.locator("#live")).to_have_attribute("aria-busy", "true")
     expect(page.locator("#live")).to_have_css("opacity", "0.5")
@@ -584,12 +574,7 @@ def test_a_call_keeps_the_focus_on_its_button(visitor: Visitor, url: str) -> Non
     page.goto(f"{url}/view/desk__add")
     page.get_by_label("first").fill("20")
     page.get_by_label("second").fill("22")
-    held: list[Route] = []
-
-    def hold(route: Route) -> None:
-        held.append(route)
-
-    page.route("**/try/**", hold)
+    held = visitor.hold("**/try/**")
     button = page.get_by_role("button", name="Call")
     button.focus()
     page.keyboard.press("Enter")

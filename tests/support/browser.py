@@ -6,7 +6,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Self
 
-from playwright.sync_api import Browser, ConsoleMessage, Dialog, Page, expect, sync_playwright
+from playwright.sync_api import (
+    Browser,
+    ConsoleMessage,
+    Dialog,
+    Page,
+    Route,
+    expect,
+    sync_playwright,
+)
 
 CHROMIUM = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
@@ -63,6 +71,16 @@ class Visitor:
         self._context.close()
         if kind is None:
             assert self.troubles == [], self.troubles
+
+    def hold(self, address: str) -> list[Route]:
+        """Let requests to an address wait; they are listed as they come."""
+        held: list[Route] = []
+
+        def add(route: Route) -> None:  # no built-in function is taken
+            held.append(route)
+
+        self.page.route(address, add)
+        return held
 
     def _note(self, message: ConsoleMessage) -> None:
         # Others inform: "Autofocus processing was blocked", where a visitor was quicker.

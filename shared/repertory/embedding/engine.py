@@ -57,7 +57,7 @@ class EmbeddingEngine(Protocol):
     def embed_queries(self, texts: Sequence[str]) -> Vectors:
         """Embed queries, with the model's query prefix; otherwise like ``embed_texts``.
 
-        The row of a query whose words the model does not know is zero; see ``spelling``.
+        The row of a query whose words the model does not know is zero; see ``known_words``.
         """
         ...
 

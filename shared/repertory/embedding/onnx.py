@@ -12,9 +12,9 @@ from typing_extensions import override
 
 from repertory.embedding.device import cores
 from repertory.embedding.engine import ModelEngine, Vectors, unit
+from repertory.embedding.known_words import knows
 from repertory.embedding.models import Model, Pooling
 from repertory.embedding.session import open_session
-from repertory.embedding.spelling import knows
 from repertory.embedding.weights import WeightFiles
 from repertory.errors import ModelError
 

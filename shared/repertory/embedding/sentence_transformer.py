@@ -14,7 +14,7 @@ from tokenizers import Tokenizer
 from typing_extensions import override
 
 from repertory.embedding.engine import GPU_BATCH, ModelEngine, Vectors, unit
-from repertory.embedding.spelling import knows
+from repertory.embedding.known_words import knows
 from repertory.embedding.weights import WeightFiles
 from repertory.errors import ModelError
 

@@ -215,7 +215,7 @@ def _engine_of(path: Path) -> engine.EdgeShard:
     while True:
         try:
             return engine.EdgeShard.load(str(path))
-        except Exception as exc:
+        except Exception as exc:  # the engine has no other class; see ``translated``
             if _LOCKED not in str(exc) or time.monotonic() > until:
                 raise
         time.sleep(0.01)

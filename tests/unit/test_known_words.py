@@ -6,8 +6,8 @@ import pytest
 from tokenizers import Tokenizer
 
 from repertory.embedding.folder import Format
+from repertory.embedding.known_words import knows
 from repertory.embedding.models import ENCODER
-from repertory.embedding.spelling import knows
 from repertory.embedding.weights import resolve
 
 
