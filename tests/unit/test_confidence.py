@@ -23,6 +23,7 @@ from repertory.search.confidence import (
     ALL_ANYWHERE,
     ALL_IN_DESCRIPTION,
     ALL_IN_NAME,
+    AS_TYPED,
     BESIDE_VECTORS,
     CORRECTED,
     CORRECTED_IN_NAME,
@@ -116,10 +117,31 @@ def test_the_best_field_that_has_the_only_word_sets_the_range(item: Item, bounds
 
 @pytest.mark.parametrize(("item", "bounds"), BY_FIELD)
 def test_the_meaning_moves_the_confidence_from_end_to_end(item: Item, bounds: Range) -> None:
-    """The range holds for any vectors."""
-    found = keyword_engine([item]).rank(Query(text="zorblax"), also=[0]).texts[0].candidates
+    """The range holds for any vectors; its lower part is of items with another form of the word."""
+    assert lowest_and_highest("zorblax", item) == pytest.approx(as_typed(bounds), abs=1e-6)
+
+
+def test_another_form_of_the_word_has_the_lower_part_of_the_range() -> None:
+    """The whole range is of those with the word as it is typed and of those with others."""
+    low, high = IN_DESCRIPTION
+    for typed in ("modified", "modifies", "modifying"):
+        found = lowest_and_highest(typed, skill("maker", "To modify things"))
+        assert found == pytest.approx((low, high - AS_TYPED * (high - low)), abs=1e-6)
+        found = lowest_and_highest(typed, skill("maker", f"What is {typed}"))
+        assert found == pytest.approx(as_typed(IN_DESCRIPTION), abs=1e-6)
+
+
+def lowest_and_highest(typed: str, item: Item) -> Range:
+    """The confidence of an item for a query of one word with the worst and the best meaning."""
+    found = keyword_engine([item]).rank(Query(text=typed), also=[0]).texts[0].candidates
     lowest, highest = (float(confidences(with_odds(found, [odds]))[0]) for odds in (-100, 100))
-    assert (lowest, highest) == pytest.approx(bounds, abs=1e-6)
+    return lowest, highest
+
+
+def as_typed(bounds: Range) -> Range:
+    """The part of a range that items with the word as it is typed have, or a correction of it."""
+    low, high = bounds
+    return (low + AS_TYPED * (high - low) if low else low), high
 
 
 def test_the_ranges_of_the_fields_are_in_order() -> None:
@@ -260,6 +282,9 @@ def test_one_edit_of_a_name_may_be_another_word(typed: str, name: str, is_sure: 
         ("nstall package", "install-package", True),
         ("creation of issues", "create-issue", True),  # a word that begins alike is related
         ("install packages", "install-package", True),
+        ("backup database", "back-up-database", True),  # words that are written as one
+        ("set up page", "setup-page", True),
+        ("lustre autoimport", "lustre-blob-autoimport-get", True),
     ],
 )
 def test_another_word_makes_no_similar_name(typed: str, name: str, *, is_similar: bool) -> None:
@@ -477,6 +502,12 @@ def test_every_confidence_is_between_0_and_1(text: str, names: list[str]) -> Non
     task = engine.rank(Query(text=text), also=rows(engine))
     assert len(task.merged.confidence) == len(items)
     assert all(0.0 <= value < 1.0 for value in task.merged.confidence.values())
+
+
+def test_a_word_of_an_identifier_is_no_verb_of_a_request() -> None:
+    """What builds a layout still has the `MediaQuery` that it names."""
+    text = "Use `MediaQuery` to fit the screen"
+    assert is_within(confidence("MediaQuery", skill("build_layout", text)), IN_DESCRIPTION)
 
 
 def test_one_word_in_a_sentence_of_stop_words_is_not_all_that_was_typed() -> None:

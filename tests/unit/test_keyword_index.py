@@ -53,9 +53,9 @@ def test_a_word_as_typed_is_looked_for_among_what_a_filter_allows() -> None:
     many = [tool(f"a__integrals_{number}", "x", server="a") for number in range(50)]
     index = index_of(*many, tool("b__other", "Of integrals", server="b"))
     matches = index.match("integrals")
-    [row] = matches.as_typed(40, Filter(servers=("b",)))
+    [row] = matches.of_forms(40, Filter(servers=("b",)))
     assert index.entry(row).name == "other"
-    assert {index.entry(one).server for one in matches.as_typed(40)} == {"a"}
+    assert {index.entry(one).server for one in matches.of_forms(40)} == {"a"}
 
 
 def test_a_word_with_one_edit_is_corrected() -> None:

@@ -174,13 +174,21 @@ def test_a_word_as_it_is_typed_comes_before_words_of_the_same_stem(typed: str) -
     assert len(hits) > 1
 
 
-def test_a_word_and_its_plural_are_equal() -> None:
-    """Neither ranks a word of the same stem lower."""
+def test_a_word_and_its_plural_are_nearly_equal() -> None:
+    """Neither ranks a word of the same stem lower than the other does."""
     engine = keyword_engine([tool("a__list_issues"), skill("b", "Triages an issue")])
     one, several = (engine.search(Query(text=typed)).hits for typed in ("issue", "issues"))
     assert [hit.id for hit in one] == [hit.id for hit in several]
     confidences = [hit.confidence for hit in (*one, *several)]
-    assert confidences[:2] == pytest.approx(confidences[2:], abs=0.02)
+    assert confidences[:2] == pytest.approx(confidences[2:], abs=0.06)
+
+
+def test_many_items_with_another_form_hide_none_with_the_word_as_it_is_typed() -> None:
+    """Thirty descriptions say what is modified in other words of the same base."""
+    others = [skill(f"edit-{number}", f"Modify thing {number}") for number in range(30)]
+    engine = keyword_engine([*others, skill("dates", "When a page was last modified by hand")])
+    assert engine.search(Query(text="modified", limit=5)).hits[0].name == "dates"
+    assert len(engine.search(Query(text="modified", limit=40)).hits) == 31
 
 
 @pytest.mark.parametrize(
@@ -192,7 +200,7 @@ def test_every_plural_is_the_word_itself(one: str, several: str) -> None:
     engine = keyword_engine([skill("thing", f"About a {one}"), skill(f"{one}-list", "Lists them")])
     found = [engine.search(Query(text=typed)).hits for typed in (one, several)]
     singular, plural = ({hit.name: hit.confidence for hit in hits} for hits in found)
-    assert plural == pytest.approx(singular, abs=0.03)
+    assert plural == pytest.approx(singular, abs=0.06)
 
 
 def test_an_identifier_in_a_description_is_found_first_by_its_whole() -> None:

@@ -132,7 +132,7 @@ def keyword_candidates(
     # What is needed of the query alone after the embedding is made now, and kept.
     _ = matches.shares, matches.whole, jobs(query.text), actions.of_request(plain(query.text))
     close = _close_names(query.text, index, query.where)
-    found = {*also, *close, *matches.as_typed(MAX_BY_MEANING, query.where)}
+    found = {*also, *close, *matches.of_forms(MAX_BY_MEANING, query.where)}
     likely = {**close}
     # What has the only word is right, as often as it is asked for.
     most = max(limit, min(query.limit, MAX_NAMED)) if len(matches.terms) == 1 else limit

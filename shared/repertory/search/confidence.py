@@ -99,6 +99,8 @@ MAX_UNNAMED = 0.97  # the confidence that no evidence but a typed name exceeds
 IN_NAME, IN_DESCRIPTION, IN_REST, IN_BODY = (0.8, 0.97), (0.6, 0.79), (0.42, 0.59), (0.36, 0.41)
 CORRECTED_IN_NAME, CORRECTED, CORRECTED_IN_REST = (0.45, 0.59), (0.37, 0.41), (0.36, 0.4)
 WITHOUT_THE_WORD = (0.0, 0.41)
+# The part of a range that is of items with the word as it is typed: of `modified`, not `modify`.
+AS_TYPED = 0.3
 RARE = 0.45  # the rarity from which a word in a body alone says something about the item
 
 # The least confidence of an item that has all words of a query, or a meaningful share of them, by
@@ -287,20 +289,34 @@ def _of_one_word(
     corrected = CORRECTED_IN_NAME, CORRECTED, CORRECTED_IN_REST
     of_stem = (IN_REST, IN_BODY, IN_BODY, in_body, *corrected)
     has = [reaches(weight, least) for least, _ in ranges]
-    as_typed = found.matches.holds_as_typed(term, found.rows) & ~_only_changes(found)
-    as_typed &= _has_signs(found)
+    is_meant = found.matches.holds_form(term, found.rows) & _has_signs(found)
+    if len(found.matches.terms) == 1:  # no identifier, whose words are no verbs: `MediaQuery`
+        is_meant &= ~_only_changes(found)
     bounds = [
-        np.where(as_typed, bound, other)
+        np.where(is_meant, bound, other)
         for (_, bounds), others in zip(ranges, of_stem, strict=True)
         for bound, other in zip(bounds, others, strict=True)
     ]
     low = np.select(has, bounds[::2], WITHOUT_THE_WORD[0])
     high = np.select(has, bounds[1::2], WITHOUT_THE_WORD[1])
-    share = confidence / MAX_UNNAMED
+    share = (1 - AS_TYPED) * confidence / MAX_UNNAMED
+    share[_is_as_typed(found, term, weight)] += AS_TYPED
     within: Confidences = np.where(
         low > 0, low + (high - low) * share, np.minimum(confidence, high)
     )
     return within
+
+
+def _is_as_typed(found: Candidates, term: Term, weight: Numbers) -> NDArray[np.bool_]:
+    """Where the best field that has a word has it as it is typed; also where it is corrected."""
+    written = found.matches.weights_as_typed(term, found.rows)
+    leasts = [field.least for field in (NAME, DESCRIPTION, HEADINGS, BODY)]
+    as_typed: NDArray[np.bool_] = np.select(
+        [reaches(weight, least) for least in leasts],
+        [reaches(written, least) for least in leasts],
+        default=True,
+    )
+    return as_typed
 
 
 def _has_signs(found: Candidates) -> NDArray[np.bool_]:

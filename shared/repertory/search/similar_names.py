@@ -1,6 +1,7 @@
 """How similar a query is to a name, and which similar names are of something else."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -80,8 +81,7 @@ def _has_another_word(typed: str, name: str) -> bool:
     """
     asked = [word for word in typed.split() if word not in ARTICLES]
     named = [word for word in name.split() if word not in ARTICLES]
-    left = [word for word in named if word not in asked]
-    typed_alone = [word for word in asked if word not in named]
+    left, typed_alone = _alone(named, asked), _alone(asked, named)
     if not left:
         return False
     if len(asked) == len(named) and any(
@@ -98,6 +98,13 @@ def _has_another_word(typed: str, name: str) -> bool:
         if is_word(word, term_of(word))
         for other in left
     )
+
+
+def _alone(words: Sequence[str], others: Sequence[str]) -> list[str]:
+    """The words that others lack; two neighbours may be one word: ``auto import``."""
+    joined = {one + other for one, other in pairwise(others)}
+    divided = {word for pair in pairwise(words) if "".join(pair) in others for word in pair}
+    return [word for word in words if word not in {*others, *joined, *divided}]
 
 
 def _does_another_thing(typed: str, alone: Sequence[str], left: Sequence[str]) -> bool:

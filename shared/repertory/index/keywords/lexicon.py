@@ -63,6 +63,11 @@ class Term(msgspec.Struct, frozen=True):
         return self.exact + self.variants
 
     @property
+    def written(self) -> str:
+        """The indexed term of the word as it is typed; empty if the word equals its stem."""
+        return WRITTEN + self.typed if self.typed != self.stem else ""
+
+    @property
     def is_itself(self) -> bool:
         """Whether the stem, as a word, is a form of the word: ``track`` of ``tracking``."""
         return base_of(self.stem) == base_of(self.typed)

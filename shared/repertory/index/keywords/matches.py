@@ -148,24 +148,37 @@ class Matches:
         one_of_them = (term for term in self.terms if term.stem == stem)
         return next(one_of_them, Term(stem, stem, exact, (), rarity(stem)))
 
-    def as_typed(self, limit: int, where: Filter | None = None) -> list[int]:
+    def of_forms(self, limit: int, where: Filter | None = None) -> set[int]:
         """The rows that have a form of the only word of a query, not just its stem.
 
-        They are those in which it weighs most, of those that a filter allows.
+        They are those in which it weighs most, of those that a filter allows: so many that have
+        the word as it is typed, and so many that have any form.
         """
-        if len(self.terms) != 1 or not self.terms[0].forms:
-            return []
+        if len(self.terms) != 1:
+            return set()
+        [term] = self.terms
+        written = (term.written,) if term.written in term.forms else ()
+        return self._heaviest(written, limit, where) | self._heaviest(term.forms, limit, where)
+
+    def _heaviest(self, terms: Sequence[str], limit: int, where: Filter | None) -> set[int]:
+        """The rows in which one of some terms weighs most."""
         read = []
-        for term in self.terms[0].forms:
+        for term in terms:
             for rows, weights in self._index.of_term(term):
                 allowed = self._index.allowed(rows, where) if where else slice(None)
                 read.append((rows[allowed], weights[allowed]))
         found = Totals.of(read, self._index.rows, np.maximum).highest(limit)
         order = np.lexsort((self._index.keys_of(found.rows), -found.values))
-        first: list[int] = found.rows[order[:limit]].tolist()
-        return first
+        return {*found.rows[order[:limit]].tolist()}
 
-    def holds_as_typed(self, term: Term, rows: NDArray[np.integer]) -> NDArray[np.bool_]:
+    def weights_as_typed(self, term: Term, rows: NDArray[np.integer]) -> Scores:
+        """The weight of a word as it is typed in some rows, 0 in rows with other forms of it.
+
+        A word that equals its stem is not indexed as it is written: its stem weighs for it.
+        """
+        return self._index.weights_in(term.written or term.stem, rows)
+
+    def holds_form(self, term: Term, rows: NDArray[np.integer]) -> NDArray[np.bool_]:
         """Which rows have a form of a word, and not only another word of the same stem.
 
         A word that equals its stem is not indexed as it is written: a row that has no other word of
