@@ -66,9 +66,9 @@ def test_a_reason_names_the_fields_of_matched_words(text: str, reason: str) -> N
 
 
 def test_a_word_of_another_word_with_the_same_stem_is_shown() -> None:
-    """Unless it is another form of the word that was typed."""
+    """Of another form of the word, only that which the item has."""
     engine = keyword_engine([skill("pay", "Pays several bills")])
-    for typed, words in (("severence", "severence → several"), ("bill", "bill")):
+    for typed, words in (("severence", "severence → several"), ("bill", "bills")):
         [hit] = engine.search(Query(text=typed, threshold=0)).hits
         assert hit.reason == f"Keywords in description ({words})"
 
@@ -133,11 +133,11 @@ def test_a_reason_does_not_guess_the_field_of_a_word() -> None:
         ("post-mortem", "postmortem"),
         ("SOC2", "soc2"),
         ("seo-audit", "seo-audit"),
-        ("dependencies", "dependencies"),
+        ("dependencies", "dependency"),
     ],
 )
 def test_a_reason_names_whole_words(text: str, words: str) -> None:
-    """Neither their parts, nor a plural as if it were a misspelling."""
+    """As the item has them: not their parts, nor a plural as if it were a misspelling."""
     description = "Writes a postmortem on a dependency, as SOC2 and an seo-audit want it"
     engine = hybrid_engine([skill("writer", description)])
     [hit] = engine.search(Query(text=text, threshold=0.0)).hits

@@ -141,7 +141,7 @@ def _keywords(terms: Sequence[Term], *, is_placed: bool) -> str:
     if not is_placed and all(term.field for term in terms):
         *others, last = sorted({term.field for term in terms}, key=FIELDS.index)
         where = f" in {', '.join(others)} and {last}" if others else f" in {last}"
-    words = (_correction(term, is_placed=is_placed) for term in terms)
+    words = map(_correction, terms)
     return f"keywords{where} ({', '.join(words)})"
 
 
@@ -151,13 +151,13 @@ def _has_another_spelling(query: str, name: str) -> bool:
     return bool(typed - named) and bool(named - typed)
 
 
-def _correction(term: Term, *, is_placed: bool) -> str:
-    """A matched word: as it was typed, or in a named section as it is there; or its correction."""
+def _correction(term: Term) -> str:
+    """A matched word as the item has it, beside the typed one if that was corrected."""
     typed, matched = compact_name(term.typed), compact_name(term.matched)
     # A word that is none may have the stem of another word: "provenence" and "proven".
     is_form = base_of(typed) == base_of(matched) or is_english(typed)
     if typed == matched:
         return term.typed
     if is_form and terms(typed) == terms(matched):
-        return term.matched if is_placed else term.typed
+        return term.matched
     return f"{term.typed} → {term.matched}"
