@@ -118,7 +118,7 @@ TYPED_ALSO = 0.975  # ``create_issue`` for ``linear_create_issue``, or an alias
 MISSPELT = 0.972
 # A beginning: an unfinished identifier is nearly the name; an unfinished word says more than a word
 # that may mean something else; and so much more of the share that was typed.
-BEGUN_IDENTIFIER, BEGUN, BEGUN_WORD = 0.955, 0.9, 0.66
+BEGUN_IDENTIFIER, BEGUN, BEGUN_WORD = 0.955, 0.9, 0.7
 IDENTIFIER_SHARE, BEGUN_SHARE = 0.015, 0.05
 MIN_MISSPELT = 4  # characters; one edit of a shorter name is another word: `aws`, `awk`
 TIE = 0.0004  # what its own confidence adds to a least one, so that fewer are equal
