@@ -415,6 +415,15 @@ def test_a_longer_query_needs_more_evidence() -> None:
     assert short > confidence("sprocket now then that which was there for us all", item)
 
 
+def test_the_name_of_a_server_is_no_other_word() -> None:
+    """Which of its tools is meant is told by the rest."""
+    tools = [tool(f"notion__API-{verb}-a-data-source") for verb in ("update", "create")]
+    query = Query(text="notion udpate data source", threshold=0.0)
+    update, create = keyword_engine(tools).search(query).hits
+    assert update.name == "API-update-a-data-source"
+    assert update.evidence.name > max(MIN_SIMILARITY, create.evidence.name)
+
+
 def test_a_name_with_another_number_is_not_similar() -> None:
     """One without a number may be."""
     name = skill("form-1040", "Something")

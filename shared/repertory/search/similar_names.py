@@ -34,7 +34,10 @@ def similarities(text: str, index: KeywordIndex, rows: Sequence[int]) -> NDArray
         return np.zeros(len(rows), np.float32)
     asked = signs(text)
     ratios = [
-        max(_ratio(typed, split_name(name)) for name in _alike(asked, typed, entry.names))
+        max(
+            _ratio(typed, split_name(name), entry.server)
+            for name in _alike(asked, typed, entry.names)
+        )
         for entry in index.entries(rows)
     ]
     return np.array(ratios, np.float32) / np.float32(100)
@@ -64,23 +67,27 @@ def _alike(asked: str, typed: str, names: Sequence[str]) -> Sequence[str]:
     return [name for name, is_alike in zip(names, found, strict=True) if is_alike] or [""]
 
 
-def _ratio(typed: str, name: str) -> float:
-    """How similar a name is to the typed one, 0…100; one with another number or word is not."""
+def _ratio(typed: str, name: str, server: str) -> float:
+    """How similar a name is to the typed one, 0…100; one with another number or word is not.
+
+    The words of the tool's server tell no two of its tools apart.
+    """
     number = digits(typed)
     if number and digits(name) not in ("", number):
         return 0.0
     ratio = fuzz.ratio(typed, name)
-    return 0.0 if ratio >= 100 * MIN_SIMILARITY and _has_another_word(typed, name) else ratio
+    is_near = ratio >= 100 * MIN_SIMILARITY
+    return 0.0 if is_near and _has_another_word(typed, name, split_name(server).split()) else ratio
 
 
-def _has_another_word(typed: str, name: str) -> bool:
+def _has_another_word(typed: str, name: str, aside: Sequence[str] = ()) -> bool:
     """Whether the typed name has a word that only looks like one of the name: ``fire``, ``hire``.
 
     A word that is none may be a misspelt one. Of a name with more words than were typed, only one
-    that ends alike counts: ``remove``, ``move``.
+    that ends alike counts: ``remove``, ``move``. Articles and the words ``aside`` do not count.
     """
-    asked = [word for word in typed.split() if word not in ARTICLES]
-    named = [word for word in name.split() if word not in ARTICLES]
+    ignored = {*ARTICLES, *aside}
+    asked, named = ([one for one in text.split() if one not in ignored] for text in (typed, name))
     left, typed_alone = _alone(named, asked), _alone(asked, named)
     if not left:
         return False
