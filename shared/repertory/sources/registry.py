@@ -3,7 +3,7 @@
 The line names a class or module with a ``build``, as described below. If files other than the
 catalogue's configuration define its sources, it also has a ``files_to_trust``; if these may define
 sources that are not to be read, a ``passed_over``; if its content may define further sources, a
-``contained``.
+``contained``; if ``repertory add`` recognises its addresses, a ``recognise`` (see ``adding``).
 """
 
 from collections.abc import Callable, Mapping
@@ -24,22 +24,27 @@ _BUILDERS = {
     "builtin-skills": "repertory.sources.builtin_skills",
     "documents": "repertory.sources.documents:Documents",
     "tools": "repertory.sources.tool_files:ToolFiles",
-    "mcp": "repertory.sources.mcp",
+    "mcp": "repertory.sources.mcp.entry",
     "corpus": "repertory.sources.corpus",
 }
 # Their content is fetched from elsewhere. They come on top of the sources that are found, a
 # configuration that was found without trust fetches nothing, and their entries get a ``store``: the
 # folder of all fetched content.
 _FETCHED = {
-    "git": "repertory.sources.git",
-    "marketplace": "repertory.sources.marketplace",
-    "archive": "repertory.sources.archive",
-    "openapi": "repertory.sources.openapi",
-    "mcp-registry": "repertory.sources.mcp_registry",
+    "git": "repertory.sources.git.entry",
+    "marketplace": "repertory.sources.marketplace.entry",
+    "archive": "repertory.sources.archive.entry",
+    "openapi": "repertory.sources.openapi.entry",
+    "mcp-registry": "repertory.sources.mcp_registry.entry",
 }
 _BUILDERS |= _FETCHED
 TYPES = tuple(_BUILDERS)
 COMMON = frozenset({"trust", "visible_to"})  # the options of every type
+
+
+def implementation(kind: str) -> Any:  # noqa: ANN401 - a class or a module
+    """What the line of a type names, imported now."""
+    return resolve_name(_BUILDERS[kind])
 
 
 def build(entry: Mapping[str, Any], base: Path) -> list[Source]:
@@ -53,19 +58,19 @@ def build(entry: Mapping[str, Any], base: Path) -> list[Source]:
     Raises:
         ConfigurationError: The type is unknown or the entry is invalid.
     """
-    builder = _BUILDERS.get(str(entry.get("type")))
     if "type" not in entry:
         shown = entry.get("name") or entry.get("path") or "without a name"
         raise ConfigurationError(
             f"The source {str(shown)[:80]!r} has no `type`; use one of {', '.join(TYPES)}."
         )
-    if builder is None:
+    kind = str(entry["type"])
+    if kind not in _BUILDERS:
         raise ConfigurationError(
             f"{entry['type']!r} is not a type of source; use one of {', '.join(TYPES)}."
         )
     own = {option: value for option, value in entry.items() if option not in COMMON}
     visible_to = visible_to_of(entry)
-    sources: list[Source] = resolve_name(builder).build(own, base)
+    sources: list[Source] = implementation(kind).build(own, base)
     if "trust" in entry:
         trust = _trust(entry["trust"])
         for source in sources:
@@ -150,8 +155,8 @@ def contained(entry: Mapping[str, Any], base: Path) -> list[dict[str, Any]]:
 
 def _own(entry: Mapping[str, Any], name: str) -> Callable[[Mapping[str, Any], Path], Any] | None:
     """The function of an entry's type of this name; None if it has none."""
-    builder = _BUILDERS.get(str(entry.get("type")))
-    return getattr(resolve_name(builder), name, None) if builder else None
+    kind = str(entry.get("type"))
+    return getattr(implementation(kind), name, None) if kind in _BUILDERS else None
 
 
 def declarations(entry: Mapping[str, Any], base: Path) -> list[Path]:
