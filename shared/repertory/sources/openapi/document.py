@@ -80,31 +80,18 @@ class Document:
         raise BrokenError(f"its {what} is a chain of more than {MAX_REFERENCES} references")
 
 
-def decoded(content: bytes, place: str) -> str:
-    """The text of a document.
-
-    Raises:
-        SourceError: It is not UTF-8, or has too many values.
-    """
-    if sum(map(content.count, (b",", b"[", b"{", b"\n"))) > MAX_VALUES:
-        raise SourceError(f"{place} has more than about {MAX_VALUES:,} values; split it.")
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as exc:
-        line = content.count(b"\n", 0, exc.start) + 1
-        raise SourceError(f"{place}:{line}: this is not UTF-8 text.") from exc
-
-
-def parse(text: str, place: str) -> Document:
+def parse(content: bytes, place: str) -> Document:
     """Parse a document in JSON or YAML.
 
     Args:
-        text: The document.
+        content: The document.
         place: Its file or URL, for messages.
 
     Raises:
-        SourceError: It is no OpenAPI 3 document; the message names the line, if known.
+        SourceError: It is no OpenAPI 3 document, or has too many values; the message names the
+            line, if known.
     """
+    text = _decoded(content, place)
     syntax = "json" if text.lstrip()[:1] == "{" else "yaml"
     root = load(text, syntax, MAX_REPEATED)
     if isinstance(root, Defect):
@@ -118,6 +105,17 @@ def parse(text: str, place: str) -> Document:
     if not isinstance(root.get("paths", {}), dict):
         raise SourceError(f"{place}: `paths` must be an object.")
     return Document(root)
+
+
+def _decoded(content: bytes, place: str) -> str:
+    """The text of a document that is UTF-8 and has not too many values."""
+    if sum(map(content.count, (b",", b"[", b"{", b"\n"))) > MAX_VALUES:
+        raise SourceError(f"{place} has more than about {MAX_VALUES:,} values; split it.")
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as exc:
+        line = content.count(b"\n", 0, exc.start) + 1
+        raise SourceError(f"{place}:{line}: this is not UTF-8 text.") from exc
 
 
 def is_openapi(content: bytes) -> bool:

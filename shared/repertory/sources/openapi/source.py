@@ -14,7 +14,7 @@ from repertory.catalogue.safety import CLAIMS
 from repertory.errors import CallsOffError, SourceError
 from repertory.sources.fetched.source import FetchedSource
 from repertory.sources.openapi.api import Api
-from repertory.sources.openapi.document import MAX_SIZE, Document, decoded, parse
+from repertory.sources.openapi.document import MAX_SIZE, Document, parse
 from repertory.sources.openapi.operation import FIELD
 from repertory.sources.openapi.operations import Broken, Tool, tools
 from repertory.sources.openapi.security import Security
@@ -91,7 +91,7 @@ class OpenApi(Source):
             raise SourceError(f"{self.location} cannot be read: {exc.strerror}.") from exc
         digest = hashlib.sha256(content).hexdigest()
         if self._last is None or self._last[0] != digest:
-            self._last = digest, self._read(parse(decoded(content, self.location), self.location))
+            self._last = digest, self._read(parse(content, self.location))
         return self._last[1]
 
     @override
