@@ -1,5 +1,6 @@
 """Validation of a configuration entry: its options, its name, its path."""
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -46,6 +47,11 @@ def is_name(name: str) -> bool:
         and "/" not in name
         and is_clean(name)
     )
+
+
+def name_from(text: str) -> str:
+    """A name for a source, made of that of what it reads; empty if nothing of it can be used."""
+    return re.sub(r"[^\w.-]", "-", text).strip("-.")[:MAX_NAME_LENGTH]
 
 
 def source_path(entry: Mapping[str, Any], base: Path) -> Path:

@@ -7,17 +7,15 @@ from typing import Any
 
 from repertory.errors import ConfigurationError
 from repertory.sources.adding import Address, Recognised
-from repertory.sources.entry import check_options
+from repertory.sources.entry import check_options, name_from
 from repertory.sources.fetched.content import Content
 from repertory.sources.fetched.folders import build_folders
 from repertory.sources.fetched.source import OPTIONS, content_of
 from repertory.sources.fetched.urls import shown
 from repertory.sources.fetched.writing import checked_folder
 from repertory.sources.git.fetcher import GitFetcher
-from repertory.sources.git.url import checked, checked_ref, protocol_of
+from repertory.sources.git.url import checked, checked_ref, on_github, protocol_of
 from repertory.sources.source import Source
-
-_SHORT = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]*/[A-Za-z0-9_.][A-Za-z0-9_.-]*")
 
 
 def build(entry: Mapping[str, Any], base: Path) -> list[Source]:
@@ -69,8 +67,8 @@ def recognise(address: Address) -> Recognised | None:
         if not ((path / ".git").exists() or (path / "HEAD").is_file()):
             return None
         url = str(path)
-    elif _SHORT.fullmatch(url):
-        url = f"https://github.com/{url}.git"
+    else:
+        url = on_github(url) or url
     if path is None and not protocol_of(url):
         return None
     options = {key: address.options[key] for key in ("ref", "folder") if key in address.options}
@@ -82,5 +80,4 @@ def recognise(address: Address) -> Recognised | None:
 def name_of(url: str) -> str:
     """A name for what a URL leads to: the last part of its path, without an ending."""
     last = re.split(r"[/:]", url.partition("?")[0].rstrip("/"))[-1]
-    name = re.sub(r"[^\w.-]", "-", last.removesuffix(".git")).strip("-.")
-    return name[:100] or "added"
+    return name_from(last.removesuffix(".git")) or "added"

@@ -9,7 +9,7 @@ import msgspec
 from repertory.errors import ConfigurationError, SourceError
 from repertory.sources.fetched.urls import shown
 from repertory.sources.fetched.writing import checked_folder
-from repertory.sources.git.url import checked_ref, is_commit, protocol_of
+from repertory.sources.git.url import checked_ref, is_commit, on_github, protocol_of
 from repertory.text import one_line
 
 LISTING = ".claude-plugin/marketplace.json"
@@ -17,7 +17,6 @@ MANIFEST = ".claude-plugin/plugin.json"
 MAX_PLUGINS = 2_000
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
-_REPOSITORY = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]*/[A-Za-z0-9_.][A-Za-z0-9_.-]*")
 
 
 class Elsewhere(msgspec.Struct, frozen=True, kw_only=True):
@@ -136,14 +135,12 @@ def _folder(text: str) -> str:
 def _elsewhere(source: dict[str, Any]) -> Elsewhere:
     kind = source.get("source")
     if kind == "github":
-        repository = source.get("repo")
-        if not isinstance(repository, str) or not _REPOSITORY.fullmatch(repository):
+        url = on_github(str(source.get("repo")))
+        if not url:
             raise ValueError("its `repo` is no owner/name")
-        url = f"https://github.com/{repository}.git"
     elif kind in {"url", "git", "git-subdir"}:
         url = str(source.get("url"))
-        if _REPOSITORY.fullmatch(url):
-            url = f"https://github.com/{url}.git"
+        url = on_github(url) or url
         if not protocol_of(url):
             raise ValueError(f"{shown(url)} is no repository elsewhere")
     else:
