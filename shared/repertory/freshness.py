@@ -262,4 +262,4 @@ def _once(
 
 def _digest(source: "Source") -> str:
     """A digest of a source's identity: its files then have the same ids."""
-    return hashlib.sha256(source.named_identity()).hexdigest()[:16]
+    return hashlib.sha256(source.identity_as_json()).hexdigest()[:16]

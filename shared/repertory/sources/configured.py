@@ -44,7 +44,7 @@ class Catalogue(msgspec.Struct, frozen=True):
     @property
     def hash(self) -> str:
         """The configuration hash: the first 16 hex digits of SHA-256 over sources and owner."""
-        identities = sorted(source.named_identity() for source in self.sources)
+        identities = sorted(source.identity_as_json() for source in self.sources)
         owner = [self.owner.encode()] if self.owner else []
         return hashlib.sha256(b"\n".join([*identities, *owner])).hexdigest()[:16]
 
@@ -80,9 +80,9 @@ class Catalogue(msgspec.Struct, frozen=True):
                 source.stay_in(str(folder))
 
     @property
-    def known(self) -> dict[str, dict[str, Any]]:
+    def known(self) -> dict[str, Mapping[str, Any]]:
         """The identities of the sources that need trust, by name; for ``build_catalogue``."""
-        return {source.name: source.typed_identity for source in self.sources if source.needs_trust}
+        return {source.name: source.identity() for source in self.sources if source.needs_trust}
 
 
 class _StandIn(Source):
@@ -259,7 +259,7 @@ def _stand_ins(
     files = files_to_trust(entry, base)
     if files is None:
         for source in build(entry, base):
-            found = Withheld(_free(source.name, taken), source.typed_identity, reason)
+            found = Withheld(_free(source.name, taken), source.identity(), reason)
             found.location = source.location
             yield found
         return
@@ -271,8 +271,9 @@ def _stand_ins(
         yield found
     if last.keys() <= taken.keys():
         names = [file.name if is_name(file.name) else kind for file in files]
-        identity = {"type": kind, "files": [str(file) for file in files]}
-        yield Withheld(_free(next(iter(names), kind), taken), identity, reason)
+        name = _free(next(iter(names), kind), taken)
+        identity = {"type": kind, "name": name, "files": [str(file) for file in files]}
+        yield Withheld(name, identity, reason)
 
 
 def _free(name: str, taken: Mapping[str, Source]) -> str:

@@ -42,7 +42,7 @@ class Corpus(Source):
 
     @override
     def identity(self) -> Mapping[str, Any]:
-        return {"path": str(self.path)}
+        return {"type": self.type, "name": self.name, "path": str(self.path)}
 
     @override
     def scan(self) -> Scan:

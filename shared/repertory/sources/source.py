@@ -225,22 +225,17 @@ class Source(Protocol):
     def identity(self) -> Mapping[str, Any]:
         """Return plain JSON values that distinguish this source, without secrets.
 
-        They go into the configuration hash. Two sources with one identity offer the same items.
+        ``type`` and ``name`` are among them. They go into the configuration hash. Two sources with
+        one identity offer the same items.
         """
         ...
 
-    @property
-    def typed_identity(self) -> dict[str, Any]:
-        """The identity with the type, among sources of all types."""
-        return {"type": self.type, **self.identity()}
-
-    def named_identity(self) -> bytes:
-        """The identity with type and name, as JSON. A path in it need not be valid Unicode."""
-        found = {"name": self.name, **self.typed_identity}
+    def identity_as_json(self) -> bytes:
+        """The identity as JSON; a path in it need not be valid Unicode."""
         try:
-            return msgspec.json.encode(found, order="deterministic")
+            return msgspec.json.encode(self.identity(), order="deterministic")
         except UnicodeEncodeError:
-            return json.dumps(found, sort_keys=True).encode()
+            return json.dumps(self.identity(), sort_keys=True).encode()
 
     def scan(self) -> Scan:
         """Read the source once and return every item it offers now.

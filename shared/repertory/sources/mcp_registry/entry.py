@@ -55,7 +55,12 @@ class RegistryServer(FetchedSource, _WithoutItems):
     @override
     def identity(self) -> Mapping[str, Any]:
         pin = self._pin
-        return {"name": pin.name, "server": pin.server, "version": pin.version}
+        return {
+            "type": self.type,
+            "name": pin.name,
+            "server": pin.server,
+            "version": pin.version,
+        }
 
     @override
     def configuration(self) -> object:
