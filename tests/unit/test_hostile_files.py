@@ -144,11 +144,11 @@ def test_many_faulty_servers_on_many_lines_are_read_in_one_pass(tmp_path: Path) 
     write(tmp_path / ".mcp.json", '{"mcpServers": {' + "\n" * breaks + ",\n".join(faulty) + "}}")
     write(tmp_path / "config.toml", "\n".join(f"[mcp_servers.s{n}]" for n in range(1_000)))
     began = time.thread_time()
-    servers, _ = read_files([tmp_path / ".mcp.json"], tmp_path)
+    servers = read_files([tmp_path / ".mcp.json"], tmp_path).servers
     assert time.thread_time() - began < 5
     assert f".mcp.json:{breaks + 1}: the MCP server s0 " in servers[0].fault
     assert f".mcp.json:{breaks + 1_000}: the MCP server s999 " in servers[999].fault
-    servers, _ = read_files([tmp_path / "config.toml"], tmp_path)
+    servers = read_files([tmp_path / "config.toml"], tmp_path).servers
     assert "config.toml:1000: the MCP server s999 " in servers[999].fault
 
 

@@ -104,17 +104,29 @@ class _Rules(msgspec.Struct, frozen=True):
     excluded: frozenset[str] = frozenset()
 
 
+class Configured(msgspec.Struct, frozen=True, kw_only=True):
+    """What configuration files define.
+
+    Attributes:
+        servers: The servers, without the disabled ones. One with an invalid entry has a ``fault``.
+        disabled: The file and the name of each disabled server.
+        digests: The digests by which what was read of each file may be trusted.
+    """
+
+    servers: list[ServerConfig]
+    disabled: list[tuple[str, str]]
+    digests: dict[Path, set[str]]
+
+
 def read_servers(paths: Iterable[Path]) -> list[ServerConfig]:
     """The servers of ``read_files`` alone."""
-    return read_files(paths)[0]
+    return read_files(paths).servers
 
 
 def read_files(
     paths: Iterable[Path], project: Path | None = None, directory: Path | None = None
-) -> tuple[list[ServerConfig], dict[Path, set[str]]]:
+) -> Configured:
     """Read and merge the servers of several configuration files; later files override earlier.
-
-    Disabled servers are left out. A server with an invalid entry has a ``fault``.
 
     Args:
         paths: The files.
@@ -122,31 +134,29 @@ def read_files(
             out, and each has at most ``MAX_FOUND_SIZE`` bytes.
         directory: The folder whose own servers are read as well, over those of all folders.
 
-    Returns:
-        The servers, and the digests by which what was read of each file may be trusted.
-
     Raises:
         ConfigurationError: A file cannot be read; the message names it and the line.
     """
-    merged, origins, digests = _merged(paths, project, directory)
-    servers = [
-        msgspec.structs.replace(server, origins=origins[name])
-        for name, server in merged.items()
-        if server is not None
-    ]
-    return servers, digests
-
-
-def disabled(
-    paths: Iterable[Path], project: Path | None = None, directory: Path | None = None
-) -> list[tuple[str, str]]:
-    """The file and the name of each server that ``read_files`` leaves out.
-
-    Raises:
-        ConfigurationError: As for ``read_files``.
-    """
-    merged, origins, _ = _merged(paths, project, directory)
-    return [(origins[name][-1], name) for name, server in merged.items() if server is None]
+    merged: dict[str, ServerConfig | None] = {}
+    origins: dict[str, tuple[str, ...]] = {}
+    digests: dict[Path, set[str]] = {}
+    for path in paths:
+        data = _read(path, project)
+        text = _decoded(path, data)
+        document = _parse(path, text)
+        digests[path] = {digest_of(data), _digest(document)}
+        for name, server in _servers(path, text, document, directory).items():
+            origins[name] = (*origins.get(name, ()), str(path))
+            merged[name] = server
+    return Configured(
+        servers=[
+            msgspec.structs.replace(server, origins=origins[name])
+            for name, server in merged.items()
+            if server is not None
+        ],
+        disabled=[(origins[name][-1], name) for name, server in merged.items() if server is None],
+        digests=digests,
+    )
 
 
 def servers_digest(path: Path, data: bytes) -> str:
@@ -163,24 +173,6 @@ def servers_digest(path: Path, data: bytes) -> str:
 
 def _digest(document: dict[str, Any]) -> str:
     return _PART + digest_of(msgspec.json.encode(document, order="deterministic"))
-
-
-def _merged(
-    paths: Iterable[Path], project: Path | None, directory: Path | None
-) -> tuple[dict[str, ServerConfig | None], dict[str, tuple[str, ...]], dict[Path, set[str]]]:
-    """The servers by name, None for a disabled one; their files; the digests of the files."""
-    merged: dict[str, ServerConfig | None] = {}
-    origins: dict[str, tuple[str, ...]] = {}
-    digests: dict[Path, set[str]] = {}
-    for path in paths:
-        data = _read(path, project)
-        text = _decoded(path, data)
-        document = _parse(path, text)
-        digests[path] = {digest_of(data), _digest(document)}
-        for name, server in _servers(path, text, document, directory).items():
-            origins[name] = (*origins.get(name, ()), str(path))
-            merged[name] = server
-    return merged, origins, digests
 
 
 def _servers(

@@ -8,7 +8,7 @@ import msgspec
 
 from repertory.errors import ConfigurationError
 from repertory.sources.entry import path_of
-from repertory.sources.mcp.config import MAX_NAME_LENGTH, disabled, read_files
+from repertory.sources.mcp.config import MAX_NAME_LENGTH, Configured, read_files
 from repertory.sources.mcp.server import ServerConfig, is_own_entry
 from repertory.sources.mcp.source import McpServer
 from repertory.sources.mcp.variables import env_file_of
@@ -48,25 +48,29 @@ def build(entry: Mapping[str, Any], base: Path) -> list[Source]:
         options = msgspec.convert(dict(entry), _Options)
     except msgspec.ValidationError as exc:
         raise ConfigurationError(f"A source of type 'mcp' is not set up right: {exc}") from exc
-    paths = [path.absolute() for path in files_to_trust(entry, base)]
-    folder = base.absolute()
-    servers, digests = read_files(paths, None if options.trusted else folder, folder)
+    found = _read(entry, base, trusted=options.trusted)
+    changes: dict[str, Any] = {"sign_ins": options.sign_ins}
+    if options.timeout is not None:
+        changes["timeout"] = options.timeout
+    if options.environment is not None:
+        changes["environment"] = options.environment
+    servers = [msgspec.structs.replace(server, **changes) for server in found.servers]
     approved, trusted = options.approved, options.trusted
     if approved is not None:
-        trusted &= all(approved.get(key_of(path)) in some for path, some in digests.items())
-    if options.timeout is not None:
-        servers = [msgspec.structs.replace(s, timeout=options.timeout) for s in servers]
-    if options.environment is not None:
-        own = options.environment
-        servers = [msgspec.structs.replace(s, environment=own) for s in servers]
-    servers = [msgspec.structs.replace(s, sign_ins=options.sign_ins) for s in servers]
-    if approved is not None:
+        trusted &= all(approved.get(key_of(path)) in some for path, some in found.digests.items())
         servers = [_bound(server, approved) for server in servers]
     return [
-        McpServer(s, trusted=trusted, include=options.include, exclude=options.exclude)
-        for s in servers
-        if not is_own_entry(s)
+        McpServer(server, trusted=trusted, include=options.include, exclude=options.exclude)
+        for server in servers
+        if not is_own_entry(server)
     ]
+
+
+def _read(entry: Mapping[str, Any], base: Path, *, trusted: bool) -> Configured:
+    """Read the configuration files of an entry."""
+    folder = base.absolute()
+    paths = [path.absolute() for path in files_to_trust(entry, base)]
+    return read_files(paths, None if trusted else folder, folder)
 
 
 def _bound(server: ServerConfig, approved: Mapping[str, str]) -> ServerConfig:
@@ -95,10 +99,7 @@ def passed_over(entry: Mapping[str, Any], base: Path) -> list[PassedOver]:
     Raises:
         ConfigurationError: A file cannot be read.
     """
-    folder = base.absolute()
-    project = None if entry.get("trusted") else folder
-    paths = [path.absolute() for path in files_to_trust(entry, base)]
     return [
         PassedOver(path, f"it disables the server {one_line(name)[:MAX_NAME_LENGTH]}")
-        for path, name in disabled(paths, project, folder)
+        for path, name in _read(entry, base, trusted=bool(entry.get("trusted"))).disabled
     ]
