@@ -2,7 +2,7 @@
 
 import codecs
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import unquote
 
@@ -16,8 +16,6 @@ MAX_REPEATED = 1_000_000  # characters and values that the aliases of a YAML doc
 MAX_REFERENCES = 20  # that lead to one another
 
 _OPENAPI = re.compile(r"""(?:^|[{,])[^\S\n]{0,99}["']?openapi["']?\s{0,9}:\s{0,9}["']?3\.""", re.M)
-
-
 _SWAGGER = re.compile(r"""(?:^|[{,])[^\S\n]{0,99}["']?swagger["']?\s{0,9}:\s{0,9}["']?2\.""", re.M)
 
 
@@ -128,10 +126,3 @@ def pointer(*parts: str) -> str:
     """A JSON pointer, shortened for a message."""
     steps = (part.replace("~", "~0").replace("/", "~1") for part in parts)
     return cut(one_line("#/" + "/".join(steps)), 200)
-
-
-def objects(value: object) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    """The objects of a list, with their positions."""
-    for number, one in enumerate(value if isinstance(value, list) else ()):
-        if isinstance(one, Mapping):
-            yield number, one

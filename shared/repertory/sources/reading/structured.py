@@ -238,7 +238,5 @@ def _scalar(event: yaml.ScalarEvent) -> Json:
 
 
 def _fault(problem: str, event: yaml.Event) -> yaml.MarkedYAMLError:
-    mark: Any = (
-        event.start_mark
-    )  # of the C or the Python parser, which have different types in the stubs
+    mark: Any = event.start_mark  # the C and the Python parser have different types in the stubs
     return yaml.MarkedYAMLError(problem=problem, problem_mark=mark)
