@@ -200,24 +200,23 @@ def _taken(
         passed.append(PassedOver(str(folder.path), reason))
     if anywhere:
         for key, folder in list(first.items()):
-            if (
-                folder.base == anywhere.path
-                and folder.type != anywhere.type
-                and not lies_in(folder.real, anywhere.path)
-            ):
-                reason = (
-                    f"it is a link that leads out of the project to {folder.real}; to have it "
-                    "read, name that in a repertory.toml and trust the file"
-                )
-                passed.append(PassedOver(str(folder.path), reason))
-                del first[key]
-            elif (
-                folder.type == anywhere.type and folder.is_linked and anywhere.reaches(folder.real)
-            ):
-                reason = f"it leads to {folder.real}, where its skills are found"
+            if reason := _leads_elsewhere(folder, anywhere):
                 passed.append(PassedOver(str(folder.path), reason))
                 del first[key]
     return [folder for folder in known if first.get((folder.type, folder.real)) is folder]
+
+
+def _leads_elsewhere(folder: _Folder, anywhere: SkillFolders) -> str:
+    """Why a known folder is not read in its place; empty if it is."""
+    real, is_skills = folder.real, folder.type == anywhere.type
+    if folder.base == anywhere.path and not is_skills and not lies_in(real, anywhere.path):
+        return (
+            f"it is a link that leads out of the project to {real}; to have it read, name that in "
+            "a repertory.toml and trust the file"
+        )
+    if is_skills and folder.is_linked and anywhere.reaches(real):
+        return f"it leads to {real}, where its skills are found"
+    return ""
 
 
 def _anywhere(root: Path, skills: SkillFolders, taken: list[_Folder]) -> Iterator[dict[str, Any]]:

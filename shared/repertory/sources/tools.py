@@ -161,8 +161,7 @@ def _schema(raw: object) -> tuple[dict[str, Any] | None, str]:
     schema, defect = _bounded(raw, MAX_SCHEMA_SIZE)
     if defect:
         return None, defect
-    kept, wrong = mended(schema)
-    return kept, wrong or ""
+    return mended(schema)
 
 
 def _bounded(raw: Mapping[Any, Any], limit: int) -> tuple[dict[str, Any], str]:

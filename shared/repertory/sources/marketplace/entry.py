@@ -17,7 +17,7 @@ from repertory.sources.fetched.urls import is_http
 from repertory.sources.git.entry import fetcher_of, name_of
 from repertory.sources.marketplace.fetcher import MarketplaceFetcher
 from repertory.sources.marketplace.listing import LISTING, MANIFEST, is_listing, read_listing
-from repertory.sources.marketplace.source import sources
+from repertory.sources.marketplace.source import PluginPrompts, PluginSkills
 from repertory.sources.source import Source
 
 
@@ -34,8 +34,10 @@ def build(entry: Mapping[str, Any], base: Path) -> list[Source]:
     """
     check_options(entry, "url", "ref", *OPTIONS)
     content, interval = _content(entry, base), interval_of(entry)
-    found = sources(checked_name(entry.get("name")), content)
-    return [fetched(source, content, interval) for source in found]
+    name = checked_name(entry.get("name"))
+    skills = PluginSkills(name=name, path=content.path)
+    prompts = PluginPrompts(name=f"{name}-prompts", path=content.path)
+    return [fetched(source, content, interval) for source in (skills, prompts)]
 
 
 def contained(entry: Mapping[str, Any], base: Path) -> list[dict[str, Any]]:
