@@ -2,18 +2,21 @@
 
 The line names a class or module with a ``build``, as described below. If files other than the
 catalogue's configuration define its sources, it also has a ``files_to_trust``; if these may define
-sources that are not to be read, a ``passed_over``; if its content may define further sources, a
-``contained``; if ``repertory add`` recognises its addresses, a ``recognise`` (see ``adding``).
+sources that are not to be read, a ``passed_over``; if ``repertory add`` recognises its addresses, a
+``recognise`` (see ``adding``).
 """
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from repertory.errors import ConfigurationError, UsageError
 from repertory.groups import checked
 from repertory.sources.source import PassedOver, Source, Trust
+
+if TYPE_CHECKING:
+    from repertory.sources.fetched.content import Content
 
 # Imported only when a configuration has such a source.
 _BUILDERS = {
@@ -147,10 +150,14 @@ def fetches(entry: Mapping[str, Any]) -> bool:
 def contained(entry: Mapping[str, Any], base: Path) -> list[dict[str, Any]]:
     """Return the entries that the fetched content of an entry defines, such as MCP servers.
 
-    They need the user's trust as any that were found.
+    They need the user's trust as any that were found. Who may see the sources of the entry may see
+    theirs.
+
+    Raises:
+        ConfigurationError: As for ``build``.
     """
-    named = _own(entry, "contained")
-    return named(entry, base) if named else []
+    seen_by = {"visible_to": entry["visible_to"]} if "visible_to" in entry else {}
+    return [{**one, **seen_by} for content in _contents(entry, base) for one in content.entries]
 
 
 def _own(entry: Mapping[str, Any], name: str) -> Callable[[Mapping[str, Any], Path], Any] | None:
@@ -162,8 +169,12 @@ def _own(entry: Mapping[str, Any], name: str) -> Callable[[Mapping[str, Any], Pa
 def declarations(entry: Mapping[str, Any], base: Path) -> list[Path]:
     """Return the files that change when ``contained`` does; they may be missing."""
     try:
-        sources = build(entry, base)
+        return [content.servers_file for content in _contents(entry, base)]
     except ConfigurationError:
         return []
-    contents = [getattr(source, "content", None) for source in sources]
-    return list(dict.fromkeys(one.servers_file for one in contents if one))
+
+
+def _contents(entry: Mapping[str, Any], base: Path) -> "list[Content]":
+    """The fetched content that the sources of an entry read, each once."""
+    contents = [getattr(source, "content", None) for source in build(entry, base)]
+    return list(dict.fromkeys(content for content in contents if content))

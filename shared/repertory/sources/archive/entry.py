@@ -46,11 +46,6 @@ def build(entry: Mapping[str, Any], base: Path) -> list[Source]:
     return build_folders({**refresh, **entry}, _content(entry, base), folder)
 
 
-def contained(entry: Mapping[str, Any], base: Path) -> list[dict[str, Any]]:
-    """Return the entries of the MCP servers that the archive declares."""
-    return _content(entry, base).entries
-
-
 def _content(entry: Mapping[str, Any], base: Path) -> Content:
     url, sha256 = entry.get("url"), entry.get("sha256", "")
     if url is not None and not (isinstance(url, str) and is_http(url)):

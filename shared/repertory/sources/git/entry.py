@@ -8,7 +8,6 @@ from typing import Any
 from repertory.errors import ConfigurationError
 from repertory.sources.adding import Address, Recognised
 from repertory.sources.entry import check_options, name_from
-from repertory.sources.fetched.content import Content
 from repertory.sources.fetched.folders import build_folders
 from repertory.sources.fetched.source import OPTIONS, content_of
 from repertory.sources.fetched.urls import shown
@@ -30,12 +29,7 @@ def build(entry: Mapping[str, Any], base: Path) -> list[Source]:
         ConfigurationError: The entry is invalid.
     """
     check_options(entry, "url", "ref", "folder", "reads", *OPTIONS)
-    return build_folders(entry, _content(entry, base))
-
-
-def contained(entry: Mapping[str, Any], base: Path) -> list[dict[str, Any]]:
-    """Return the entries of the MCP servers that the repository declares."""
-    return _content(entry, base).entries
+    return build_folders(entry, content_of(fetcher_of(entry, base), entry))
 
 
 def fetcher_of(entry: Mapping[str, Any], base: Path) -> GitFetcher:
@@ -54,10 +48,6 @@ def fetcher_of(entry: Mapping[str, Any], base: Path) -> GitFetcher:
             "and without a slash at its start."
         ) from None
     return GitFetcher(url, protocol, ref, folder)
-
-
-def _content(entry: Mapping[str, Any], base: Path) -> Content:
-    return content_of(fetcher_of(entry, base), entry)
 
 
 def recognise(address: Address) -> Recognised | None:

@@ -40,11 +40,6 @@ def build(entry: Mapping[str, Any], base: Path) -> list[Source]:
     return [fetched(source, content, interval) for source in (skills, prompts)]
 
 
-def contained(entry: Mapping[str, Any], base: Path) -> list[dict[str, Any]]:
-    """Return the entries of the MCP servers that the plugins declare."""
-    return _content(entry, base).entries
-
-
 def _content(entry: Mapping[str, Any], base: Path) -> Content:
     url = entry.get("url")
     if isinstance(url, str) and _is_document(url):

@@ -79,16 +79,11 @@ def build(entry: Mapping[str, Any], base: Path) -> list[Source]:  # noqa: ARG001
     Raises:
         ConfigurationError: The entry is invalid.
     """
-    pin, content = _content(entry)
-    return [RegistryServer(pin, content, interval_of(entry))]
+    pin = _pin(entry)
+    return [RegistryServer(pin, content_of(ServerFetcher(pin), entry), interval_of(entry))]
 
 
-def contained(entry: Mapping[str, Any], base: Path) -> list[dict[str, Any]]:  # noqa: ARG001 - as above
-    """Return the entry of the server, which needs trust."""
-    return _content(entry)[1].entries
-
-
-def _content(entry: Mapping[str, Any]) -> tuple[Pin, Content]:
+def _pin(entry: Mapping[str, Any]) -> Pin:
     own = {key: value for key, value in entry.items() if key not in ("type", *OPTIONS)}
     try:
         pin = msgspec.convert({"url": OFFICIAL_URL, **own, "name": entry.get("name")}, Pin)
@@ -106,7 +101,7 @@ def _content(entry: Mapping[str, Any]) -> tuple[Pin, Content]:
             f"{pin.version!r}."
         )
     checked_name(pin.name)
-    return pin, content_of(ServerFetcher(pin), entry)
+    return pin
 
 
 def recognise(address: Address) -> Recognised | None:
