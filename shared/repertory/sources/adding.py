@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from repertory.errors import UsageError
-from repertory.sources.fetched.http import Document, get
+from repertory.sources.fetched.http import Response, get
 from repertory.sources.fetched.urls import is_http, shown
 from repertory.sources.registry import implementation
 
@@ -54,7 +54,7 @@ class Address:
         self.options = options
         self.registry = registry
         self._directory = directory
-        self._document: Document | None = None
+        self._document: Response | None = None
 
     @property
     def path(self) -> Path | None:
@@ -68,7 +68,7 @@ class Address:
         """Whether it is a URL over HTTP."""
         return is_http(self.text)
 
-    def document(self) -> Document:
+    def document(self) -> Response:
         """What an HTTP server answers at the URL, asked once for all types.
 
         Raises:

@@ -77,7 +77,7 @@ class Catalogue(msgspec.Struct, frozen=True):
                 continue
             is_bound = source.type != "skills" and is_inside(source.place, str(folder))
             if is_bound or not found:
-                source.stay_in(str(folder))
+                source.within = str(folder)
 
     @property
     def known(self) -> dict[str, dict[str, Any]]:

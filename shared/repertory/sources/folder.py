@@ -134,7 +134,7 @@ class FolderSource(Source):
         }
 
     def check_place(self) -> None:
-        """Check what ``stay_in`` demands.
+        """Check that nothing outside of ``within`` is read.
 
         Raises:
             SourceError: The path leads elsewhere now.

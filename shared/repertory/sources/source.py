@@ -175,7 +175,8 @@ class Source(Protocol):
         fault: Why its definition is invalid, with the file; empty if it is valid. A scan raises it.
         trust: What happens to its new and changed items.
         visible_to: The groups whose callers may see its items; empty for everyone.
-        within: The folder that nothing it reads may lie outside of; see ``stay_in``.
+        within: The folder that nothing it reads may lie outside of, whatever links are put there;
+            empty if it may read anywhere.
         disk: The folder in which it may keep the texts of items, instead of in memory.
         on_pause: Called regularly while a scan of many files runs, on its thread.
     """
@@ -247,10 +248,6 @@ class Source(Protocol):
                 not answer, missing trust). Its items are then kept and marked stale.
         """
         ...
-
-    def stay_in(self, folder: str) -> None:
-        """Refuse to read outside of a folder, whatever links are put there."""
-        self.within = folder
 
     def rescan(self, paths: Sequence[str]) -> Change | None:  # noqa: ARG002 - the default cannot
         """Read only what some changed files and folders mean.

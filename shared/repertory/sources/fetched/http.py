@@ -29,7 +29,7 @@ MAX_VALIDATOR_LENGTH = 1_000  # characters
 _VALIDATORS = {"etag": "If-None-Match", "last-modified": "If-Modified-Since"}
 
 
-class Document(msgspec.Struct, frozen=True, kw_only=True):
+class Response(msgspec.Struct, frozen=True, kw_only=True):
     """What a server answered.
 
     Attributes:
@@ -50,7 +50,7 @@ def get(
     limit: int,
     validators: Mapping[str, str] | None = None,
     is_cancelled: Callable[[], bool] = lambda: False,
-) -> Document:
+) -> Response:
     """Get a document.
 
     Args:
@@ -60,7 +60,7 @@ def get(
         is_cancelled: Whether to end soon.
 
     Returns:
-        The document; see ``Document.is_unchanged``.
+        The document; see ``Response.is_unchanged``.
 
     Raises:
         SourceError: It cannot be reached, is too large or too slow, or leads elsewhere too often.
@@ -80,9 +80,9 @@ def get(
                         url = _next(url, response.headers["location"])
                         continue
                     if response.status_code == HTTPStatus.NOT_MODIFIED and validators:
-                        return Document(url=url, validators=dict(validators), is_unchanged=True)
+                        return Response(url=url, validators=dict(validators), is_unchanged=True)
                     _check(url, response)
-                    return Document(
+                    return Response(
                         url=url,
                         content=_content(url, response, limit, end),
                         validators=_validators_of(response),

@@ -211,12 +211,10 @@ def _read(path: Path, project: Path | None) -> bytes:
     try:
         if project is not None and path.is_relative_to(project):
             place = path.relative_to(project).as_posix()
-            data = read_inside(real_path(project), place, MAX_FOUND_SIZE)
-        else:
-            data = read_bytes(str(path), MAX_FILE_SIZE)
+            return read_inside(real_path(project), place, MAX_FOUND_SIZE)
+        return read_bytes(str(path), MAX_FILE_SIZE)
     except OSError as exc:
         raise ConfigurationError(f"{path} cannot be read: {exc.strerror}.") from exc
-    return data
 
 
 def _decoded(path: Path, data: bytes) -> str:
