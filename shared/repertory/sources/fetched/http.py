@@ -33,13 +33,11 @@ class Response(msgspec.Struct, frozen=True, kw_only=True):
     """What a server answered.
 
     Attributes:
-        url: Where it was in the end, after redirects.
         content: The body.
         validators: What it sent to recognise the content again; for the next ``get``.
         is_unchanged: Whether it is that of the last answer, which is not sent again.
     """
 
-    url: str
     content: bytes = b""
     validators: dict[str, str] = {}
     is_unchanged: bool = False
@@ -80,10 +78,9 @@ def get(
                         url = _next(url, response.headers["location"])
                         continue
                     if response.status_code == HTTPStatus.NOT_MODIFIED and validators:
-                        return Response(url=url, validators=dict(validators), is_unchanged=True)
+                        return Response(validators=dict(validators), is_unchanged=True)
                     _check(url, response)
                     return Response(
-                        url=url,
                         content=_content(url, response, limit, end),
                         validators=_validators_of(response),
                     )
