@@ -23,7 +23,8 @@ from repertory.errors import UnknownItemError
 from repertory.project_search.private import has_secrets, is_private
 from repertory.sources.reading import frontmatter
 from repertory.sources.reading.fields import text_field
-from repertory.sources.reading.files import MAX_DEPTH, SKIPPED, TEMPORARY, read_text
+from repertory.sources.reading.files import read_text
+from repertory.sources.reading.walk import MAX_DEPTH, SKIPPED, TEMPORARY
 from repertory.text import is_clean
 
 MAX_FILES = 512  # of a skill, with its SKILL.md; this and the next are limits of the specification

@@ -21,7 +21,7 @@ from repertory.errors import ConfigurationError, UsageError
 from repertory.files import is_project
 from repertory.sources.entry import is_name
 from repertory.sources.neuroscript import SUFFIX
-from repertory.sources.reading.files import walk
+from repertory.sources.reading.walk import Walk
 from repertory.sources.skill_folders import HOME_ROOTS, PROJECT_ROOTS, SkillFolders
 from repertory.sources.source import PassedOver
 from repertory.trust import lies_in
@@ -221,7 +221,7 @@ def _leads_elsewhere(folder: _Folder, anywhere: SkillFolders) -> str:
 
 def _anywhere(root: Path, skills: SkillFolders, taken: list[_Folder]) -> Iterator[dict[str, Any]]:
     """The sources of a whole project: what lies outside of the known folders, and the documents."""
-    walked = walk(
+    walked = Walk(
         root,
         _is_found_anywhere,
         lambda place: not skills.passes_over(place),

@@ -22,17 +22,10 @@ from repertory.sources.memory import (
     settled_time,
 )
 from repertory.sources.reading.fields import extra, tags
-from repertory.sources.reading.files import (
-    FILE_LIMIT,
-    MAX_DEPTH,
-    SKIPPED,
-    Found,
-    Walk,
-    read_file,
-    walk,
-)
+from repertory.sources.reading.files import FILE_LIMIT, Found, read_file
 from repertory.sources.reading.gitignore import IGNORE_FILE, GitIgnore
 from repertory.sources.reading.policy import authored
+from repertory.sources.reading.walk import MAX_DEPTH, SKIPPED, Walk
 from repertory.sources.reading_cache import Reading, ReadingCache
 from repertory.sources.source import (
     Change,
@@ -418,7 +411,7 @@ class FolderSource(Source):
                 passed[place] = reason
             return not reason
 
-        walked = walk(
+        walked = Walk(
             self.path,
             self.wants,
             enter,

@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from repertory.bounded import is_inside, listed_path
-from repertory.sources.reading.files import Found, Walk
+from repertory.sources.reading.files import Found
+from repertory.sources.reading.walk import Walk
 from repertory.text import clean
 
 

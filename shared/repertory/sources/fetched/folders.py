@@ -13,7 +13,7 @@ from repertory.sources.entry import checked_name
 from repertory.sources.fetched.content import CURRENT, Content
 from repertory.sources.fetched.source import FetchedSource, interval_of
 from repertory.sources.folder import FolderSource
-from repertory.sources.reading.files import Walk
+from repertory.sources.reading.walk import Walk
 from repertory.sources.reading_cache import ReadingCache
 from repertory.sources.registry import implementation
 from repertory.sources.source import Source
