@@ -55,7 +55,7 @@ class ArchiveFetcher(Fetcher):
         if revision == last.revision:
             return None
         writer = Writer(into, self.location)
-        unpack(data, writer, self.location)
+        unpack(data, writer)
         _lift(into)
         declared = declared_in(into, "archive")
         return Fetched(
