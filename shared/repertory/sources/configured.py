@@ -49,9 +49,10 @@ class Catalogue(msgspec.Struct, frozen=True):
         return hashlib.sha256(b"\n".join([*identities, *owner])).hexdigest()[:16]
 
     def may_change(self) -> Callable[[Rule, Item], bool]:
-        """Whether a rule may change an item: one of a found file, only items of its folder.
+        """A function that says whether a rule may change an item.
 
-        Where the links of a source lead is looked up once, and not for each item and rule.
+        A rule of a file that was found may change only items of the file's folder. Where the links
+        of a source lead is looked up once, and not for each item and rule.
         """
         places = {source.name: source.place for source in self.sources}
 

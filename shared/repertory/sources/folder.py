@@ -287,11 +287,9 @@ class FolderSource(Source):
             {file.place: reading for file, reading in zip(files, readings, strict=True)}
         )
         self._walked = Walked(self.path, walked)
-        deciding = {path: settled_signature(path) for path in self.deciding_files()}
-        # A new file changes its folder.
-        self._seen = FolderState(
-            walked.listed, {path: one for path, one in deciding.items() if one}
-        )
+        # A file that is missing would change its folder.
+        deciding = {path: one for path in self.deciding_files() if (one := settled_signature(path))}
+        self._seen = FolderState(walked.listed, deciding)
         return passed
 
     def _found(self, passed: dict[str, str]) -> Scan:
@@ -467,10 +465,8 @@ class FolderSource(Source):
     def _read_file(self, file: Found) -> Reading:
         text, problems = read_file(file, self.file_limit)
         reading = Reading(broken=True) if text is None else self.read(file, text)
+        problems += reading.problems
         if not self.many_in_a_file:
             item_id = self.file_id(file.place)
-            about = [*problems, *reading.problems]
-            problems = [msgspec.structs.replace(one, item=one.item or item_id) for one in about]
-        else:
-            problems += reading.problems
+            problems = [msgspec.structs.replace(one, item=one.item or item_id) for one in problems]
         return msgspec.structs.replace(reading, problems=problems)

@@ -98,7 +98,7 @@ class ReadingCache:
         return one.reading
 
     def last_items(self, path: str) -> tuple[KnownItem, ...] | None:
-        """What a file offered when it was last read; None if it is unknown or broken at first."""
+        """What a file offered when it was last read; None if it was never read without a fault."""
         before = self._cached.get(path)
         if before is None or (before.reading.broken and not before.reading.known):
             return None

@@ -47,10 +47,10 @@ class Walked:
         return not self._is_cut and _identity(self._root) == self._identity
 
     def unit(self, place: str) -> str:
-        """The place to walk again for a change at a place: the highest one that is new or passed.
+        """The place to walk again for a change at a place; empty for the root.
 
-        Returns:
-            The place, or one above it; empty for the root.
+        It is the place itself if the folder that it is in was listed, otherwise the highest folder
+        above it that was not.
         """
         while place:
             folder = place.rpartition("/")[0]

@@ -95,12 +95,11 @@ class McpServer(Source):
 
     @override
     def watch(self, changed: Callable[[], None], interval: float) -> Callable[[], None] | None:
-        server = self.config
-        if server.fault or not self.is_trusted or self._is_repertory:
+        if not self.asks_server:
             return None
         from repertory.sources.mcp.follow import ServerFollower  # noqa: PLC0415 - only to watch
 
-        self._follower = ServerFollower(server, changed, interval)
+        self._follower = ServerFollower(self.config, changed, interval)
         self._follower.start()
         return self._unwatch
 
