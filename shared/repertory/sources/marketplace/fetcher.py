@@ -65,7 +65,7 @@ class MarketplaceFetcher(Fetcher):
 
     @override
     def key(self) -> Mapping[str, Any]:
-        if isinstance(self._main, DocumentFetcher):
+        if isinstance(self._main, DocumentFetcher):  # this key names folders that users have
             return {"main": {"document": self._main.url}}
         return {"main": self._main.key()}
 
