@@ -13,6 +13,7 @@ from typing_extensions import override
 from repertory.bounded import as_listed, is_inside, listed_path, real_path
 from repertory.catalogue.item import Item, Kind
 from repertory.errors import ConfigurationError, SourceError
+from repertory.files import Signature
 from repertory.sources.contents import Contents, Entry
 from repertory.sources.entry import check_options, checked_name, source_path
 from repertory.sources.memory import (
@@ -288,7 +289,9 @@ class FolderSource(Source):
         )
         self._walked = Walked(self.path, walked)
         # A file that is missing would change its folder.
-        deciding = {path: one for path in self.deciding_files() if (one := settled_signature(path))}
+        deciding: dict[str, Signature | None] = {
+            path: one for path in self.deciding_files() if (one := settled_signature(path))
+        }
         self._seen = FolderState(walked.listed, deciding)
         return passed
 

@@ -6,6 +6,7 @@ object, and YAML aliases are rejected or bounded: a few lines of them can expand
 
 import math
 import re
+from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 import msgspec
@@ -115,6 +116,11 @@ def plain(value: object, max_depth: int = MAX_DEPTH) -> Json:  # noqa: PLR0911 -
     if isinstance(value, dict):
         return {clean(str(key)): plain(inner, max_depth - 1) for key, inner in value.items()}
     return [plain(inner, max_depth - 1) for inner in value]
+
+
+def plain_object(raw: Mapping[Any, Any]) -> dict[str, Json]:
+    """A mapping as plain JSON; see ``plain``."""
+    return {clean(str(key)): plain(inner) for key, inner in raw.items()}
 
 
 def decode_json(text: str) -> Json | Defect:
