@@ -27,7 +27,7 @@ FLOOR = 20_000  # nanoseconds; a shorter time is noise
 MADE_AT_RUN_TIME = {
     "repertory.review.suspicions",  # of its rules, which test_suspicions measures
     "repertory.project_search.snippets",
-    "repertory.sources.policies",
+    "repertory.catalogue.policies",
     "repertory_admin.refusals",
 }
 

@@ -13,11 +13,11 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute
 
+from repertory.catalogue.policies import rules
 from repertory.catalogue.policy import FIELDS
 from repertory.configuration_file import project_file, read, rewrite
 from repertory.errors import ConfigurationError, RepertoryError
 from repertory.keys import Scope
-from repertory.sources.policies import rules
 from repertory.text import one_line
 from repertory.trust import digest_of
 from repertory.workspace import Workspace
