@@ -82,10 +82,8 @@ class Freshness:
 
     def note(self, catalogue: "Catalogue") -> None:
         """Note the sources that are one file, before they are read."""
-        from repertory.sources.folder import FolderSource  # noqa: PLC0415 - only after a change
-
         for source in catalogue.sources:
-            if source.file and not isinstance(source, FolderSource):
+            if source.file:
                 state = FolderState(files={source.file: settled_signature(source.file)})
                 self._single[_digest(source)] = state
 

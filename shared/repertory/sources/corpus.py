@@ -37,7 +37,7 @@ class Corpus(Source):
     def __init__(self, name: str, path: Path) -> None:
         self.name = name
         self.path = path
-        self.location = str(path)
+        self.location = self.file = str(path)
         self.folder = WatchedFolder(path, lambda _: True)
 
     @override

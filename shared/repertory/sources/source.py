@@ -164,6 +164,7 @@ class Source(Protocol):
         name: The name, unique in its catalogue. Item ids start with it.
         location: Where it reads from, for people: a path, a command, a URL without its secrets.
         folder: The folder or file it reads; None if it reads no files.
+        file: The one file that it reads, watched or not; empty if it reads folders, or no file.
         needs_trust: Whether a file other than the catalogue's own configuration defines the source,
             so that the user must trust that file first. Several such files may define a source of
             one name, and the first counts. The source stays unchanged while its file is unreadable.
@@ -185,6 +186,7 @@ class Source(Protocol):
     name: str
     location: str
     folder: WatchedFolder | None = None
+    file: str = ""
     needs_trust: bool = False
     is_trusted: bool = True
     asks_server: bool = False
@@ -201,11 +203,6 @@ class Source(Protocol):
     def place(self) -> str:
         """The folder or file that it reads or is defined by; empty if that is unknown."""
         return str(self.folder.path) if self.folder else self.origin
-
-    @property
-    def file(self) -> str:
-        """The file that it reads, if that is all; the folder of a source of a folder."""
-        return str(self.folder.path) if self.folder else ""
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, type(self)) and (
