@@ -1,7 +1,6 @@
 """A marketplace's list of plugins, and where each one lies."""
 
 import re
-from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -101,13 +100,6 @@ def only_plugin(manifest: object, whence: str) -> Listing:
     fields = manifest if isinstance(manifest, dict) else {}
     entry = {"name": fields.get("name"), "source": "./"}
     return read_listing({"name": fields.get("name"), "plugins": [entry]}, whence)
-
-
-def strings(value: object) -> Iterator[str]:
-    """The strings of a field that holds one, or a list of them."""
-    for one in value if isinstance(value, list) else [value]:
-        if isinstance(one, str):
-            yield one
 
 
 def _plugin(fields: object, top: str) -> Plugin:

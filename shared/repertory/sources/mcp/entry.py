@@ -6,8 +6,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from repertory.errors import ConfigurationError
-from repertory.sources.entry import path_of
+from repertory.sources.entry import options_of, path_of
 from repertory.sources.mcp.config import MAX_NAME_LENGTH, Configured, read_files
 from repertory.sources.mcp.server import ServerConfig, is_own_entry
 from repertory.sources.mcp.source import McpServer
@@ -44,10 +43,7 @@ def build(entry: Mapping[str, Any], base: Path) -> list[Source]:
     Raises:
         ConfigurationError: The entry is invalid, or a file cannot be read.
     """
-    try:
-        options = msgspec.convert(dict(entry), _Options)
-    except msgspec.ValidationError as exc:
-        raise ConfigurationError(f"A source of type 'mcp' is not set up right: {exc}") from exc
+    options = options_of(entry, _Options)
     found = _read(entry, base, trusted=options.trusted)
     changes: dict[str, Any] = {"sign_ins": options.sign_ins}
     if options.timeout is not None:

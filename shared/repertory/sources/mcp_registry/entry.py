@@ -7,12 +7,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-import msgspec
 from typing_extensions import override
 
 from repertory.errors import ConfigurationError, UsageError
 from repertory.sources.adding import Address, Recognised
-from repertory.sources.entry import checked_name
+from repertory.sources.entry import checked_name, options_of
 from repertory.sources.fetched.content import Content
 from repertory.sources.fetched.source import OPTIONS, FetchedSource, content_of, interval_of
 from repertory.sources.fetched.urls import is_http, shown
@@ -85,12 +84,7 @@ def build(entry: Mapping[str, Any], base: Path) -> list[Source]:  # noqa: ARG001
 
 def _pin(entry: Mapping[str, Any]) -> Pin:
     own = {key: value for key, value in entry.items() if key not in ("type", *OPTIONS)}
-    try:
-        pin = msgspec.convert({"url": OFFICIAL_URL, **own, "name": entry.get("name")}, Pin)
-    except msgspec.ValidationError as exc:
-        raise ConfigurationError(
-            f"A source of type 'mcp-registry' is not set up right: {exc}"
-        ) from exc
+    pin = options_of({"url": OFFICIAL_URL, **entry, "name": entry.get("name")}, Pin)
     unknown = own.keys() - set(Pin.__struct_fields__)
     if unknown or not is_http(pin.url) or not SERVER_NAME.fullmatch(pin.server):
         wrong = f"has no option {min(unknown)!r}" if unknown else "has an invalid `url` or `server`"

@@ -11,7 +11,7 @@ import msgspec
 from repertory.bounded import read_bytes
 from repertory.errors import ConfigurationError, SourceError
 from repertory.sources.adding import Address, Recognised
-from repertory.sources.entry import checked_name, source_path
+from repertory.sources.entry import checked_name, options_of, source_path
 from repertory.sources.fetched.document import DocumentFetcher
 from repertory.sources.fetched.folders import fetched
 from repertory.sources.fetched.source import content_of, interval_of
@@ -61,10 +61,7 @@ def build(entry: Mapping[str, Any], base: Path) -> list[Source]:
     Raises:
         ConfigurationError: The entry is invalid.
     """
-    try:
-        options = msgspec.convert(dict(entry), _Options)
-    except msgspec.ValidationError as exc:
-        raise ConfigurationError(f"A source of type 'openapi' is not set up right: {exc}") from exc
+    options = options_of(entry, _Options)
     name = checked_name(options.name)
     _check(options)
     api = Api(
