@@ -10,7 +10,7 @@ import msgspec
 
 from repertory.files import Signature, signature, write_atomically
 from repertory.indexing.collection_names import configuration_of
-from repertory.sources.memory import FolderState, KnownFile, Memory, settled_signature
+from repertory.sources.folder_memory import FolderState, KnownFile, Memory, settled_signature
 from repertory.text import is_unicode
 from repertory.workspace import Workspace
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from repertory.bounded import real_path
 from repertory.project_search.ignored import Ignored
 from repertory.project_search.private import is_private
-from repertory.sources.memory import GRANULARITY
+from repertory.sources.folder_memory import GRANULARITY
 from repertory.sources.reading.files import Found
 from repertory.sources.reading.gitignore import IGNORE_FILE
 from repertory.sources.reading.walk import Walk

@@ -16,7 +16,7 @@ from repertory.errors import ConfigurationError, SourceError
 from repertory.files import Signature
 from repertory.sources.contents import Contents, Entry
 from repertory.sources.entry import check_options, checked_name, source_path
-from repertory.sources.memory import (
+from repertory.sources.folder_memory import (
     FolderState,
     Memory,
     settled_signature,

@@ -7,7 +7,13 @@ import msgspec
 
 from repertory.catalogue.item import Item
 from repertory.files import Signature
-from repertory.sources.memory import CHANGING, KnownFile, KnownItem, Memory, settled_signature
+from repertory.sources.folder_memory import (
+    CHANGING,
+    KnownFile,
+    KnownItem,
+    Memory,
+    settled_signature,
+)
 from repertory.sources.reading.files import Found
 from repertory.sources.reading.walk import SLICE
 from repertory.sources.source import Problem

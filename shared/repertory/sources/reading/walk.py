@@ -8,7 +8,7 @@ from stat import S_ISDIR, S_ISLNK
 
 from repertory.bounded import as_listed, followed, is_inside, listed_path
 from repertory.errors import SourceError
-from repertory.sources.memory import settled_time
+from repertory.sources.folder_memory import settled_time
 from repertory.sources.reading.files import Found
 from repertory.sources.source import Problem, error, warning
 from repertory.text import clean, is_clean
@@ -56,7 +56,7 @@ class Walk:
         too_deep: The places of folders that are too many levels down.
         is_cut: Whether there are more folders than are read.
         listed: When each folder was last changed before it was listed, by path; see
-            ``memory.settled_time``.
+            ``folder_memory.settled_time``.
 
     Raises:
         SourceError: The root is missing, not a folder, or cannot be listed.
