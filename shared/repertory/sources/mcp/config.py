@@ -83,7 +83,7 @@ class _Entry(msgspec.Struct, frozen=True, rename="camel"):
         return self.http_url or self.url or self.server_url
 
 
-class _SnakeEntry(msgspec.Struct, frozen=True):
+class _CodexEntry(msgspec.Struct, frozen=True):
     """The keys of a server that only Codex has."""
 
     env_vars: Names = []
@@ -259,7 +259,7 @@ def _read_entry(
         raw = {key: value for key, value in raw.items() if value is not None}
     try:
         entry = msgspec.convert(raw, _Entry)
-        codex = msgspec.convert(raw, _SnakeEntry)
+        codex = msgspec.convert(raw, _CodexEntry)
         if entry.disabled or not entry.enabled:
             return None
         server = _server(path, name, entry, codex)
@@ -272,7 +272,7 @@ def _read_entry(
         return ServerConfig(name=name, fault=fault)
 
 
-def _server(path: Path, name: str, entry: _Entry, codex: _SnakeEntry) -> ServerConfig:
+def _server(path: Path, name: str, entry: _Entry, codex: _CodexEntry) -> ServerConfig:
     if not 0 < len(name) <= MAX_NAME_LENGTH or not name.isprintable():
         raise ValueError(f"a name has 1 to {MAX_NAME_LENGTH} printable characters")
     transport = _transport(path, entry)
@@ -315,7 +315,7 @@ def _transport(path: Path, entry: _Entry) -> Transport:
     return Transport.HTTP
 
 
-def _timeout(entry: _Entry, codex: _SnakeEntry) -> float:
+def _timeout(entry: _Entry, codex: _CodexEntry) -> float:
     given = entry.timeout or None
     if given is not None and given >= MIN_MILLISECONDS:
         given /= 1000

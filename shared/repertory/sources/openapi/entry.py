@@ -12,6 +12,7 @@ from repertory.bounded import read_bytes
 from repertory.errors import ConfigurationError, SourceError
 from repertory.sources.adding import Address, Recognised
 from repertory.sources.entry import checked_name, options_of, source_path
+from repertory.sources.fetched.content import Content
 from repertory.sources.fetched.document import DocumentFetcher
 from repertory.sources.fetched.folders import fetched
 from repertory.sources.fetched.source import content_of, interval_of
@@ -72,19 +73,26 @@ def build(entry: Mapping[str, Any], base: Path) -> list[Source]:
         call_timeout=options.timeout,
         workspace=str(base.absolute()),
     )
-    more: dict[str, Any] = {
-        "server": options.server.rstrip("/"),
-        "include": options.include,
-        "exclude": options.exclude,
-    }
+    content: Content | None = None
     if options.path:
         file = source_path(entry, base)
-        return [OpenApi(api, file, str(file), **more)]
-    location = shown(options.url)
-    fetcher = DocumentFetcher(options.url, FILE, MAX_SIZE, lambda found: parse(found, location))
-    content = content_of(fetcher, entry)
-    source = FetchedOpenApi(api, content.path / FILE, location, url=options.url, **more)
-    return [fetched(source, content, interval_of(entry))]
+        location = str(file)
+    else:
+        location = shown(options.url)
+        fetcher = DocumentFetcher(options.url, FILE, MAX_SIZE, lambda found: parse(found, location))
+        content = content_of(fetcher, entry)
+        file = content.path / FILE
+    kind = FetchedOpenApi if content else OpenApi
+    source = kind(
+        api,
+        file,
+        location,
+        url=options.url,
+        server=options.server.rstrip("/"),
+        include=options.include,
+        exclude=options.exclude,
+    )
+    return [fetched(source, content, interval_of(entry)) if content else source]
 
 
 def recognise(address: Address) -> Recognised | None:

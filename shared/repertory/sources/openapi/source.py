@@ -48,10 +48,10 @@ class OpenApi(Source):
         file: Path,
         location: str,
         *,
-        url: str = "",
-        server: str = "",
-        include: tuple[str, ...] = (),
-        exclude: tuple[str, ...] = (),
+        url: str,
+        server: str,
+        include: tuple[str, ...],
+        exclude: tuple[str, ...],
     ) -> None:
         self.name = api.name
         self.location = location
