@@ -28,7 +28,7 @@ from repertory.bounded import read_bytes, read_inside, real_path
 from repertory.errors import ConfigurationError
 from repertory.sources.mcp.server import DEFAULT_TIMEOUT, OAuthClient, ServerConfig, Transport
 from repertory.sources.reading.jsonc import plain_json
-from repertory.sources.reading.structured import Defect, load
+from repertory.sources.reading.structured import Defect, decoded, load
 from repertory.text import one_line
 from repertory.trust import digest_of
 
@@ -142,7 +142,7 @@ def read_files(
     digests: dict[Path, set[str]] = {}
     for path in paths:
         data = _read(path, project)
-        text = _decoded(path, data)
+        text = decoded(data, str(path), ConfigurationError)
         document = _parse(path, text)
         digests[path] = {digest_of(data), _digest(document)}
         for name, server in _servers(path, text, document, directory).items():
@@ -166,7 +166,7 @@ def servers_digest(path: Path, data: bytes) -> str:
     never equals that of a whole file.
     """
     try:
-        return _digest(_parse(path, _decoded(path, data)))
+        return _digest(_parse(path, decoded(data, str(path), ConfigurationError)))
     except ConfigurationError:
         return digest_of(data)
 
@@ -215,14 +215,6 @@ def _read(path: Path, project: Path | None) -> bytes:
         return read_bytes(str(path), MAX_FILE_SIZE)
     except OSError as exc:
         raise ConfigurationError(f"{path} cannot be read: {exc.strerror}.") from exc
-
-
-def _decoded(path: Path, data: bytes) -> str:
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError as exc:
-        line = data.count(b"\n", 0, exc.start) + 1
-        raise ConfigurationError(f"{path}:{line}: this is not UTF-8 text.") from exc
 
 
 def _parse(path: Path, text: str) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from repertory.errors import SourceError
-from repertory.sources.reading.structured import Defect, load
+from repertory.sources.reading.structured import Defect, decoded, load
 from repertory.text import cut, one_line
 
 MAX_SIZE = 32 * 2**20  # bytes
@@ -89,7 +89,9 @@ def parse(content: bytes, place: str) -> Document:
         SourceError: It is no OpenAPI 3 document, or has too many values; the message names the
             line, if known.
     """
-    text = _decoded(content, place)
+    if sum(map(content.count, (b",", b"[", b"{", b"\n"))) > MAX_VALUES:
+        raise SourceError(f"{place} has more than about {MAX_VALUES:,} values; split it.")
+    text = decoded(content, place, SourceError)
     syntax = "json" if text.lstrip()[:1] == "{" else "yaml"
     root = load(text, syntax, MAX_REPEATED)
     if isinstance(root, Defect):
@@ -103,17 +105,6 @@ def parse(content: bytes, place: str) -> Document:
     if not isinstance(root.get("paths", {}), dict):
         raise SourceError(f"{place}: `paths` must be an object.")
     return Document(root)
-
-
-def _decoded(content: bytes, place: str) -> str:
-    """The text of a document that is UTF-8 and has not too many values."""
-    if sum(map(content.count, (b",", b"[", b"{", b"\n"))) > MAX_VALUES:
-        raise SourceError(f"{place} has more than about {MAX_VALUES:,} values; split it.")
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as exc:
-        line = content.count(b"\n", 0, exc.start) + 1
-        raise SourceError(f"{place}:{line}: this is not UTF-8 text.") from exc
 
 
 def is_openapi(content: bytes) -> bool:

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 import msgspec
 import yaml
 
+from repertory.errors import RepertoryError
 from repertory.sources.reading import toml
 from repertory.text import clean, is_clean
 
@@ -35,6 +36,21 @@ class Defect(msgspec.Struct, frozen=True):
 
     message: str
     line: int | None = None
+
+
+def decoded(data: bytes, place: str, error: type[RepertoryError]) -> str:
+    """The text of a file; a mark of its encoding is left out.
+
+    Args:
+        data: Its content.
+        place: Where it is, for the message.
+        error: What is raised if it is not UTF-8, with the line.
+    """
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as exc:
+        line = data.count(b"\n", 0, exc.start) + 1
+        raise error(f"{place}:{line}: this is not UTF-8 text.") from exc
 
 
 def load(  # noqa: PLR0911 - one for each defect
