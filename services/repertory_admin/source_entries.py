@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from repertory.sources.configuration_text import checked, parsed, without_mark
+from repertory.configuration_file import checked
+from repertory.sources.reading import toml
 
 _HEAD = """\
 # What Repertory indexes in this project, besides what it finds here.
@@ -20,7 +21,7 @@ def with_entry(text: str, entry: Mapping[str, Any]) -> str:
     import tomlkit  # noqa: PLC0415 - for two commands
     from tomlkit.items import AoT  # noqa: PLC0415 - as above
 
-    given = without_mark(text) or _HEAD
+    given = text or _HEAD
     document = tomlkit.parse(given if given.endswith("\n") else f"{given}\n")
     table = tomlkit.table()
     table.update(entry)
@@ -39,7 +40,7 @@ def with_entry(text: str, entry: Mapping[str, Any]) -> str:
         inline = tomlkit.inline_table()
         inline.update(entry)
         sources.append(inline)
-    before = parsed(text).get("sources", [])
+    before = toml.parse(text).get("sources", [])
     return checked(document.as_string(), text, "sources", [*before, dict(entry)])
 
 
@@ -51,19 +52,19 @@ def without_entry(text: str, name: str) -> str:
     """
     import tomlkit  # noqa: PLC0415 - as above
 
-    document = tomlkit.parse(without_mark(text))
+    document = tomlkit.parse(text)
     sources = document.get("sources", [])
     for at in reversed(range(len(sources))):
         if sources[at].get("name") == name:
             del sources[at]
     if "sources" in document and not sources:
         del document["sources"]
-    if document.as_string() == without_mark(text):
+    if document.as_string() == text:
         return text
-    kept = [one for one in parsed(text).get("sources", []) if one.get("name") != name]
+    kept = [one for one in toml.parse(text).get("sources", []) if one.get("name") != name]
     return checked(document.as_string().rstrip("\n") + "\n", text, "sources", kept)
 
 
 def names_in(text: str) -> list[str]:
     """The names of the sources of a configuration file."""
-    return [str(one["name"]) for one in parsed(text).get("sources", []) if "name" in one]
+    return [str(one["name"]) for one in toml.parse(text).get("sources", []) if "name" in one]

@@ -1,6 +1,6 @@
 """A configuration file as its text, for programs that change a part of it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -8,10 +8,12 @@ from repertory.bounded import read_bytes
 from repertory.errors import ConfigurationError, StoreError
 from repertory.files import write_atomically
 from repertory.settings import MAX_FILE_SIZE, PROJECT_FILE, Settings
+from repertory.sources.reading import toml
 from repertory.trust import digest_of, lies_in
 from repertory.trusting import wanted
 from repertory.workspace import Workspace
 
+BY_HAND = "edit the file by hand"
 MODE = 0o644  # of a new file, less the umask: a project's file is for all who work on it
 
 
@@ -32,6 +34,37 @@ def read(file: Path) -> str:
         return ""
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigurationError(f"{file} cannot be read as text: {error}.") from error
+
+
+def is_toml(text: str) -> bool:
+    """Whether a text can be read."""
+    try:
+        toml.parse(text)
+    except toml.TomlError:
+        return False
+    return True
+
+
+def checked(text: str, before: str, key: str, tables: Sequence[Mapping[str, Any]]) -> str:
+    """The changed text, if it says what it said before, apart from the tables of one key.
+
+    Args:
+        text: The changed text.
+        before: The text as it was.
+        key: The key.
+        tables: Its tables now; it is left out without any.
+
+    Raises:
+        ConfigurationError: It does not.
+    """
+    expected = {**toml.parse(before), key: [*tables]}
+    if not tables:
+        del expected[key]
+    if not is_toml(text) or toml.parse(text) != expected:
+        raise ConfigurationError(
+            f"The configuration file cannot be changed without losing something; {BY_HAND}."
+        )
+    return text
 
 
 def write(file: Path, text: str) -> bytes:

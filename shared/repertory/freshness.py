@@ -10,7 +10,7 @@ import msgspec
 
 from repertory.files import Signature, signature, write_atomically
 from repertory.indexing.collection_names import configuration_of
-from repertory.sources.memory import FolderState, KnownFile, Memory, settled_signature
+from repertory.sources.folder_memory import FolderState, KnownFile, Memory, settled_signature
 from repertory.text import is_unicode
 from repertory.workspace import Workspace
 
@@ -82,10 +82,8 @@ class Freshness:
 
     def note(self, catalogue: "Catalogue") -> None:
         """Note the sources that are one file, before they are read."""
-        from repertory.sources.folder import FolderSource  # noqa: PLC0415 - only after a change
-
         for source in catalogue.sources:
-            if source.file and not isinstance(source, FolderSource):
+            if source.file:
                 state = FolderState(files={source.file: settled_signature(source.file)})
                 self._single[_digest(source)] = state
 
@@ -262,4 +260,4 @@ def _once(
 
 def _digest(source: "Source") -> str:
     """A digest of a source's identity: its files then have the same ids."""
-    return hashlib.sha256(source.named_identity()).hexdigest()[:16]
+    return hashlib.sha256(source.identity_as_json()).hexdigest()[:16]

@@ -14,11 +14,11 @@ import msgspec
 import platformdirs
 
 from repertory.bounded import read_bytes, read_inside, real_path
+from repertory.catalogue.policies import rules as rules_of
 from repertory.catalogue.policy import Rule, is_bounded
 from repertory.embedding.models import known
 from repertory.errors import ConfigurationError
 from repertory.sources.entry import check_paths, path_of
-from repertory.sources.policies import rules as rules_of
 from repertory.sources.reading import toml
 from repertory.sources.registry import fetches
 from repertory.trust import TrustStore, digest_of

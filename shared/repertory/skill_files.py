@@ -20,10 +20,12 @@ from repertory.bounded import read_inside, real_path
 from repertory.catalogue.item import Item
 from repertory.catalogue.skill_format import SKILL_FILE
 from repertory.errors import UnknownItemError
+from repertory.files import identity
 from repertory.project_search.private import has_secrets, is_private
 from repertory.sources.reading import frontmatter
 from repertory.sources.reading.fields import text_field
-from repertory.sources.reading.files import MAX_DEPTH, SKIPPED, TEMPORARY, read_text
+from repertory.sources.reading.files import read_text
+from repertory.sources.reading.walk import MAX_DEPTH, SKIPPED, TEMPORARY
 from repertory.text import is_clean
 
 MAX_FILES = 512  # of a skill, with its SKILL.md; this and the next are limits of the specification
@@ -114,10 +116,10 @@ class _Folder:
         self.withheld = _defect(item)
         if not self.withheld:
             self.root = real_path(above)
-            self._hidden = set(map(_identity, hidden)) - {None}
+            self._hidden = set(map(identity, hidden)) - {None}
             # A hidden source may have the folder itself, or one above it.
             above_it = (self.root, *map(str, Path(self.root).parents))
-            if self._hidden and not self._hidden.isdisjoint(map(_identity, above_it)):
+            if self._hidden and not self._hidden.isdisjoint(map(identity, above_it)):
                 self.withheld = UNREADABLE
             elif not self._list():
                 self.withheld = TOO_MANY
@@ -141,7 +143,7 @@ class _Folder:
                 place = f"{folder}/{entry.name}" if folder else entry.name
                 if not _is_ours(place):
                     continue
-                if self._hidden and _identity(os.path.join(self.root, place)) in self._hidden:  # noqa: PTH118 - speed
+                if self._hidden and identity(os.path.join(self.root, place)) in self._hidden:  # noqa: PTH118 - speed
                     continue
                 if entry.is_dir(follow_symlinks=False):
                     folders.append(place)
@@ -152,15 +154,6 @@ class _Folder:
                 self.places.clear()
                 return False
         return True
-
-
-def _identity(path: str) -> tuple[int, int] | None:
-    """The device and the number of a file or folder, whatever its spelling; None if it is gone."""
-    try:
-        found = os.stat(path)  # noqa: PTH116 - speed
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino
 
 
 def _defect(item: Item) -> str:

@@ -27,7 +27,7 @@ from repertory.indexing.in_process_queue import InProcessQueue
 from repertory.notices import about_first_index
 from repertory.one_shot import Repertory
 from repertory.search.query import Query
-from repertory.sources import memory
+from repertory.sources import folder_memory
 from repertory.sources.folder import FolderSource
 from repertory.sources.openapi.source import FetchedOpenApi
 from repertory.sources.reading.files import Found
@@ -44,7 +44,7 @@ SKILLS = 12
 @pytest.fixture(autouse=True)
 def _own_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    monkeypatch.setattr(memory, "GRANULARITY", -60_000_000_000)  # no file is recent
+    monkeypatch.setattr(folder_memory, "GRANULARITY", -60_000_000_000)  # no file is recent
 
 
 @pytest.fixture
@@ -271,11 +271,11 @@ def test_a_folder_that_could_not_be_listed_is_listed_once_it_can(project: Path) 
     folder = project / "skills" / "postmortem"
     before = folder.stat()
     assert "project/postmortem" in search(project, "postmortem")[0]
-    seen = memory.settled_time(str(folder))
+    seen = folder_memory.settled_time(str(folder))
     folder.chmod(0o700 if before.st_mode & 0o077 else 0o750)
-    assert memory.changed_at(str(folder)) != seen
+    assert folder_memory.changed_at(str(folder)) != seen
     os.utime(folder, ns=(before.st_atime_ns, before.st_mtime_ns))
-    assert memory.changed_at(str(folder)) != seen
+    assert folder_memory.changed_at(str(folder)) != seen
 
 
 def test_times_in_the_future_are_no_changes(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -284,14 +284,14 @@ def test_times_in_the_future_are_no_changes(project: Path, monkeypatch: pytest.M
     later = time.time() + 86_400
     for path in (file, file.parent):
         os.utime(path, (later, later))
-    monkeypatch.setattr(memory, "GRANULARITY", 0)
-    assert memory.settled_signature(str(file)) != memory.CHANGING
-    assert memory.settled_time(str(file.parent)) != memory.RECENT
+    monkeypatch.setattr(folder_memory, "GRANULARITY", 0)
+    assert folder_memory.settled_signature(str(file)) != folder_memory.CHANGING
+    assert folder_memory.settled_time(str(file.parent)) != folder_memory.RECENT
     search(project, "postmortem")
-    before = memory.settled_signature(str(file))
+    before = folder_memory.settled_signature(str(file))
     file.write_text("---\nname: postmortem\ndescription: Sail a dinghy.\n---\n", "utf-8")
     os.utime(file, (later, later))
-    assert memory.settled_signature(str(file)) != before
+    assert folder_memory.settled_signature(str(file)) != before
     assert search(project, "sail a dinghy")[0][0] == "project/postmortem"
 
 

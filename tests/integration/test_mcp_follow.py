@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from repertory.errors import SourceError
-from repertory.sources.mcp import McpServer
 from repertory.sources.mcp.server import ServerConfig, Transport
+from repertory.sources.mcp.source import McpServer
 from tests.support.mcp_servers import SERVERS, started
 from tests.support.waiting import until
 

@@ -10,8 +10,8 @@ from http.server import BaseHTTPRequestHandler
 import pytest
 
 from repertory.errors import SourceError
-from repertory.sources.mcp import McpServer
 from repertory.sources.mcp.server import ServerConfig, Transport
+from repertory.sources.mcp.source import McpServer
 from tests.support.http_stub import Answer, serving
 from tests.support.mcp_servers import started
 from tests.support.mcp_servers.raw import UNREADABLE, tool

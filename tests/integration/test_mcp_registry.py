@@ -127,6 +127,16 @@ def test_a_server_is_pinned_and_awaits_trust(listen: Listen, tmp_path: Path) -> 
     assert "s3cret" not in str(found) + "".join(stored)
 
 
+def test_those_who_see_the_source_see_its_server(listen: Listen, tmp_path: Path) -> None:
+    """An option that every type of source has does not cost the server."""
+    url = listen(McpRegistry(server(TRACKER, "1.0.0", packages=[npm()])).app)
+    entry = added(recognised(f"mcp-registry:{TRACKER}", url), tmp_path)
+    entry |= {"visible_to": ["team-a"], "trust": "quarantine"}
+    built(entry, tmp_path).refresh()
+    [one] = contained(entry, tmp_path)
+    assert built(one, tmp_path).visible_to == ("team-a",)
+
+
 def test_a_registry_cannot_replace_a_version(listen: Listen, tmp_path: Path) -> None:
     """Another document of the same version is not used; the first one stays."""
     registry = McpRegistry(server(TRACKER, packages=[npm()]))

@@ -19,11 +19,12 @@ import pytest
 
 from repertory.calling.sessions import Sessions
 from repertory.errors import CallError, SignInError, SourceError, UsageError
-from repertory.sources.mcp import McpServer, oauth
+from repertory.sources.mcp import oauth
 from repertory.sources.mcp.redirects import Redirects
 from repertory.sources.mcp.server import OAuthClient, ServerConfig, Transport
 from repertory.sources.mcp.sign_ins import SignIns
 from repertory.sources.mcp.signing_in import sign_in
+from repertory.sources.mcp.source import McpServer
 from tests.support.at_once import answers_at_once
 from tests.support.mcp_servers import started
 from tests.support.waiting import until
@@ -229,7 +230,7 @@ def test_a_client_that_the_issuer_does_not_know_keeps_its_tokens(guarded: Guarde
 
 _SCAN = """
 import json, sys
-from repertory.sources.mcp import McpServer
+from repertory.sources.mcp.source import McpServer
 from repertory.sources.mcp.server import ServerConfig, Transport
 url, folder = sys.argv[1:]
 server = ServerConfig(name="web", transport=Transport.HTTP, url=url, sign_ins=folder, timeout=60)

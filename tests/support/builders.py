@@ -99,7 +99,7 @@ class Folder(Source):
 
     @override
     def identity(self) -> Mapping[str, Any]:
-        return {"name": self.name}
+        return {"type": self.type, "name": self.name}
 
     @override
     def scan(self) -> Scan:

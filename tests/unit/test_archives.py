@@ -28,7 +28,7 @@ def unpacked(data: bytes, into: Path) -> Writer:
     """Unpack an archive into a new folder."""
     into.mkdir()
     writer = Writer(into, "a.zip")
-    unpack(data, writer, "a.zip")
+    unpack(data, writer)
     return writer
 
 

@@ -24,14 +24,15 @@ from repertory.settings import MAX_FILE_SIZE, load
 from repertory.sources.corpus import Corpus
 from repertory.sources.discover import discover
 from repertory.sources.documents import Documents
-from repertory.sources.mcp import build
 from repertory.sources.mcp.config import MAX_FOUND_SIZE, read_files, read_servers
+from repertory.sources.mcp.entry import build
 from repertory.sources.mcp.mending import mended
 from repertory.sources.python_skills import PythonSkills
 from repertory.sources.reading import frontmatter, structured
-from repertory.sources.reading.files import read_file, walk
+from repertory.sources.reading.files import read_file
 from repertory.sources.reading.gitignore import GitIgnore
 from repertory.sources.reading.markdown import first_heading, first_paragraph
+from repertory.sources.reading.walk import Walk
 from repertory.sources.skill_folders import SkillFolders
 from repertory.text import clean
 from repertory.trust import TrustStore
@@ -144,11 +145,11 @@ def test_many_faulty_servers_on_many_lines_are_read_in_one_pass(tmp_path: Path) 
     write(tmp_path / ".mcp.json", '{"mcpServers": {' + "\n" * breaks + ",\n".join(faulty) + "}}")
     write(tmp_path / "config.toml", "\n".join(f"[mcp_servers.s{n}]" for n in range(1_000)))
     began = time.thread_time()
-    servers, _ = read_files([tmp_path / ".mcp.json"], tmp_path)
+    servers = read_files([tmp_path / ".mcp.json"], tmp_path).servers
     assert time.thread_time() - began < 5
     assert f".mcp.json:{breaks + 1}: the MCP server s0 " in servers[0].fault
     assert f".mcp.json:{breaks + 1_000}: the MCP server s999 " in servers[999].fault
-    servers, _ = read_files([tmp_path / "config.toml"], tmp_path)
+    servers = read_files([tmp_path / "config.toml"], tmp_path).servers
     assert "config.toml:1000: the MCP server s999 " in servers[999].fault
 
 
@@ -170,7 +171,7 @@ def test_a_link_that_replaces_a_folder_in_the_meantime_is_not_followed(tmp_path:
     root, outside = tmp_path / "root", tmp_path / "outside"
     write(root / "folder" / "a.md", "inside")
     write(outside / "a.md", "outside")
-    [found] = walk(root, lambda name: name.endswith(".md")).files
+    [found] = Walk(root, lambda name: name.endswith(".md")).files
     (root / "folder").rename(root / "moved")
     (root / "folder").symlink_to(outside)
     text, problems = read_file(found)
@@ -209,7 +210,7 @@ def test_no_read_wins_a_race_against_a_link(tmp_path: Path) -> None:
     write(root / "folder" / "a.md", "inside")
     write(outside / "a.md", "outside")
     (root / "link").symlink_to(outside)
-    [found] = walk(root, lambda name: name.endswith(".md")).files
+    [found] = Walk(root, lambda name: name.endswith(".md")).files
     with swapping(root / "folder", root / "link"):
         texts = {read_file(found)[0] for _ in range(3_000)}
     assert texts <= {"inside", None}

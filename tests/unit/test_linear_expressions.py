@@ -27,7 +27,7 @@ FLOOR = 20_000  # nanoseconds; a shorter time is noise
 MADE_AT_RUN_TIME = {
     "repertory.review.suspicions",  # of its rules, which test_suspicions measures
     "repertory.project_search.snippets",
-    "repertory.sources.policies",
+    "repertory.catalogue.policies",
     "repertory_admin.refusals",
 }
 
@@ -139,13 +139,12 @@ EXAMPLES = {
     "repertory.sources.archive.entry._SHA256": ["0123456789abcdef" * 4],
     "repertory.sources.fetched.urls._SCHEME": ["git+ssh://"],
     "repertory.sources.fetched.urls._URL": ["a https://b:c@d/e?f 'x"],
-    "repertory.sources.git.entry._SHORT": ["acme-1/skills_a.b"],
     "repertory.sources.git.url._COMMIT": ["0123456789" * 4],
+    "repertory.sources.git.url._ON_GITHUB": ["acme-1/skills_a.b"],
     "repertory.sources.git.url._REF": ["refs/heads/a_b.c+d@1"],
     "repertory.sources.git.url._SCP": ["git-a@host.b:team/c.git"],
     "repertory.sources.markdown_skills._ARGUMENTS": ["a $ARGUMENTS b"],
     "repertory.sources.marketplace.listing._NAME": ["a-b_c.1"],
-    "repertory.sources.marketplace.listing._REPOSITORY": ["acme-1/skills_a.b"],
     "repertory.sources.mcp.mending._ID": ['{"id" : 12', '"id":"a b"'],
     "repertory.sources.mcp.mending._LAST_ID": ['"id" : 12 } ', '"id":"a b"}'],
     "repertory.sources.mcp.mending._KEY": [' "a\\"b" : 1'],
@@ -277,9 +276,8 @@ EXAMPLES = {
     "repertory.search.lookup __|/": ["a__b/c"],
     r"repertory.skill_vectors.parts #{1,2}\s": ["## a"],
     r"repertory.skill_vectors.parts \s*DEFINE\s+PROCEDURE\b": ["  DEFINE  PROCEDURE a"],
-    r"repertory.sources.archive.entry [^\w.-]": ["a b"],
+    r"repertory.sources.entry [^\w.-]": ["a b"],
     "repertory.sources.git.entry [/:]": ["a/b:c"],
-    r"repertory.sources.git.entry [^\w.-]": ["a b"],
     r"repertory.sources.git.url \s": ["a b"],
     r"repertory.sources.mcp.server [/\\]": ["a/b"],
     "repertory.sources.mcp.variables [^/]*//([^/@]*)@": ["http://a:b@c"],

@@ -364,7 +364,7 @@ def test_the_digest_is_of_what_is_read(
     assert digest == servers_digest(path, beside.encode())
     assert digest != servers_digest(path, other.encode())
     path.write_text(text)
-    assert read_files([path])[1] == {path: {digest, digest_of(text.encode())}}
+    assert read_files([path]).digests == {path: {digest, digest_of(text.encode())}}
 
 
 def test_the_digest_of_a_file_that_cannot_be_read_is_of_all_of_it(tmp_path: Path) -> None:
@@ -384,7 +384,7 @@ def test_claude_code_keeps_servers_of_single_folders(tmp_path: Path) -> None:
         },
     }
     path = write(tmp_path / ".claude.json", json.dumps(document))
-    servers, _ = read_files([path], directory=folder)
+    servers = read_files([path], directory=folder).servers
     assert [(one.name, one.command, one.workspace) for one in servers] == [
         ("a", "x", str(tmp_path)),
         ("b", "y", str(folder)),
@@ -392,7 +392,7 @@ def test_claude_code_keeps_servers_of_single_folders(tmp_path: Path) -> None:
     ]
     assert [one.name for one in read_servers([path])] == ["a", "b"]
     document["projects"][str(tmp_path)]["history"] = ["one"]  # type: ignore[index] # it is a dict
-    assert servers_digest(path, json.dumps(document).encode()) in read_files([path])[1][path]
+    assert servers_digest(path, json.dumps(document).encode()) in read_files([path]).digests[path]
 
 
 @pytest.mark.parametrize("text", ['{"mcpServers": null}', '{"mcpServers": {}, "mcp": null}'])

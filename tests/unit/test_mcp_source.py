@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from repertory.errors import ConfigurationError, SourceError
-from repertory.sources.mcp import McpServer, build
+from repertory.sources.mcp.entry import build
 from repertory.sources.mcp.server import ServerConfig, Transport
+from repertory.sources.mcp.source import McpServer
 
 SECRET = "s3cret-value"
 
@@ -147,7 +148,8 @@ def test_identity_is_the_same() -> None:
 def test_the_sdk_is_imported_late() -> None:
     """Building sources imports neither the SDK nor an event loop."""
     check = (
-        "import sys, repertory.sources.mcp; print({'mcp', 'anyio', 'httpx2'} & set(sys.modules))"
+        "import sys, repertory.sources.mcp.entry;"
+        "print({'mcp', 'anyio', 'httpx2'} & set(sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"

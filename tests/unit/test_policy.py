@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from repertory.catalogue.item import Item, Kind
+from repertory.catalogue.policies import Policies, rules
 from repertory.catalogue.policy import MAX_AUTHOR_BOOST, Policy, Rule
 from repertory.errors import ConfigurationError
 from repertory.indexing.latest_scans import LatestScans
@@ -14,7 +15,6 @@ from repertory.settings import load
 from repertory.sources.configured import Catalogue
 from repertory.sources.documents import Documents
 from repertory.sources.markdown_skills import MarkdownSkills
-from repertory.sources.policies import Policies, rules
 from repertory.sources.python_skills import PythonSkills
 from repertory.sources.reading.policy import authored
 from repertory.sources.skill_folders import SkillFolders

@@ -8,14 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from repertory.errors import ConfigurationError
-from repertory.sources.policy_tables import (
+from repertory_query.pages.changes import changed_lines
+from repertory_query.pages.policy_tables import (
     MAX_DOUBTFUL,
     MAX_SIZE,
     policies_in,
     with_policy,
     without_policy,
 )
-from repertory_query.pages.changes import changed_lines
 
 FULL = '''\
 # The shop's catalogue.
@@ -102,7 +102,7 @@ def test_a_field_that_is_left_out_goes() -> None:
     assert policies_in(with_policy(FULL, 1, {"item": "notes"}))[1] == {"item": "notes"}
 
 
-@pytest.mark.parametrize("text", ["", "limit = 1", "limit = 1\n", "\ufeff# mark\n", "# c\r\n"])
+@pytest.mark.parametrize("text", ["", "limit = 1", "limit = 1\n", "# c\r\n"])
 def test_a_policy_is_added_at_the_end(text: str) -> None:
     """What was there stays, in the file's own line ends."""
     changed = with_policy(text, None, {"item": "keys", "pin": ['say "yes"']})

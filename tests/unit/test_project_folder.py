@@ -24,7 +24,7 @@ from repertory.project_search.folder import Folder
 from repertory.project_search.query import ProjectQuery
 from repertory.project_search.search import ProjectSearch
 from repertory.project_search.snippets import CUT
-from repertory.sources.reading.files import Walk, walk
+from repertory.sources.reading.walk import Walk
 from tests.support.builders import write
 
 # Also words with accents, in a script without spaces, and one that folds to more letters.
@@ -282,11 +282,11 @@ def test_folders_are_listed_again_only_when_one_changed(
     monkeypatch.setattr(listing, "GRANULARITY", -(10**15))  # no change is too recent
     walks = []
 
-    def counted(*given: Any, **named: Any) -> Walk:  # noqa: ANN401 - what ``walk`` takes
+    def counted(*given: Any, **named: Any) -> Walk:  # noqa: ANN401 - what it takes
         walks.append(given)
-        return walk(*given, **named)
+        return Walk(*given, **named)
 
-    monkeypatch.setattr(listing, "walk", counted)
+    monkeypatch.setattr(listing, "Walk", counted)
     later = count(time.time_ns() + 10**9, 10**9)
 
     def changed(path: Path, text: str = "") -> list[str]:

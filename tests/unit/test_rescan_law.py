@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from repertory.bounded import read_inside
 from repertory.catalogue.item import Item
 from repertory.errors import SourceError
-from repertory.sources.reading import files
+from repertory.sources.reading import files, walk
 from repertory.sources.registry import build
 from repertory.sources.source import Scan, Source
 
@@ -245,7 +245,7 @@ def test_a_change_touches_nothing_else(tmp_path: Path, monkeypatch: pytest.Monke
 
 def test_a_scan_lets_changes_pass(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A change during a scan is read at once, and the scan's result has it as well."""
-    monkeypatch.setattr(files, "SLICE", 2)
+    monkeypatch.setattr(walk, "SLICE", 2)
     make_skills(tmp_path, 9)
     source = a_source("skills", tmp_path)
     source.scan()

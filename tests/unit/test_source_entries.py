@@ -103,8 +103,3 @@ def test_a_byte_order_mark_is_no_part_of_a_file(tmp_path: Path) -> None:
     file.write_text(FULL, "utf-8-sig")
     assert read(file) == FULL
     assert "acme" in names_in(with_entry(read(file), ENTRY))
-    marked = f"\ufeff{FULL}"
-    assert with_entry(marked, ENTRY) == with_entry(FULL, ENTRY)
-    assert without_entry(marked, "team") == without_entry(FULL, "team")
-    assert without_entry(marked, "gone") == marked
-    assert names_in(marked) == ["team"]

@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from repertory.errors import SourceError
-from repertory.sources.reading import files
-from repertory.sources.reading.files import Walk, read_text, walk
+from repertory.sources.reading import walk
+from repertory.sources.reading.files import read_text
+from repertory.sources.reading.walk import Walk
 from repertory.sources.source import Severity
 from tests.support.builders import write
 from tests.support.links import close
@@ -33,7 +34,7 @@ def test_walk_is_sorted_and_passes_over_generated_folders(tmp_path: Path) -> Non
     """Files are sorted by place; folders of tools are not entered."""
     fill(tmp_path, "b.md", "a/z.md", "a.md", "note.txt", "node_modules/x.md", "a/.git/y.md")
     fill(tmp_path, ".venv/v.md", "a/__pycache__/p.md", ".hidden/h.md")
-    walked = walk(tmp_path, is_markdown)
+    walked = Walk(tmp_path, is_markdown)
     assert places(walked) == [".hidden/h.md", "a.md", "a/z.md", "b.md"]
     assert walked.files[1].path == str(tmp_path / "a.md")
     assert walked.problems == []
@@ -44,7 +45,7 @@ def test_a_root_that_cannot_be_listed_is_an_error(tmp_path: Path, root: str) -> 
     """A missing root, and one that is a file, raise and name it."""
     fill(tmp_path, "file.md")
     with pytest.raises(SourceError, match=root):
-        walk(tmp_path / root, is_markdown)
+        Walk(tmp_path / root, is_markdown)
 
 
 def test_links_are_followed_only_inside_the_root(tmp_path: Path) -> None:
@@ -55,7 +56,7 @@ def test_links_are_followed_only_inside_the_root(tmp_path: Path) -> None:
     (root / "out").symlink_to(tmp_path / "outside")
     (root / "out.md").symlink_to(tmp_path / "outside" / "secret.md")
     (root / "in.md").symlink_to(root / "a.md")
-    walked = walk(root, is_markdown)
+    walked = Walk(root, is_markdown)
     assert places(walked) == ["a.md", "in.md"]
     assert [Path(problem.path).name for problem in walked.problems] == ["out", "out.md"]
 
@@ -68,7 +69,7 @@ def test_a_link_that_may_not_be_followed_is_passed_over(
     (tmp_path / "docs" / "x").symlink_to("/closed")
     (tmp_path / "x.md").symlink_to("/closed")
     close(monkeypatch, "/closed")
-    walked = walk(tmp_path, is_markdown)
+    walked = Walk(tmp_path, is_markdown)
     assert places(walked) == ["a.md", "docs/b.md"]
     assert [one.path for one in walked.problems] == [f"{tmp_path}/docs/x", f"{tmp_path}/x.md"]
     assert "cannot be followed" in walked.problems[0].message
@@ -79,14 +80,14 @@ def test_a_root_whose_name_another_begins_with_does_not_contain_it(tmp_path: Pat
     fill(tmp_path / "skills", "a.md")
     fill(tmp_path / "skills-private", "b.md")
     (tmp_path / "skills" / "link").symlink_to(tmp_path / "skills-private")
-    assert places(walk(tmp_path / "skills", is_markdown)) == ["a.md"]
+    assert places(Walk(tmp_path / "skills", is_markdown)) == ["a.md"]
 
 
 def test_a_folder_is_read_once_under_its_own_name(tmp_path: Path) -> None:
     """A second name for a folder adds no files, regardless of the order of names."""
     fill(tmp_path, "real/a.md")
     (tmp_path / "alias").symlink_to(tmp_path / "real")
-    walked = walk(tmp_path, is_markdown)
+    walked = Walk(tmp_path, is_markdown)
     assert places(walked) == ["real/a.md"]
     assert walked.problems == []
 
@@ -96,7 +97,7 @@ def test_a_link_to_a_folder_that_is_not_read_otherwise_is_followed(tmp_path: Pat
     fill(tmp_path, "node_modules/pack/skill/a.md")
     (tmp_path / "skills").mkdir()
     (tmp_path / "skills" / "pack").symlink_to(tmp_path / "node_modules" / "pack")
-    assert places(walk(tmp_path, is_markdown)) == ["skills/pack/skill/a.md"]
+    assert places(Walk(tmp_path, is_markdown)) == ["skills/pack/skill/a.md"]
 
 
 def test_a_loop_of_links_is_cut_and_reported(tmp_path: Path) -> None:
@@ -104,7 +105,7 @@ def test_a_loop_of_links_is_cut_and_reported(tmp_path: Path) -> None:
     fill(tmp_path, "a/b/c.md")
     (tmp_path / "a" / "b" / "up").symlink_to(tmp_path / "a")
     (tmp_path / "self.md").symlink_to(tmp_path / "self.md")
-    walked = walk(tmp_path, is_markdown)
+    walked = Walk(tmp_path, is_markdown)
     assert places(walked) == ["a/b/c.md"]
     assert [Path(problem.path).name for problem in walked.problems] == ["up", "self.md"]
 
@@ -113,14 +114,14 @@ def test_a_linked_root_is_walked_under_its_own_name(tmp_path: Path) -> None:
     """Paths start with the root's given name, not with its target."""
     fill(tmp_path / "real", "a/b.md")
     (tmp_path / "root").symlink_to(tmp_path / "real")
-    assert walk(tmp_path / "root", is_markdown).files[0].path == str(tmp_path / "root/a/b.md")
+    assert Walk(tmp_path / "root", is_markdown).files[0].path == str(tmp_path / "root/a/b.md")
 
 
 def test_depth_is_limited(tmp_path: Path) -> None:
     """Folders too far down are not entered; one warning says how many and what to do."""
     deep = "/".join("abcdefghij")
     fill(tmp_path, f"{deep}/ten.md", f"{deep}/k/eleven.md", f"{deep}/l/eleven.md")
-    walked = walk(tmp_path, is_markdown)
+    walked = Walk(tmp_path, is_markdown)
     assert places(walked) == [f"{deep}/ten.md"]
     assert [problem.path for problem in walked.problems] == [str(tmp_path / deep / "k")]
     assert walked.unlisted == []
@@ -128,9 +129,9 @@ def test_depth_is_limited(tmp_path: Path) -> None:
 
 def test_the_number_of_folders_is_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The walk ends at the limit with a problem, keeps what it found, and deletes nothing."""
-    monkeypatch.setattr(files, "MAX_FOLDERS", 3)
+    monkeypatch.setattr(walk, "MAX_FOLDERS", 3)
     fill(tmp_path, *(f"{number}/a.md" for number in range(9)))
-    walked = walk(tmp_path, is_markdown)
+    walked = Walk(tmp_path, is_markdown)
     assert places(walked) == ["0/a.md", "1/a.md"]
     assert walked.unlisted == [""]
     assert "more than 3 folders" in walked.problems[0].message
@@ -149,7 +150,7 @@ def test_a_folder_that_cannot_be_listed_is_a_problem(
         return listing(path)
 
     monkeypatch.setattr(os, "scandir", scandir)
-    walked = walk(tmp_path, is_markdown)
+    walked = Walk(tmp_path, is_markdown)
     assert places(walked) == ["b/b.md"]
     assert walked.unlisted == ["a"]
     assert walked.problems[0].severity is Severity.ERROR
@@ -160,7 +161,7 @@ def test_a_name_that_cannot_be_shown_is_left_out(tmp_path: Path) -> None:
     fill(tmp_path, "good.md", "bad\x1b[31m.md")
     with open(os.fsencode(tmp_path) + b"/\xff.md", "wb") as file:  # noqa: PTH123 - a name in bytes
         file.write(b"text")
-    walked = walk(tmp_path, is_markdown)
+    walked = Walk(tmp_path, is_markdown)
     assert places(walked) == ["good.md"]
     assert len(walked.problems) == 2
     assert all(problem.path.isprintable() for problem in walked.problems)

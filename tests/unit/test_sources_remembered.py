@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from repertory.sources import memory
+from repertory.sources import folder_memory
 from repertory.sources.folder import FolderSource
 from repertory.sources.registry import build
 from repertory.sources.source import Source
@@ -73,7 +73,7 @@ def edit(root: Path, number: int, how: str, place: str, other: str = "") -> None
 @pytest.fixture
 def later(monkeypatch: pytest.MonkeyPatch) -> None:
     """Treat no file as recently changed."""
-    monkeypatch.setattr(memory, "GRANULARITY", -60_000_000_000)
+    monkeypatch.setattr(folder_memory, "GRANULARITY", -60_000_000_000)
 
 
 @pytest.mark.usefixtures("later")
@@ -114,7 +114,7 @@ def test_a_resumed_source_reads_only_what_has_changed(type_: str, rounds: Rounds
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
         lasting = a_source(type_, root)
-        remembered = memory.Memory()
+        remembered = folder_memory.Memory()
         number = 0
         for one in rounds:
             for each in one:
@@ -142,7 +142,7 @@ def test_a_resumed_source_reads_only_what_has_changed(type_: str, rounds: Rounds
             } - _of_several_files(remembered)
 
 
-def _of_several_files(remembered: memory.Memory) -> set[str]:
+def _of_several_files(remembered: folder_memory.Memory) -> set[str]:
     ids = Counter(one.id for known in remembered.known.values() for one in known.items)
     return {item for item, files in ids.items() if files > 1}
 

@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 
 from repertory.catalogue.item import Kind
-from repertory.sources.builtin_skills import BuiltinSkills
-from repertory.sources.extraction import (
+from repertory.skill_discovery.extraction import (
     extract_builtin_skill_text,
     extract_markdown_skill_text,
     extract_python_skill_text,
 )
+from repertory.sources.builtin_skills import BuiltinSkills
 from repertory.sources.markdown_skills import MarkdownSkills
 from repertory.sources.neuroscript import NeuroScript, procedures
 from repertory.sources.python_skills import PythonSkills

@@ -33,7 +33,7 @@ class Feed(Source):
 
     @override
     def identity(self) -> Mapping[str, Any]:
-        return {"name": self.name}
+        return {"type": self.type, "name": self.name}
 
     @override
     def scan(self) -> Scan:

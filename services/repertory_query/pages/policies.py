@@ -13,12 +13,11 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute
 
+from repertory.catalogue.policies import rules
 from repertory.catalogue.policy import FIELDS
 from repertory.configuration_file import project_file, read, rewrite
 from repertory.errors import ConfigurationError, RepertoryError
 from repertory.keys import Scope
-from repertory.sources.policies import rules
-from repertory.sources.policy_tables import policies_in, with_policy, without_policy
 from repertory.text import one_line
 from repertory.trust import digest_of
 from repertory.workspace import Workspace
@@ -26,6 +25,7 @@ from repertory_query.actions import Action
 from repertory_query.auditing import about
 from repertory_query.pages.changes import changed_lines
 from repertory_query.pages.page import PageRoute, page, posted_fields, root_of
+from repertory_query.pages.policy_tables import policies_in, with_policy, without_policy
 from repertory_query.pool import Pool
 from repertory_query.service import Service
 

@@ -5,6 +5,8 @@ from typing import Any
 
 import msgspec
 
+from repertory.text import one_line
+
 MAX_PHRASES = 20  # pins of an item, and aliases
 MAX_PHRASE_LENGTH = 128  # characters
 MAX_TEXT_LENGTH = 2_000  # characters
@@ -93,6 +95,13 @@ def defect(field: str, value: object) -> str:
         good = isinstance(value, str) and len(value) <= MAX_TEXT_LENGTH
         wanted = f"a text of at most {MAX_TEXT_LENGTH:,} characters"
     return "" if good else wanted
+
+
+def as_field(value: Any) -> Any:  # noqa: ANN401 - of any field
+    """Convert a valid value to the form a policy holds: clean text, tuples and floats."""
+    if isinstance(value, str):
+        return one_line(value)
+    return tuple(map(one_line, value)) if isinstance(value, list) else float(value)
 
 
 def _is_phrase(value: object) -> bool:

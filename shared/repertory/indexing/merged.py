@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 
 from repertory.catalogue.item import Item
+from repertory.catalogue.policies import Policies
 from repertory.catalogue.policy import Rule
 from repertory.indexing.item_problems import problems_between
 from repertory.sources.configured import Catalogue
-from repertory.sources.policies import Policies
 from repertory.sources.source import Problem, Severity
 
 _NO_RULES: tuple[frozenset[int], frozenset[int]] = (frozenset(), frozenset())

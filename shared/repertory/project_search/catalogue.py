@@ -12,7 +12,6 @@ from repertory.errors import StoreError
 from repertory.index.keywords.document import Entry
 from repertory.project_search.file import File, Texts, folded
 from repertory.search.engine import SearchEngine
-from repertory.sources.reading.top import Top
 
 BATCH_SIZE = 500  # items
 
@@ -31,7 +30,7 @@ class Catalogue:
     """
 
     def __init__(self, directory: Path, *, has_folder: bool) -> None:
-        self._top = Top(directory)
+        self._top = os.path.join(real_path(directory), "")  # noqa: PTH118 - a slash at its end
         self._has_folder = has_folder
         # Weak: an engine holds a whole keyword index, which must be freed once it is replaced.
         self._engine: weakref.ref[SearchEngine] | None = None
@@ -57,7 +56,9 @@ class Catalogue:
             if entry.kind is Kind.TOOL:
                 continue
             folder, name = os.path.split(entry.path)
-            place = self._top.place(os.path.join(real(folder), name)) if name else None  # noqa: PTH118 - speed
+            path = os.path.join(real(folder), name)  # noqa: PTH118 - speed
+            is_inside = name and path.startswith(self._top)
+            place = path.removeprefix(self._top).replace(os.sep, "/") if is_inside else None
             if self._has_folder and place is not None:
                 first = inside.setdefault(place, entry)
                 if first is not entry and first.source == entry.source:

@@ -15,7 +15,7 @@ from repertory.project_search.file import File, Texts, folded
 from repertory.project_search.listing import Listing
 from repertory.project_search.private import has_secrets
 from repertory.sources.documents import described, is_prose
-from repertory.sources.memory import GRANULARITY
+from repertory.sources.folder_memory import GRANULARITY
 from repertory.sources.reading import frontmatter
 from repertory.sources.reading.files import FILE_LIMIT, Found, read_file
 

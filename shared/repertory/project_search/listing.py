@@ -8,9 +8,10 @@ from pathlib import Path
 from repertory.bounded import real_path
 from repertory.project_search.ignored import Ignored
 from repertory.project_search.private import is_private
-from repertory.sources.memory import GRANULARITY
-from repertory.sources.reading.files import Found, walk
+from repertory.sources.folder_memory import GRANULARITY
+from repertory.sources.reading.files import Found
 from repertory.sources.reading.gitignore import IGNORE_FILE
+from repertory.sources.reading.walk import Walk
 
 MAX_DEPTH = 100  # folders below the project's directory
 _CHANGING = -1  # the stamp of what may change again without another time
@@ -58,7 +59,7 @@ class Listing:
             folders.append(path)
             return True
 
-        walked = walk(self._directory, lambda _name: True, enters, max_depth=MAX_DEPTH)
+        walked = Walk(self._directory, lambda _name: True, enters, max_depth=MAX_DEPTH)
         entered = set(folders)
         shown = [
             file

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import msgspec
 
-from repertory.bounded import UnfitFileError, read_inside
+from repertory.bounded import UnfitFileError, read_inside, real_path
 from repertory.errors import UsageError
-from repertory.sources.reading.top import Top
 from repertory.text import is_clean
 
 MAX_BYTES = 1 << 17  # of a file; embedding that much takes about ten seconds
@@ -43,12 +42,19 @@ class Sandbox:
     """
 
     def __init__(self, folder: Path) -> None:
-        self._top = Top(folder)
-        self.root = self._top.real
+        self.root = real_path(folder)
+        names = (self.root, os.path.abspath(folder))  # noqa: PTH100 - links stay
+        self._prefixes = tuple(os.path.join(name, "") for name in names)  # noqa: PTH118 - a slash
 
     def place(self, path: str) -> str | None:
-        """Convert an absolute path to one relative to the sandbox, with ``/``; None if outside."""
-        return self._top.place(path)
+        """Convert an absolute path to one relative to the sandbox, with ``/``; None if outside.
+
+        The links on the way to the sandbox may be resolved in it or not.
+        """
+        for prefix in self._prefixes:
+            if path.startswith(prefix):
+                return path.removeprefix(prefix).replace(os.sep, "/")
+        return None
 
     def path(self, place: str) -> str:
         """The absolute path of a place."""

@@ -1,32 +1,26 @@
 """The types of sources that ``repertory add`` recognises by their address.
 
-A new type is a module with a ``recognise`` and one line here.
+A new type has a ``recognise`` beside its ``build``, and its name here.
 """
 
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from pkgutil import resolve_name
 from typing import Any
 
 import msgspec
 
 from repertory.errors import UsageError
-from repertory.sources.fetched.http import Document, get
+from repertory.sources.fetched.http import Response, get
 from repertory.sources.fetched.urls import is_http, shown
+from repertory.sources.registry import implementation
 
 MAX_PROBE_SIZE = 32 * 2**20  # bytes of a document that is read to recognise its type
 
-# In this order; the first that recognises an address takes it. Each module has
-# ``recognise(address: Address) -> Recognised | None``, which raises SourceError if it must look at
-# what is there and cannot.
-_TYPES = {
-    "archive": "repertory.sources.archive",
-    "marketplace": "repertory.sources.marketplace",
-    "mcp-registry": "repertory.sources.mcp_registry",
-    "openapi": "repertory.sources.openapi",
-    "git": "repertory.sources.git",  # the last one: nearly any URL may be a repository
-}
+# In this order; the first that recognises an address takes it, and nearly any URL may be that of a
+# git repository. Each has ``recognise(address: Address) -> Recognised | None``, which raises
+# SourceError if it must look at what is there and cannot.
+_TYPES = ("archive", "marketplace", "mcp-registry", "openapi", "git")
 
 
 class Recognised(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,7 +54,7 @@ class Address:
         self.options = options
         self.registry = registry
         self._directory = directory
-        self._document: Document | None = None
+        self._document: Response | None = None
 
     @property
     def path(self) -> Path | None:
@@ -74,7 +68,7 @@ class Address:
         """Whether it is a URL over HTTP."""
         return is_http(self.text)
 
-    def document(self) -> Document:
+    def document(self) -> Response:
         """What an HTTP server answers at the URL, asked once for all types.
 
         Raises:
@@ -82,7 +76,6 @@ class Address:
         """
         if self._document is None:
             self._document = get(self.text, MAX_PROBE_SIZE)
-        assert self._document is not None
         return self._document
 
 
@@ -95,9 +88,7 @@ def reconsider(found: Recognised, content: Path) -> Recognised:
     """
     if found.entry["type"] != "git":
         return found
-    better: Recognised | None = resolve_name(_TYPES["marketplace"]).in_repository(
-        found.entry, content
-    )
+    better: Recognised | None = implementation("marketplace").in_repository(found.entry, content)
     return better or found
 
 
@@ -108,8 +99,8 @@ def recognise(address: Address) -> Recognised:
         UsageError: It is of no known type.
         SourceError: It cannot be reached.
     """
-    for module in _TYPES.values():
-        found: Recognised | None = resolve_name(module).recognise(address)
+    for kind in _TYPES:
+        found: Recognised | None = implementation(kind).recognise(address)
         if found is not None:
             return found
     message = (

@@ -4,7 +4,7 @@ import contextlib
 import functools
 import hashlib
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -44,14 +44,15 @@ class Catalogue(msgspec.Struct, frozen=True):
     @property
     def hash(self) -> str:
         """The configuration hash: the first 16 hex digits of SHA-256 over sources and owner."""
-        identities = sorted(source.named_identity() for source in self.sources)
+        identities = sorted(source.identity_as_json() for source in self.sources)
         owner = [self.owner.encode()] if self.owner else []
         return hashlib.sha256(b"\n".join([*identities, *owner])).hexdigest()[:16]
 
     def may_change(self) -> Callable[[Rule, Item], bool]:
-        """Whether a rule may change an item: one of a found file, only items of its folder.
+        """A function that says whether a rule may change an item.
 
-        Where the links of a source lead is looked up once, and not for each item and rule.
+        A rule of a file that was found may change only items of the file's folder. Where the links
+        of a source lead is looked up once, and not for each item and rule.
         """
         places = {source.name: source.place for source in self.sources}
 
@@ -77,12 +78,12 @@ class Catalogue(msgspec.Struct, frozen=True):
                 continue
             is_bound = source.type != "skills" and is_inside(source.place, str(folder))
             if is_bound or not found:
-                source.stay_in(str(folder))
+                source.within = str(folder)
 
     @property
     def known(self) -> dict[str, dict[str, Any]]:
         """The identities of the sources that need trust, by name; for ``build_catalogue``."""
-        return {source.name: source.typed_identity for source in self.sources if source.needs_trust}
+        return {one.name: dict(one.identity()) for one in self.sources if one.needs_trust}
 
 
 class _StandIn(Source):
@@ -196,7 +197,7 @@ def build_catalogue(
         sources.setdefault(name, source)
     for entry, reason in withheld:
         sources |= {one.name: one for one in _withheld(entry, base, reason, known or {}, sources)}
-    _share(_folders(sources.values()))
+    _share(sources.values())
     return Catalogue(tuple(sources.values()), tuple(problems), rules, tuple(passed))
 
 
@@ -209,13 +210,10 @@ def _is_of_file(entry: Mapping[str, Any], base: Path, error: ConfigurationError)
     return False
 
 
-def _share(folders: list[FolderSource]) -> None:
+def _share(sources: Iterable[Source]) -> None:
+    folders = [source for source in sources if isinstance(source, FolderSource)]
     for folder in folders:
         folder.share(folders)
-
-
-def _folders(sources: Iterable[Source]) -> list[FolderSource]:
-    return [source for source in sources if isinstance(source, FolderSource)]
 
 
 def _build(
@@ -240,39 +238,30 @@ def _withheld(
     reason: str,
     known: Mapping[str, Mapping[str, Any]],
     taken: Mapping[str, Source],
-) -> Iterator[Withheld]:
-    """The stand-ins for an entry, seen by those who would see its sources."""
-    visible_to = visible_to_of(entry)
-    for source in _stand_ins(entry, base, reason, known, taken):
-        source.visible_to = visible_to
-        yield source
+) -> list[Withheld]:
+    """The stand-ins for an entry, seen by those who would see its sources.
 
-
-def _stand_ins(
-    entry: Mapping[str, Any],
-    base: Path,
-    reason: str,
-    known: Mapping[str, Mapping[str, Any]],
-    taken: Mapping[str, Source],
-) -> Iterator[Withheld]:
-    """The stand-ins for an entry. A file that would define its sources is not read."""
-    files = files_to_trust(entry, base)
+    A file that would define its sources is not read.
+    """
+    found: list[Withheld] = []
+    visible_to, files, kind = visible_to_of(entry), files_to_trust(entry, base), entry.get("type")
     if files is None:
         for source in build(entry, base):
-            found = Withheld(_free(source.name, taken), source.typed_identity, reason)
-            found.location = source.location
-            yield found
-        return
-    kind = str(entry.get("type"))
-    last = {name: one for name, one in known.items() if one.get("type") == kind}
-    for name in sorted(last.keys() - taken.keys()):
-        found = Withheld(name, last[name], reason)
-        found.needs_trust = True  # so that the next run knows its identity, too
-        yield found
-    if last.keys() <= taken.keys():
-        names = [file.name if is_name(file.name) else kind for file in files]
-        identity = {"type": kind, "files": [str(file) for file in files]}
-        yield Withheld(_free(next(iter(names), kind), taken), identity, reason)
+            found.append(Withheld(_free(source.name, taken), source.identity(), reason))
+            found[-1].location = source.location
+    else:
+        last = {name: one for name, one in known.items() if one.get("type") == kind}
+        for name in sorted(last.keys() - taken.keys()):
+            found.append(Withheld(name, last[name], reason))
+            found[-1].needs_trust = True  # so that the next run knows its identity, too
+        if not found:
+            names = [file.name if is_name(file.name) else kind for file in files]
+            name = _free(str(next(iter(names), kind)), taken)
+            identity = {"type": kind, "name": name, "files": [str(file) for file in files]}
+            found.append(Withheld(name, identity, reason))
+    for one in found:
+        one.visible_to = visible_to
+    return found
 
 
 def _free(name: str, taken: Mapping[str, Source]) -> str:

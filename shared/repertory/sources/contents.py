@@ -4,7 +4,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping
 
 from repertory.catalogue.item import Item, Kind
-from repertory.sources.memory import KnownItem
+from repertory.sources.folder_memory import KnownItem
 from repertory.sources.reading_cache import Reading
 from repertory.sources.source import Problem, warning
 

@@ -11,7 +11,7 @@ from repertory.bounded import read_within
 from repertory.catalogue.item import Item, Kind
 from repertory.errors import SourceError
 from repertory.sources.entry import check_options, checked_name, source_path
-from repertory.sources.reading.structured import is_fit, plain
+from repertory.sources.reading.structured import is_fit, plain_object
 from repertory.sources.source import Problem, Scan, Source, WatchedFolder, error, warning
 from repertory.text import UNFIT, clean, is_clean
 
@@ -37,12 +37,12 @@ class Corpus(Source):
     def __init__(self, name: str, path: Path) -> None:
         self.name = name
         self.path = path
-        self.location = str(path)
+        self.location = self.file = str(path)
         self.folder = WatchedFolder(path, lambda _: True)
 
     @override
     def identity(self) -> Mapping[str, Any]:
-        return {"path": str(self.path)}
+        return {"type": self.type, "name": self.name, "path": str(self.path)}
 
     @override
     def scan(self) -> Scan:
@@ -57,7 +57,7 @@ class Corpus(Source):
                 continue
             try:
                 row = msgspec.json.decode(line, type=_Row)
-                schema = None if row.schema is None else _plain(row.schema)
+                schema = None if row.schema is None else plain_object(row.schema)
             except (msgspec.MsgspecError, ValueError, RecursionError) as exc:
                 message = f"This line is not an item: {str(exc).lower()}."
                 problems.append(error(str(self.path), message, line=number))
@@ -95,10 +95,6 @@ def _is_id(text: str) -> bool:
     """Whether an item can have this id, which is shown and written on one line."""
     is_one_line = text.splitlines() == [text] and "\t" not in text
     return is_one_line and len(text) <= MAX_ID_LENGTH and bool(text.strip()) and is_clean(text)
-
-
-def _plain(schema: dict[str, Any]) -> dict[str, Any]:
-    return {clean(key): plain(value) for key, value in schema.items()}
 
 
 def build(entry: Mapping[str, Any], base: Path) -> list[Source]:

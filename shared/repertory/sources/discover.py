@@ -21,7 +21,7 @@ from repertory.errors import ConfigurationError, UsageError
 from repertory.files import is_project
 from repertory.sources.entry import is_name
 from repertory.sources.neuroscript import SUFFIX
-from repertory.sources.reading.files import walk
+from repertory.sources.reading.walk import Walk
 from repertory.sources.skill_folders import HOME_ROOTS, PROJECT_ROOTS, SkillFolders
 from repertory.sources.source import PassedOver
 from repertory.trust import lies_in
@@ -200,29 +200,28 @@ def _taken(
         passed.append(PassedOver(str(folder.path), reason))
     if anywhere:
         for key, folder in list(first.items()):
-            if (
-                folder.base == anywhere.path
-                and folder.type != anywhere.type
-                and not lies_in(folder.real, anywhere.path)
-            ):
-                reason = (
-                    f"it is a link that leads out of the project to {folder.real}; to have it "
-                    "read, name that in a repertory.toml and trust the file"
-                )
-                passed.append(PassedOver(str(folder.path), reason))
-                del first[key]
-            elif (
-                folder.type == anywhere.type and folder.is_linked and anywhere.reaches(folder.real)
-            ):
-                reason = f"it leads to {folder.real}, where its skills are found"
+            if reason := _leads_elsewhere(folder, anywhere):
                 passed.append(PassedOver(str(folder.path), reason))
                 del first[key]
     return [folder for folder in known if first.get((folder.type, folder.real)) is folder]
 
 
+def _leads_elsewhere(folder: _Folder, anywhere: SkillFolders) -> str:
+    """Why a known folder is not read in its place; empty if it is."""
+    real, is_skills = folder.real, folder.type == anywhere.type
+    if folder.base == anywhere.path and not is_skills and not lies_in(real, anywhere.path):
+        return (
+            f"it is a link that leads out of the project to {real}; to have it read, name that in "
+            "a repertory.toml and trust the file"
+        )
+    if is_skills and folder.is_linked and anywhere.reaches(real):
+        return f"it leads to {real}, where its skills are found"
+    return ""
+
+
 def _anywhere(root: Path, skills: SkillFolders, taken: list[_Folder]) -> Iterator[dict[str, Any]]:
     """The sources of a whole project: what lies outside of the known folders, and the documents."""
-    walked = walk(
+    walked = Walk(
         root,
         _is_found_anywhere,
         lambda place: not skills.passes_over(place),

@@ -1,13 +1,18 @@
 """Validation of a configuration entry: its options, its name, its path."""
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+import msgspec
 
 from repertory.errors import ConfigurationError
 from repertory.text import is_clean, is_unicode
 
 MAX_NAME_LENGTH = 100
+
+T = TypeVar("T")
 
 
 def check_options(entry: Mapping[str, Any], *known: str) -> None:
@@ -22,6 +27,20 @@ def check_options(entry: Mapping[str, Any], *known: str) -> None:
                 f"A source of type {entry.get('type')!r} has no option {option!r}; "
                 f"it has {', '.join(known)}."
             )
+
+
+def options_of(entry: Mapping[str, Any], kind: type[T]) -> T:
+    """The options of an entry as a struct of a kind.
+
+    Raises:
+        ConfigurationError: They do not fit.
+    """
+    try:
+        return msgspec.convert(dict(entry), kind)
+    except msgspec.ValidationError as exc:
+        raise ConfigurationError(
+            f"A source of type {entry.get('type')!r} is not set up right: {exc}"
+        ) from exc
 
 
 def checked_name(name: object) -> str:
@@ -46,6 +65,11 @@ def is_name(name: str) -> bool:
         and "/" not in name
         and is_clean(name)
     )
+
+
+def name_from(text: str) -> str:
+    """A name for a source, made of that of what it reads; empty if nothing of it can be used."""
+    return re.sub(r"[^\w.-]", "-", text).strip("-.")[:MAX_NAME_LENGTH]
 
 
 def source_path(entry: Mapping[str, Any], base: Path) -> Path:

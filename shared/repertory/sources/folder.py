@@ -13,26 +13,20 @@ from typing_extensions import override
 from repertory.bounded import as_listed, is_inside, listed_path, real_path
 from repertory.catalogue.item import Item, Kind
 from repertory.errors import ConfigurationError, SourceError
+from repertory.files import Signature
 from repertory.sources.contents import Contents, Entry
 from repertory.sources.entry import check_options, checked_name, source_path
-from repertory.sources.memory import (
+from repertory.sources.folder_memory import (
     FolderState,
     Memory,
     settled_signature,
     settled_time,
 )
 from repertory.sources.reading.fields import extra, tags
-from repertory.sources.reading.files import (
-    FILE_LIMIT,
-    MAX_DEPTH,
-    SKIPPED,
-    Found,
-    Walk,
-    read_file,
-    walk,
-)
+from repertory.sources.reading.files import FILE_LIMIT, Found, read_file
 from repertory.sources.reading.gitignore import IGNORE_FILE, GitIgnore
 from repertory.sources.reading.policy import authored
+from repertory.sources.reading.walk import MAX_DEPTH, SKIPPED, Walk
 from repertory.sources.reading_cache import Reading, ReadingCache
 from repertory.sources.source import (
     Change,
@@ -134,7 +128,7 @@ class FolderSource(Source):
         }
 
     def check_place(self) -> None:
-        """Check what ``stay_in`` demands.
+        """Check that nothing outside of ``within`` is read.
 
         Raises:
             SourceError: The path leads elsewhere now.
@@ -294,11 +288,11 @@ class FolderSource(Source):
             {file.place: reading for file, reading in zip(files, readings, strict=True)}
         )
         self._walked = Walked(self.path, walked)
-        deciding = {path: settled_signature(path) for path in self.deciding_files()}
-        # A new file changes its folder.
-        self._seen = FolderState(
-            walked.listed, {path: one for path, one in deciding.items() if one}
-        )
+        # A file that is missing would change its folder.
+        deciding: dict[str, Signature | None] = {
+            path: one for path in self.deciding_files() if (one := settled_signature(path))
+        }
+        self._seen = FolderState(walked.listed, deciding)
         return passed
 
     def _found(self, passed: dict[str, str]) -> Scan:
@@ -418,7 +412,7 @@ class FolderSource(Source):
                 passed[place] = reason
             return not reason
 
-        walked = walk(
+        walked = Walk(
             self.path,
             self.wants,
             enter,
@@ -474,10 +468,8 @@ class FolderSource(Source):
     def _read_file(self, file: Found) -> Reading:
         text, problems = read_file(file, self.file_limit)
         reading = Reading(broken=True) if text is None else self.read(file, text)
+        problems += reading.problems
         if not self.many_in_a_file:
             item_id = self.file_id(file.place)
-            about = [*problems, *reading.problems]
-            problems = [msgspec.structs.replace(one, item=one.item or item_id) for one in about]
-        else:
-            problems += reading.problems
+            problems = [msgspec.structs.replace(one, item=one.item or item_id) for one in problems]
         return msgspec.structs.replace(reading, problems=problems)

@@ -7,8 +7,15 @@ import msgspec
 
 from repertory.catalogue.item import Item
 from repertory.files import Signature
-from repertory.sources.memory import CHANGING, KnownFile, KnownItem, Memory, settled_signature
-from repertory.sources.reading.files import SLICE, Found
+from repertory.sources.folder_memory import (
+    CHANGING,
+    KnownFile,
+    KnownItem,
+    Memory,
+    settled_signature,
+)
+from repertory.sources.reading.files import Found
+from repertory.sources.reading.walk import SLICE
 from repertory.sources.source import Problem
 
 
@@ -97,7 +104,7 @@ class ReadingCache:
         return one.reading
 
     def last_items(self, path: str) -> tuple[KnownItem, ...] | None:
-        """What a file offered when it was last read; None if it is unknown or broken at first."""
+        """What a file offered when it was last read; None if it was never read without a fault."""
         before = self._cached.get(path)
         if before is None or (before.reading.broken and not before.reading.known):
             return None

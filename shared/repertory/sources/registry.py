@@ -2,18 +2,21 @@
 
 The line names a class or module with a ``build``, as described below. If files other than the
 catalogue's configuration define its sources, it also has a ``files_to_trust``; if these may define
-sources that are not to be read, a ``passed_over``; if its content may define further sources, a
-``contained``.
+sources that are not to be read, a ``passed_over``; if ``repertory add`` recognises its addresses, a
+``recognise`` (see ``adding``).
 """
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from repertory.errors import ConfigurationError, UsageError
 from repertory.groups import checked
 from repertory.sources.source import PassedOver, Source, Trust
+
+if TYPE_CHECKING:
+    from repertory.sources.fetched.content import Content
 
 # Imported only when a configuration has such a source.
 _BUILDERS = {
@@ -24,22 +27,27 @@ _BUILDERS = {
     "builtin-skills": "repertory.sources.builtin_skills",
     "documents": "repertory.sources.documents:Documents",
     "tools": "repertory.sources.tool_files:ToolFiles",
-    "mcp": "repertory.sources.mcp",
+    "mcp": "repertory.sources.mcp.entry",
     "corpus": "repertory.sources.corpus",
 }
 # Their content is fetched from elsewhere. They come on top of the sources that are found, a
 # configuration that was found without trust fetches nothing, and their entries get a ``store``: the
 # folder of all fetched content.
 _FETCHED = {
-    "git": "repertory.sources.git",
-    "marketplace": "repertory.sources.marketplace",
-    "archive": "repertory.sources.archive",
-    "openapi": "repertory.sources.openapi",
-    "mcp-registry": "repertory.sources.mcp_registry",
+    "git": "repertory.sources.git.entry",
+    "marketplace": "repertory.sources.marketplace.entry",
+    "archive": "repertory.sources.archive.entry",
+    "openapi": "repertory.sources.openapi.entry",
+    "mcp-registry": "repertory.sources.mcp_registry.entry",
 }
 _BUILDERS |= _FETCHED
 TYPES = tuple(_BUILDERS)
 COMMON = frozenset({"trust", "visible_to"})  # the options of every type
+
+
+def implementation(kind: str) -> Any:  # noqa: ANN401 - a class or a module
+    """What the line of a type names, imported now."""
+    return resolve_name(_BUILDERS[kind])
 
 
 def build(entry: Mapping[str, Any], base: Path) -> list[Source]:
@@ -53,19 +61,19 @@ def build(entry: Mapping[str, Any], base: Path) -> list[Source]:
     Raises:
         ConfigurationError: The type is unknown or the entry is invalid.
     """
-    builder = _BUILDERS.get(str(entry.get("type")))
     if "type" not in entry:
         shown = entry.get("name") or entry.get("path") or "without a name"
         raise ConfigurationError(
             f"The source {str(shown)[:80]!r} has no `type`; use one of {', '.join(TYPES)}."
         )
-    if builder is None:
+    kind = str(entry["type"])
+    if kind not in _BUILDERS:
         raise ConfigurationError(
             f"{entry['type']!r} is not a type of source; use one of {', '.join(TYPES)}."
         )
     own = {option: value for option, value in entry.items() if option not in COMMON}
     visible_to = visible_to_of(entry)
-    sources: list[Source] = resolve_name(builder).build(own, base)
+    sources: list[Source] = implementation(kind).build(own, base)
     if "trust" in entry:
         trust = _trust(entry["trust"])
         for source in sources:
@@ -142,23 +150,31 @@ def fetches(entry: Mapping[str, Any]) -> bool:
 def contained(entry: Mapping[str, Any], base: Path) -> list[dict[str, Any]]:
     """Return the entries that the fetched content of an entry defines, such as MCP servers.
 
-    They need the user's trust as any that were found.
+    They need the user's trust as any that were found. Who may see the sources of the entry may see
+    theirs.
+
+    Raises:
+        ConfigurationError: As for ``build``.
     """
-    named = _own(entry, "contained")
-    return named(entry, base) if named else []
+    seen_by = {"visible_to": entry["visible_to"]} if "visible_to" in entry else {}
+    return [{**one, **seen_by} for content in _contents(entry, base) for one in content.entries]
 
 
 def _own(entry: Mapping[str, Any], name: str) -> Callable[[Mapping[str, Any], Path], Any] | None:
     """The function of an entry's type of this name; None if it has none."""
-    builder = _BUILDERS.get(str(entry.get("type")))
-    return getattr(resolve_name(builder), name, None) if builder else None
+    kind = str(entry.get("type"))
+    return getattr(implementation(kind), name, None) if kind in _BUILDERS else None
 
 
 def declarations(entry: Mapping[str, Any], base: Path) -> list[Path]:
     """Return the files that change when ``contained`` does; they may be missing."""
     try:
-        sources = build(entry, base)
+        return [content.servers_file for content in _contents(entry, base)]
     except ConfigurationError:
         return []
-    contents = [getattr(source, "content", None) for source in sources]
-    return list(dict.fromkeys(one.servers_file for one in contents if one))
+
+
+def _contents(entry: Mapping[str, Any], base: Path) -> "list[Content]":
+    """The fetched content that the sources of an entry read, each once."""
+    contents = [getattr(source, "content", None) for source in build(entry, base)]
+    return list(dict.fromkeys(content for content in contents if content))

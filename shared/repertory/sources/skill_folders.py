@@ -15,7 +15,8 @@ from repertory.catalogue.skill_format import (
 from repertory.sources.folder import FolderSource
 from repertory.sources.reading import frontmatter
 from repertory.sources.reading.fields import is_true, text_field
-from repertory.sources.reading.files import Found, Walk
+from repertory.sources.reading.files import Found
+from repertory.sources.reading.walk import Walk
 from repertory.sources.reading_cache import Reading
 from repertory.sources.source import Problem, error, warning
 from repertory.text import is_clean

@@ -164,6 +164,7 @@ class Source(Protocol):
         name: The name, unique in its catalogue. Item ids start with it.
         location: Where it reads from, for people: a path, a command, a URL without its secrets.
         folder: The folder or file it reads; None if it reads no files.
+        file: The one file that it reads, watched or not; empty if it reads folders, or no file.
         needs_trust: Whether a file other than the catalogue's own configuration defines the source,
             so that the user must trust that file first. Several such files may define a source of
             one name, and the first counts. The source stays unchanged while its file is unreadable.
@@ -175,7 +176,8 @@ class Source(Protocol):
         fault: Why its definition is invalid, with the file; empty if it is valid. A scan raises it.
         trust: What happens to its new and changed items.
         visible_to: The groups whose callers may see its items; empty for everyone.
-        within: The folder that nothing it reads may lie outside of; see ``stay_in``.
+        within: The folder that nothing it reads may lie outside of, whatever links are put there;
+            empty if it may read anywhere.
         disk: The folder in which it may keep the texts of items, instead of in memory.
         on_pause: Called regularly while a scan of many files runs, on its thread.
     """
@@ -184,6 +186,7 @@ class Source(Protocol):
     name: str
     location: str
     folder: WatchedFolder | None = None
+    file: str = ""
     needs_trust: bool = False
     is_trusted: bool = True
     asks_server: bool = False
@@ -200,11 +203,6 @@ class Source(Protocol):
     def place(self) -> str:
         """The folder or file that it reads or is defined by; empty if that is unknown."""
         return str(self.folder.path) if self.folder else self.origin
-
-    @property
-    def file(self) -> str:
-        """The file that it reads, if that is all; the folder of a source of a folder."""
-        return str(self.folder.path) if self.folder else ""
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, type(self)) and (
@@ -225,22 +223,17 @@ class Source(Protocol):
     def identity(self) -> Mapping[str, Any]:
         """Return plain JSON values that distinguish this source, without secrets.
 
-        They go into the configuration hash. Two sources with one identity offer the same items.
+        ``type`` and ``name`` are among them. They go into the configuration hash. Two sources with
+        one identity offer the same items.
         """
         ...
 
-    @property
-    def typed_identity(self) -> dict[str, Any]:
-        """The identity with the type, among sources of all types."""
-        return {"type": self.type, **self.identity()}
-
-    def named_identity(self) -> bytes:
-        """The identity with type and name, as JSON. A path in it need not be valid Unicode."""
-        found = {"name": self.name, **self.typed_identity}
+    def identity_as_json(self) -> bytes:
+        """The identity as JSON; a path in it need not be valid Unicode."""
         try:
-            return msgspec.json.encode(found, order="deterministic")
+            return msgspec.json.encode(self.identity(), order="deterministic")
         except UnicodeEncodeError:
-            return json.dumps(found, sort_keys=True).encode()
+            return json.dumps(self.identity(), sort_keys=True).encode()
 
     def scan(self) -> Scan:
         """Read the source once and return every item it offers now.
@@ -252,10 +245,6 @@ class Source(Protocol):
                 not answer, missing trust). Its items are then kept and marked stale.
         """
         ...
-
-    def stay_in(self, folder: str) -> None:
-        """Refuse to read outside of a folder, whatever links are put there."""
-        self.within = folder
 
     def rescan(self, paths: Sequence[str]) -> Change | None:  # noqa: ARG002 - the default cannot
         """Read only what some changed files and folders mean.

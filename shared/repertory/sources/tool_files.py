@@ -58,7 +58,7 @@ class ToolFiles(FolderSource):
         )
 
     def _single(self) -> Found:
-        """The source's one file, which must not lie elsewhere; see ``stay_in``."""
+        """The source's one file, which must not lie outside of ``within``."""
         if not self.within:
             return Found(self.path.name, str(self.path))
         root = real_path(self.within)

@@ -11,7 +11,7 @@ import msgspec
 from repertory.catalogue.item import Item, Kind
 from repertory.catalogue.safety import claims
 from repertory.sources.reading.json_schema import mended
-from repertory.sources.reading.structured import is_fit, plain
+from repertory.sources.reading.structured import is_fit, plain_object
 from repertory.sources.source import Problem, error, warning
 from repertory.text import UNFIT, clean, is_clean, one_line
 
@@ -161,14 +161,13 @@ def _schema(raw: object) -> tuple[dict[str, Any] | None, str]:
     schema, defect = _bounded(raw, MAX_SCHEMA_SIZE)
     if defect:
         return None, defect
-    kept, wrong = mended(schema)
-    return kept, wrong or ""
+    return mended(schema)
 
 
 def _bounded(raw: Mapping[Any, Any], limit: int) -> tuple[dict[str, Any], str]:
     """Return a mapping as plain JSON, or an empty one and the limit it exceeds."""
     try:
-        value = {clean(str(key)): plain(inner) for key, inner in raw.items()}
+        value = plain_object(raw)
     except ValueError as exc:
         return {}, str(exc)
     size = len(msgspec.json.encode(value))

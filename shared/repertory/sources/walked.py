@@ -6,7 +6,9 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from repertory.bounded import is_inside, listed_path
-from repertory.sources.reading.files import Found, Walk
+from repertory.files import identity
+from repertory.sources.reading.files import Found
+from repertory.sources.reading.walk import Walk
 from repertory.text import clean
 
 
@@ -23,7 +25,7 @@ class Walked:
     def __init__(self, root: Path, walk: Walk) -> None:
         self._root = str(root)
         self._real = listed_path(root)
-        self._identity = _identity(self._root)
+        self._identity = identity(self._root)
         self._links = [(place, self._place_of(real)) for place, real in walk.links.items()]
         self._too_deep = walk.too_deep
         self._is_cut = walk.is_cut
@@ -43,13 +45,13 @@ class Walked:
     @property
     def is_there(self) -> bool:
         """Whether the root is still the same folder, on the same disk."""
-        return not self._is_cut and _identity(self._root) == self._identity
+        return not self._is_cut and identity(self._root) == self._identity
 
     def unit(self, place: str) -> str:
-        """The place to walk again for a change at a place: the highest one that is new or passed.
+        """The place to walk again for a change at a place; empty for the root.
 
-        Returns:
-            The place, or one above it; empty for the root.
+        It is the place itself if the folder that it is in was listed, otherwise the highest folder
+        above it that was not.
         """
         while place:
             folder = place.rpartition("/")[0]
@@ -134,11 +136,3 @@ def outermost(places: Iterable[str]) -> list[str]:
 def _is_related(place: str, other: str) -> bool:
     one, two = f"/{place}", f"/{other}"
     return is_inside(one, two) or is_inside(two, one)
-
-
-def _identity(path: str) -> tuple[int, int] | None:
-    try:
-        status = os.stat(path)  # noqa: PTH116 - speed
-    except OSError:
-        return None
-    return status.st_dev, status.st_ino

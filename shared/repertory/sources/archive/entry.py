@@ -9,7 +9,7 @@ from urllib.parse import unquote, urlsplit
 from repertory.errors import ConfigurationError
 from repertory.sources.adding import Address, Recognised
 from repertory.sources.archive.fetcher import ArchiveFetcher
-from repertory.sources.entry import check_options, source_path
+from repertory.sources.entry import check_options, name_from, source_path
 from repertory.sources.fetched.content import Content
 from repertory.sources.fetched.folders import build_folders
 from repertory.sources.fetched.source import OPTIONS, content_of
@@ -46,11 +46,6 @@ def build(entry: Mapping[str, Any], base: Path) -> list[Source]:
     return build_folders({**refresh, **entry}, _content(entry, base), folder)
 
 
-def contained(entry: Mapping[str, Any], base: Path) -> list[dict[str, Any]]:
-    """Return the entries of the MCP servers that the archive declares."""
-    return _content(entry, base).entries
-
-
 def _content(entry: Mapping[str, Any], base: Path) -> Content:
     url, sha256 = entry.get("url"), entry.get("sha256", "")
     if url is not None and not (isinstance(url, str) and is_http(url)):
@@ -74,7 +69,7 @@ def recognise(address: Address) -> Recognised | None:
     if not ending or (path is None and not address.is_http):
         return None
     where = {"path": str(path)} if path else {"url": address.text}
-    name = re.sub(r"[^\w.-]", "-", last[: -len(ending)]).strip("-.")[:100] or "archive"
+    name = name_from(last[: -len(ending)]) or "archive"
     options = {key: address.options[key] for key in ("sha256", "folder") if key in address.options}
     if "sha256" in options:
         options["sha256"] = options["sha256"].lower()

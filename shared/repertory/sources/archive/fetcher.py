@@ -30,7 +30,7 @@ class ArchiveFetcher(Fetcher):
         sha256: The digest that it must have, in hex; empty for any.
     """
 
-    def __init__(self, address: str, sha256: str = "") -> None:
+    def __init__(self, address: str, sha256: str) -> None:
         self.location = shown(address)
         self._address = address
         self._sha256 = sha256
@@ -55,7 +55,7 @@ class ArchiveFetcher(Fetcher):
         if revision == last.revision:
             return None
         writer = Writer(into, self.location)
-        unpack(data, writer, self.location)
+        unpack(data, writer)
         _lift(into)
         declared = declared_in(into, "archive")
         return Fetched(

@@ -24,33 +24,32 @@ _OF_MACOS = "__MACOSX/"  # resource forks, which no other program reads
 _COMPRESSIONS = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}
 
 
-def unpack(data: bytes, writer: Writer, shown: str) -> None:
+def unpack(data: bytes, writer: Writer) -> None:
     """Write the files of an archive.
 
     Args:
         data: The archive.
         writer: Writes them, and bounds their number and sizes.
-        shown: Where the archive is from, for messages.
 
     Raises:
         SourceError: It is no archive that can be read, or holds too much.
     """
     try:
         if data.startswith(_ZIP):
-            _unzip(data, writer, shown)
+            _unzip(data, writer)
         elif data.startswith(_GZIP):
-            _untar(data, writer, shown)
+            _untar(data, writer)
         else:
-            raise SourceError(f"{shown} is neither a .zip nor a .tar.gz archive.")
+            raise SourceError(f"{writer.whence} is neither a .zip nor a .tar.gz archive.")
     except (zipfile.BadZipFile, EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise SourceError(f"{shown} is damaged: {error}.") from error
+        raise SourceError(f"{writer.whence} is damaged: {error}.") from error
     # What the libraries raise for odd headers: of others, it is damage as well.
     except (ValueError, OverflowError, NotImplementedError, RuntimeError, struct.error) as error:
-        raise SourceError(f"{shown} cannot be unpacked: {error}.") from error
+        raise SourceError(f"{writer.whence} cannot be unpacked: {error}.") from error
 
 
-def _unzip(data: bytes, writer: Writer, shown: str) -> None:
-    _check_list(data, shown)
+def _unzip(data: bytes, writer: Writer) -> None:
+    _check_list(data, writer.whence)
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         for info in archive.infolist():
             kind = stat.S_IFMT(info.external_attr >> 16)
@@ -74,21 +73,21 @@ def _place(name: str) -> str:
     return (name if "/" in name else name.replace("\\", "/")).removeprefix("./")
 
 
-def _check_list(data: bytes, shown: str) -> None:
+def _check_list(data: bytes, whence: str) -> None:
     """Refuse a zip archive whose list is large: the library reads it whole."""
     tail = data[-_TAIL:]
     at = tail.find(_END)
     while at >= 0:
         end = tail[at : at + _END_LENGTH]
         if len(end) == _END_LENGTH and struct.unpack("<L", end[12:16])[0] > MAX_LIST_SIZE:
-            raise SourceError(f"{shown} lists too many files.")
+            raise SourceError(f"{whence} lists too many files.")
         at = tail.find(_END, at + 1)
     if _END_64 in tail:
-        raise SourceError(f"{shown} lists too many files.")
+        raise SourceError(f"{whence} lists too many files.")
 
 
-def _untar(data: bytes, writer: Writer, shown: str) -> None:
-    archive = Tar(_Bounded(gzip.GzipFile(fileobj=io.BytesIO(data)), shown))
+def _untar(data: bytes, writer: Writer) -> None:
+    archive = Tar(_Bounded(gzip.GzipFile(fileobj=io.BytesIO(data)), writer.whence))
     for file in archive:
         place = file.place.removeprefix("./")
         if file.odd:
@@ -104,9 +103,9 @@ def _chunks(file: IO[bytes]) -> Iterator[bytes]:
 class _Bounded:
     """A stream that ends with an error after a number of bytes."""
 
-    def __init__(self, stream: gzip.GzipFile, shown: str) -> None:
+    def __init__(self, stream: gzip.GzipFile, whence: str) -> None:
         self._stream = stream
-        self._shown = shown
+        self._whence = whence
         self._left = MAX_UNPACKED_SIZE
 
     def read(self, size: int) -> bytes:
@@ -115,6 +114,6 @@ class _Bounded:
         self._left -= len(data)
         if self._left < 0:
             raise SourceError(
-                f"{self._shown} has more than {MAX_UNPACKED_SIZE:,} bytes when it is unpacked."
+                f"{self._whence} has more than {MAX_UNPACKED_SIZE:,} bytes when it is unpacked."
             )
         return data

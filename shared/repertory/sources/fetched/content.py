@@ -16,7 +16,7 @@ from repertory.bounded import real_path
 from repertory.errors import SourceError
 from repertory.files import PRIVATE, half_of, make_private, unwritable, write_atomically
 from repertory.sources.fetched import servers
-from repertory.sources.fetched.fetcher import Fetched, Fetcher, State
+from repertory.sources.fetched.fetcher import Fetcher, State
 from repertory.text import cut, one_line
 
 CURRENT = "current"  # a link to the folder with the latest content, replaced at once
@@ -41,7 +41,8 @@ class Content:
 
     def __init__(self, fetcher: Fetcher, store: Path) -> None:
         self.fetcher = fetcher
-        self.folder = store.absolute() / key_of(fetcher)
+        key = msgspec.json.encode([type(fetcher).__name__, fetcher.key()], order="deterministic")
+        self.folder = store.absolute() / hashlib.sha256(key).hexdigest()[:16]
         self.watches = 0
 
     @property
@@ -123,7 +124,15 @@ class Content:
             servers.settle(self.folder, fetched.declared)
             self._switch(into)
             is_kept = True
-            self._write(_state_of(fetched, now))
+            self._write(
+                State(
+                    revision=fetched.revision,
+                    validators=fetched.validators,
+                    notes=fetched.notes,
+                    checked_at=now,
+                    tried_at=now,
+                )
+            )
         except SourceError as error:
             self._note(error, last)
             raise
@@ -189,19 +198,3 @@ class Content:
                 return lock
         why = "it was interrupted" if self.fetcher.cancelled else "another process is fetching it"
         raise SourceError(f"{self.fetcher.location} was not fetched: {why}.")
-
-
-def key_of(fetcher: Fetcher) -> str:
-    """The name of the folder of a fetcher's content, 16 hex digits."""
-    key = msgspec.json.encode([type(fetcher).__name__, fetcher.key()], order="deterministic")
-    return hashlib.sha256(key).hexdigest()[:16]
-
-
-def _state_of(fetched: Fetched, now: float) -> State:
-    return State(
-        revision=fetched.revision,
-        validators=fetched.validators,
-        notes=fetched.notes,
-        checked_at=now,
-        tried_at=now,
-    )

@@ -4,7 +4,6 @@ import os
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from pkgutil import resolve_name
 from typing import Any
 
 from typing_extensions import override
@@ -14,19 +13,13 @@ from repertory.sources.entry import checked_name
 from repertory.sources.fetched.content import CURRENT, Content
 from repertory.sources.fetched.source import FetchedSource, interval_of
 from repertory.sources.folder import FolderSource
-from repertory.sources.reading.files import Walk
+from repertory.sources.reading.walk import Walk
 from repertory.sources.reading_cache import ReadingCache
+from repertory.sources.registry import implementation
 from repertory.sources.source import Source
 
-# What can be read of a fetched folder, and by which class.
-READERS = {
-    "skills": "repertory.sources.skill_folders:SkillFolders",
-    "markdown-skills": "repertory.sources.markdown_skills:MarkdownSkills",
-    "python-skills": "repertory.sources.python_skills:PythonSkills",
-    "neuroscript": "repertory.sources.neuroscript:NeuroScript",
-    "documents": "repertory.sources.documents:Documents",
-    "tools": "repertory.sources.tool_files:ToolFiles",
-}
+# The types that can read a fetched folder.
+READERS = ("skills", "markdown-skills", "python-skills", "neuroscript", "documents", "tools")
 
 
 class FetchedFolder(FetchedSource, FolderSource):
@@ -65,7 +58,7 @@ class FetchedFolder(FetchedSource, FolderSource):
 @cache
 def reader(kind: str) -> type[Any]:
     """The class that fetches and reads what a type of ``READERS`` does."""
-    reads = resolve_name(READERS[kind])
+    reads = implementation(kind)
     return type(f"Fetched{reads.__name__}", (FetchedFolder, reads), {"type": reads.type})
 
 
@@ -82,7 +75,7 @@ def build_folders(entry: Mapping[str, Any], content: Content, place: str = "") -
         ConfigurationError: The entry is invalid.
     """
     name, kinds = checked_name(entry.get("name")), entry.get("reads", ["skills"])
-    if not isinstance(kinds, list) or not kinds or not set(map(str, kinds)) <= READERS.keys():
+    if not isinstance(kinds, list) or not kinds or not set(map(str, kinds)) <= {*READERS}:
         raise ConfigurationError(
             f"`reads` of the source {name} is {kinds!r}; it must be a list of {', '.join(READERS)}."
         )

@@ -29,17 +29,15 @@ MAX_VALIDATOR_LENGTH = 1_000  # characters
 _VALIDATORS = {"etag": "If-None-Match", "last-modified": "If-Modified-Since"}
 
 
-class Document(msgspec.Struct, frozen=True, kw_only=True):
+class Response(msgspec.Struct, frozen=True, kw_only=True):
     """What a server answered.
 
     Attributes:
-        url: Where it was in the end, after redirects.
         content: The body.
         validators: What it sent to recognise the content again; for the next ``get``.
         is_unchanged: Whether it is that of the last answer, which is not sent again.
     """
 
-    url: str
     content: bytes = b""
     validators: dict[str, str] = {}
     is_unchanged: bool = False
@@ -50,7 +48,7 @@ def get(
     limit: int,
     validators: Mapping[str, str] | None = None,
     is_cancelled: Callable[[], bool] = lambda: False,
-) -> Document:
+) -> Response:
     """Get a document.
 
     Args:
@@ -60,7 +58,7 @@ def get(
         is_cancelled: Whether to end soon.
 
     Returns:
-        The document; see ``Document.is_unchanged``.
+        The document; see ``Response.is_unchanged``.
 
     Raises:
         SourceError: It cannot be reached, is too large or too slow, or leads elsewhere too often.
@@ -68,24 +66,21 @@ def get(
     import httpx  # noqa: PLC0415 - only to fetch
 
     validators = validators or {}
-    timeout = httpx.Timeout(READ_TIMEOUT_S, connect=CONNECT_TIMEOUT_S)
     headers = {"User-Agent": "repertory", "Accept-Encoding": "identity"}
     headers |= {_VALIDATORS[name]: one for name, one in validators.items() if name in _VALIDATORS}
     end = _End(is_cancelled)
-    more = {"trace": end.note}
     try:
-        with httpx.Client(timeout=timeout, mounts=DIRECT) as client, end.watched():
+        with end.client() as client:
             for _ in range(MAX_REDIRECTS + 1):
                 end.check(url)
-                with client.stream("GET", url, headers=headers, extensions=more) as response:
+                with client.stream("GET", url, headers=headers, extensions=end.noted) as response:
                     if response.has_redirect_location:
                         url = _next(url, response.headers["location"])
                         continue
                     if response.status_code == HTTPStatus.NOT_MODIFIED and validators:
-                        return Document(url=url, validators=dict(validators), is_unchanged=True)
+                        return Response(validators=dict(validators), is_unchanged=True)
                     _check(url, response)
-                    return Document(
-                        url=url,
+                    return Response(
                         content=_content(url, response, limit, end),
                         validators=_validators_of(response),
                     )
@@ -111,11 +106,10 @@ def moved(url: str, end: str, agent: str, is_cancelled: Callable[[], bool]) -> s
     """
     import httpx  # noqa: PLC0415 - only to fetch
 
-    timeout = httpx.Timeout(READ_TIMEOUT_S, connect=CONNECT_TIMEOUT_S)
     headers, over = {"User-Agent": agent}, _End(is_cancelled)
-    more = {"trace": over.note}
+    more = over.noted
     try:
-        with httpx.Client(timeout=timeout, mounts=DIRECT) as client, over.watched():
+        with over.client() as client:
             for _ in range(MAX_REDIRECTS):
                 with client.stream("GET", url + end, headers=headers, extensions=more) as response:
                     location = response.headers.get("location", "")
@@ -166,6 +160,9 @@ class _End:
 
     A server may send a byte of its headers now and then, for which the client waits without end;
     so another thread ends the connection.
+
+    Attributes:
+        noted: The extensions with which each request of ``client`` is sent.
     """
 
     def __init__(self, is_cancelled: Callable[[], bool]) -> None:
@@ -173,6 +170,7 @@ class _End:
         self._deadline = time.monotonic() + TOTAL_TIMEOUT_S
         self._connection: socket.socket | None = None
         self._is_over = threading.Event()
+        self.noted = {"trace": self._note}
 
     def check(self, url: str) -> None:
         """Raise a SourceError if a request is to end."""
@@ -183,21 +181,25 @@ class _End:
                 f"{shown(url)} was not complete after {TOTAL_TIMEOUT_S:.0f} s; it was not fetched."
             )
 
-    def note(self, event: str, info: Mapping[str, Any]) -> None:
+    def _note(self, event: str, info: Mapping[str, Any]) -> None:
         """Note the connection of a request."""
         if event.endswith(("connect_tcp.complete", "start_tls.complete")):
             self._connection = info["return_value"].get_extra_info("socket")
 
     @contextlib.contextmanager
-    def watched(self) -> Iterator[None]:
-        """End the connection in time, on another thread."""
+    def client(self) -> Iterator["httpx.Client"]:
+        """A client, whose connection another thread ends in time."""
+        import httpx  # noqa: PLC0415 - only to fetch
+
+        timeout = httpx.Timeout(READ_TIMEOUT_S, connect=CONNECT_TIMEOUT_S)
         thread = threading.Thread(target=self._watch, name="fetch-end", daemon=True)
-        thread.start()
-        try:
-            yield
-        finally:
-            self._is_over.set()
-            thread.join()
+        with httpx.Client(timeout=timeout, mounts=DIRECT) as client:
+            thread.start()
+            try:
+                yield client
+            finally:
+                self._is_over.set()
+                thread.join()
 
     def _watch(self) -> None:
         while not self._is_over.wait(CHECK_INTERVAL_S):

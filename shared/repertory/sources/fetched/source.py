@@ -51,7 +51,8 @@ class FetchedSource(Source):
     def scan(self) -> Scan:
         """Read the content that is there; if the last fetch failed, its items may be old."""
         if not self.content.is_there:
-            raise SourceError(self._never)
+            why = f"{self.location} was not fetched yet; `repertory index` fetches it."
+            raise SourceError(self.content.state().error or why)
         for _ in range(SCAN_ATTEMPTS):
             version = self.content.version
             try:
@@ -73,12 +74,6 @@ class FetchedSource(Source):
     def forget(self) -> None:
         """Forget what was read of content that was replaced meanwhile."""
 
-    @property
-    def _never(self) -> str:
-        return self.content.state().error or (
-            f"{self.location} was not fetched yet; `repertory index` fetches it."
-        )
-
     def _with_state(self, scan: Scan) -> Scan:
         state = self.content.state()
         problems: list[Problem] = [warning(self.location, note) for note in state.notes]
@@ -96,7 +91,7 @@ class FetchedSource(Source):
             seen, pause, not_before = self._seen_now, 0.0, 0.0
             while not stop.wait(pause):
                 pause = CHECK_INTERVAL_S
-                if self._wait_s() == 0 and time.monotonic() >= not_before:
+                if self._is_due() and time.monotonic() >= not_before:
                     # Also if what was tried cannot be noted.
                     not_before = time.monotonic() + min(RETRY_S, self.interval)
                     try:
@@ -130,12 +125,12 @@ class FetchedSource(Source):
     def _seen_now(self) -> tuple[str, str]:
         return self.content.version, self.content.state().error
 
-    def _wait_s(self) -> float:
-        """Seconds until the next refresh."""
+    def _is_due(self) -> bool:
+        """Whether it is time for the next refresh."""
         state = self.content.state()
         pause = min(RETRY_S, self.interval) if state.error else self.interval
         left = state.tried_at + pause - time.time()
-        return left if 0 < left <= pause else 0.0  # the clock may have been set back
+        return not 0 < left <= pause  # the clock may have been set back
 
 
 def content_of(fetcher: Fetcher, entry: Mapping[str, Any]) -> Content:

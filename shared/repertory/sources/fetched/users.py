@@ -19,7 +19,9 @@ class User(msgspec.Struct, frozen=True):
 
 
 def note(store: Path, key: str, directory: Path, folders: Iterable[str]) -> None:
-    """Note what a directory uses; it is only missed if it cannot be written.
+    """Note what a directory uses, for ``repertory clean``.
+
+    If the note cannot be written, ``clean`` may remove the content, which is then fetched again.
 
     Args:
         store: The folder of all fetched content.

@@ -7,17 +7,14 @@ from typing import Any
 
 from repertory.errors import ConfigurationError
 from repertory.sources.adding import Address, Recognised
-from repertory.sources.entry import check_options
-from repertory.sources.fetched.content import Content
+from repertory.sources.entry import check_options, name_from
 from repertory.sources.fetched.folders import build_folders
 from repertory.sources.fetched.source import OPTIONS, content_of
 from repertory.sources.fetched.urls import shown
 from repertory.sources.fetched.writing import checked_folder
 from repertory.sources.git.fetcher import GitFetcher
-from repertory.sources.git.url import checked, checked_ref, protocol_of
+from repertory.sources.git.url import checked, checked_ref, on_github, protocol_of
 from repertory.sources.source import Source
-
-_SHORT = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]*/[A-Za-z0-9_.][A-Za-z0-9_.-]*")
 
 
 def build(entry: Mapping[str, Any], base: Path) -> list[Source]:
@@ -32,12 +29,7 @@ def build(entry: Mapping[str, Any], base: Path) -> list[Source]:
         ConfigurationError: The entry is invalid.
     """
     check_options(entry, "url", "ref", "folder", "reads", *OPTIONS)
-    return build_folders(entry, _content(entry, base))
-
-
-def contained(entry: Mapping[str, Any], base: Path) -> list[dict[str, Any]]:
-    """Return the entries of the MCP servers that the repository declares."""
-    return _content(entry, base).entries
+    return build_folders(entry, content_of(fetcher_of(entry, base), entry))
 
 
 def fetcher_of(entry: Mapping[str, Any], base: Path) -> GitFetcher:
@@ -58,10 +50,6 @@ def fetcher_of(entry: Mapping[str, Any], base: Path) -> GitFetcher:
     return GitFetcher(url, protocol, ref, folder)
 
 
-def _content(entry: Mapping[str, Any], base: Path) -> Content:
-    return content_of(fetcher_of(entry, base), entry)
-
-
 def recognise(address: Address) -> Recognised | None:
     """Take the URL of a repository, ``owner/name`` of GitHub, or a folder with a repository."""
     url = address.text
@@ -69,8 +57,8 @@ def recognise(address: Address) -> Recognised | None:
         if not ((path / ".git").exists() or (path / "HEAD").is_file()):
             return None
         url = str(path)
-    elif _SHORT.fullmatch(url):
-        url = f"https://github.com/{url}.git"
+    else:
+        url = on_github(url) or url
     if path is None and not protocol_of(url):
         return None
     options = {key: address.options[key] for key in ("ref", "folder") if key in address.options}
@@ -82,5 +70,4 @@ def recognise(address: Address) -> Recognised | None:
 def name_of(url: str) -> str:
     """A name for what a URL leads to: the last part of its path, without an ending."""
     last = re.split(r"[/:]", url.partition("?")[0].rstrip("/"))[-1]
-    name = re.sub(r"[^\w.-]", "-", last.removesuffix(".git")).strip("-.")
-    return name[:100] or "added"
+    return name_from(last.removesuffix(".git")) or "added"

@@ -47,7 +47,7 @@ class GitFetcher(Fetcher):
         folder: The folder to take; empty for all.
     """
 
-    def __init__(self, url: str, protocol: str, ref: str = "", folder: str = "") -> None:
+    def __init__(self, url: str, protocol: str, ref: str, folder: str) -> None:
         self.location = shown(url) + (f" ({ref})" if ref else "")
         self.url, self.protocol, self.ref, self.folder = url, protocol, ref, folder
 

@@ -8,12 +8,15 @@ import subprocess
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from repertory.errors import SourceError
 from repertory.files import size_on_disk
 from repertory.sources.fetched.urls import masked, shown
 from repertory.text import cut, one_line
+
+if TYPE_CHECKING:
+    from repertory.sources.git.fetcher import GitFetcher
 
 TIMEOUT_S = 600.0  # of one call
 REMEMBERED_S = 60  # that git remembers what the user typed, so that it asks once for all calls
@@ -51,32 +54,24 @@ _CONFIGURATION = {
 }
 
 
-class Asked(Protocol):
-    """What is asked of git; see ``GitFetcher``."""
-
-    url: str
-    protocol: str
-    cancelled: bool
-
-
 class Git:
     """Calls git in a folder of its own.
 
     Args:
         folder: An empty folder, which becomes a bare repository with ``init``.
-        asked: Names the repository, the only protocol for it, and whether to end soon.
-        url: Where it is now. It is called ``origin``, so that no command line has its URL.
+        fetcher: Names the repository, the only protocol for it, and whether to end soon.
+        url: Where that is now. It is called ``origin``, so that no command line has its URL.
         may_ask: Whether git may ask the user for a password at the terminal.
     """
 
-    def __init__(self, folder: Path, asked: Asked, url: str, *, may_ask: bool) -> None:
+    def __init__(self, folder: Path, fetcher: "GitFetcher", url: str, *, may_ask: bool) -> None:
         self._folder = folder
-        self._asked = asked
+        self._fetcher = fetcher
         self._url = url
-        self._shown = shown(asked.url)
+        self._shown = shown(fetcher.url)
         self._may_ask = may_ask
         self._environment = {
-            **_environment(url, asked.protocol, may_ask=may_ask),
+            **_environment(url, fetcher.protocol, may_ask=may_ask),
             # Until the folder is a repository, one above it must not be taken for it.
             "GIT_CEILING_DIRECTORIES": str(folder.absolute().parent),
         }
@@ -119,7 +114,7 @@ class Git:
         measured_at = time.monotonic()
         while process.poll() is None:
             now = time.monotonic()
-            if self._asked.cancelled:
+            if self._fetcher.cancelled:
                 raise SourceError(f"The fetch of {self._shown} was interrupted.")
             if now > deadline:
                 raise SourceError(f"{self._shown} was not complete after {TIMEOUT_S:.0f} s.")

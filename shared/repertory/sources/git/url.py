@@ -14,6 +14,7 @@ PROTOCOLS = {"https": "https", "http": "http", "ssh": "ssh", "git+ssh": "ssh", "
 
 _SCP = re.compile(r"(?:[A-Za-z0-9_][\w.-]*@)?[A-Za-z0-9_][\w.-]*:(?!//)[^\s:]\S*")
 _REF = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./+@-]*")
+_ON_GITHUB = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]*/[A-Za-z0-9_.][A-Za-z0-9_.-]*")
 _COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 
 
@@ -35,6 +36,11 @@ def protocol_of(url: str) -> str:
     if not host or host.startswith("-") or user.startswith("-") or parts.path.startswith("/-"):
         return ""
     return PROTOCOLS.get(parts.scheme, "")
+
+
+def on_github(repository: str) -> str:
+    """The URL of ``owner/name`` on GitHub; empty if it has another form."""
+    return f"https://github.com/{repository}.git" if _ON_GITHUB.fullmatch(repository) else ""
 
 
 def checked(url: object, base: Path) -> tuple[str, str]:

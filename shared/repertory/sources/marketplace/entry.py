@@ -9,15 +9,15 @@ from repertory.errors import ConfigurationError
 from repertory.sources.adding import Address, Recognised
 from repertory.sources.entry import check_options, checked_name
 from repertory.sources.fetched.content import Content
+from repertory.sources.fetched.document import DocumentFetcher
 from repertory.sources.fetched.folders import fetched
-from repertory.sources.fetched.servers import as_json, read_json
+from repertory.sources.fetched.servers import MAX_SIZE, as_json, read_json
 from repertory.sources.fetched.source import OPTIONS, content_of, interval_of
 from repertory.sources.fetched.urls import is_http
 from repertory.sources.git.entry import fetcher_of, name_of
-from repertory.sources.marketplace.document import DocumentFetcher
 from repertory.sources.marketplace.fetcher import MarketplaceFetcher
 from repertory.sources.marketplace.listing import LISTING, MANIFEST, is_listing, read_listing
-from repertory.sources.marketplace.source import sources
+from repertory.sources.marketplace.source import PluginPrompts, PluginSkills
 from repertory.sources.source import Source
 
 
@@ -34,13 +34,10 @@ def build(entry: Mapping[str, Any], base: Path) -> list[Source]:
     """
     check_options(entry, "url", "ref", *OPTIONS)
     content, interval = _content(entry, base), interval_of(entry)
-    found = sources(checked_name(entry.get("name")), content)
-    return [fetched(source, content, interval) for source in found]
-
-
-def contained(entry: Mapping[str, Any], base: Path) -> list[dict[str, Any]]:
-    """Return the entries of the MCP servers that the plugins declare."""
-    return _content(entry, base).entries
+    name = checked_name(entry.get("name"))
+    skills = PluginSkills(name=name, path=content.path)
+    prompts = PluginPrompts(name=f"{name}-prompts", path=content.path)
+    return [fetched(source, content, interval) for source in (skills, prompts)]
 
 
 def _content(entry: Mapping[str, Any], base: Path) -> Content:
@@ -48,9 +45,9 @@ def _content(entry: Mapping[str, Any], base: Path) -> Content:
     if isinstance(url, str) and _is_document(url):
         if entry.get("ref"):
             raise ConfigurationError("A marketplace that is a document has no `ref`.")
-        return content_of(MarketplaceFetcher(DocumentFetcher(url), url), entry)
+        return content_of(MarketplaceFetcher(DocumentFetcher(url, LISTING, MAX_SIZE)), entry)
     main = fetcher_of({key: entry[key] for key in ("url", "ref") if key in entry}, base)
-    return content_of(MarketplaceFetcher(main, main.url), entry)
+    return content_of(MarketplaceFetcher(main), entry)
 
 
 def recognise(address: Address) -> Recognised | None:

@@ -13,12 +13,12 @@ from typing_extensions import override
 
 from repertory.errors import SourceError
 from repertory.sources.fetched.content import CURRENT
+from repertory.sources.fetched.document import DocumentFetcher
 from repertory.sources.fetched.fetcher import Declared, Fetched, Fetcher, State
 from repertory.sources.fetched.servers import read_json
 from repertory.sources.fetched.urls import check_step, shown
 from repertory.sources.git.fetcher import GitFetcher
 from repertory.sources.git.url import protocol_of
-from repertory.sources.marketplace.document import DocumentFetcher
 from repertory.sources.marketplace.listing import (
     LISTING,
     MANIFEST,
@@ -43,13 +43,11 @@ class MarketplaceFetcher(Fetcher):
 
     Args:
         main: Fetches the marketplace itself: a repository, or a document alone.
-        url: Its URL.
     """
 
-    def __init__(self, main: GitFetcher | DocumentFetcher, url: str) -> None:
+    def __init__(self, main: GitFetcher | DocumentFetcher) -> None:
         self.location = main.location
         self._main = main
-        self._url = url
         self._parts: list[Fetcher] = [main]
         self._lock = threading.Lock()
         self._size = 0
@@ -67,6 +65,8 @@ class MarketplaceFetcher(Fetcher):
 
     @override
     def key(self) -> Mapping[str, Any]:
+        if isinstance(self._main, DocumentFetcher):  # this key names folders that users have
+            return {"main": {"document": self._main.url}}
         return {"main": self._main.key()}
 
     @override
@@ -149,9 +149,9 @@ class MarketplaceFetcher(Fetcher):
         assert isinstance(where, Elsewhere)
         try:
             protocol = protocol_of(where.url)
-            if self._url.startswith("https:") and protocol in {"http", "git"}:
+            if self._main.url.startswith("https:") and protocol in {"http", "git"}:
                 raise SourceError(f"{shown(where.url)} is not encrypted, unlike its marketplace.")
-            check_step(where.url, self._url)
+            check_step(where.url, self._main.url)
             part = GitFetcher(where.url, protocol, where.ref, where.folder)
             with self._running(part):
                 found = self._fetched(part, name, into, last)

@@ -1,7 +1,6 @@
 """A marketplace's list of plugins, and where each one lies."""
 
 import re
-from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -9,7 +8,7 @@ import msgspec
 from repertory.errors import ConfigurationError, SourceError
 from repertory.sources.fetched.urls import shown
 from repertory.sources.fetched.writing import checked_folder
-from repertory.sources.git.url import checked_ref, is_commit, protocol_of
+from repertory.sources.git.url import checked_ref, is_commit, on_github, protocol_of
 from repertory.text import one_line
 
 LISTING = ".claude-plugin/marketplace.json"
@@ -17,7 +16,6 @@ MANIFEST = ".claude-plugin/plugin.json"
 MAX_PLUGINS = 2_000
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
-_REPOSITORY = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]*/[A-Za-z0-9_.][A-Za-z0-9_.-]*")
 
 
 class Elsewhere(msgspec.Struct, frozen=True, kw_only=True):
@@ -104,13 +102,6 @@ def only_plugin(manifest: object, whence: str) -> Listing:
     return read_listing({"name": fields.get("name"), "plugins": [entry]}, whence)
 
 
-def strings(value: object) -> Iterator[str]:
-    """The strings of a field that holds one, or a list of them."""
-    for one in value if isinstance(value, list) else [value]:
-        if isinstance(one, str):
-            yield one
-
-
 def _plugin(fields: object, top: str) -> Plugin:
     if not isinstance(fields, dict):
         raise ValueError("it is no object")
@@ -136,14 +127,12 @@ def _folder(text: str) -> str:
 def _elsewhere(source: dict[str, Any]) -> Elsewhere:
     kind = source.get("source")
     if kind == "github":
-        repository = source.get("repo")
-        if not isinstance(repository, str) or not _REPOSITORY.fullmatch(repository):
+        url = on_github(str(source.get("repo")))
+        if not url:
             raise ValueError("its `repo` is no owner/name")
-        url = f"https://github.com/{repository}.git"
     elif kind in {"url", "git", "git-subdir"}:
         url = str(source.get("url"))
-        if _REPOSITORY.fullmatch(url):
-            url = f"https://github.com/{url}.git"
+        url = on_github(url) or url
         if not protocol_of(url):
             raise ValueError(f"{shown(url)} is no repository elsewhere")
     else:

@@ -1,7 +1,6 @@
 """What a plugin offers: the places of its skills and prompts, and its MCP servers."""
 
 import contextlib
-import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ from repertory.errors import SourceError
 from repertory.sources.fetched.fetcher import Declared
 from repertory.sources.fetched.servers import MAX_SERVERS, read_json, table_of
 from repertory.sources.fetched.writing import checked_folder
-from repertory.sources.marketplace.listing import MANIFEST, Plugin, strings
+from repertory.sources.marketplace.listing import MANIFEST, Plugin
 
 PROMPTS = ("commands", "agents")
 MAX_NAMED = 1_000  # paths of one field
@@ -156,7 +155,8 @@ def _servers(root: Path, given: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
 def _named(root: Path, value: object) -> list[Path]:
     """The existing paths below a plugin that a field names, as many as one may name."""
     paths: dict[Path, None] = {}
-    for text in itertools.islice(strings(value), MAX_NAMED):
+    texts = [one for one in (value if isinstance(value, list) else [value]) if isinstance(one, str)]
+    for text in texts[:MAX_NAMED]:
         with contextlib.suppress(ValueError):
             paths[root / checked_folder(text)] = None
     return [path for path in paths if path.exists()]

@@ -5,9 +5,7 @@ from typing_extensions import override
 
 from repertory.bounded import read_bytes
 from repertory.errors import SourceError
-from repertory.sources.fetched.content import Content
 from repertory.sources.fetched.folders import FetchedFolder
-from repertory.sources.folder import FolderSource
 from repertory.sources.markdown_skills import MarkdownSkills
 from repertory.sources.marketplace.fetcher import OFFERS
 from repertory.sources.marketplace.plugin import Offers
@@ -56,11 +54,3 @@ class PluginPrompts(_Offered, MarkdownSkills):
     @override
     def offered(self, offers: Offers) -> dict[str, str]:
         return offers.prompts
-
-
-def sources(name: str, content: Content) -> list[FolderSource]:
-    """The sources of a marketplace's content."""
-    return [
-        PluginSkills(name=name, path=content.path),
-        PluginPrompts(name=f"{name}-prompts", path=content.path),
-    ]

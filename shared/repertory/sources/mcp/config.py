@@ -28,7 +28,7 @@ from repertory.bounded import read_bytes, read_inside, real_path
 from repertory.errors import ConfigurationError
 from repertory.sources.mcp.server import DEFAULT_TIMEOUT, OAuthClient, ServerConfig, Transport
 from repertory.sources.reading.jsonc import plain_json
-from repertory.sources.reading.structured import Defect, load
+from repertory.sources.reading.structured import Defect, decoded, load
 from repertory.text import one_line
 from repertory.trust import digest_of
 
@@ -83,7 +83,7 @@ class _Entry(msgspec.Struct, frozen=True, rename="camel"):
         return self.http_url or self.url or self.server_url
 
 
-class _SnakeEntry(msgspec.Struct, frozen=True):
+class _CodexEntry(msgspec.Struct, frozen=True):
     """The keys of a server that only Codex has."""
 
     env_vars: Names = []
@@ -104,17 +104,29 @@ class _Rules(msgspec.Struct, frozen=True):
     excluded: frozenset[str] = frozenset()
 
 
+class Configured(msgspec.Struct, frozen=True, kw_only=True):
+    """What configuration files define.
+
+    Attributes:
+        servers: The servers, without the disabled ones. One with an invalid entry has a ``fault``.
+        disabled: The file and the name of each disabled server.
+        digests: The digests by which what was read of each file may be trusted.
+    """
+
+    servers: list[ServerConfig]
+    disabled: list[tuple[str, str]]
+    digests: dict[Path, set[str]]
+
+
 def read_servers(paths: Iterable[Path]) -> list[ServerConfig]:
     """The servers of ``read_files`` alone."""
-    return read_files(paths)[0]
+    return read_files(paths).servers
 
 
 def read_files(
     paths: Iterable[Path], project: Path | None = None, directory: Path | None = None
-) -> tuple[list[ServerConfig], dict[Path, set[str]]]:
+) -> Configured:
     """Read and merge the servers of several configuration files; later files override earlier.
-
-    Disabled servers are left out. A server with an invalid entry has a ``fault``.
 
     Args:
         paths: The files.
@@ -122,31 +134,29 @@ def read_files(
             out, and each has at most ``MAX_FOUND_SIZE`` bytes.
         directory: The folder whose own servers are read as well, over those of all folders.
 
-    Returns:
-        The servers, and the digests by which what was read of each file may be trusted.
-
     Raises:
         ConfigurationError: A file cannot be read; the message names it and the line.
     """
-    merged, origins, digests = _merged(paths, project, directory)
-    servers = [
-        msgspec.structs.replace(server, origins=origins[name])
-        for name, server in merged.items()
-        if server is not None
-    ]
-    return servers, digests
-
-
-def disabled(
-    paths: Iterable[Path], project: Path | None = None, directory: Path | None = None
-) -> list[tuple[str, str]]:
-    """The file and the name of each server that ``read_files`` leaves out.
-
-    Raises:
-        ConfigurationError: As for ``read_files``.
-    """
-    merged, origins, _ = _merged(paths, project, directory)
-    return [(origins[name][-1], name) for name, server in merged.items() if server is None]
+    merged: dict[str, ServerConfig | None] = {}
+    origins: dict[str, tuple[str, ...]] = {}
+    digests: dict[Path, set[str]] = {}
+    for path in paths:
+        data = _read(path, project)
+        text = decoded(data, str(path), ConfigurationError)
+        document = _parse(path, text)
+        digests[path] = {digest_of(data), _digest(document)}
+        for name, server in _servers(path, text, document, directory).items():
+            origins[name] = (*origins.get(name, ()), str(path))
+            merged[name] = server
+    return Configured(
+        servers=[
+            msgspec.structs.replace(server, origins=origins[name])
+            for name, server in merged.items()
+            if server is not None
+        ],
+        disabled=[(origins[name][-1], name) for name, server in merged.items() if server is None],
+        digests=digests,
+    )
 
 
 def servers_digest(path: Path, data: bytes) -> str:
@@ -156,31 +166,13 @@ def servers_digest(path: Path, data: bytes) -> str:
     never equals that of a whole file.
     """
     try:
-        return _digest(_parse(path, _decoded(path, data)))
+        return _digest(_parse(path, decoded(data, str(path), ConfigurationError)))
     except ConfigurationError:
         return digest_of(data)
 
 
 def _digest(document: dict[str, Any]) -> str:
     return _PART + digest_of(msgspec.json.encode(document, order="deterministic"))
-
-
-def _merged(
-    paths: Iterable[Path], project: Path | None, directory: Path | None
-) -> tuple[dict[str, ServerConfig | None], dict[str, tuple[str, ...]], dict[Path, set[str]]]:
-    """The servers by name, None for a disabled one; their files; the digests of the files."""
-    merged: dict[str, ServerConfig | None] = {}
-    origins: dict[str, tuple[str, ...]] = {}
-    digests: dict[Path, set[str]] = {}
-    for path in paths:
-        data = _read(path, project)
-        text = _decoded(path, data)
-        document = _parse(path, text)
-        digests[path] = {digest_of(data), _digest(document)}
-        for name, server in _servers(path, text, document, directory).items():
-            origins[name] = (*origins.get(name, ()), str(path))
-            merged[name] = server
-    return merged, origins, digests
 
 
 def _servers(
@@ -219,20 +211,10 @@ def _read(path: Path, project: Path | None) -> bytes:
     try:
         if project is not None and path.is_relative_to(project):
             place = path.relative_to(project).as_posix()
-            data = read_inside(real_path(project), place, MAX_FOUND_SIZE)
-        else:
-            data = read_bytes(str(path), MAX_FILE_SIZE)
+            return read_inside(real_path(project), place, MAX_FOUND_SIZE)
+        return read_bytes(str(path), MAX_FILE_SIZE)
     except OSError as exc:
         raise ConfigurationError(f"{path} cannot be read: {exc.strerror}.") from exc
-    return data
-
-
-def _decoded(path: Path, data: bytes) -> str:
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError as exc:
-        line = data.count(b"\n", 0, exc.start) + 1
-        raise ConfigurationError(f"{path}:{line}: this is not UTF-8 text.") from exc
 
 
 def _parse(path: Path, text: str) -> dict[str, Any]:
@@ -269,7 +251,7 @@ def _read_entry(
         raw = {key: value for key, value in raw.items() if value is not None}
     try:
         entry = msgspec.convert(raw, _Entry)
-        codex = msgspec.convert(raw, _SnakeEntry)
+        codex = msgspec.convert(raw, _CodexEntry)
         if entry.disabled or not entry.enabled:
             return None
         server = _server(path, name, entry, codex)
@@ -282,7 +264,7 @@ def _read_entry(
         return ServerConfig(name=name, fault=fault)
 
 
-def _server(path: Path, name: str, entry: _Entry, codex: _SnakeEntry) -> ServerConfig:
+def _server(path: Path, name: str, entry: _Entry, codex: _CodexEntry) -> ServerConfig:
     if not 0 < len(name) <= MAX_NAME_LENGTH or not name.isprintable():
         raise ValueError(f"a name has 1 to {MAX_NAME_LENGTH} printable characters")
     transport = _transport(path, entry)
@@ -325,7 +307,7 @@ def _transport(path: Path, entry: _Entry) -> Transport:
     return Transport.HTTP
 
 
-def _timeout(entry: _Entry, codex: _SnakeEntry) -> float:
+def _timeout(entry: _Entry, codex: _CodexEntry) -> float:
     given = entry.timeout or None
     if given is not None and given >= MIN_MILLISECONDS:
         given /= 1000

@@ -7,7 +7,7 @@ other server is polled, in a new session each time.
 import contextlib
 import logging
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from concurrent.futures import Future
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,8 +24,6 @@ from repertory.sources.mcp.variables import fill_in
 
 if TYPE_CHECKING:
     from repertory.sources.mcp.conversation import Conversation
-
-    Converse = Callable[[ServerConfig, Callable[[Conversation], Awaitable[None]]], Awaitable[str]]
 
 MIN_INTERVAL_S = 1.0  # between two listings in a session, and before the first retry
 # A session is renewed after this time: its program may have been replaced by a newer version.
@@ -87,13 +85,10 @@ class ServerFollower:
 
     async def _follow(self) -> None:
         try:
-            # On this thread, because the SDK is slow to import: the caller of start does not wait.
-            from repertory.sources.mcp.client import converse  # noqa: PLC0415 - as above
-
             while True:
                 began = anyio.current_time()
                 try:
-                    await self._ask(converse)
+                    await self._ask()
                 # A boundary: a scan waits for a result, and the next attempt may succeed.
                 except Exception as error:
                     kind = type(error).__name__  # only its kind, because it may quote secrets
@@ -104,8 +99,11 @@ class ServerFollower:
         finally:
             self._first.set()
 
-    async def _ask(self, converse: "Converse") -> None:
+    async def _ask(self) -> None:
         """List the tools of the server in one session, until that ends."""
+        # On this thread, because the SDK is slow to import: the caller of start does not wait.
+        from repertory.sources.mcp.client import converse  # noqa: PLC0415 - as above
+
         self._has_listed = self._is_open = False
         before = self._signed_in_at()
         try:

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import anyio
 import httpx2
 import msgspec
-from filelock import AsyncFileLock, Timeout
+from filelock import Timeout
 from mcp.client.auth import OAuthClientProvider
 from mcp.shared.auth import (
     OAuthClientInformationFull,
@@ -26,8 +26,7 @@ from pydantic import AnyUrl
 
 from repertory.addresses import is_confidential, is_this_machine
 from repertory.errors import SourceError, StoreError
-from repertory.files import PRIVATE
-from repertory.sources.mcp.sign_ins import LOCK_TIMEOUT_S, SignIn, SignIns
+from repertory.sources.mcp.sign_ins import SignIn, SignIns
 from repertory.sources.mcp.traffic import Traffic
 from repertory.sources.mcp.variables import Launch
 from repertory.text import cut, one_line
@@ -110,9 +109,8 @@ class SignedIn(httpx2.Auth):
         """
         assert self._sign_ins is not None
         url = self._launch.url
-        lock = AsyncFileLock(self._sign_ins.lock_file(url), LOCK_TIMEOUT_S, PRIVATE)
         try:
-            async with lock:
+            async with self._sign_ins.lock(url):
                 found = self._read()
                 if found is None or found.access_token != used.access_token:
                     return found  # another process was faster
@@ -134,8 +132,8 @@ class SignedIn(httpx2.Auth):
 
     async def _ask_issuer(self, found: SignIn) -> OAuthToken | None:
         """New tokens; None if the issuer refuses them."""
-        memory = Memory(found, self._launch.client_secret)
-        provider = provider_of(self._launch.url, memory)
+        storage = FlowStorage(found, self._launch.client_secret)
+        provider = provider_of(self._launch.url, storage)
         provider.context.oauth_metadata = OAuthMetadata.model_validate(found.metadata)
         if found.resource:
             provider.context.protected_resource_metadata = ProtectedResourceMetadata.model_validate(
@@ -159,10 +157,10 @@ class SignedIn(httpx2.Auth):
             await flow.aclose()
         # Only then the tokens are worth nothing; a client's secret, for one, may be back soon.
         is_refused = not status or (status in (400, 401) and reason == "invalid_grant")
-        if memory.new_tokens is None and not is_refused:
+        if storage.new_tokens is None and not is_refused:
             why = f"HTTP status {status}" + (f" ({reason})" if reason else "")
             raise SourceError(f"its sign-in cannot be renewed: {why}")
-        return memory.new_tokens
+        return storage.new_tokens
 
 
 def _reason_of(response: httpx2.Response) -> str:
@@ -174,7 +172,7 @@ def _reason_of(response: httpx2.Response) -> str:
     return cut(one_line(code), MAX_REASON_LENGTH)
 
 
-class Memory:
+class FlowStorage:
     """The storage of one flow of the SDK: what is known of the client, and its tokens."""
 
     def __init__(self, found: SignIn | None, client_secret: str = "") -> None:
@@ -208,12 +206,12 @@ def redirect_uri(port: int | str) -> str:
     return f"http://127.0.0.1:{port}{PATH}"
 
 
-def provider_of(url: str, memory: Memory, port: int = 0) -> OAuthClientProvider:
+def provider_of(url: str, storage: FlowStorage, port: int = 0) -> OAuthClientProvider:
     """The SDK's flow for a server, without a way to ask the user."""
     return OAuthClientProvider(
         url,
         OAuthClientMetadata(client_name="Repertory", redirect_uris=[AnyUrl(redirect_uri(port))]),
-        memory,
+        storage,
     )
 
 

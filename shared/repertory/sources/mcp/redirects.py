@@ -31,7 +31,7 @@ class Redirects:
         UsageError: The port is taken.
     """
 
-    def __init__(self, port: int = 0) -> None:
+    def __init__(self, port: int) -> None:
         self._state = ""
         self._found: dict[str, str] | None = None
         self._server = self._bound(port)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from filelock import FileLock, Timeout
+from filelock import AsyncFileLock, FileLock, Timeout
 
 from repertory.bounded import read_bytes
 from repertory.errors import StoreError
@@ -97,18 +97,17 @@ class SignIns:
                 f"{path} cannot be written: {error.strerror}; make the data directory writable."
             ) from error
 
-    def lock_file(self, url: str) -> Path:
-        """The file to lock while the sign-in is changed; its folder exists afterwards.
+    def lock(self, url: str) -> AsyncFileLock:
+        """What to hold while the sign-in is changed; it raises ``filelock.Timeout``.
 
         Raises:
             StoreError: The data directory cannot be written.
         """
-        path = self.path(url).with_suffix(".lock")
         try:
-            make_private(path.parent)
+            make_private(self._folder)
         except OSError as error:
-            raise StoreError(f"{path.parent} cannot be made: {error.strerror}.") from error
-        return path
+            raise StoreError(f"{self._folder} cannot be made: {error.strerror}.") from error
+        return AsyncFileLock(self.path(url).with_suffix(".lock"), LOCK_TIMEOUT_S, PRIVATE)
 
     def forget(self, server: str, url: str = "") -> bool:
         """Remove the sign-in at a URL, or those of a name without one; whether there was any.

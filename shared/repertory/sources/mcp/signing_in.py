@@ -11,7 +11,7 @@ from typing import Any
 
 import anyio
 import httpx2
-from filelock import AsyncFileLock, Timeout
+from filelock import Timeout
 from mcp.client.auth import (
     OAuthClientProvider,
     OAuthFlowError,
@@ -23,9 +23,8 @@ from mcp.shared.auth import AuthorizationCodeResult, OAuthClientInformationFull,
 from pydantic import AnyUrl, BaseModel
 
 from repertory.errors import SourceError, UsageError
-from repertory.files import PRIVATE
 from repertory.sources.mcp.oauth import (
-    Memory,
+    FlowStorage,
     check_address,
     provider_of,
     redirect_uri,
@@ -34,7 +33,7 @@ from repertory.sources.mcp.oauth import (
 )
 from repertory.sources.mcp.redirects import Redirects
 from repertory.sources.mcp.server import ServerConfig, Transport
-from repertory.sources.mcp.sign_ins import LOCK_TIMEOUT_S, SignIn, SignIns, key_of
+from repertory.sources.mcp.sign_ins import SignIn, SignIns, key_of
 from repertory.sources.mcp.traffic import Traffic, quote
 from repertory.sources.mcp.transports import http_client, silence
 from repertory.sources.mcp.variables import Launch, fill_in
@@ -95,19 +94,19 @@ async def _sign_in(server: ServerConfig, launch: Launch, show: Show, timeout: fl
     sign_ins, url = SignIns(Path(launch.sign_ins)), launch.url
     check_address(url, url)
     with Redirects(launch.callback_port) as redirects:
-        memory = _memory(launch, redirects.port)
-        provider = provider_of(url, memory, redirects.port)
+        storage = _storage(launch, redirects.port)
+        provider = provider_of(url, storage, redirects.port)
         person = _Person(provider, launch, redirects, show, timeout)
         provider.context.redirect_handler = person.ask
         provider.context.callback_handler = person.answer
         with _translated(provider):
             await _drive(provider, launch)
     found = _found(server, launch, provider.context)
-    if memory.new_tokens is None:
+    if storage.new_tokens is None:
         raise SourceError("it asks for no sign-in")
     try:  # with the lock: a renewal that is under way must not replace it
-        async with AsyncFileLock(sign_ins.lock_file(url), LOCK_TIMEOUT_S, PRIVATE):
-            sign_ins.write(url, with_tokens(found, memory.new_tokens))
+        async with sign_ins.lock(url):
+            sign_ins.write(url, with_tokens(found, storage.new_tokens))
     except Timeout:
         raise SourceError("another process is renewing the former sign-in; try again") from None
 
@@ -159,16 +158,16 @@ def _plain(model: BaseModel) -> dict[str, Any]:
     return model.model_dump(mode="json", exclude_none=True)
 
 
-def _memory(launch: Launch, port: int) -> Memory:
+def _storage(launch: Launch, port: int) -> FlowStorage:
     """The storage of a flow, with the client of the configuration; without one, it registers."""
-    memory = Memory(None)
+    storage = FlowStorage(None)
     if launch.client_id:
-        memory.client = OAuthClientInformationFull(
+        storage.client = OAuthClientInformationFull(
             client_id=launch.client_id,
             client_secret=launch.client_secret or None,
             redirect_uris=[AnyUrl(redirect_uri(port))],
         )
-    return memory
+    return storage
 
 
 async def _drive(provider: OAuthClientProvider, launch: Launch) -> None:

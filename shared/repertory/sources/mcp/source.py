@@ -35,6 +35,9 @@ class McpServer(Source):
             A server that was only found may not.
         include: Globs of the tools to take, as ``tool`` or ``server__tool``; none takes all.
         exclude: Globs of the tools to leave out.
+
+    Attributes:
+        config: The configuration of the server, trusted or not.
     """
 
     type = "mcp"
@@ -55,7 +58,7 @@ class McpServer(Source):
         self.is_trusted = trusted or self._is_repertory
         self.asks_server = trusted and not (server.fault or self._is_repertory)
         self.fault = server.fault
-        self._server = server
+        self.config = server
         self.origin = server.origins[-1] if server.origins else ""
         self._include = include
         self._exclude = exclude
@@ -64,11 +67,11 @@ class McpServer(Source):
 
     @override
     def configuration(self) -> object:
-        return self._server, self.is_trusted, self._include, self._exclude
+        return self.config, self.is_trusted, self._include, self._exclude
 
     @override
     def identity(self) -> Mapping[str, Any]:
-        server = self._server
+        server = self.config
         # Environment, headers and arguments may hold secrets: names and a digest stand for them.
         arguments = hashlib.sha256(msgspec.json.encode(server.args)).hexdigest()
         return {
@@ -88,16 +91,15 @@ class McpServer(Source):
     @property
     def env_file(self) -> Path | None:
         """The ``envFile`` of the server, which is trusted with its configuration."""
-        return env_file_of(self._server)
+        return env_file_of(self.config)
 
     @override
     def watch(self, changed: Callable[[], None], interval: float) -> Callable[[], None] | None:
-        server = self._server
-        if server.fault or not self.is_trusted or self._is_repertory:
+        if not self.asks_server:
             return None
         from repertory.sources.mcp.follow import ServerFollower  # noqa: PLC0415 - only to watch
 
-        self._follower = ServerFollower(server, changed, interval)
+        self._follower = ServerFollower(self.config, changed, interval)
         self._follower.start()
         return self._unwatch
 
@@ -109,7 +111,7 @@ class McpServer(Source):
     @override
     def scan(self) -> Scan:
         """List the server's tools; a server that is not watched is started and ended."""
-        server = self._server
+        server = self.config
         if server.fault:
             raise SourceError(server.fault)
         if self._is_repertory:
@@ -124,7 +126,7 @@ class McpServer(Source):
             given_up = self._given_up = Future[None]()
             listing = list_tools(server, given_up)
         tools = [tool for tool in listing.tools if self._takes(tool)]
-        items, problems = tool_items(self._server.name, self.name, tools, self.origin)
+        items, problems = tool_items(self.config.name, self.name, tools, self.origin)
         problems += [
             warning(self.origin, f"The MCP server {self.name} {complaint}.")
             for complaint in listing.complaints
@@ -143,7 +145,7 @@ class McpServer(Source):
             CallsOffError: It is not trusted, or is Repertory itself.
             CallError: Its configuration is invalid.
         """
-        server = self._server
+        server = self.config
         if server.fault:
             raise CallError(server.fault)
         if self._is_repertory:
@@ -151,11 +153,6 @@ class McpServer(Source):
         if not self.is_trusted:
             raise CallsOffError(self._untrusted_message)
         return server
-
-    @property
-    def config(self) -> ServerConfig:
-        """The server's configuration, trusted or not."""
-        return self._server
 
     @override
     def to_call(self, tool: str) -> ServerConfig:
@@ -185,7 +182,7 @@ class McpServer(Source):
         name = tool.get("name") if isinstance(tool, dict) else None
         if not isinstance(name, str):
             return True
-        server = self._server
+        server = self.config
         return takes(self.name, name, server.include, server.exclude) and takes(
             self.name, name, self._include, self._exclude
         )

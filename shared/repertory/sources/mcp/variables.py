@@ -131,44 +131,38 @@ def filled(
     Raises:
         SourceError: A variable has no value.
     """
-    return _REFERENCE.sub(lambda found: _value(found, whose, workspace, environment, used), text)
+
+    def value(found: re.Match[str]) -> str:
+        reference = found[1]
+        folders = {
+            "workspaceFolder": workspace,
+            "workspaceFolderBasename": Path(workspace).name,
+            "userHome": str(Path.home()),
+        }
+        if reference in folders:
+            return folders[reference]
+        if reference.startswith("input:"):
+            name = "MCP_INPUT_" + re.sub(r"\W", "_", reference.removeprefix("input:")).upper()
+            missing = f"{whose} needs input: set {name} in the environment."
+            default = None
+        elif variable := _VARIABLE.fullmatch(reference):
+            name, default = variable.groups()
+            missing = f"{whose} needs the environment variable {name}, which is not set."
+        else:
+            return found[0]
+        known = environment.get(name)
+        if not known and default is not None:
+            known = default
+        if known is None:
+            raise SourceError(missing)
+        used.add(known)
+        return known
+
+    return _REFERENCE.sub(value, text)
 
 
 def _whose(server: ServerConfig) -> str:
     return f"The MCP server {server.name}"
-
-
-def _value(
-    found: re.Match[str],
-    whose: str,
-    workspace: str,
-    environment: Mapping[str, str],
-    used: set[str],
-) -> str:
-    reference = found[1]
-    folders = {
-        "workspaceFolder": workspace,
-        "workspaceFolderBasename": Path(workspace).name,
-        "userHome": str(Path.home()),
-    }
-    if reference in folders:
-        return folders[reference]
-    if reference.startswith("input:"):
-        name = "MCP_INPUT_" + re.sub(r"\W", "_", reference.removeprefix("input:")).upper()
-        missing = f"{whose} needs input: set {name} in the environment."
-        default = None
-    elif variable := _VARIABLE.fullmatch(reference):
-        name, default = variable.groups()
-        missing = f"{whose} needs the environment variable {name}, which is not set."
-    else:
-        return found[0]
-    value = environment.get(name)
-    if not value and default is not None:
-        value = default
-    if value is None:
-        raise SourceError(missing)
-    used.add(value)
-    return value
 
 
 def _url_secrets(url: str) -> set[str]:

@@ -66,7 +66,7 @@ def unpacked(package: Package, into: Path) -> dict[str, Any]:
             f"{package.file_sha256}; it was not used."
         )
     into.mkdir()
-    unpack(content, Writer(into, shown(url)), shown(url))
+    unpack(content, Writer(into, shown(url)))
     try:
         manifest = msgspec.convert(read_json(into / "manifest.json"), _Manifest)
         return _entry(manifest)

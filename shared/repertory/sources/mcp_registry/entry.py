@@ -7,12 +7,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-import msgspec
 from typing_extensions import override
 
 from repertory.errors import ConfigurationError, UsageError
 from repertory.sources.adding import Address, Recognised
-from repertory.sources.entry import checked_name
+from repertory.sources.entry import checked_name, options_of
 from repertory.sources.fetched.content import Content
 from repertory.sources.fetched.source import OPTIONS, FetchedSource, content_of, interval_of
 from repertory.sources.fetched.urls import is_http, shown
@@ -55,7 +54,12 @@ class RegistryServer(FetchedSource, _WithoutItems):
     @override
     def identity(self) -> Mapping[str, Any]:
         pin = self._pin
-        return {"name": pin.name, "server": pin.server, "version": pin.version}
+        return {
+            "type": self.type,
+            "name": pin.name,
+            "server": pin.server,
+            "version": pin.version,
+        }
 
     @override
     def configuration(self) -> object:
@@ -74,23 +78,13 @@ def build(entry: Mapping[str, Any], base: Path) -> list[Source]:  # noqa: ARG001
     Raises:
         ConfigurationError: The entry is invalid.
     """
-    pin, content = _content(entry)
-    return [RegistryServer(pin, content, interval_of(entry))]
+    pin = _pin(entry)
+    return [RegistryServer(pin, content_of(ServerFetcher(pin), entry), interval_of(entry))]
 
 
-def contained(entry: Mapping[str, Any], base: Path) -> list[dict[str, Any]]:  # noqa: ARG001 - as above
-    """Return the entry of the server, which needs trust."""
-    return _content(entry)[1].entries
-
-
-def _content(entry: Mapping[str, Any]) -> tuple[Pin, Content]:
+def _pin(entry: Mapping[str, Any]) -> Pin:
     own = {key: value for key, value in entry.items() if key not in ("type", *OPTIONS)}
-    try:
-        pin = msgspec.convert({"url": OFFICIAL_URL, **own, "name": entry.get("name")}, Pin)
-    except msgspec.ValidationError as exc:
-        raise ConfigurationError(
-            f"A source of type 'mcp-registry' is not set up right: {exc}"
-        ) from exc
+    pin = options_of({"url": OFFICIAL_URL, **entry, "name": entry.get("name")}, Pin)
     unknown = own.keys() - set(Pin.__struct_fields__)
     if unknown or not is_http(pin.url) or not SERVER_NAME.fullmatch(pin.server):
         wrong = f"has no option {min(unknown)!r}" if unknown else "has an invalid `url` or `server`"
@@ -101,7 +95,7 @@ def _content(entry: Mapping[str, Any]) -> tuple[Pin, Content]:
             f"{pin.version!r}."
         )
     checked_name(pin.name)
-    return pin, content_of(ServerFetcher(pin), entry)
+    return pin
 
 
 def recognise(address: Address) -> Recognised | None:

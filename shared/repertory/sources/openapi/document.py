@@ -2,12 +2,12 @@
 
 import codecs
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import unquote
 
 from repertory.errors import SourceError
-from repertory.sources.reading.structured import Defect, load
+from repertory.sources.reading.structured import Defect, decoded, load
 from repertory.text import cut, one_line
 
 MAX_SIZE = 32 * 2**20  # bytes
@@ -16,8 +16,6 @@ MAX_REPEATED = 1_000_000  # characters and values that the aliases of a YAML doc
 MAX_REFERENCES = 20  # that lead to one another
 
 _OPENAPI = re.compile(r"""(?:^|[{,])[^\S\n]{0,99}["']?openapi["']?\s{0,9}:\s{0,9}["']?3\.""", re.M)
-
-
 _SWAGGER = re.compile(r"""(?:^|[{,])[^\S\n]{0,99}["']?swagger["']?\s{0,9}:\s{0,9}["']?2\.""", re.M)
 
 
@@ -80,31 +78,20 @@ class Document:
         raise BrokenError(f"its {what} is a chain of more than {MAX_REFERENCES} references")
 
 
-def decoded(content: bytes, place: str) -> str:
-    """The text of a document.
-
-    Raises:
-        SourceError: It is not UTF-8, or has too many values.
-    """
-    if sum(map(content.count, (b",", b"[", b"{", b"\n"))) > MAX_VALUES:
-        raise SourceError(f"{place} has more than about {MAX_VALUES:,} values; split it.")
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as exc:
-        line = content.count(b"\n", 0, exc.start) + 1
-        raise SourceError(f"{place}:{line}: this is not UTF-8 text.") from exc
-
-
-def parse(text: str, place: str) -> Document:
+def parse(content: bytes, place: str) -> Document:
     """Parse a document in JSON or YAML.
 
     Args:
-        text: The document.
+        content: The document.
         place: Its file or URL, for messages.
 
     Raises:
-        SourceError: It is no OpenAPI 3 document; the message names the line, if known.
+        SourceError: It is no OpenAPI 3 document, or has too many values; the message names the
+            line, if known.
     """
+    if sum(map(content.count, (b",", b"[", b"{", b"\n"))) > MAX_VALUES:
+        raise SourceError(f"{place} has more than about {MAX_VALUES:,} values; split it.")
+    text = decoded(content, place, SourceError)
     syntax = "json" if text.lstrip()[:1] == "{" else "yaml"
     root = load(text, syntax, MAX_REPEATED)
     if isinstance(root, Defect):
@@ -130,10 +117,3 @@ def pointer(*parts: str) -> str:
     """A JSON pointer, shortened for a message."""
     steps = (part.replace("~", "~0").replace("/", "~1") for part in parts)
     return cut(one_line("#/" + "/".join(steps)), 200)
-
-
-def objects(value: object) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    """The objects of a list, with their positions."""
-    for number, one in enumerate(value if isinstance(value, list) else ()):
-        if isinstance(one, Mapping):
-            yield number, one

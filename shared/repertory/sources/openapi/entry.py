@@ -11,17 +11,21 @@ import msgspec
 from repertory.bounded import read_bytes
 from repertory.errors import ConfigurationError, SourceError
 from repertory.sources.adding import Address, Recognised
-from repertory.sources.entry import checked_name, source_path
+from repertory.sources.entry import checked_name, options_of, source_path
+from repertory.sources.fetched.content import Content
+from repertory.sources.fetched.document import DocumentFetcher
+from repertory.sources.fetched.folders import fetched
 from repertory.sources.fetched.source import content_of, interval_of
 from repertory.sources.fetched.urls import check_step, host_of, is_http, shown
 from repertory.sources.openapi.api import Api
-from repertory.sources.openapi.document import MAX_SIZE, Document, decoded, is_openapi, parse
-from repertory.sources.openapi.fetcher import FILE, DocumentFetcher
+from repertory.sources.openapi.document import MAX_SIZE, Document, is_openapi, parse
 from repertory.sources.openapi.operation import Scheme
 from repertory.sources.openapi.security import FRAMING, HEADER_NAME, Security
 from repertory.sources.openapi.servers import is_server, origin, servers_of
 from repertory.sources.openapi.source import FetchedOpenApi, OpenApi
 from repertory.sources.source import Source
+
+FILE = "document"  # its name in the folder of its content
 
 _VARIABLE = re.compile(r"\$\{[^{}]+\}")
 _DOCUMENT = re.compile(r".*\.(?:json|ya?ml)|openapi|swagger|(?:v[0-9]-)?api-docs", re.IGNORECASE)
@@ -58,10 +62,7 @@ def build(entry: Mapping[str, Any], base: Path) -> list[Source]:
     Raises:
         ConfigurationError: The entry is invalid.
     """
-    try:
-        options = msgspec.convert(dict(entry), _Options)
-    except msgspec.ValidationError as exc:
-        raise ConfigurationError(f"A source of type 'openapi' is not set up right: {exc}") from exc
+    options = options_of(entry, _Options)
     name = checked_name(options.name)
     _check(options)
     api = Api(
@@ -72,19 +73,26 @@ def build(entry: Mapping[str, Any], base: Path) -> list[Source]:
         call_timeout=options.timeout,
         workspace=str(base.absolute()),
     )
-    more: dict[str, Any] = {
-        "server": options.server.rstrip("/"),
-        "include": options.include,
-        "exclude": options.exclude,
-    }
+    content: Content | None = None
     if options.path:
         file = source_path(entry, base)
-        return [OpenApi(api, file, str(file), **more)]
-    content = content_of(DocumentFetcher(options.url), entry)
-    location = content.fetcher.location
-    source = FetchedOpenApi(api, content.path / FILE, location, url=options.url, **more)
-    source.content, source.interval = content, interval_of(entry)
-    return [source]
+        location = str(file)
+    else:
+        location = shown(options.url)
+        fetcher = DocumentFetcher(options.url, FILE, MAX_SIZE, lambda found: parse(found, location))
+        content = content_of(fetcher, entry)
+        file = content.path / FILE
+    kind = FetchedOpenApi if content else OpenApi
+    source = kind(
+        api,
+        file,
+        location,
+        url=options.url,
+        server=options.server.rstrip("/"),
+        include=options.include,
+        exclude=options.exclude,
+    )
+    return [fetched(source, content, interval_of(entry)) if content else source]
 
 
 def recognise(address: Address) -> Recognised | None:
@@ -112,7 +120,7 @@ def recognise(address: Address) -> Recognised | None:
         return None
     base = "" if path else shown(url)
     place = str(path) if path else base
-    document = parse(decoded(content, place), place)
+    document = parse(content, place)
     entry: dict[str, Any] = {"type": "openapi", **({"path": place} if path else {"url": url})}
     entry["name"] = _name_of(document, path.stem if path else host_of(url))
     if server := _server_of(document, base):

@@ -10,12 +10,6 @@ Place = Literal["path", "query", "header", "cookie"]
 Style = Literal[
     "simple", "label", "matrix", "form", "spaceDelimited", "pipeDelimited", "deepObject", "json"
 ]
-DEFAULT_STYLES: dict[str, Style] = {
-    "path": "simple",
-    "query": "form",
-    "header": "simple",
-    "cookie": "form",
-}
 
 
 class Parameter(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):

@@ -71,7 +71,7 @@ def tools(document: Document, base: str, server: str) -> Iterator[Tool | Broken]
             )
             return
         try:
-            tool = reader.tool(path, method, item)
+            tool = reader.tool(place, path, method, item)
         except BrokenError as error:
             yield Broken(place=place, reason=str(error))
             continue
@@ -144,7 +144,7 @@ class _Reader:
         self._requests = Schemas(document, "readOnly", MAX_TOTAL)
         self._responses = Schemas(document, "writeOnly", MAX_TOTAL)
 
-    def tool(self, path: str, method: str, item: Mapping[str, Any]) -> Tool:
+    def tool(self, place: str, path: str, method: str, item: Mapping[str, Any]) -> Tool:
         """Convert an operation.
 
         Raises:
@@ -181,7 +181,7 @@ class _Reader:
             raw=tool,
             given=_given_name(raw),
             tags=_tags(raw),
-            place=pointer("paths", path, method),
+            place=place,
             complaints=(*arguments.complaints(), *wrong),
         )
 

@@ -5,17 +5,17 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from repertory.sources.openapi.document import BrokenError, Document
-from repertory.sources.openapi.operation import DEFAULT_STYLES, Parameter
+from repertory.sources.openapi.operation import Parameter, Style
 from repertory.sources.openapi.schemas import Builder
 from repertory.sources.openapi.security import FRAMING, HEADER_NAME
 
 MAX_PARAMETERS = 200
 _IGNORED_HEADERS = {"accept", "content-type", "authorization"}  # by the specification
-_STYLES = {
-    "path": {"simple", "label", "matrix"},
-    "query": {"form", "spaceDelimited", "pipeDelimited", "deepObject"},
-    "header": {"simple"},
-    "cookie": {"form"},
+_STYLES: dict[str, tuple[Style, ...]] = {  # the default comes first
+    "path": ("simple", "label", "matrix"),
+    "query": ("form", "spaceDelimited", "pipeDelimited", "deepObject"),
+    "header": ("simple",),
+    "cookie": ("form",),
 }
 _TEMPLATE = re.compile(r"\{([^{}]*)\}")
 
@@ -111,7 +111,7 @@ def _parameter(name: str, place: str, raw: Mapping[str, Any], arguments: Argumen
         raise BrokenError(f"its {place} {name!r} has a name that cannot be sent")
     if place == "header" and name.lower() in FRAMING:
         raise BrokenError(f"its header {name!r} cannot be set")
-    schema, style = raw.get("schema", {}), raw.get("style", DEFAULT_STYLES[place])
+    schema, style = raw.get("schema", {}), raw.get("style", _STYLES[place][0])
     content = raw.get("content")
     if isinstance(content, Mapping) and content:
         [media, *_] = content.values()

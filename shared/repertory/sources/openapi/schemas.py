@@ -2,7 +2,7 @@
 
 import re
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from repertory.sources.openapi.document import BrokenError, Document
@@ -34,20 +34,17 @@ class Schemas:
         document: The document.
         hidden: The mark of properties to leave out: ``readOnly`` in requests, ``writeOnly`` in
             responses.
-        limit: The most characters of all schemas together.
+        left: The most characters of all schemas that are still to be converted.
     """
 
-    def __init__(self, document: Document, hidden: str, limit: int) -> None:
-        self._document = document
-        self._hidden = hidden
-        self._total = limit
+    def __init__(self, document: Document, hidden: str, left: int) -> None:
+        self.document = document
+        self.hidden = hidden
+        self.left = left
 
     def builder(self, most: int = MAX_LENGTH) -> "Builder":
         """A builder of one schema with at most so many characters."""
-        return Builder(self._document, self._hidden, min(most, self._total), self._spend)
-
-    def _spend(self, length: int) -> None:
-        self._total -= length
+        return Builder(self, min(most, self.left))
 
 
 class Builder:
@@ -58,13 +55,9 @@ class Builder:
         broken: The first reference that leads nowhere, in words; empty without one.
     """
 
-    def __init__(
-        self, document: Document, hidden: str, limit: int, spend: Callable[[int], None]
-    ) -> None:
-        self._document = document
-        self._hidden = hidden
+    def __init__(self, schemas: Schemas, limit: int) -> None:
+        self._schemas = schemas
         self._left = limit
-        self._spend = spend
         self._names: dict[str, str] = {}  # by reference
         self._waiting: deque[str] = deque()
         self.is_cut = False
@@ -92,7 +85,7 @@ class Builder:
         while self._waiting:
             reference = self._waiting.popleft()
             try:
-                found[self._names[reference]] = self.convert(self._document.at(reference))
+                found[self._names[reference]] = self.convert(self._schemas.document.at(reference))
             except BrokenError as error:
                 self.broken = self.broken or str(error)
                 found[self._names[reference]] = {}
@@ -132,7 +125,7 @@ class Builder:
     def _named(self, schemas: Mapping[str, Any], depth: int) -> dict[str, Any]:
         found = {}
         for name, inner in schemas.items():
-            if isinstance(inner, Mapping) and inner.get(self._hidden) is True:
+            if isinstance(inner, Mapping) and inner.get(self._schemas.hidden) is True:
                 continue
             self._use(len(name) + 5)
             found[name] = self.convert(inner, depth + 1)
@@ -150,7 +143,7 @@ class Builder:
 
     def _use(self, length: int) -> None:
         self._left -= length
-        self._spend(length)
+        self._schemas.left -= length
 
 
 def _plain(keyword: str, value: object) -> object:

@@ -47,7 +47,8 @@ class Security:
                 wrong += faults
             else:
                 found.append(tuple(scheme for scheme in schemes if isinstance(scheme, Scheme)))
-        unusable = Scheme(name=next(iter(_names(wanted)), "?"), place="bearer")
+        named = (name for one in wanted if isinstance(one, Mapping) for name in one)
+        unusable = Scheme(name=next(named, "?"), place="bearer")
         return tuple(found) or ((unusable,),), wrong if not found else []
 
     def schemes(self) -> list[Scheme]:
@@ -63,10 +64,6 @@ class Security:
             except BrokenError as error:
                 self._known[name] = str(error)
         return self._known[name]
-
-
-def _names(wanted: list[Any]) -> list[str]:
-    return [name for one in wanted if isinstance(one, Mapping) for name in one]
 
 
 def _scheme(name: str, raw: Mapping[str, Any]) -> Scheme:

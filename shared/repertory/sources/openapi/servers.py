@@ -1,12 +1,10 @@
 """The URLs of servers: those that a document names, and the origins that may be called."""
 
-import itertools
 import re
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
-from repertory.sources.openapi.document import objects
 from repertory.text import is_clean
 
 MAX_LENGTH = 2_000  # characters
@@ -44,8 +42,9 @@ def servers_of(owner: Mapping[str, Any], base: str) -> list[str]:
         owner: The object with ``servers``.
         base: The URL of the document, which relative URLs start from; empty without one.
     """
-    found = []
-    for _, server in itertools.islice(objects(owner.get("servers")), MAX_SERVERS):
+    listed, found = owner.get("servers"), []
+    servers = listed if isinstance(listed, list) else []
+    for server in [one for one in servers if isinstance(one, Mapping)][:MAX_SERVERS]:
         url, variables = server.get("url"), server.get("variables")
         if not isinstance(url, str) or len(url) > MAX_LENGTH:
             continue

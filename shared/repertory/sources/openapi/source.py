@@ -14,7 +14,7 @@ from repertory.catalogue.safety import CLAIMS
 from repertory.errors import CallsOffError, SourceError
 from repertory.sources.fetched.source import FetchedSource
 from repertory.sources.openapi.api import Api
-from repertory.sources.openapi.document import MAX_SIZE, Document, decoded, parse
+from repertory.sources.openapi.document import MAX_SIZE, Document, parse
 from repertory.sources.openapi.operation import FIELD
 from repertory.sources.openapi.operations import Broken, Tool, tools
 from repertory.sources.openapi.security import Security
@@ -48,16 +48,16 @@ class OpenApi(Source):
         file: Path,
         location: str,
         *,
-        url: str = "",
-        server: str = "",
-        include: tuple[str, ...] = (),
-        exclude: tuple[str, ...] = (),
+        url: str,
+        server: str,
+        include: tuple[str, ...],
+        exclude: tuple[str, ...],
     ) -> None:
         self.name = api.name
         self.location = location
         self.folder = None if url else WatchedFolder(file, lambda _: True)
         self._api = api
-        self._file = file
+        self.file = str(file)
         self._url = url
         self._base = location if url else ""  # without user and query
         self._server = server
@@ -67,7 +67,7 @@ class OpenApi(Source):
 
     @override
     def configuration(self) -> object:
-        return self._api, str(self._file), self._url, self._server, self._include, self._exclude
+        return self._api, self.file, self._url, self._server, self._include, self._exclude
 
     @override
     def identity(self) -> Mapping[str, Any]:
@@ -86,12 +86,12 @@ class OpenApi(Source):
     def scan(self) -> Scan:
         """Read the document; if it is the same as at the last scan, the same items are returned."""
         try:
-            content = read_bytes(str(self._file), MAX_SIZE)
+            content = read_bytes(self.file, MAX_SIZE)
         except OSError as exc:
             raise SourceError(f"{self.location} cannot be read: {exc.strerror}.") from exc
         digest = hashlib.sha256(content).hexdigest()
         if self._last is None or self._last[0] != digest:
-            self._last = digest, self._read(parse(decoded(content, self.location), self.location))
+            self._last = digest, self._read(parse(content, self.location))
         return self._last[1]
 
     @override
@@ -161,12 +161,6 @@ class OpenApi(Source):
 
 class FetchedOpenApi(FetchedSource, OpenApi):
     """The operations of a document that is fetched."""
-
-    @property
-    @override
-    def file(self) -> str:
-        """The document: a command in another directory may fetch it again."""
-        return str(self._file)
 
 
 def _tagged(item: Item, found: Mapping[str, Tool]) -> Item:

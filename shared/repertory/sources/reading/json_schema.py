@@ -69,10 +69,10 @@ _Plain = msgspec.defstruct(
 )
 
 
-def mended(schema: dict[str, Any]) -> tuple[dict[str, Any] | None, str | None]:
+def mended(schema: dict[str, Any]) -> tuple[dict[str, Any] | None, str]:
     """Return a JSON Schema without its invalid keywords, and its worst defect with its JSON path.
 
-    The defect of a valid one is None. The schema is plain JSON of bounded depth. It names its
+    The defect of a valid one is empty. The schema is plain JSON of bounded depth. It names its
     draft; the default is 2020-12. References are not followed, and patterns are not compiled: their
     syntax is not Python's.
 
@@ -81,7 +81,7 @@ def mended(schema: dict[str, Any]) -> tuple[dict[str, Any] | None, str | None]:
     """
     # The check by the meta-schema takes two milliseconds for each tool.
     if _is_plain(schema):
-        return schema, None
+        return schema, ""
     if not isinstance(schema.get("$schema", ""), str):
         return None, "$.$schema is not text"
     from jsonschema import Draft202012Validator, validators  # noqa: PLC0415 - slow
@@ -94,7 +94,7 @@ def mended(schema: dict[str, Any]) -> tuple[dict[str, Any] | None, str | None]:
     except RecursionError:
         return None, "$ is nested too deeply"
     if worst is None:
-        return schema, None
+        return schema, ""
     kept: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(schema))
     for one in found:
         _remove(kept, list(one.absolute_path))

@@ -8,18 +8,10 @@ from typing import Any
 
 import msgspec
 
-from repertory.catalogue.policy import FIELDS, MAX_AUTHOR_BOOST, Policy, defect
+from repertory.catalogue.policy import FIELDS, MAX_AUTHOR_BOOST, Policy, as_field, defect
 from repertory.sources.source import Problem, warning
-from repertory.text import one_line
 
 KEYS = frozenset(FIELDS) | {field.replace("_", "-") for field in FIELDS}
-
-
-def as_field(value: Any) -> Any:  # noqa: ANN401 - of any field
-    """Convert a valid value to the form a policy holds: clean text, tuples and floats."""
-    if isinstance(value, str):
-        return one_line(value)
-    return tuple(map(one_line, value)) if isinstance(value, list) else float(value)
 
 
 def authored(

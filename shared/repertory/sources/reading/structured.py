@@ -6,11 +6,13 @@ object, and YAML aliases are rejected or bounded: a few lines of them can expand
 
 import math
 import re
+from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 import msgspec
 import yaml
 
+from repertory.errors import RepertoryError
 from repertory.sources.reading import toml
 from repertory.text import clean, is_clean
 
@@ -34,6 +36,21 @@ class Defect(msgspec.Struct, frozen=True):
 
     message: str
     line: int | None = None
+
+
+def decoded(data: bytes, place: str, error: type[RepertoryError]) -> str:
+    """The text of a file; a mark of its encoding is left out.
+
+    Args:
+        data: Its content.
+        place: Where it is, for the message.
+        error: What is raised if it is not UTF-8, with the line.
+    """
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as exc:
+        line = data.count(b"\n", 0, exc.start) + 1
+        raise error(f"{place}:{line}: this is not UTF-8 text.") from exc
 
 
 def load(  # noqa: PLR0911 - one for each defect
@@ -115,6 +132,11 @@ def plain(value: object, max_depth: int = MAX_DEPTH) -> Json:  # noqa: PLR0911 -
     if isinstance(value, dict):
         return {clean(str(key)): plain(inner, max_depth - 1) for key, inner in value.items()}
     return [plain(inner, max_depth - 1) for inner in value]
+
+
+def plain_object(raw: Mapping[Any, Any]) -> dict[str, Json]:
+    """A mapping as plain JSON; see ``plain``."""
+    return {clean(str(key)): plain(inner) for key, inner in raw.items()}
 
 
 def decode_json(text: str) -> Json | Defect:
@@ -238,7 +260,5 @@ def _scalar(event: yaml.ScalarEvent) -> Json:
 
 
 def _fault(problem: str, event: yaml.Event) -> yaml.MarkedYAMLError:
-    mark: Any = (
-        event.start_mark
-    )  # of the C or the Python parser, which have different types in the stubs
+    mark: Any = event.start_mark  # the C and the Python parser have different types in the stubs
     return yaml.MarkedYAMLError(problem=problem, problem_mark=mark)

@@ -1,4 +1,4 @@
-"""What a source read, so that a later process reads only what changed since."""
+"""What a source of files read, so that a later process reads only what changed since."""
 
 import os
 import time

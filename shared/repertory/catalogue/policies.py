@@ -9,9 +9,8 @@ from typing import Any
 import msgspec
 
 from repertory.catalogue.item import Item
-from repertory.catalogue.policy import FIELDS, Rule, apply_rules, defect
+from repertory.catalogue.policy import FIELDS, Rule, apply_rules, as_field, defect
 from repertory.errors import ConfigurationError
-from repertory.sources.reading.policy import as_field
 
 MAX_RULES = 1_000
 MAX_ITEM_LENGTH = 1_000  # characters

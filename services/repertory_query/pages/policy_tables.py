@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from repertory.catalogue.policy import FIELDS
+from repertory.configuration_file import BY_HAND, checked, is_toml
 from repertory.errors import ConfigurationError
-from repertory.sources.configuration_text import BY_HAND, checked, is_toml, parsed
 from repertory.sources.reading import toml
 
 MAX_SIZE = 256 * 1_024  # characters of a file that is changed here
@@ -24,7 +24,7 @@ def policies_in(text: str) -> list[dict[str, Any]]:
         ConfigurationError: The text cannot be read, or has no list of tables.
     """
     try:
-        found = parsed(text).get("policy", [])
+        found = toml.parse(text).get("policy", [])
     except toml.TomlError as error:
         raise ConfigurationError(f"The configuration file is not TOML: {error}.") from error
     if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):

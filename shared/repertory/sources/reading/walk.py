@@ -1,0 +1,236 @@
+"""Walking the folders below a root: bounded, confined to it, each folder once."""
+
+import os
+from collections.abc import Callable
+from heapq import heappop, heappush
+from pathlib import Path
+from stat import S_ISDIR, S_ISLNK
+
+from repertory.bounded import as_listed, followed, is_inside, listed_path
+from repertory.errors import SourceError
+from repertory.sources.folder_memory import settled_time
+from repertory.sources.reading.files import Found
+from repertory.sources.source import Problem, error, warning
+from repertory.text import clean, is_clean
+
+MAX_DEPTH = 10  # folders below the root
+MAX_FOLDERS = 1_000_000
+SLICE = 200  # folders that are listed, or files that are read, between two pauses
+
+# Folders that tools create and fill; they hold no files written for other people.
+SKIPPED = frozenset(
+    {".git", ".hg", ".svn", ".tox", ".nox", ".venv", "venv", "node_modules", "site-packages"}
+    | {"__pycache__", ".mypy_cache", ".pytest_cache", ".ruff_cache"}
+)
+
+# Name prefixes of the temporary files of editors and operating systems.
+TEMPORARY = (".#", "._", ".~")
+
+
+class Walk:
+    """A walk through the folders below a root that ``enter`` accepts, made at once.
+
+    A link is followed only to a target inside the root. A folder is entered once, under its own
+    name rather than a link's. Anything with a wanted name counts (a FIFO, a dangling link): reading
+    it reports the problem.
+
+    Args:
+        root: The folder.
+        wanted: Whether a file of a name is wanted.
+        enter: Whether to enter the folder at a place.
+        elsewhere: Whether another source reads the folder with a real path; a link to it is then
+            not followed.
+        max_depth: The number of folder levels below the root that are entered.
+        pause: Called after every ``SLICE`` folders.
+        place: Find only what is at this place, whose folder an earlier walk has listed.
+
+    Attributes:
+        files: The wanted files, sorted by place.
+        problems: One for each link or folder that was not followed or entered.
+        unlisted: The places of folders that exist but could not be listed; the empty place stands
+            for all.
+        folders: The places of the folders at the top that were entered.
+        skipped: The places of folders in ``SKIPPED``.
+        elsewhere: The places of links to what another source reads.
+        links: The real paths of all links, by place.
+        too_deep: The places of folders that are too many levels down.
+        is_cut: Whether there are more folders than are read.
+        listed: When each folder was last changed before it was listed, by path; see
+            ``folder_memory.settled_time``.
+
+    Raises:
+        SourceError: The root is missing, not a folder, or cannot be listed.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        wanted: Callable[[str], bool],
+        enter: Callable[[str], bool] = lambda _place: True,
+        elsewhere: Callable[[str], bool] = lambda _real: False,
+        max_depth: int = MAX_DEPTH,
+        pause: Callable[[], None] = lambda: None,
+        place: str = "",
+    ) -> None:
+        self._wanted, self._enter, self._elsewhere = wanted, enter, elsewhere
+        self._max_depth = max_depth
+        self._top = os.path.abspath(root)  # noqa: PTH100 - keeps a link's own name, as ids must
+        self._real_top = listed_path(root)
+        self._folders: list[tuple[str, str]] = []  # place and real path, the next one last
+        self._followed: list[tuple[int, str, str]] = []  # links to folders: depth, place, real path
+        self._entered: set[str] = set()
+        self.too_deep: list[str] = []
+        self.links: dict[str, str] = {}
+        self.is_cut = False
+        self.files: list[Found] = []
+        self.problems: list[Problem] = []
+        self.unlisted: list[str] = []
+        self.folders: list[str] = []
+        self.skipped: list[str] = []
+        self.elsewhere: list[str] = []
+        self.listed: dict[str, int] = {}
+        self._walk(place, pause)
+
+    def _walk(self, place: str, pause: Callable[[], None]) -> None:
+        if place:
+            self._start_at(place)
+        else:
+            self._entered.add(self._real_top)
+            self._folders.append(("", self._real_top))
+        # Links wait until every folder was entered under its own name.
+        while (self._folders or self._followed) and len(self.listed) < MAX_FOLDERS:
+            if self._folders:
+                self._list(*self._folders.pop())
+                if not len(self.listed) % SLICE:
+                    pause()
+            else:
+                self._follow(*heappop(self._followed)[1:])
+        if self._folders or self._followed:
+            self.is_cut = True
+            message = (
+                f"There are more than {MAX_FOLDERS:,} folders here, and the rest was not read; "
+                "name a smaller folder."
+            )
+            self.problems.append(error(self._top, message))
+            self.unlisted.append("")
+        if self.too_deep:
+            message = (
+                f"This folder is more than {self._max_depth} levels down and was not entered, nor "
+                f"were {len(self.too_deep) - 1:,} others; make it a source of its own."
+            )
+            self._warn(min(self.too_deep), message)
+        self.files.sort()
+        self.folders.sort()
+        self.problems.sort(key=lambda problem: problem.path)
+        self.unlisted.sort()
+
+    def _start_at(self, place: str) -> None:
+        """Take in the one entry at a place; it may be gone."""
+        path = self._path(place)
+        try:
+            mode = os.lstat(path).st_mode
+        except (FileNotFoundError, NotADirectoryError):
+            return
+        if as_listed(self._top, place) != place:  # it is there, but under another spelling
+            return
+        name = place.rpartition("/")[2]
+        real = os.path.join(self._real_top, place)  # noqa: PTH118 - speed
+        self._add(place, name, real, is_link=S_ISLNK(mode), is_folder=S_ISDIR(mode))
+
+    def _list(self, place: str, real: str) -> None:
+        path = self._path(place)
+        self.listed[path] = settled_time(path)
+        try:
+            with os.scandir(path) as listing:
+                entries = sorted(listing, key=lambda entry: entry.name)
+        except OSError as exc:
+            if not place:
+                raise SourceError(
+                    f"The folder {self._top} cannot be read ({exc.strerror}). Restore it, remove "
+                    "its source from the configuration or, if it was found, restart the server."
+                ) from exc
+            message = f"The folder cannot be listed ({exc.strerror})."
+            self.problems.append(error(path, message))
+            self.unlisted.append(place)
+            return
+        before = len(self._folders)
+        for entry in entries:
+            inside = f"{place}/{entry.name}" if place else entry.name
+            self._add(
+                inside,
+                entry.name,
+                os.path.join(real, entry.name),  # noqa: PTH118 - speed
+                is_link=entry.is_symlink(),
+                is_folder=entry.is_dir(follow_symlinks=False),
+            )
+        self._folders[before:] = reversed(self._folders[before:])
+
+    def _add(self, place: str, name: str, real: str, *, is_link: bool, is_folder: bool) -> None:
+        """Take in one entry of a folder."""
+        if name.startswith(TEMPORARY):
+            return
+        if is_link:
+            self._add_link(place, name)
+            return
+        if self._wanted(name):
+            self._add_file(place)
+        if not is_folder:
+            return
+        if name in SKIPPED:
+            self.skipped.append(place)
+        else:
+            self._add_folder(place, real)
+
+    def _add_file(self, place: str) -> None:
+        if is_clean(place):
+            self.files.append(Found(place, self._path(place), self._real_top))
+        else:
+            message = (
+                "The name has characters that cannot be shown, so it was passed over; rename it."
+            )
+            self._warn(place, message)
+
+    def _add_folder(self, place: str, real: str) -> None:
+        if real in self._entered or not self._enter(place):
+            return
+        if place.count("/") >= self._max_depth:
+            self.too_deep.append(place)
+            return
+        self._entered.add(real)
+        self._folders.append((place, real))
+        if "/" not in place:
+            self.folders.append(place)
+
+    def _add_link(self, place: str, name: str) -> None:
+        real = followed(self._path(place))
+        self.links[place] = real = real and listed_path(real)
+        if not real:
+            self._warn(place, "The link cannot be followed, so it was passed over; remove it.")
+            return
+        is_folder = os.path.isdir(real)  # noqa: PTH112 - speed
+        if not (self._wanted(name) or (is_folder and name not in SKIPPED)):
+            return
+        if is_folder and self._elsewhere(real):
+            self.elsewhere.append(place)
+        elif not is_inside(real, self._real_top):
+            message = (
+                f"The link leads out of {self._top} to {clean(real)} and was not followed; make "
+                "that a source of its own."
+            )
+            self._warn(place, message)
+        elif is_folder:
+            heappush(self._followed, (place.count("/"), place, real))
+        else:
+            self._add_file(place)
+
+    def _follow(self, place: str, real: str) -> None:
+        if is_inside(listed_path(os.path.dirname(self._path(place))), real):  # noqa: PTH120
+            self._warn(place, "The link leads back to a folder that it is in and was not followed.")
+        else:
+            self._add_folder(place, real)
+
+    def _path(self, place: str) -> str:
+        return os.path.join(self._top, place) if place else self._top  # noqa: PTH118 - speed
+
+    def _warn(self, place: str, message: str) -> None:
+        self.problems.append(warning(clean(self._path(place)), message))
