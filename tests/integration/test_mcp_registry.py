@@ -20,7 +20,7 @@ from repertory.sources.adding import Address, Recognised, recognise
 from repertory.sources.mcp_registry import registry as api
 from repertory.sources.mcp_registry.registry import Registry
 from repertory.sources.registry import build, contained
-from repertory.sources.source import Source
+from repertory.sources.source import Source, Trust
 from tests.support.mcp_registry import McpRegistry, npm, server
 from tests.support.web_api import listening
 
@@ -128,13 +128,16 @@ def test_a_server_is_pinned_and_awaits_trust(listen: Listen, tmp_path: Path) -> 
 
 
 def test_those_who_see_the_source_see_its_server(listen: Listen, tmp_path: Path) -> None:
-    """An option that every type of source has does not cost the server."""
+    """An option that every type of source has does not cost the server, and counts for it."""
     url = listen(McpRegistry(server(TRACKER, "1.0.0", packages=[npm()])).app)
     entry = added(recognised(f"mcp-registry:{TRACKER}", url), tmp_path)
     entry |= {"visible_to": ["team-a"], "trust": "quarantine"}
     built(entry, tmp_path).refresh()
     [one] = contained(entry, tmp_path)
-    assert built(one, tmp_path).visible_to == ("team-a",)
+    found = built(one, tmp_path)
+    assert (found.visible_to, found.trust) == (("team-a",), Trust.QUARANTINE)
+    [one] = contained({**entry, "trust": "trusted"}, tmp_path)
+    assert built(one, tmp_path).trust == Trust.REVIEW  # what fetched content declares is found
 
 
 def test_a_registry_cannot_replace_a_version(listen: Listen, tmp_path: Path) -> None:

@@ -416,7 +416,7 @@ def test_a_longer_query_needs_more_evidence() -> None:
 
 
 def test_the_name_of_a_server_is_no_other_word() -> None:
-    """Which of its tools is meant is told by the rest."""
+    """The rest of the query says which of its tools is meant."""
     tools = [tool(f"notion__API-{verb}-a-data-source") for verb in ("update", "create")]
     query = Query(text="notion udpate data source", threshold=0.0)
     update, create = keyword_engine(tools).search(query).hits

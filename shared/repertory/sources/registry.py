@@ -151,13 +151,15 @@ def contained(entry: Mapping[str, Any], base: Path) -> list[dict[str, Any]]:
     """Return the entries that the fetched content of an entry defines, such as MCP servers.
 
     They need the user's trust as any that were found. Who may see the sources of the entry may see
-    theirs.
+    theirs, and where all items of the entry wait for approval, theirs do.
 
     Raises:
         ConfigurationError: As for ``build``.
     """
-    seen_by = {"visible_to": entry["visible_to"]} if "visible_to" in entry else {}
-    return [{**one, **seen_by} for content in _contents(entry, base) for one in content.entries]
+    own = {"visible_to": entry["visible_to"]} if "visible_to" in entry else {}
+    if entry.get("trust") == Trust.QUARANTINE:  # the others are the default, or weaker
+        own["trust"] = Trust.QUARANTINE.value
+    return [{**one, **own} for content in _contents(entry, base) for one in content.entries]
 
 
 def _own(entry: Mapping[str, Any], name: str) -> Callable[[Mapping[str, Any], Path], Any] | None:
