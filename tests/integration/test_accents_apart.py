@@ -1,0 +1,48 @@
+"""Names whose accents are apart from their letters, as macOS writes them, and people do not."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from repertory.errors import UnknownItemError
+from repertory.index.vectors import Filter
+from repertory.one_shot import Repertory
+from repertory.search.query import Query
+from repertory.sources.tools import takes
+from repertory.typescript.selection import select_tools
+from tests.support.builders import write
+from tests.support.mcp_servers import started
+from tests.support.query_service import settings_of
+
+TYPED = "\u00e9t\u00e9"
+APART = "e\u0301te\u0301"
+
+
+def test_a_server_is_meant_by_its_name_as_people_type_it(tmp_path: Path) -> None:
+    """In filters, in the choice of types, and in the id of a tool that is called."""
+    with started("callee.py", "http") as url:
+        config = write(tmp_path / "mcp.json", json.dumps({"mcpServers": {APART: {"url": url}}}))
+        settings = settings_of(tmp_path, mcp_config=[str(config)], allow_calls=True)
+        with Repertory(settings, tmp_path) as backend:
+            backend.index()
+            for where in (Filter(servers=(TYPED,)), Filter(sources=(TYPED,))):
+                entries = backend.entries(where)
+                assert entries
+                assert backend.page(where, 100)[1] == len(entries)
+                assert backend.search(Query(text="add", where=where)).hits[0].id == f"{APART}__add"
+                assert backend.explain(Query(text="add", where=where), "add").shown
+            assert select_tools(entries, [TYPED]) == [one.id for one in entries]
+            assert select_tools(entries, [f"{TYPED}__add"]) == [f"{APART}__add"]
+            result = backend.call(f"{TYPED}__add", {"first": 1, "second": 2})
+            assert result.structured_content == {"result": 3}
+            with pytest.raises(UnknownItemError):  # accents are not left out
+                backend.call("ete__add", {"first": 1, "second": 2})
+
+
+@pytest.mark.parametrize(("glob", "name"), [(TYPED, APART), (APART, TYPED)])
+def test_globs_of_tools_are_about_such_names(glob: str, name: str) -> None:
+    """What should be left out is left out."""
+    assert takes("server", name, [glob], [])
+    assert not takes("server", f"delete_{name}", [], [f"delete_{glob}"])
+    assert not takes(name, "delete", [], [f"{glob}__*"])
