@@ -160,7 +160,7 @@ def test_a_uri_contains_the_kind_and_the_id() -> None:
     assert uri_of(TOOL) == "tool://github__create_issue"
 
 
-@given(TEXT, st.sampled_from(Kind), TEXT | st.just("a-name"))
+@given(TEXT, st.sampled_from(Kind), TEXT | st.sampled_from(["a-name", "翻訳"]))
 def test_a_uri_converts_back_to_the_id(item_id: str, kind: Kind, name: str) -> None:
     """For any id, and the URI has only characters valid in URIs."""
     uri = uri_of(hit(item_id, kind, name=name))
@@ -179,6 +179,7 @@ def test_a_uri_converts_back_to_the_id(item_id: str, kind: Kind, name: str) -> N
         ("team/rotation", "Rotation of Keys", "skill://team/rotation"),
         ("rotation", "key-rotation", "skill://rotation/key-rotation"),
         ("team/a b", "a--b", "skill://team/a%20b"),
+        ("team/a", "翻訳", "skill://team/a/%E7%BF%BB%E8%A8%B3"),
     ],
 )
 def test_the_folder_of_a_skill_has_its_name(item_id: str, name: str, folder: str) -> None:

@@ -77,7 +77,6 @@ EXAMPLES = {
     "repertory.catalogue.views._OF_OTHERS": ["** Related skills"],
     "repertory.catalogue.views._SENTENCE_END": ["A b. C", "\u3002a"],
     "repertory.catalogue.views._SPACE": ["a \n b"],
-    "repertory.catalogue.skill_format._NAME": ["key-rotation-2"],
     "repertory.agent_hosts.wanted._PLAIN": ["https://repertory.example.org/mcp"],
     "repertory.catalogue.names._SIGNS": ["C++ and F#"],
     "repertory.catalogue.views._CLOSING": ["A heading #"],

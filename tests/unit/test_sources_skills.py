@@ -80,6 +80,18 @@ def test_a_root_that_is_a_skill_is_named_after_its_folder(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
+    ("folder", "name"),
+    [("翻訳", "翻訳"), ("мой-навык", "мой-навык"), ("re\u0301sume\u0301", "r\u00e9sum\u00e9")],
+)
+def test_a_name_may_be_in_any_script(tmp_path: Path, folder: str, name: str) -> None:
+    """Accents of the folder may be apart from their letters."""
+    skill(tmp_path, folder, f"name: {name}\ndescription: d")
+    found = scan(tmp_path)
+    assert [item.name for item in found.items] == [name]
+    assert found.problems == []
+
+
+@pytest.mark.parametrize(
     ("front", "reason"),
     [
         ("name: other\ndescription: d", "The name 'other' differs from its folder's, 'a'"),
