@@ -473,7 +473,7 @@ def test_a_text_of_an_author_stays_on_its_line_in_a_tools_result() -> None:
     text = mcp([found, found], items_of(found, input_schema=schema))["content"][0]["text"]
 
     assert len(text.splitlines()) == 4
-    assert "s__x y(ok?)" in text
+    assert "s__x y(ok?, …)" in text
     assert "\x1b" not in text
     assert len(text) < 1_000
 
@@ -485,6 +485,8 @@ def test_a_text_of_an_author_stays_on_its_line_in_a_tools_result() -> None:
         ({"properties": {"tags": {}, "text": {}}, "required": ["text"]}, "t(text, tags?)"),
         ({"properties": "no", "required": [7]}, "t()"),
         ({"anyOf": [{"properties": {"a": {}}, "required": ["a"]}]}, "t(a?)"),
+        ({"properties": {"关键词": {}, "été": {}}, "required": ["été"]}, "t(été, 关键词?)"),
+        ({"properties": {"$filter": {}, "two words": {}, "a\u202eb": {}}}, "t($filter?, …)"),
         ({"properties": {f"parameter_{n}": {} for n in range(99)}}, None),
     ],
 )

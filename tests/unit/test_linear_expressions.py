@@ -88,6 +88,7 @@ EXAMPLES = {
     "repertory.cleaning._NOTE": ["0123456789abcdef.json"],
     "repertory.embedding.folder._BGE_ENGLISH": ["bge-small-en x"],
     "repertory.files.UNFINISHED": [".a.0123456789abcdef.tmp"],
+    "repertory.formats.signatures._NAME": ["关键词"],
     "repertory.formats.skill_text._ESCAPED": ["a\u2028b"],
     "repertory.formats.skill_text._PLAIN": ["Rotate keys, (all) of them/it's."],
     "repertory.formats.tools._NAME": ["get_issue-2"],
