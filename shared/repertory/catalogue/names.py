@@ -3,6 +3,7 @@
 import re
 import unicodedata
 from functools import lru_cache
+from itertools import pairwise
 
 from repertory.text import REMEMBERED, normalized
 
@@ -30,8 +31,20 @@ def split_name(name: str) -> str:
     """Split at separators, case changes and digits: ``getHTTPUrl_v2`` → ``get http url v 2``."""
     if name.isascii() and name.isalpha() and (name.islower() or name.istitle() or name.isupper()):
         return name.lower()  # as most words of texts are, and 10 times faster
-    words = _SEPARATORS.sub(" ", _INSIDE.sub(" ", normalized("NFKC", name)))
-    return " ".join(words.lower().split())
+    text = normalized("NFKC", name)
+    if text.isascii() or text.islower():
+        divided = _INSIDE.sub(" ", text)
+    else:
+        ends = [found.start() for found in _INSIDE.finditer("".join(map(_with_case, text)))]
+        divided = " ".join(text[start:end] for start, end in pairwise([0, *ends, len(text)]))
+    return " ".join(_SEPARATORS.sub(" ", divided).lower().split())
+
+
+def _with_case(letter: str) -> str:
+    """A letter of ASCII in the case of another letter, for ``_INSIDE`` knows no others."""
+    if letter.isascii() or not letter.isalpha():
+        return letter
+    return "A" if letter.isupper() else "a" if letter.islower() else letter
 
 
 def has_separators(word: str) -> bool:

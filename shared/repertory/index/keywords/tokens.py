@@ -68,7 +68,8 @@ def words(text: str) -> list[Pair]:
 def wholes(text: str) -> list[Pair]:
     """Every word of a text that has parts and may be one word itself, with its term.
 
-    It is written without separators: ``latex`` for ``LaTeX``, ``gpt4o`` for ``gpt-4o``.
+    It is written without separators: ``latex`` for ``LaTeX``, ``gpt4o`` for ``gpt-4o``. Words of
+    scripts without spaces are none.
     """
     return _of_runs(_wholes, _wholes_of, text)
 
@@ -137,7 +138,7 @@ def _wholes(run: str) -> tuple[Pair, ...]:
 
 
 def _wholes_of(run: str) -> tuple[Pair, ...]:
-    if not run.isascii():
+    if not run.isascii() and _UNSPACED.search(run):
         return ()
     inner = pieces(run)
     joined = [*inner, run] if 1 < len(inner) <= MAX_PIECES else inner
