@@ -60,6 +60,7 @@ EXAMPLES = {
     "repertory.review.suspicions._DISGUISE": ["a &amp; b"],
     "repertory.review.suspicions._ENCODED": ["echo " + "QUJD" * 8 + "== x"],
     "repertory.review.suspicions._ENCODED_COMMAND": ["x ignore all previous"],
+    "repertory.review.suspicions._FORM": ["LATIN SMALL LETTER O WITH STROKE"],
     "repertory.review.suspicions._INVISIBLE": ["a\u202eb"],
     "repertory.review.suspicions._KNOWN_HOSTS": ["x https://raw.githubusercontent.com/aws/ y"],
     "repertory.review.suspicions._MARKUP": [
