@@ -45,6 +45,7 @@ EXAMPLES = {
     "repertory.catalogue.mentions._SEVERAL_WORDS": ["add_one-note.all"],
     "repertory.catalogue.mentions._SLASHED": ["Azure MCP/get_all"],
     "repertory.catalogue.mentions._SPAN": ["a `b c` d"],
+    "repertory.catalogue.mentions._UNSPACED": ["a中文b"],
     "repertory.catalogue.mentions._WORD": ["ab12 c"],
     "repertory.agent_hosts.json_text._INDENTATION": ['{\n  "a"', "\n \t\n a"],
     "repertory.agent_hosts.json_text._SAME_LINE_COMMENT": ["  // a", "\t/* a */ b", "/* a"],

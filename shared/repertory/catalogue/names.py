@@ -11,6 +11,13 @@ from repertory.text import REMEMBERED, normalized
 MARKS = "".join(c for c in map(chr, range(0x300, 0x1CFF)) if unicodedata.category(c)[0] == "M")
 MARKS += "\u3099\u309a"  # of kana
 
+# Scripts written without spaces: Han, kana, Hangul, Thai, Lao, Khmer, Myanmar.
+UNSPACED = (
+    "\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u3040-\u30ff\u3130-\u318f\u31f0-\u31ff"
+    "\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\uff66-\uff9f"
+    "\U00020000-\U0003134f"
+)
+
 # Boundaries inside an identifier: readFile, HTTPServer, v2Beta, utf8; none in a plural: URLs.
 _PLURAL = "[A-Z]s(?![A-Za-z])|[B-HJ-Z]s(?![a-z])"  # before another word it may be "is" or "as"
 _INSIDE = re.compile(

@@ -7,7 +7,7 @@ from itertools import chain
 
 import Stemmer
 
-from repertory.catalogue.names import MARKS, compact_name, folded, split_name
+from repertory.catalogue.names import MARKS, UNSPACED, compact_name, folded, split_name
 from repertory.text import MAX_REMEMBERED, REMEMBERED
 
 # Words too common to tell one item from another. They are left out of the index and of queries: a
@@ -33,12 +33,7 @@ MAX_TERM_LENGTH = 40  # characters; longer runs are hashes and encoded data, not
 RUN = re.compile(rf"[\w{MARKS}]+(?:[-.][\w{MARKS}]+)*")
 _SEPARATORS = re.compile("[-._]+")
 MAX_PIECES = 3  # of a word with separators that is a term as a whole
-# Scripts written without spaces: Han, kana, Hangul, Thai, Lao, Khmer, Myanmar.
-_UNSPACED = re.compile(
-    "([\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u3040-\u30ff\u3130-\u318f\u31f0-\u31ff"
-    "\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\uff66-\uff9f"
-    "\U00020000-\U0003134f]+)"
-)
+_UNSPACED = re.compile(f"([{UNSPACED}]+)")
 _stem = Stemmer.Stemmer("english")
 
 Pair = tuple[str, str]  # a word as it is written, in lower case, and its term
