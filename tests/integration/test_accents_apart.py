@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from mcp_types import TextResourceContents
 
 from repertory.errors import UnknownItemError
 from repertory.index.vectors import Filter
@@ -11,6 +12,9 @@ from repertory.one_shot import Repertory
 from repertory.search.query import Query
 from repertory.sources.tools import takes
 from repertory.typescript.selection import select_tools
+from repertory_query.mcp import resources
+from repertory_query.mcp.reading import GET
+from repertory_query.mcp.tool import in_words
 from tests.support.builders import write
 from tests.support.mcp_servers import started
 from tests.support.query_service import settings_of
@@ -38,6 +42,24 @@ def test_a_server_is_meant_by_its_name_as_people_type_it(tmp_path: Path) -> None
             assert result.structured_content == {"result": 3}
             with pytest.raises(UnknownItemError):  # accents are not left out
                 backend.call("ete__add", {"first": 1, "second": 2})
+
+
+def test_a_text_is_read_by_any_spelling_of_its_uri_and_headings(tmp_path: Path) -> None:
+    """A URI need not be encoded, as models write it; accents of a heading may be apart."""
+    write(tmp_path / f"docs/{TYPED}.md", f"# Doc\n\nSome.\n\n## L'{TYPED}\n\nIt is warm.\n")
+    with Repertory(settings_of(tmp_path), tmp_path) as backend:
+        backend.index()
+        for name in (TYPED, "%C3%A9t%C3%A9", "%c3%a9t%c3%a9"):
+            uri = f"document://documents/docs/{name}.md"
+            found = resources.read(backend, uri)
+            assert isinstance(found, TextResourceContents)
+            assert found.text.startswith("# Doc")
+            assert found.uri == uri
+        with pytest.raises(UnknownItemError, match="is document://"):
+            resources.read(backend, f"tool://documents/docs/{TYPED}.md")
+        for section in (f"l'{TYPED}", f"L'{APART}"):
+            answer = GET.run(backend, {"id": f"documents/docs/{TYPED}.md", "section": section})
+            assert answer.content == in_words(f"## L'{TYPED}\n\nIt is warm.").content
 
 
 @pytest.mark.parametrize(("glob", "name"), [(TYPED, APART), (APART, TYPED)])
