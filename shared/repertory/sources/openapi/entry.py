@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from repertory.bounded import read_bytes
+from repertory.catalogue.names import MARKS
 from repertory.errors import ConfigurationError, SourceError
 from repertory.sources.adding import Address, Recognised
 from repertory.sources.entry import checked_name, source_path
@@ -25,7 +26,8 @@ from repertory.sources.source import Source
 
 _VARIABLE = re.compile(r"\$\{[^{}]+\}")
 _DOCUMENT = re.compile(r".*\.(?:json|ya?ml)|openapi|swagger|(?:v[0-9]-)?api-docs", re.IGNORECASE)
-_NOT_IN_NAMES = re.compile(r"[^a-z0-9]+")
+_NOT_IN_NAMES = re.compile(rf"(?:[^\w{MARKS}]|_)+")
+_NOT_IN_VARIABLES = re.compile(r"[^a-z0-9]+")
 _NO_NAMES = frozenset(("", "api", "rest", "openapi", "the", "swagger", "v1", "v2", "v3"))
 
 
@@ -154,7 +156,7 @@ def _name_of(document: Document, otherwise: str) -> str:
 
 
 def _variable(scheme: str) -> str:
-    return _NOT_IN_NAMES.sub("_", scheme.lower()).strip("_").upper() or "TOKEN"
+    return _NOT_IN_VARIABLES.sub("_", scheme.lower()).strip("_").upper() or "TOKEN"
 
 
 def _check(options: _Options) -> None:
