@@ -119,14 +119,14 @@ class Local(Backend, abc.ABC):
     @override
     def entries(self, where: Filter | None = None) -> list[Entry]:
         engine = self.engine
-        return lookup.entries(engine, self._known(engine, where or Filter()))
+        return lookup.entries(engine, self._where(engine, where or Filter()))
 
     @override
     def page(
         self, where: Filter, limit: int, offset: int = 0, after: str = ""
     ) -> tuple[Sequence[Entry], int]:
         engine = self.engine
-        return lookup.page(engine, self._known(engine, where), limit, offset, after)
+        return lookup.page(engine, self._where(engine, where), limit, offset, after)
 
     @override
     def contents(self) -> Contents:
@@ -138,9 +138,9 @@ class Local(Backend, abc.ABC):
         )
 
     def _checked(self, engine: SearchEngine, query: Query) -> Query:
-        return replace(query, where=self._known(engine, query.where)) if query.where else query
+        return replace(query, where=self._where(engine, query.where)) if query.where else query
 
-    def _known(self, engine: SearchEngine, where: Filter) -> Filter:
+    def _where(self, engine: SearchEngine, where: Filter) -> Filter:
         """A filter with checked values; see ``filters.checked``."""
         if where and engine.keywords is not None:
             return checked(where, engine.keywords, self.source_states)
