@@ -130,6 +130,7 @@ EXAMPLES = {
     "repertory.project_search.word_index._RUN": ["ab12_c"],
     "repertory.search.confidence._LETTERS": ["m&a", "a/b"],
     "repertory.search.languages._WORD": ["ab cd"],
+    "repertory.search.similar_names._HAN": ["a中b"],
     "repertory.search.steps._CLAUSE": ["a, and b", "a and b"],
     "repertory.search.steps._FIRST_WORD": ["ab cd", '-- "ab'],
     "repertory.search.steps._LINK": ["a, and then, b, and next, c"],
