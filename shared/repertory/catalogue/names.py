@@ -39,7 +39,7 @@ def split_name(name: str) -> str:
     if name.isascii() and name.isalpha() and (name.islower() or name.istitle() or name.isupper()):
         return name.lower()  # as most words of texts are, and 10 times faster
     text = normalized("NFKC", name)
-    if text.isascii() or text.islower():
+    if text.isascii() or text[1:].lower() == text[1:]:  # as most words
         divided = _INSIDE.sub(" ", text)
     else:
         ends = [found.start() for found in _INSIDE.finditer("".join(map(_with_case, text)))]

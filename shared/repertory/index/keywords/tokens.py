@@ -133,8 +133,10 @@ def _wholes(run: str) -> tuple[Pair, ...]:
 
 
 def _wholes_of(run: str) -> tuple[Pair, ...]:
-    if not run.isascii() and _UNSPACED.search(run):
-        return ()
+    if not run.isascii():
+        is_undivided = run.isalpha() and run[1:].lower() == run[1:]  # as most words are
+        if is_undivided or _UNSPACED.search(run):
+            return ()
     inner = pieces(run)
     joined = [*inner, run] if 1 < len(inner) <= MAX_PIECES else inner
     found = [compact_name(one) for one in joined if _may_be_one_word(one)]
