@@ -232,6 +232,7 @@ EXAMPLES = {
         "[![a",
     ],
     "repertory.sources.reading.markdown._UNDERLINE": ["====="],
+    "repertory.sources.reading.policy._COMMAS": ["a、b"],
     "repertory.sources.reading.structured._BYTE": ["a (byte 12)"],
     "repertory.sources.reading.structured._FLOAT": ["-12.34e-5"],
     "repertory.sources.reading.structured._INTEGER": ["-123"],

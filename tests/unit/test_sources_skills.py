@@ -72,6 +72,16 @@ def test_a_skill_folder_becomes_an_item(tmp_path: Path) -> None:
     assert item.extra == {"license": "MIT", "metadata": {"version": "1.0", "tags": "office"}}
 
 
+def test_commas_of_any_script_divide_a_text(tmp_path: Path) -> None:
+    """As an author types them."""
+    front = "name: a\ndescription: d\ntags: 写作\uff0c翻译、编辑, كتابة، نشر\naliases: 要約、まとめ"
+    skill(tmp_path, "a", front)
+    [item] = scan(tmp_path).items
+    assert item.tags == tuple(sorted(("写作", "翻译", "编辑", "كتابة", "نشر")))
+    assert item.policy is not None
+    assert item.policy.aliases == ("要約", "まとめ")
+
+
 def test_a_root_that_is_a_skill_is_named_after_its_folder(tmp_path: Path) -> None:
     """Its id has the folder's name, and skills below it are found as well."""
     skill(tmp_path / "solo", ".", "name: solo\ndescription: d")
