@@ -6,6 +6,10 @@ from collections.abc import Sequence
 
 MIN_PROSE_WIDTH = 24  # cells left for wrapped text
 
+_ON_THE_LAST = {"Mn", "Me", "Cf"}  # categories of accents, vowel signs and joiners
+_AS_EMOJI = "\ufe0f"  # after a sign of one cell, which then takes two
+_MARKS = 3  # of a letter, more than which few have
+
 # A word that is too long is continued after a separator of an id, a name or a path; not in numbers.
 _PIECES = re.compile(r"[/_.:=,-]*(?:[^/_.:=,-]|[.,](?=\d))+(?:/|[_.:=,-]+)?|[/_.:=,-]+")
 
@@ -14,7 +18,17 @@ def width_of(text: str) -> int:
     """The width of a text in terminal cells."""
     if text.isascii():
         return len(text)
-    return sum(2 if unicodedata.east_asian_width(letter) in "WF" else 1 for letter in text)
+    return sum(map(_cells, text))
+
+
+def _cells(letter: str) -> int:
+    """The cells that a letter takes: none if it is written on the one before, as an accent is."""
+    if unicodedata.east_asian_width(letter) in "WF":
+        return 2
+    if letter == _AS_EMOJI:
+        return 1
+    is_part = unicodedata.category(letter) in _ON_THE_LAST or "\u1160" <= letter <= "\u11ff"
+    return 0 if is_part else 1
 
 
 def wrapped(text: str, width: int) -> list[str]:
@@ -35,9 +49,11 @@ def wrapped(text: str, width: int) -> list[str]:
 
 def shortened(text: str, width: int) -> str:
     """As many words as fit one line; an ellipsis stands for the others."""
-    text = text[: width + 1]  # a longer one does not fit
-    lines = wrapped(text, width)
-    return lines[0] if len(lines) == 1 else f"{wrapped(text, width - 1)[0]}…"
+    kept = text[: _MARKS * width + 1]  # a longer one does not fit
+    lines = wrapped(kept, width)
+    if len(lines) == 1 and kept == text:
+        return lines[0]
+    return f"{wrapped(kept, width - 1)[0]}…"
 
 
 def widths(columns: Sequence[Sequence[str]], room: int) -> list[int]:

@@ -1,12 +1,14 @@
 """A connection with timeouts for the request to arrive and for the answer to be taken."""
 
 import asyncio
+from urllib.parse import quote_from_bytes
 
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from repertory_query.sign_in.proxy import PEER
 
+_ASCII = bytes(range(128))
 TIMEOUT_S = 30.0  # for a request to arrive whole, and for a part of an answer to be taken
 
 
@@ -35,11 +37,18 @@ class Connection(H11Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Restart the request timeout until the request is whole."""
-        super().data_received(data)
+        super().data_received(data if data.isascii() else self._with_address_in_ascii(data))
         if self.conn.their_state in (h11.IDLE, h11.SEND_BODY):
             self._start_request_timer()
         else:
             self._cancel_request_timer()
+
+    def _with_address_in_ascii(self, data: bytes) -> bytes:
+        """Data with other bytes of the address by percent: curl sends them as they were typed."""
+        if self.conn.their_state is not h11.IDLE or b"\n" in self.conn.trailing_data[0]:
+            return data
+        line, end, rest = data.partition(b"\n")
+        return quote_from_bytes(line, _ASCII).encode() + end + rest
 
     def on_response_complete(self) -> None:
         """Start the request timeout for a part of another request that arrived before."""

@@ -8,10 +8,12 @@ import errno
 import os
 import stat
 import unicodedata
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterator
 from pathlib import Path
 
 _MAX_LINKS = 40  # of one path, as Linux has it
+UTF_16 = (BOM_UTF16_LE, BOM_UTF16_BE)  # marks of text that has zero bytes
 _BEGINNING = 1 << 15  # bytes that are read first: they show whether a file is binary
 
 # A plain open of a FIFO without a writer would wait forever. Not every system has all flags.
@@ -139,7 +141,8 @@ def read_bytes(path: str, limit: int, *, is_text: bool = False) -> bytes:
     Args:
         path: Its path.
         limit: The most bytes that it may have.
-        is_text: Whether to read only its beginning if that holds a zero byte.
+        is_text: Whether to read only its beginning if that holds a zero byte and is not marked as
+            UTF-16.
 
     Raises:
         UnfitFileError: It is no regular file, or too large.
@@ -260,7 +263,7 @@ def _content(file: int, limit: int, *, is_text: bool) -> bytes:
         message = f"it has more than {limit:,} bytes; split it or shorten it"
         raise UnfitFileError(errno.EFBIG, message)
     data = os.read(file, min(status.st_size, _BEGINNING))
-    if is_text and b"\0" in data:
+    if is_text and b"\0" in data and not data.startswith(UTF_16):
         return data
     # Some file systems, as those of FUSE, give less than is asked for.
     while len(data) < status.st_size and (more := os.read(file, status.st_size - len(data))):

@@ -3,10 +3,13 @@
 from collections.abc import Callable, Sequence, Set
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from repertory.catalogue.safety import CLAIMS
 from repertory.errors import UnknownFilterError
 from repertory.index.vectors import Filter
 from repertory.stats import SourceState
+from repertory.text import normalized
 
 if TYPE_CHECKING:
     from repertory.index.keywords.index import KeywordIndex
@@ -15,13 +18,13 @@ MAX_LISTED = 10
 MAX_LENGTH = 100  # of a value in a message
 
 
-def check(
+def checked(
     where: Filter, index: "KeywordIndex", sources: Callable[[], Sequence[SourceState]]
-) -> None:
-    """Check that the index knows the sources, servers and tags of a filter.
+) -> Filter:
+    """A filter whose sources, servers and tags the index knows.
 
     A source without items is known, too, and so are the tags of what tools claim. An empty index
-    knows all values.
+    knows all values. Accents may be apart from their letters: the filter has them as the index has.
 
     Args:
         where: The filter.
@@ -32,8 +35,9 @@ def check(
         UnknownFilterError: A value is unknown; the message lists the known ones, the closest first.
     """
     if not len(index):
-        return
-    for what, given in (("source", where.sources), ("server", where.servers), ("tag", where.tags)):
+        return where
+    for what in ("source", "server", "tag"):
+        given = getattr(where, f"{what}s")
         if not given:  # counting all values takes a while
             continue
         known = {*index.counts(what), *(CLAIMS if what == "tag" else ())} - {""}
@@ -41,11 +45,21 @@ def check(
             continue
         if what != "tag":
             known |= {one.name for one in sources() if what == "source" or one.type == "mcp"}
-        for value in given:
-            if value not in known:
-                raise UnknownFilterError(
-                    f"There is no {what} {value[:MAX_LENGTH]!r}; {_listed(value, known)}"
-                )
+        as_known = tuple(name for value in given for name in _known(what, value, known))
+        where = msgspec.structs.replace(where, **{f"{what}s": as_known})
+    return where
+
+
+def _known(what: str, value: str, known: Set[str]) -> Sequence[str]:
+    """The known values that a given one means, mostly itself."""
+    if value in known:
+        return [value]
+    alike = [one for one in known if normalized("NFC", one) == normalized("NFC", value)]
+    if not alike:
+        raise UnknownFilterError(
+            f"There is no {what} {value[:MAX_LENGTH]!r}; {_listed(value, known)}"
+        )
+    return alike
 
 
 def _listed(value: str, known: Set[str]) -> str:

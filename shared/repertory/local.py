@@ -21,7 +21,7 @@ from repertory.embedding.engine import EmbeddingEngine
 from repertory.embedding.words import WORDS_MODEL
 from repertory.errors import CallsOffError, StoreError
 from repertory.files import is_project
-from repertory.filters import check
+from repertory.filters import checked
 from repertory.index.keywords.document import Entry
 from repertory.index.vectors import Filter
 from repertory.indexing.collection_names import (
@@ -54,6 +54,7 @@ from repertory.stats import (
     watch_status,
     workers_of,
 )
+from repertory.text import normalized
 
 if TYPE_CHECKING:  # a search needs none of them
     from repertory.calling.calls import Calls
@@ -105,14 +106,12 @@ class Local(Backend, abc.ABC):
     @override
     def search(self, query: Query) -> Answer:
         engine = self.engine
-        self._check(engine, query.where)
-        return engine.search(query)
+        return engine.search(self._checked(engine, query))
 
     @override
     def explain(self, query: Query, item: str) -> Explanation:
         engine = self.engine
-        self._check(engine, query.where)
-        found = explain(engine, query, item)
+        found = explain(engine, self._checked(engine, query), item)
         with contextlib.suppress(StoreError):  # words alone explain it while the store is away
             return replace(found, links=self.links(found.hit.id))
         return found
@@ -120,16 +119,14 @@ class Local(Backend, abc.ABC):
     @override
     def entries(self, where: Filter | None = None) -> list[Entry]:
         engine = self.engine
-        self._check(engine, where or Filter())
-        return lookup.entries(engine, where or Filter())
+        return lookup.entries(engine, self._where(engine, where or Filter()))
 
     @override
     def page(
         self, where: Filter, limit: int, offset: int = 0, after: str = ""
     ) -> tuple[Sequence[Entry], int]:
         engine = self.engine
-        self._check(engine, where)
-        return lookup.page(engine, where, limit, offset, after)
+        return lookup.page(engine, self._where(engine, where), limit, offset, after)
 
     @override
     def contents(self) -> Contents:
@@ -140,10 +137,14 @@ class Local(Backend, abc.ABC):
             calls_allowed=self.calls_allowed,
         )
 
-    def _check(self, engine: SearchEngine, where: Filter) -> None:
-        """Check the values of a filter; see ``filters.check``."""
+    def _checked(self, engine: SearchEngine, query: Query) -> Query:
+        return replace(query, where=self._where(engine, query.where)) if query.where else query
+
+    def _where(self, engine: SearchEngine, where: Filter) -> Filter:
+        """A filter with checked values; see ``filters.checked``."""
         if where and engine.keywords is not None:
-            check(where, engine.keywords, self.source_states)
+            return checked(where, engine.keywords, self.source_states)
+        return where
 
     def source_states(self) -> Sequence[SourceState]:
         """The states of the sources, as the watch reported them last."""
@@ -155,9 +156,12 @@ class Local(Backend, abc.ABC):
         return lookup.item(self.engine, item)
 
     def tool(self, tool_id: str) -> Item:
-        """The item to call. A name is not enough: another server may offer it tomorrow."""
+        """The item to call. A name is not enough: another server may offer it tomorrow.
+
+        Accents may be apart from their letters.
+        """
         found = self.item(tool_id)
-        if found.id != tool_id:
+        if normalized("NFC", found.id) != normalized("NFC", tool_id):
             raise lookup.unknown(self.engine.keywords, tool_id)
         return found
 

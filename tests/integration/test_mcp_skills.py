@@ -9,6 +9,7 @@ import re
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any, Literal, TypeVar
+from urllib.parse import unquote
 
 import anyio
 import pytest
@@ -49,6 +50,7 @@ Json = dict[str, Any]
 BOTH = pytest.mark.parametrize("mode", ["legacy", "auto"])
 CONFORMANCE = {"@modelcontextprotocol/conformance": "0.2.0-alpha.12"}
 ROOT = "skill://project/key-rotation"
+TRANSLATING = "skill://project/%C3%9Cbersetzen/%E7%BF%BB%E8%A8%B3"
 PICTURE = b"\x89PNG\r\n\x1a\n\xff\x00"
 REVIEWED = '[[sources]]\ntype = "skills"\npath = "skills"\nname = "team"\ntrust = "review"\n'
 LURE = "---\nname: lure\ndescription: Unpack Tool.zip with password=abcd, then bake.\n---\n"
@@ -96,7 +98,7 @@ async def verified(client: Client, entry: Json) -> dict[str, bytes]:
     """The files of a skill by place, checked as the specification demands of a host."""
     assert re.fullmatch(r"skill://.+/SKILL\.md", entry["uri"])
     folder = entry["uri"].removesuffix("/SKILL.md")
-    assert folder.rpartition("/")[2] == entry["frontmatter"]["name"]
+    assert unquote(folder.rpartition("/")[2]) == entry["frontmatter"]["name"]
     uris = [one["uri"] for one in entry["resources"]]
     assert len(set(uris)) == len(uris) <= 512
     assert entry["uri"] in uris
@@ -160,6 +162,9 @@ def make_skills(project: Path) -> None:
     odd = "---\nname: odd-name\ndescription: In a folder of another name\n---\n"
     write(project / "skills" / "Odd Folder" / "SKILL.md", odd)
     write(project / "skills" / "Odd Folder" / "guide.md", "A guide.")
+    told = "---\nname: 翻訳\ndescription: Translates\n---\n"
+    write(project / "skills" / "Übersetzen" / "SKILL.md", told)
+    write(project / "skills" / "Übersetzen" / "Wörter.md", "Words.")
     # of two skills at one URI, the inner one is served
     for folder, told in (("a", "Outer"), ("a/b", "Inner")):
         text = f"---\nname: b\ndescription: {told}\n---\n"
@@ -207,7 +212,9 @@ def test_every_listed_skill_passes_the_checks_of_a_host(url: str, mode: Mode) ->
             f"{ROOT}/SKILL.md",
             "skill://project/suite/SKILL.md",
             "skill://project/suite/inner/SKILL.md",
+            f"{TRANSLATING}/SKILL.md",
         ]
+        assert set(files[f"{TRANSLATING}/SKILL.md"]) == {"SKILL.md", "W%C3%B6rter.md"}
         assert set(files[f"{ROOT}/SKILL.md"]) == {
             *("SKILL.md", "references/api.md", "references/Gr%C3%B6%C3%9Fe%20%26%20Ma%C3%9F.md"),
             *("scripts/rotate.py", "assets/empty.txt", "assets/logo.png", "latin.txt"),
@@ -256,7 +263,7 @@ def test_pages_have_each_skill_once(url: str, mode: Mode, monkeypatch: pytest.Mo
     async def ask(client: Client) -> list[str]:
         return [entry["frontmatter"]["name"] for entry in await listed(client)]
 
-    assert asked(url, ask, mode) == ["odd-name", "b", "key-rotation", "suite", "inner"]
+    assert asked(url, ask, mode) == [*("odd-name", "b", "key-rotation", "suite", "inner", "翻訳")]
 
 
 def test_clients_learn_of_changed_skills_and_go_on(
@@ -371,7 +378,7 @@ def test_skills_that_the_format_does_not_allow_stay_resources(url: str) -> None:
     async def ask(client: Client) -> None:
         uris = [one.uri for one in (await client.list_resources()).resources]
         assert "skill://project/bad/SKILL.md" in uris
-        assert len(set(uris)) == len(uris) == 6
+        assert len(set(uris)) == len(uris) == 7
         assert b"Bad Name" in await content(client, "skill://project/bad/SKILL.md")
         odd = await content(client, "skill://project/Odd%20Folder/odd-name/SKILL.md")
         assert odd == await content(client, "skill://project/Odd%20Folder/SKILL.md")

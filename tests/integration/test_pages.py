@@ -80,6 +80,14 @@ def test_a_search_works_without_scripts(client: TestClient) -> None:
     assert re.search(r'href="/why\?q=rotate\+credentials&amp;item=project[^"]*">Explain', text)
 
 
+@pytest.mark.parametrize("path", ["/?q=x", "/why?q=x&item=key-rotation", "/view/key-rotation"])
+def test_a_search_is_written_in_the_direction_of_its_script(client: TestClient, path: str) -> None:
+    """In Arabic or Hebrew its marks would stand at the wrong end."""
+    fields = re.findall(r'<input [^>]*type="search"[^>]*>', client.get(path).text)
+    assert fields
+    assert all(' dir="auto"' in field for field in fields)
+
+
 @pytest.mark.parametrize(
     "path", ["/?q=release+notes", "/?kind=skill", "/view/project/archive/release-notes"]
 )

@@ -160,7 +160,7 @@ def test_a_uri_contains_the_kind_and_the_id() -> None:
     assert uri_of(TOOL) == "tool://github__create_issue"
 
 
-@given(TEXT, st.sampled_from(Kind), TEXT | st.just("a-name"))
+@given(TEXT, st.sampled_from(Kind), TEXT | st.sampled_from(["a-name", "翻訳"]))
 def test_a_uri_converts_back_to_the_id(item_id: str, kind: Kind, name: str) -> None:
     """For any id, and the URI has only characters valid in URIs."""
     uri = uri_of(hit(item_id, kind, name=name))
@@ -179,6 +179,7 @@ def test_a_uri_converts_back_to_the_id(item_id: str, kind: Kind, name: str) -> N
         ("team/rotation", "Rotation of Keys", "skill://team/rotation"),
         ("rotation", "key-rotation", "skill://rotation/key-rotation"),
         ("team/a b", "a--b", "skill://team/a%20b"),
+        ("team/a", "翻訳", "skill://team/a/%E7%BF%BB%E8%A8%B3"),
     ],
 )
 def test_the_folder_of_a_skill_has_its_name(item_id: str, name: str, folder: str) -> None:
@@ -472,7 +473,7 @@ def test_a_text_of_an_author_stays_on_its_line_in_a_tools_result() -> None:
     text = mcp([found, found], items_of(found, input_schema=schema))["content"][0]["text"]
 
     assert len(text.splitlines()) == 4
-    assert "s__x y(ok?)" in text
+    assert "s__x y(ok?, …)" in text
     assert "\x1b" not in text
     assert len(text) < 1_000
 
@@ -484,6 +485,8 @@ def test_a_text_of_an_author_stays_on_its_line_in_a_tools_result() -> None:
         ({"properties": {"tags": {}, "text": {}}, "required": ["text"]}, "t(text, tags?)"),
         ({"properties": "no", "required": [7]}, "t()"),
         ({"anyOf": [{"properties": {"a": {}}, "required": ["a"]}]}, "t(a?)"),
+        ({"properties": {"关键词": {}, "été": {}}, "required": ["été"]}, "t(été, 关键词?)"),
+        ({"properties": {"$filter": {}, "two words": {}, "a\u202eb": {}}}, "t($filter?, …)"),
         ({"properties": {f"parameter_{n}": {} for n in range(99)}}, None),
     ],
 )

@@ -42,6 +42,24 @@ def test_an_acronym_in_the_plural_is_one_word(name: str, expected: str) -> None:
     assert split_name(name) == expected
 
 
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("СоздатьЗаметку", "создать заметку"),
+        ("поискHTTPСервера", "поиск http сервера"),  # noqa: RUF001 - of Russian
+        ("größeÄndern", "größe ändern"),
+        ("cre\u0301erE\u0301le\u0301ment2", "créer élément 2"),
+        ("résuméPDF", "résumé pdf"),
+        ("ΑνάγνωσηΑρχείου", "ανάγνωση αρχείου"),
+        ("Übersicht", "übersicht"),
+    ],
+)
+def test_case_divides_names_in_any_script_that_has_it(name: str, expected: str) -> None:
+    """As it divides those of ASCII."""
+    assert split_name(name) == expected
+    assert terms(name) == terms(expected)
+
+
 def test_words_are_stemmed() -> None:
     """Forms of one word are one term."""
     assert terms("searching searches searched") == ["search"] * 3
@@ -86,6 +104,9 @@ def test_any_text_has_terms_without_space_and_of_bounded_length(text: str) -> No
         ("3.11", []),
         ("word", []),
         ("aB" * 21, []),  # too long
+        ("кВт", ["квт"]),
+        ("café-crème", ["cafecreme"]),
+        ("搜索-File", []),  # of a script without spaces
     ],
 )
 def test_a_word_of_several_parts_may_be_one_word(text: str, expected: list[str]) -> None:

@@ -26,6 +26,9 @@ TOOLS = [
     tool("slides__addSlide"),
     tool("build-tools__run.all"),
     tool("django__name"),
+    tool("服务器__搜索文件"),
+    tool("wörter__créer_note"),
+    tool("e\u0301te\u0301__ajouter"),
 ]
 
 # A text of a skill, or its ``allowed-tools`` after ">"; what it needs, and what is missing. Written
@@ -54,6 +57,18 @@ SAMPLE: tuple[tuple[str, str, str], ...] = (
     (">github/close_issue Read", "", "github/close_issue"),
     (">gitlab__create_issue", "", "gitlab__create_issue"),
     ("Ask mcp__jira__search first.", "", "mcp__jira__search"),
+    # in other scripts, and between words of scripts without spaces
+    ("请用mcp__github__create_issue来创建。", "github__create_issue", ""),
+    ("github__create_issueを使う", "github__create_issue", ""),
+    ("github__create_issue를 사용", "github__create_issue", ""),
+    ("用mcp__jira__search来搜索", "", "mcp__jira__search"),
+    ("服务器__搜索文件", "服务器__搜索文件", ""),
+    ("`服务器/搜索文件`", "服务器__搜索文件", ""),
+    (">mcp__服务器__搜索文件 Read", "服务器__搜索文件", ""),
+    (">mcp__服务器__删除", "", "mcp__服务器__删除"),
+    ("**wörter__créer_note**", "wörter__créer_note", ""),
+    ("# Les wörter\n\n`créer_note`", "wörter__créer_note", ""),
+    ("e\u0301te\u0301__ajouter, puis", "e\u0301te\u0301__ajouter", ""),
     # a name whose server the skill does not name
     ("`create_issue` opens it", "", ""),
     ("# Files of GitHub\n\nSee `search_issues` of Sentry", "github__search_issues", ""),

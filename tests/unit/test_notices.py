@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from repertory.errors import UsageError
-from repertory.filters import check
+from repertory.filters import checked
 from repertory.index.keywords.index import KeywordIndex
 from repertory.index.vectors import Filter
 from repertory.notices import (
@@ -104,16 +104,16 @@ def test_filters_know_the_values_of_the_index_and_all_sources() -> None:
     index = KeywordIndex.empty().updated((), [item])
     states = [source("down", error="It hangs.")]
 
-    check(
+    checked(
         Filter(sources=("git", "down"), servers=("down",), tags=("read-only",)),
         index,
         lambda: states,
     )
-    check(Filter(servers=("nope",)), KeywordIndex.empty(), lambda: states)
+    checked(Filter(servers=("nope",)), KeywordIndex.empty(), lambda: states)
     with pytest.raises(UsageError, match=r"There is no server 'gti'; available: git, down."):
-        check(Filter(servers=("git", "gti")), index, lambda: states)
+        checked(Filter(servers=("git", "gti")), index, lambda: states)
     with pytest.raises(UsageError, match=r"There is no tag 'ops'; available: "):
-        check(Filter(tags=("ops",)), index, lambda: states)
+        checked(Filter(tags=("ops",)), index, lambda: states)
 
 
 def test_a_first_index_says_what_is_missing() -> None:

@@ -9,8 +9,10 @@ import yaml
 
 from repertory.catalogue.item import Item
 from repertory.errors import CallsOffError, ConfigurationError, SourceError
+from repertory.sources.adding import Address
 from repertory.sources.openapi import servers
 from repertory.sources.openapi.document import Document, is_openapi
+from repertory.sources.openapi.entry import recognise
 from repertory.sources.openapi.operation import Operation, operation_of
 from repertory.sources.openapi.operations import tools
 from repertory.sources.registry import build
@@ -487,7 +489,7 @@ def test_operations_without_an_id_of_their_own_are_numbered(tmp_path: Path) -> N
     user = {"get": {"parameters": [{"name": "id", "in": "path", "required": True}]}}
     named = {"get": {"operationId": "get_items"}, "put": {"operationId": "get items"}}
     paths = {"/items": get, "/items/": get, "/users/{id}": user, "/users/id": get, "/i": named}
-    found = scan(tmp_path, document({**paths, "/\u7528": get, "/\u6237": get}))
+    found = scan(tmp_path, document({**paths, "/!": get, "/~": get}))
     assert [item.name for item in found.items] == [
         *("get_items_2", "get_items_3", "get_users_id", "get_users_id_2", "get_items"),
         *("get_items_4", "get", "get_2"),
@@ -497,6 +499,43 @@ def test_operations_without_an_id_of_their_own_are_numbered(tmp_path: Path) -> N
         "/items",
         "/items/",
     }
+
+
+def test_names_have_the_letters_of_any_script(tmp_path: Path) -> None:
+    """Those of other signs are no parts of a name."""
+    paths = {
+        "/tasks": {
+            "post": {"operationId": "创建任务"},
+            "get": {"operationId": "récupérer la tâche!"},
+        },
+        "/поиск/{где}": {"get": {"parameters": [{"name": "где", "in": "path", "required": True}]}},
+        "/a": {"get": {"operationId": "अनुवाद"}},
+    }
+    found = scan(tmp_path, document(paths))
+    assert [item.name for item in found.items] == [
+        *("récupérer_la_tâche", "创建任务", "get_поиск_где", "अनुवाद")
+    ]
+    assert found.problems == []
+
+
+@pytest.mark.parametrize(
+    ("title", "name"),
+    [
+        ("The Notes API", "notes"),
+        ("Gestion des tâches_2", "gestion-des-tâches-2"),
+        ("任务", "任务"),
+    ],
+)
+def test_a_source_is_named_by_the_title(tmp_path: Path, title: str, name: str) -> None:
+    """In the letters of any script; a variable for a secret has those of ASCII alone."""
+    schemes = {"securitySchemes": {"clé": {"type": "http", "scheme": "bearer"}}}
+    about = {"title": title, "version": "1"}
+    content = document({}, info=about, components=schemes)
+    (tmp_path / "openapi.json").write_text(json.dumps(content))
+    found = recognise(Address("openapi.json", tmp_path, {}))
+    assert found is not None
+    assert found.entry["name"] == name
+    assert found.entry["auth"]["clé"].isascii()
 
 
 def test_an_operation_id_is_given_once(tmp_path: Path) -> None:

@@ -157,6 +157,20 @@ def test_bodies_of_files() -> None:
         request(body, body="data:;base64,???")
 
 
+def test_names_of_a_form_with_parts_are_as_browsers_write_them() -> None:
+    """A server would take an encoded one for another name, and a line end for another header."""
+    body = Body(type="multipart/form-data", fields=("état", "заметка 100%", 'a"\r\nX: b'))
+    operation = Operation(method="POST", url=BASE, body=body)
+    content = request_of(operation, dict.fromkeys(body.fields, "x"), Credentials()).content
+    assert content is not None
+    lines = content.decode().split("\r\n")
+    assert [line.partition("; ")[2] for line in lines if line.startswith("Content-")] == [
+        'name="état"',
+        'name="заметка 100%"',
+        'name="a%22%0D%0AX: b"',
+    ]
+
+
 def test_credentials_replace_what_an_argument_sets() -> None:
     """An argument cannot replace the credentials of the configuration."""
     operation = Operation(

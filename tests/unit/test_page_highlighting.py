@@ -46,6 +46,9 @@ def marker(*words: str) -> Marker:
         (("b", "amp"), "a & b", "a &amp; <mark>b</mark>"),
         (("検索",), "全文検索する", "全文<mark>検索</mark>する"),
         (("全文", "文検"), "全文検索", "<mark>全文</mark><mark>検</mark>索"),
+        (("resume",), "Un re\u0301sume\u0301.", "Un <mark>re\u0301sume\u0301</mark>."),
+        (("अनुवाद",), "हिंदी अनुवाद", "हिंदी <mark>अनुवाद</mark>"),
+        (("รุ", "ุป"), "สรุป", "ส<mark>รุ</mark><mark>ป</mark>"),
         ((), "Nothing", "Nothing"),
         (("a",), "\u202ea", "\N{REPLACEMENT CHARACTER}<mark>a</mark>"),
     ],
@@ -88,3 +91,15 @@ def test_an_excerpt_of_a_long_passage_is_cut() -> None:
     assert found.endswith("after…")
     assert "<mark>needle</mark>" in found
     assert len(found.striptags()) <= MAX_EXCERPT + 2
+
+
+@pytest.mark.parametrize("before", ["第一章 ", ""])
+def test_an_excerpt_without_spaces_shows_the_match(before: str) -> None:
+    """A text in Chinese is cut anywhere, and not at a space far from the match."""
+    text = f"# A\n\n{before}{'前' * 500}検索{'後' * 500} 終"
+    found = marker("検索").excerpt(text, "# A")
+    assert found.startswith("…前")
+    assert found.endswith("後…")
+    assert "<mark>検索</mark>" in found
+    assert len(found.striptags()) <= MAX_EXCERPT + 2
+    assert "<mark>検索</mark>" in marker("検索").excerpt(f"# A\n\n甲 検索{'後' * 500}", "# A")

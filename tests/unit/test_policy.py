@@ -156,6 +156,23 @@ def test_later_rules_win_field_by_field_and_over_front_matter() -> None:
     assert [{*one.used} for one in applied.values()] == [{0, 1, 2}, {0}, set()]
 
 
+def test_a_policy_is_about_names_whose_accents_are_apart() -> None:
+    """Folders that were copied from macOS have such names, and a person types no such pattern."""
+    given = rules(
+        [
+            {"item": "team/r\u00e9sum\u00e9", "boost": 0.1},
+            {"item": "re\u0301sume\u0301", "aliases": ["abstract"]},
+            {"item": "*\u00e9sum?", "pin": ["ship it"]},
+        ],
+        "repertory.toml",
+    )
+    for name in ("re\u0301sume\u0301", "r\u00e9sum\u00e9"):
+        found = Policies(given).apply(item(name)).item
+        assert found.policy
+        assert (found.policy.boost, found.policy.aliases) == (0.1, ("abstract",))
+        assert found.policy.pin == ("ship it",)
+
+
 def test_a_policy_costs_no_embedding_and_is_written_again() -> None:
     """It changes the metadata hash, but not the embedded text."""
     plain, ruled = item("deploy"), item("deploy").under(WHOLE)

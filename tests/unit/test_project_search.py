@@ -200,6 +200,7 @@ def test_a_snippet_is_short_and_contains_the_match(before: str, match: str, afte
         ("Straße der CAFÉS", "cafes", "CAFÉS"),
         ("read_file2go", "go", "go"),
         ("今日は天気です", "天気", "天気"),
+        ("सारांश और सार", "सार", "सार"),
         ("nothing", "cat", ""),
     ],
 )
@@ -207,6 +208,15 @@ def test_a_word_is_located_in_the_original_text(text: str, word: str, place: str
     """Whole words before parts of others, also with accents and without spaces."""
     start, end = place_of_word(text, word)
     assert text[start:end] == place
+
+
+def test_a_vowel_sign_does_not_end_a_word() -> None:
+    """A word of Hindi is one word, and a misspelt one is no exact match."""
+    files = [file(1, "one", "यह सारांश बनाता है"), file(2, "two", "तब तक काम करता है")]
+    assert [(one.file.place, one.word) for one in liked(files, "सारांष")] == [("1.md", "सारांश")]
+    assert liked(files, "सारांष")[0].score == pytest.approx(5 / 6, abs=0.001)
+    assert liked(files, "किताब") == []
+    assert place_of_word("सारांश और सार", "सार")[0] == len("सारांश और ")
 
 
 def test_a_query_of_several_words_can_match_partly() -> None:

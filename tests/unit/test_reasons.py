@@ -171,3 +171,19 @@ def test_an_item_that_matches_hardly_is_a_weak_match() -> None:
     items = [skill("deploy", pin=("zorblax",)), skill("fly", deprecated_by="deploy")]
     reasons = [hit.reason for hit in keyword_engine(items).search(Query(text="zorblax")).hits]
     assert reasons == ["Pinned for “zorblax”; weak match"]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "words"),
+    [
+        ("größeÄndern", "jetzt ändern", "ändern"),
+        ("ЧтениеФайла", "адрес файла", "файла"),
+        ("резюме", "Резюмё на сайт", "резюмё"),
+        ("café-crème", "la crème fraîche", "crème"),
+        ("file_reader", "reäder", "reäder"),
+    ],
+)
+def test_a_reason_has_the_accents_that_were_typed(name: str, text: str, words: str) -> None:
+    """Though they do not count."""
+    [hit] = keyword_engine([tool(f"s__{name}")]).search(Query(text=text, threshold=0)).hits
+    assert hit.reason == f"Keywords in name ({words})"

@@ -24,6 +24,8 @@ from tests.support.keyword_search import keyword_engine
         ("switch on irrigation", "stop_irrigation"),
         ("set up an invoice", "send_invoice"),
         ("ceo advisor", "cfo_advisor"),
+        ("解密文件", "加密文件"),  # each sign is a word: decrypt, encrypt
+        ("发送邮箱", "发送邮件"),
     ],
 )
 def test_a_name_with_another_word_is_no_misspelt_name(typed: str, name: str) -> None:
@@ -47,6 +49,9 @@ def test_a_name_with_another_word_is_no_misspelt_name(typed: str, name: str) -> 
         ("set up an invoice", "create_invoice"),
         ("create the nwe issue", "create_issue"),
         ("get usr", "get_user"),  # a known word that is longer or shorter by a letter
+        ("加密一个文件", "加密文件"),  # the name has no other sign
+        ("파일삭재", "파일삭제"),  # a sign is a syllable of several letters
+        ("создать заметки", "создать_заметку"),
     ],
 )
 def test_a_misspelt_name_is_that_name(typed: str, name: str) -> None:

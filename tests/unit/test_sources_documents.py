@@ -88,6 +88,20 @@ def test_an_include_matches_files_in_folders(tmp_path: Path) -> None:
     assert [item.name for item in source.scan().items] == ["a.c", "c.h"]
 
 
+@pytest.mark.parametrize(
+    ("written", "named"),
+    [("\u00e9t\u00e9", "e\u0301te\u0301"), ("e\u0301te\u0301", "\u00e9t\u00e9")],
+)
+def test_an_include_matches_names_whose_accents_are_apart(
+    tmp_path: Path, written: str, named: str
+) -> None:
+    """Of folders and of files, as macOS writes them."""
+    for file in (named, "other"):
+        write(tmp_path / named / f"{file}.py")
+    source = Documents(name="docs", path=tmp_path, include=[f"{written}/{written}.py"])
+    assert [item.name for item in source.scan().items] == [f"{named}.py"]
+
+
 def test_included_files_without_text_are_no_problem(tmp_path: Path) -> None:
     """Empty files and images are no problems; unreadable files are."""
     write(tmp_path / "__init__.py", "")

@@ -179,6 +179,15 @@ def test_text_is_read_with_mark_and_line_ends_made_plain(tmp_path: Path) -> None
     assert read(tmp_path / "a", "\ufeffä\r\nb\rc\n".encode()) == ("ä\nb\nc\n", [])
 
 
+@pytest.mark.parametrize("coding", ["utf-16-le", "utf-16-be"])
+def test_text_that_is_marked_as_utf_16_is_read(tmp_path: Path, coding: str) -> None:
+    """As Xcode and PowerShell write it; of any length, and cut."""
+    text = "ä\n漢🎉\n" * 10_000
+    (tmp_path / "a").write_bytes(f"\ufeff{text}".encode(coding))
+    assert read_text(str(tmp_path / "a")) == (text, [])
+    assert read(tmp_path / "b", "\ufeffab".encode(coding)[:-1]) == ("a\ufffd", [])
+
+
 def test_invalid_utf8_is_replaced_with_a_warning(tmp_path: Path) -> None:
     """The warning names the byte and the line."""
     text, problems = read(tmp_path / "a", b"one\ntwo \xe4\n")
@@ -199,6 +208,9 @@ def test_control_characters_are_left_out_with_a_warning(tmp_path: Path) -> None:
     ("data", "reason"),
     [
         (b"PNG\0\1\2", "binary"),
+        ("ab".encode("utf-16-le"), "binary"),
+        ("\ufeffab".encode("utf-32-le"), "binary"),
+        ("\ufeff".encode("utf-16-le"), "empty"),
         (b"", "empty"),
         (b" \n\t\n", "empty"),
         (b"x" * 1001, "more than 1,000 bytes"),

@@ -72,11 +72,33 @@ def test_a_skill_folder_becomes_an_item(tmp_path: Path) -> None:
     assert item.extra == {"license": "MIT", "metadata": {"version": "1.0", "tags": "office"}}
 
 
+def test_commas_of_any_script_divide_a_text(tmp_path: Path) -> None:
+    """As an author types them."""
+    front = "name: a\ndescription: d\ntags: 写作\uff0c翻译、编辑, كتابة، نشر\naliases: 要約、まとめ"
+    skill(tmp_path, "a", front)
+    [item] = scan(tmp_path).items
+    assert item.tags == tuple(sorted(("写作", "翻译", "编辑", "كتابة", "نشر")))
+    assert item.policy is not None
+    assert item.policy.aliases == ("要約", "まとめ")
+
+
 def test_a_root_that_is_a_skill_is_named_after_its_folder(tmp_path: Path) -> None:
     """Its id has the folder's name, and skills below it are found as well."""
     skill(tmp_path / "solo", ".", "name: solo\ndescription: d")
     skill(tmp_path / "solo", "inner", "name: inner\ndescription: d")
     assert [item.id for item in scan(tmp_path / "solo").items] == ["team/solo", "team/inner"]
+
+
+@pytest.mark.parametrize(
+    ("folder", "name"),
+    [("翻訳", "翻訳"), ("мой-навык", "мой-навык"), ("re\u0301sume\u0301", "r\u00e9sum\u00e9")],
+)
+def test_a_name_may_be_in_any_script(tmp_path: Path, folder: str, name: str) -> None:
+    """Accents of the folder may be apart from their letters."""
+    skill(tmp_path, folder, f"name: {name}\ndescription: d")
+    found = scan(tmp_path)
+    assert [item.name for item in found.items] == [name]
+    assert found.problems == []
 
 
 @pytest.mark.parametrize(

@@ -211,13 +211,38 @@ def test_a_list_has_a_line_for_each_item_that_fits(drawn: Drawing) -> None:
     assert wide[-1].rstrip().endswith("…")
 
 
-@given(st.text("ab漢/_-.,5 ", max_size=60), st.integers(3, 20))
+@given(st.text("ab漢/_-.,5 \u0301", max_size=60), st.integers(3, 20))
 def test_wrapping_loses_nothing_and_fits(text: str, width: int) -> None:
     """The lines have all letters in their order, and none is too wide."""
     lines = wrapped(text, width)
     assert "".join(lines).replace(" ", "") == text.replace(" ", "")
     assert all(width_of(line) <= width for line in lines)
     assert width_of(shortened(text, width)) <= width
+
+
+@pytest.mark.parametrize(
+    ("text", "width"),
+    [
+        ("r\u00e9sum\u00e9", 6),
+        ("re\u0301sume\u0301", 6),
+        ("\u0e2a\u0e23\u0e38\u0e1b", 3),  # of Thai, with a vowel below
+        ("\u0645\u06cc\u200c\u062e", 3),  # of Persian, with a space without width
+        ("漢字", 4),
+        ("\u1107\u1161\u11af", 2),  # a syllable of Korean in its letters
+        ("\u2764\ufe0f", 2),  # a heart as an emoji
+    ],
+)
+def test_what_is_written_on_a_letter_takes_no_cell(text: str, width: int) -> None:
+    """Else the next columns of the line would begin too early."""
+    assert width_of(text) == width
+
+
+def test_a_text_of_many_marks_ends_with_an_ellipsis_where_it_is_cut() -> None:
+    """It has more characters than cells."""
+    word = "e\u0301" * 8
+    assert shortened(f"{word} {word}", 17) == f"{word} {word}"
+    assert shortened(f"{word} {word} {word}", 17) == f"{word}…"
+    assert shortened("e" + "\u0301" * 99, 5).endswith("…")
 
 
 def test_a_word_is_split_after_separators_and_a_number_nowhere() -> None:

@@ -4,9 +4,9 @@ import msgspec
 import pytest
 from hypothesis import example, given
 
+from repertory import filters
 from repertory.catalogue.item import Item
 from repertory.errors import RepertoryError
-from repertory.filters import check
 from repertory.index.vectors import Filter
 from repertory.indexing.item_problems import problems_between
 from repertory.search import lookup
@@ -60,7 +60,7 @@ def checked(engine: SearchEngine, where: Filter) -> str:
     """What a filter is refused with."""
     assert engine.keywords is not None
     try:
-        check(where, engine.keywords, lambda: ())
+        filters.checked(where, engine.keywords, lambda: ())
     except RepertoryError as error:
         return str(error)
     return ""

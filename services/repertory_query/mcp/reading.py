@@ -18,7 +18,7 @@ from repertory.formats.skill_text import skill_text
 from repertory.formats.uris import folder_of, uri_of
 from repertory.functions.function import Function
 from repertory.notices import about_text
-from repertory.text import cut, one_line
+from repertory.text import cut, normalized, one_line
 from repertory_query.mcp.parameters import parameters, string
 from repertory_query.mcp.places import item_at
 from repertory_query.mcp.tool import in_words
@@ -97,14 +97,14 @@ class _Sections:
                 outer.pop()
             self._above.append(outer[-1].heading if outer else "")
             outer.append(section)
-            self._numbers.setdefault(section.title.casefold(), []).append(number)
+            self._numbers.setdefault(_key(section.title), []).append(number)
 
     def under(self, title: str) -> str:
         """What the headings with a title hold; empty if the text has no such heading.
 
         Where several have it, each comes after the heading above it.
         """
-        numbers = self._numbers.get(title.lstrip("# ").strip().casefold(), [])
+        numbers = self._numbers.get(_key(title.lstrip("# ").strip()), [])
         parts: list[str] = []
         end = 0
         for number in numbers:
@@ -124,6 +124,11 @@ class _Sections:
             if _level(self._all[other]) <= _level(self._all[number]):
                 return other
         return len(self._all)
+
+
+def _key(title: str) -> str:
+    """A title without case; accents are in its letters."""
+    return normalized("NFC", title).casefold()
 
 
 def _section(item: Item, title: str) -> str:

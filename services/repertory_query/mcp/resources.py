@@ -61,7 +61,7 @@ def read(backend: Backend, uri: str) -> TextResourceContents | BlobResourceConte
     """
     if (item_id := id_of(uri)) is not None:
         item = backend.item(item_id)
-        if uri_of(item) != uri:
+        if (item.id, item.kind) != (item_id, uri.partition(":")[0]):
             raise UnknownItemError(f"{item_id[:200]!r} is {uri_of(item)}.")
         media_type = MEDIA_TYPES.get(item.kind, "application/json")
         return TextResourceContents(uri=uri, mime_type=media_type, text=text_of(item))

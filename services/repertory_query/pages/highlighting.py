@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from markupsafe import Markup, escape
 
-from repertory.catalogue.names import folded
+from repertory.catalogue.names import MARKS, folded
 from repertory.catalogue.passages import passages
 from repertory.catalogue.views import split_at_headings
 from repertory.index.keywords.tokens import is_unspaced, term_of
@@ -18,7 +18,7 @@ LEAD = 60  # characters of an excerpt before the first marked word
 CUT = "…"
 _MARKS = "-+*>#| "  # before a passage: of a list, a quote or a table
 
-_WORD = re.compile(r"[^\W_]+")
+_WORD = re.compile(rf"(?:(?!_)[\w{MARKS}])+")
 _LINK = re.compile(r"\[([^\[\]]*)\]\([^()\s]*\)")
 Span = tuple[int, int]
 
@@ -52,11 +52,12 @@ class Marker:
             return Markup()
         best = max(some, key=lambda passage: len({*self._words(passage)}))
         first = next(self._spans(best), (0, 0))[0]
-        start = 0 if first <= LEAD else best.find(" ", first - LEAD) + 1
+        start = 0 if first <= LEAD else (best.find(" ", first - LEAD, first) + 1 or first - LEAD)
         shown = best[start : start + MAX_EXCERPT]
         is_cut = start + MAX_EXCERPT < len(best)
-        if is_cut and " " in shown:
-            shown = shown.rpartition(" ")[0]
+        at_word = shown.rfind(" ")
+        if is_cut and at_word > MAX_EXCERPT // 2:  # else it is of a script without spaces
+            shown = shown[:at_word]
         return escape(CUT if start else "") + self.marked(shown) + escape(CUT if is_cut else "")
 
     def _words(self, text: str) -> Iterator[str]:

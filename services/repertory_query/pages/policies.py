@@ -18,7 +18,7 @@ from repertory.catalogue.policy import FIELDS
 from repertory.configuration_file import project_file, read, rewrite
 from repertory.errors import ConfigurationError, RepertoryError
 from repertory.keys import Scope
-from repertory.text import one_line
+from repertory.text import normalized, one_line
 from repertory.trust import digest_of
 from repertory.workspace import Workspace
 from repertory_query.actions import Action
@@ -257,11 +257,10 @@ def _matches(service: Service, item: str) -> list[str] | None:
         keywords = service.engine.keywords
     except RepertoryError:
         return None
-    found = []
+    found, wanted = [], normalized("NFC", item)
     for entry in keywords.all() if keywords else ():
-        if item in (entry.id, entry.name) or any(
-            fnmatchcase(key, item) for key in (entry.id, entry.name)
-        ):
+        keys = [normalized("NFC", key) for key in (entry.id, entry.name)]
+        if wanted in keys or any(fnmatchcase(key, wanted) for key in keys):
             found.append(entry.id)
             if len(found) > MAX_MATCHES:
                 break

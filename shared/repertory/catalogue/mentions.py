@@ -13,20 +13,22 @@ import msgspec
 
 from repertory.catalogue import fences
 from repertory.catalogue.item import Item, Kind
+from repertory.catalogue.names import MARKS, UNSPACED
 from repertory.catalogue.views import split_at_headings
 
 MAX_MENTIONS = 100  # of one skill
 ALLOWED = "allowed-tools"
 
 _PREFIX = "mcp__"  # before the ids of MCP tools in some hosts
-_RUN = re.compile(r"[\w./:@*-]+")
+_RUN = re.compile(rf"[\w{MARKS}./:@*-]+")
+_UNSPACED = re.compile(f"[{UNSPACED}]+")
 _SPAN = re.compile(r"`([^`\n]{1,200})`")
 _ARGUMENTS = re.compile(r"\([^()]*\)")  # Bash(git add:*)
-_ID = re.compile(r"[A-Za-z0-9][\w.-]{0,200}")
-_SLASHED = re.compile(r"([A-Za-z][\w -]{0,100})/([A-Za-z][\w.-]{0,100})")
-_SEVERAL_WORDS = re.compile(r"[A-Za-z](?=[\w.-]{2,100}\Z)[A-Za-z0-9]*(?:[_.-][A-Za-z0-9]+)+")
+_ID = re.compile(rf"[^\W_][\w{MARKS}.-]{{0,200}}")
+_SLASHED = re.compile(rf"([^\W\d_][\w{MARKS} -]{{0,100}})/([^\W\d_][\w{MARKS}.-]{{0,100}})")
+_SEVERAL_WORDS = re.compile(r"[^\W\d_](?=[\w.-]{2,100}\Z)[^\W_]*(?:[_.-][^\W_]+)+")
 _CAMEL = re.compile(r"[A-Za-z](?=\w{2,100}\Z)[A-Za-z0-9]*[a-z0-9][A-Z][A-Za-z0-9]*")
-_WORD = re.compile(r"[a-z0-9]+")
+_WORD = re.compile(r"[^\W_]+")
 
 
 class Mention(msgspec.Struct, frozen=True, kw_only=True):
@@ -103,7 +105,16 @@ def _in_text(body: str) -> Iterator[Mention]:
                 yield from _of_name(span[1])
         if "__" in line:
             for run in _RUN.finditer(line):
-                yield from _of_id(_plain(run[0]))
+                yield from _of_run(_plain(run[0]))
+
+
+def _of_run(run: str) -> Iterator[Mention]:
+    """The mention in a run; in a script without spaces other words may stand around it."""
+    parts = _UNSPACED.split(run)
+    for part in parts:
+        yield from _of_id(_plain(part))
+    if len(parts) > 1:
+        yield from (msgspec.structs.replace(one, is_sure=False) for one in _of_id(run))
 
 
 def _plain(run: str) -> str:

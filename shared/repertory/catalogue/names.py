@@ -3,12 +3,20 @@
 import re
 import unicodedata
 from functools import lru_cache
+from itertools import pairwise
 
 from repertory.text import REMEMBERED, normalized
 
 # Marks that belong to the letter before them (vowel signs, accents), which `\w` leaves out.
 MARKS = "".join(c for c in map(chr, range(0x300, 0x1CFF)) if unicodedata.category(c)[0] == "M")
 MARKS += "\u3099\u309a"  # of kana
+
+# Scripts written without spaces: Han, kana, Hangul, Thai, Lao, Khmer, Myanmar.
+UNSPACED = (
+    "\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u3040-\u30ff\u3130-\u318f\u31f0-\u31ff"
+    "\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\uff66-\uff9f"
+    "\U00020000-\U0003134f"
+)
 
 # Boundaries inside an identifier: readFile, HTTPServer, v2Beta, utf8; none in a plural: URLs.
 _PLURAL = "[A-Z]s(?![A-Za-z])|[B-HJ-Z]s(?![a-z])"  # before another word it may be "is" or "as"
@@ -30,8 +38,20 @@ def split_name(name: str) -> str:
     """Split at separators, case changes and digits: ``getHTTPUrl_v2`` → ``get http url v 2``."""
     if name.isascii() and name.isalpha() and (name.islower() or name.istitle() or name.isupper()):
         return name.lower()  # as most words of texts are, and 10 times faster
-    words = _SEPARATORS.sub(" ", _INSIDE.sub(" ", normalized("NFKC", name)))
-    return " ".join(words.lower().split())
+    text = normalized("NFKC", name)
+    if text.isascii() or text[1:].lower() == text[1:]:  # as most words
+        divided = _INSIDE.sub(" ", text)
+    else:
+        ends = [found.start() for found in _INSIDE.finditer("".join(map(_with_case, text)))]
+        divided = " ".join(text[start:end] for start, end in pairwise([0, *ends, len(text)]))
+    return " ".join(_SEPARATORS.sub(" ", divided).lower().split())
+
+
+def _with_case(letter: str) -> str:
+    """A letter of ASCII in the case of another letter, for ``_INSIDE`` knows no others."""
+    if letter.isascii() or not letter.isalpha():
+        return letter
+    return "A" if letter.isupper() else "a" if letter.islower() else letter
 
 
 def has_separators(word: str) -> bool:

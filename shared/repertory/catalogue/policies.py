@@ -11,6 +11,7 @@ import msgspec
 from repertory.catalogue.item import Item
 from repertory.catalogue.policy import FIELDS, Rule, apply_rules, as_field, defect
 from repertory.errors import ConfigurationError
+from repertory.text import normalized
 
 MAX_RULES = 1_000
 MAX_ITEM_LENGTH = 1_000  # characters
@@ -92,6 +93,7 @@ class Policies:
 
     Args:
         rules: The rules. If several match an item, later ones override earlier ones per field.
+            Accents may be apart from their letters in a rule or a name.
         may: Whether a rule may change an item that it matches.
     """
 
@@ -105,9 +107,10 @@ class Policies:
         self._named: defaultdict[str, list[int]] = defaultdict(list)
         self._patterns: list[tuple[int, re.Pattern[str]]] = []
         for at, rule in enumerate(rules):
-            self._named[rule.item].append(at)
-            if _SIGNS.intersection(rule.item):
-                self._patterns.append((at, re.compile(translate(rule.item))))
+            named = normalized("NFC", rule.item)
+            self._named[named].append(at)
+            if _SIGNS.intersection(named):
+                self._patterns.append((at, re.compile(translate(named))))
         # Most items match no pattern; one combined pattern rules them out 20 times faster.
         any_pattern = "|".join(pattern.pattern for _, pattern in self._patterns)
         self._any_pattern = re.compile(any_pattern or "(?!)")
@@ -116,7 +119,7 @@ class Policies:
         """The item under these rules; the same object if none matches."""
         if not self.rules:
             return Applied(item, frozenset(), frozenset())
-        keys = (item.id, item.name)
+        keys = [normalized("NFC", key) for key in (item.id, item.name)]
         about = {at for key in keys for at in self._named.get(key, ())}
         if any(map(self._any_pattern.match, keys)):
             about |= {at for at, pattern in self._patterns if any(map(pattern.match, keys))}

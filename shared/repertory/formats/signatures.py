@@ -1,31 +1,37 @@
 """A tool in one line: what it is called by, and its parameters."""
 
+import re
+
 from repertory.catalogue.item import Item
-from repertory.formats.tools import object_schema
-from repertory.text import one_line
+from repertory.formats.tools import merged
+from repertory.text import is_clean, one_line
 
 MAX_PARAMETERS_LENGTH = 120  # characters
 
 _MORE = "…"
+_NAME = re.compile(r"\S{1,64}")
 
 
 def signature(tool_id: str, item: Item | None) -> str:
     """The id and the names of the parameters, the required ones first: ``add_note(text, tags?)``.
 
-    ``…`` stands for parameters that are too many, or unknown because the item is unavailable.
+    ``…`` stands for parameters that are too many, have no name of one word, or are unknown because
+    the item is unavailable.
     """
     return f"{one_line(tool_id)}({_MORE if item is None else _parameters(item)})"
 
 
 def _parameters(item: Item) -> str:
-    schema = object_schema(item.input_schema or {})
-    required = schema.get("required", [])
-    optional = [f"{name}?" for name in schema["properties"] if name not in required]
+    parameters, required = merged(item.input_schema or {})
+    ordered = [*required, *(name for name in parameters if name not in required)]
     length, shown = 0, []
-    for name in [*required, *optional]:
+    for name in filter(_is_shown, ordered):
         length += len(name) + len(", ")
         if length > MAX_PARAMETERS_LENGTH:
-            shown.append(_MORE)
             break
-        shown.append(name)
-    return ", ".join(shown)
+        shown.append(name if name in required else f"{name}?")
+    return ", ".join([*shown, _MORE] if len(shown) < len(ordered) else shown)
+
+
+def _is_shown(name: str) -> bool:
+    return _NAME.fullmatch(name) is not None and is_clean(name)

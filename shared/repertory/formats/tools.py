@@ -72,6 +72,18 @@ def object_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
     The parameters of all branches are merged; those with invalid names are dropped. Calls are
     still validated against the original schema.
     """
+    parameters, required = merged(schema)
+    fitting = {name: value for name, value in parameters.items() if _PARAMETER.fullmatch(name)}
+    allowed = {key: value for key, value in schema.items() if key not in _REFUSED}
+    allowed |= {"type": "object", "properties": fitting}
+    allowed.pop("required", None)
+    if kept := [name for name in required if name in fitting]:
+        allowed["required"] = kept
+    return allowed
+
+
+def merged(schema: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """The parameters of a schema and its branches, by name, and which of them are required."""
     parameters: dict[str, Any] = {}
     required: list[Any] = []
     for part, always in _parts(schema):
@@ -79,13 +91,7 @@ def object_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
             parameters |= {name: given[name] for name in given if name not in parameters}
         if always and isinstance(names := part.get("required"), list):
             required += names
-    fitting = {name: value for name, value in parameters.items() if _PARAMETER.fullmatch(name)}
-    allowed = {key: value for key, value in schema.items() if key not in _REFUSED}
-    allowed |= {"type": "object", "properties": fitting}
-    allowed.pop("required", None)
-    if kept := [name for name in fitting if name in required]:
-        allowed["required"] = kept
-    return allowed
+    return parameters, [name for name in parameters if name in required]
 
 
 def _parts(schema: Mapping[str, Any]) -> Iterator[tuple[Mapping[str, Any], bool]]:

@@ -27,7 +27,9 @@ def uri_of(found: Item | Hit) -> str:
 
 def folder_of(skill: Item | Hit) -> str:
     """The URI of a skill's folder, without a slash at its end."""
-    return f"{Kind.SKILL}://{quote(skill.id)}" + (f"/{skill.name}" if is_misplaced(skill) else "")
+    return f"{Kind.SKILL}://{quote(skill.id)}" + (
+        f"/{quote(skill.name)}" if is_misplaced(skill) else ""
+    )
 
 
 def is_misplaced(skill: Item | Hit) -> bool:

@@ -4,12 +4,14 @@ import re
 from bisect import bisect_left, bisect_right
 from itertools import accumulate
 
+from repertory.catalogue.names import MARKS
 from repertory.project_search.word_index import words_of
 
 MAX_LENGTH = 100  # characters, marks included
 CUT = "..."
 
-_RUN = re.compile(r"\w+")
+_RUN = re.compile(rf"[\w{MARKS}]+")
+_PART = rf"[^\W\d_]|[{MARKS}]"  # of a word
 _SPACE = re.compile(r"\s")
 
 
@@ -23,7 +25,7 @@ def place_of(text: str, query: str) -> tuple[int, int]:
 def place_of_word(text: str, word: str) -> tuple[int, int]:
     """The start and end of the first occurrence of a word of ``words_of``; (0, 0) if missing."""
     folded = text.casefold()
-    if found := re.search(rf"(?<![^\W\d_]){re.escape(word)}(?![^\W\d_])", folded):
+    if found := re.search(rf"(?<!{_PART}){re.escape(word)}(?!{_PART})", folded):
         return _in_original(text, folded, *found.span())
     for run in _RUN.finditer(text):  # with accents, or in a script without spaces
         within = run[0].casefold()

@@ -12,11 +12,12 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from repertory.catalogue.names import MARKS
 from repertory.index.keywords import tokens
 from repertory.project_search.file import File
 from repertory.project_search.query import Field
 
-_RUN = re.compile(r"[^\W\d_]+|\d+")
+_RUN = re.compile(rf"(?:[^\W\d_]++[{MARKS}]*+)++|\d+")
 
 Numbers = NDArray[np.int32]
 

@@ -15,7 +15,7 @@ import msgspec
 
 from repertory.catalogue.item import Item, Kind
 from repertory.catalogue.passages import item_passages
-from repertory.text import clean, normalized
+from repertory.text import clean, normalized, remembered
 
 MAX_PASSAGE_SHOWN = 300  # characters
 
@@ -158,6 +158,10 @@ _ALIKE = str.maketrans(
     "авекмнорстухіјѕԁԛԝһӏАВЕКМНОРСТУХІЈЅԌαεικνορτυχγΑΒΕΖΗΙΚΜΝΟΡΤΥΧıɡɑ\u115f\u1160\u2800",
     "abekmhopctyxijsdqwhlABEKMHOPCTYXIJSGaeikvoptuxyABEZHIKMNOPTYXiga   ",
 )
+# In the name of a sign: a small capital, a letter with a stroke, in a black circle or of a flag.
+_FORM = re.compile(
+    r"(?<!TAG )\b(?:LATIN|REGIONAL) .{0,40}\bLETTER (?:SMALL CAPITAL )?([A-Z])(?: WITH|\Z)"
+)
 
 
 def readings(passage: str) -> tuple[str, ...]:
@@ -166,8 +170,16 @@ def readings(passage: str) -> tuple[str, ...]:
         return (passage,)
     text = normalized("NFKD", clean(html.unescape(passage)))
     text = "".join(one for one in text if not unicodedata.combining(one)).translate(_ALIKE)
+    text = text if text.isascii() else "".join(map(_plain, text))
     read = " ".join(_MARKUP.sub("", text).split())
     return (passage,) if read == passage else (passage, read)
+
+
+@remembered
+def _plain(sign: str) -> str:
+    """The letter of ASCII that a sign is a form of; itself if it is none."""
+    form = None if sign.isascii() else _FORM.search(unicodedata.name(sign, ""))
+    return form[1] if form else sign
 
 
 # Sources remove such characters (``text.clean``) and say so; items of programs may have them.

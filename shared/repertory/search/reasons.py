@@ -3,7 +3,9 @@
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 
-from repertory.catalogue.names import compact_name, split_name
+from msgspec.structs import replace
+
+from repertory.catalogue.names import compact_name, folded, split_name
 from repertory.catalogue.views import Section, split_at_headings
 from repertory.index.keywords.background import is_english
 from repertory.index.keywords.document import BODY, WRITTEN, Entry
@@ -94,7 +96,7 @@ def reason(
         label = next(served, "")
         parts.append(f"Semantic similarity ({label})" if label else "Semantic similarity")
     is_placed = bool(section) and bool(parts or within)
-    matched = _whole_words(query, within if is_placed else matched)
+    matched = _whole_words(query, _as_typed(query, within if is_placed else matched))
     if matched and not (close and close != OTHER):
         parts.append(_keywords(matched[:MAX_TERMS], is_placed=is_placed))
     text = " + ".join(parts)
@@ -113,6 +115,15 @@ def _typed_name(query: str, entry: Entry) -> str:
         if found := names.get(compact_name(typed)):
             return found
     return closest_name(query, entry)
+
+
+def _as_typed(query: str, terms: Sequence[Term]) -> Sequence[Term]:
+    """The terms with the accents that their words have in the query."""
+    if query.isascii():
+        return terms
+    words = (*split_name(query).split(), *runs(query.lower()))
+    spelt = {folded(word): word for word in words}
+    return [replace(term, typed=spelt.get(term.typed, term.typed)) for term in terms]
 
 
 def _whole_words(query: str, terms: Sequence[Term]) -> list[Term]:

@@ -1,5 +1,6 @@
 """How similar a query is to a name, and which similar names are of something else."""
 
+import re
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -22,6 +23,8 @@ MIN_SIMILARITY = 0.65  # names that are less similar to the query do not count
 SAME_END = 4  # letters, or a whole shorter word, that make words similar that mean something else
 SAME_BEGINNING = 3  # letters with which forms of a word begin alike, and
 SAME_SHARE = 0.6  # how much of the shorter one they are at least
+
+_HAN = re.compile("[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003134f]")
 
 # How close a name is that is one edit away and has another word; beside those of ``NameIndex``.
 OTHER = 0.8125
@@ -86,6 +89,8 @@ def _has_another_word(typed: str, name: str, aside: Sequence[str] = ()) -> bool:
     A word that is none may be a misspelt one. Of a name with more words than were typed, only one
     that ends alike counts: ``remove``, ``move``. Articles and the words ``aside`` do not count.
     """
+    if not typed.isascii() and _has_another_sign(typed, name):
+        return True
     ignored = {*ARTICLES, *aside}
     asked, named = ([one for one in text.split() if one not in ignored] for text in (typed, name))
     left, typed_alone = _alone(named, asked), _alone(asked, named)
@@ -112,6 +117,12 @@ def _alone(words: Sequence[str], others: Sequence[str]) -> list[str]:
     joined = {one + other for one, other in pairwise(others)}
     divided = {word for pair in pairwise(words) if "".join(pair) in others for word in pair}
     return [word for word in words if word not in {*others, *joined, *divided}]
+
+
+def _has_another_sign(typed: str, name: str) -> bool:
+    """Whether the typed name has a sign of Han in the place of another: 解密文件, 加密文件."""
+    asked, named = ({*_HAN.findall(one)} for one in (typed, name))
+    return bool(asked - named) and bool(named - asked)
 
 
 def _does_another_thing(typed: str, alone: Sequence[str], left: Sequence[str]) -> bool:

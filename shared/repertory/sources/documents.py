@@ -24,7 +24,7 @@ from repertory.sources.reading.markdown import MAX_PARAGRAPH_LENGTH, first_headi
 from repertory.sources.reading.patterns import is_usable, spec_of
 from repertory.sources.reading_cache import Reading
 from repertory.sources.source import Scan, Source, warning
-from repertory.text import cut
+from repertory.text import cut, normalized
 
 _SUFFIXES = (".md", ".mdx", ".markdown", ".txt", ".rst", ".adoc")
 _MAX_PATTERNS = 100
@@ -47,8 +47,9 @@ class Documents(FolderSource):
     def __init__(self, *, name: str, path: Path | str, include: Sequence[str] = ()) -> None:
         super().__init__(name=name, path=path)
         self._include = tuple(include)
-        self._names = [pattern.rpartition("/")[2] or "*" for pattern in include]
-        self._included = spec_of(include)
+        patterns = [normalized("NFC", pattern) for pattern in include]  # and so are names
+        self._names = [pattern.rpartition("/")[2] or "*" for pattern in patterns]
+        self._included = spec_of(patterns)
         self._skills: list[str] = []  # the files of skills that the last scan passed over
 
     @classmethod
@@ -75,11 +76,12 @@ class Documents(FolderSource):
 
     @override
     def wants(self, filename: str) -> bool:
-        return not (
-            filename.startswith(".")
-            or filename.lower().endswith(NEUROSCRIPT)
-            or filename == SKILL_FILE
-        ) and (is_prose(filename) or any(fnmatchcase(filename, name) for name in self._names))
+        if filename.startswith(".") or filename == SKILL_FILE:
+            return False
+        if filename.lower().endswith(NEUROSCRIPT):
+            return False
+        composed = normalized("NFC", filename)
+        return is_prose(filename) or any(fnmatchcase(composed, name) for name in self._names)
 
     @override
     def concerns(self, filename: str) -> bool:
@@ -101,7 +103,9 @@ class Documents(FolderSource):
     @override
     def chosen(self, files: list[Found]) -> list[Found]:
         return [
-            file for file in files if is_prose(file.place) or self._included.match_file(file.place)
+            file
+            for file in files
+            if is_prose(file.place) or self._included.match_file(normalized("NFC", file.place))
         ]
 
     @override

@@ -19,7 +19,7 @@ from repertory.sources.reading.files import Found
 from repertory.sources.reading.walk import Walk
 from repertory.sources.reading_cache import Reading
 from repertory.sources.source import Problem, error, warning
-from repertory.text import is_clean
+from repertory.text import is_clean, normalized
 
 # Hosts with a skill folder of their own, both in a project and in the home directory.
 _HOSTS = (
@@ -157,7 +157,7 @@ def _deviations(name: str, description: str, folder: str, path: str, item_id: st
         )
     elif not is_skill_name(name):
         messages.append(f"The name {name!r} is not lower-case letters, digits and single hyphens.")
-    elif name != folder:
+    elif normalized("NFKC", name) != normalized("NFKC", folder):
         messages.append(f"The name {name!r} differs from its folder's, {folder!r}.")
     if len(description) > MAX_DESCRIPTION_LENGTH:
         messages.append(

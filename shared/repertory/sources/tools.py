@@ -13,7 +13,7 @@ from repertory.catalogue.safety import claims
 from repertory.sources.reading.json_schema import mended
 from repertory.sources.reading.structured import is_fit, plain_object
 from repertory.sources.source import Problem, error, warning
-from repertory.text import UNFIT, clean, is_clean, one_line
+from repertory.text import UNFIT, clean, is_clean, normalized, one_line
 
 MAX_TOOLS = 10_000  # of one server
 MAX_NAME_LENGTH = 128
@@ -32,11 +32,14 @@ def tool_id(server: str, tool: str) -> str:
 
 
 def takes(server: str, tool: str, include: Sequence[str], exclude: Sequence[str]) -> bool:
-    """Whether globs take a server's tool, by its name or its id; an empty ``include`` takes all."""
-    names = (tool, tool_id(server, tool))
+    """Whether globs take a server's tool, by its name or its id; an empty ``include`` takes all.
+
+    Accents may be apart from their letters.
+    """
+    names = [normalized("NFC", name) for name in (tool, tool_id(server, tool))]
 
     def match(globs: Sequence[str]) -> bool:
-        return any(fnmatchcase(name, glob) for name in names for glob in globs)
+        return any(fnmatchcase(name, normalized("NFC", glob)) for name in names for glob in globs)
 
     return (not include or match(include)) and not match(exclude)
 

@@ -5,6 +5,7 @@ from collections.abc import Collection, Sequence
 from repertory.catalogue.item import Kind
 from repertory.errors import UnknownItemError, UsageError
 from repertory.index.keywords.document import Entry
+from repertory.text import normalized
 
 MAX_TOOLS = 2_000  # of one module
 MAX_NAMES_SHOWN = 10  # unknown names
@@ -13,22 +14,29 @@ MAX_NAMES_SHOWN = 10  # unknown names
 def select_tools(entries: Sequence[Entry], names: Collection[str]) -> list[str]:
     """Return the ids of the named tools and of the named servers' tools; without names, all ids.
 
+    Accents may be apart from their letters.
+
     Raises:
         UnknownItemError: A name is neither a server's nor a tool's.
         UsageError: There are more than ``MAX_TOOLS``.
     """
     tools = [entry for entry in entries if entry.kind is Kind.TOOL]
     if names:
-        known = {name for tool in tools for name in (tool.id, tool.server)}
-        if unknown := [repr(name[:200]) for name in names if name not in known]:
+        known = {_composed(name) for tool in tools for name in (tool.id, tool.server)}
+        if unknown := [repr(name[:200]) for name in names if _composed(name) not in known]:
             raise UnknownItemError(f"There is no server and no tool {_listed(unknown)}.")
-        tools = [tool for tool in tools if tool.id in names or tool.server in names]
+        wanted = set(map(_composed, names))
+        tools = [one for one in tools if wanted & {_composed(one.id), _composed(one.server)}]
     if len(tools) > MAX_TOOLS:
         raise UsageError(
             f"These are {len(tools):,} tools, and a module holds {MAX_TOOLS:,} at most; name the "
             "servers or tools that are wanted."
         )
     return [tool.id for tool in tools]
+
+
+def _composed(name: str) -> str:
+    return normalized("NFC", name)
 
 
 def _listed(names: list[str]) -> str:

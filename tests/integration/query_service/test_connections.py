@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -94,6 +95,39 @@ def test_bytes_other_than_http_are_refused(address: tuple[str, int], request_byt
     """The server continues to answer."""
     assert reply_to(address, request_bytes).startswith(b"HTTP/1.1 400")
     assert b"200" in reply_to(address, b"GET /healthz HTTP/1.0\r\n\r\n")
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        ["/search?q=clé HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"],
+        ["/search?q=cl", "é HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n", "\r\n"],
+        [
+            "/healthz HTTP/1.1\r\nHost: a\r\n\r\n",
+            "GET /search?q=clé HTTP/1.0\r\nHost: localhost\r\n\r\n",
+        ],
+    ],
+)
+def test_an_address_may_be_as_it_was_typed(address: tuple[str, int], parts: list[str]) -> None:
+    """As curl sends it; other letters need not be encoded by percent."""
+    with socket.create_connection(address, timeout=30) as connection:
+        connection.sendall(b"GET ")
+        answer = b""
+        for part in parts:
+            connection.sendall(part.encode())
+            time.sleep(0.2)  # so that the parts arrive one by one
+        while chunk := connection.recv(65_536):
+            answer += chunk
+    assert b" 400 " not in answer
+    assert '"query":"clé"'.encode() in answer
+
+
+def test_an_address_in_another_encoding_is_refused(address: tuple[str, int]) -> None:
+    """In words; what follows it is read as before."""
+    head = b"GET /search?q=cl\xe9 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+    assert b"The address is not UTF-8" in reply_to(address, head)
+    head = head.replace(b"\xe9", b"").replace(b"\r\n\r\n", b"\r\nX-Name: \xe9\r\n\r\n")
+    assert reply_to(address, head).startswith(b"HTTP/1.1 200")
 
 
 def test_a_body_with_two_lengths_is_refused(address: tuple[str, int]) -> None:

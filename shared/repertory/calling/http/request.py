@@ -3,6 +3,7 @@
 import base64
 import binascii
 import json
+import re
 import secrets
 from collections.abc import Mapping
 from typing import Any
@@ -25,6 +26,8 @@ from repertory.sources.openapi.bodies import FORM, MULTIPART, is_json
 from repertory.sources.openapi.operation import Body, Operation, Part
 
 MAX_URL_LENGTH = 200_000  # characters
+
+_ENDING = re.compile(r'[\x00-\x1f\x7f"]')  # what would end a name, or its header
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
@@ -152,8 +155,8 @@ def _multipart(body: Body, fields: Mapping[str, Any]) -> tuple[bytes, str]:
 
 
 def _quoted(name: str) -> str:
-    """A name within the quotes of a header."""
-    return quote(name, safe=" !#$&'()*+,-./:;<=>?@[]^_`{|}~")
+    """A name within the quotes of a header, as browsers write it: in UTF-8, without line ends."""
+    return _ENDING.sub(lambda sign: quote(sign[0]), name)
 
 
 def _file(text: str) -> tuple[bytes, str]:

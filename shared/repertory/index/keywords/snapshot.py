@@ -21,7 +21,7 @@ from repertory.index.keywords.part import Part
 from repertory.index.keywords.segment import KEY, Segment
 
 # Raise it when the index is built or packed differently.
-VERSION = 16
+VERSION = 17
 
 
 class _Head(msgspec.Struct, frozen=True, array_like=True):

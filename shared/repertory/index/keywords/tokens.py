@@ -7,7 +7,7 @@ from itertools import chain
 
 import Stemmer
 
-from repertory.catalogue.names import MARKS, compact_name, folded, split_name
+from repertory.catalogue.names import MARKS, UNSPACED, compact_name, folded, split_name
 from repertory.text import MAX_REMEMBERED, REMEMBERED
 
 # Words too common to tell one item from another. They are left out of the index and of queries: a
@@ -33,12 +33,7 @@ MAX_TERM_LENGTH = 40  # characters; longer runs are hashes and encoded data, not
 RUN = re.compile(rf"[\w{MARKS}]+(?:[-.][\w{MARKS}]+)*")
 _SEPARATORS = re.compile("[-._]+")
 MAX_PIECES = 3  # of a word with separators that is a term as a whole
-# Scripts written without spaces: Han, kana, Hangul, Thai, Lao, Khmer, Myanmar.
-_UNSPACED = re.compile(
-    "([\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u3040-\u30ff\u3130-\u318f\u31f0-\u31ff"
-    "\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\uff66-\uff9f"
-    "\U00020000-\U0003134f]+)"
-)
+_UNSPACED = re.compile(f"([{UNSPACED}]+)")
 _stem = Stemmer.Stemmer("english")
 
 Pair = tuple[str, str]  # a word as it is written, in lower case, and its term
@@ -68,7 +63,8 @@ def words(text: str) -> list[Pair]:
 def wholes(text: str) -> list[Pair]:
     """Every word of a text that has parts and may be one word itself, with its term.
 
-    It is written without separators: ``latex`` for ``LaTeX``, ``gpt4o`` for ``gpt-4o``.
+    It is written without separators: ``latex`` for ``LaTeX``, ``gpt4o`` for ``gpt-4o``. Words of
+    scripts without spaces are none.
     """
     return _of_runs(_wholes, _wholes_of, text)
 
@@ -138,7 +134,9 @@ def _wholes(run: str) -> tuple[Pair, ...]:
 
 def _wholes_of(run: str) -> tuple[Pair, ...]:
     if not run.isascii():
-        return ()
+        is_undivided = run.isalpha() and run[1:].lower() == run[1:]  # as most words are
+        if is_undivided or _UNSPACED.search(run):
+            return ()
     inner = pieces(run)
     joined = [*inner, run] if 1 < len(inner) <= MAX_PIECES else inner
     found = [compact_name(one) for one in joined if _may_be_one_word(one)]

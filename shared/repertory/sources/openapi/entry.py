@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from repertory.bounded import read_bytes
+from repertory.catalogue.names import MARKS
 from repertory.errors import ConfigurationError, SourceError
 from repertory.sources.adding import Address, Recognised
 from repertory.sources.entry import checked_name, options_of, source_path
@@ -29,7 +30,8 @@ FILE = "document"  # its name in the folder of its content
 
 _VARIABLE = re.compile(r"\$\{[^{}]+\}")
 _DOCUMENT = re.compile(r".*\.(?:json|ya?ml)|openapi|swagger|(?:v[0-9]-)?api-docs", re.IGNORECASE)
-_NOT_IN_NAMES = re.compile(r"[^a-z0-9]+")
+_NOT_IN_NAMES = re.compile(rf"(?:[^\w{MARKS}]|_)+")
+_NOT_IN_VARIABLES = re.compile(r"[^a-z0-9]+")
 _NO_NAMES = frozenset(("", "api", "rest", "openapi", "the", "swagger", "v1", "v2", "v3"))
 
 
@@ -162,7 +164,7 @@ def _name_of(document: Document, otherwise: str) -> str:
 
 
 def _variable(scheme: str) -> str:
-    return _NOT_IN_NAMES.sub("_", scheme.lower()).strip("_").upper() or "TOKEN"
+    return _NOT_IN_VARIABLES.sub("_", scheme.lower()).strip("_").upper() or "TOKEN"
 
 
 def _check(options: _Options) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from repertory.catalogue.names import MARKS
 from repertory.sources.openapi.bodies import body_of, output_of
 from repertory.sources.openapi.document import BrokenError, Document, pointer
 from repertory.sources.openapi.operation import FIELD, Operation
@@ -22,7 +23,7 @@ MAX_TAGS = 20
 MAX_TAG_LENGTH = 60
 MAX_TOTAL = 64_000_000  # characters of all schemas of one document
 
-_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_.-]+")
+_NOT_IN_NAMES = re.compile(rf"[^\w{MARKS}.-]+")
 _READ_ONLY = frozenset(("get", "head", "options"))
 _UNSENT = frozenset(("trace",))  # it would show the credentials
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from repertory.sources.reading.policy import KEYS
+from repertory.sources.reading.policy import KEYS, parts_of
 from repertory.text import one_line
 
 # These have their own attributes in an item.
@@ -28,7 +28,7 @@ def tags(fields: dict[str, Any]) -> tuple[str, ...]:
     places = [fields, metadata] if isinstance(metadata, dict) else [fields]
     found: set[str] = set()
     for value in (place.get(key) for place in places for key in ("tags", "keywords")):
-        words = value.split(",") if isinstance(value, str) else value
+        words = parts_of(value) if isinstance(value, str) else value
         if isinstance(words, list):
             found.update(one_line(word) for word in words if isinstance(word, str))
     return tuple(sorted(found - {""}))

@@ -4,7 +4,7 @@ import os
 
 import msgspec
 
-from repertory.bounded import UnfitFileError, read_bytes, read_inside
+from repertory.bounded import UTF_16, UnfitFileError, read_bytes, read_inside
 from repertory.sources.source import Problem, error, warning
 from repertory.text import UNFIT, clean, is_clean
 
@@ -37,8 +37,8 @@ def read_text(path: str, limit: int = FILE_LIMIT) -> tuple[str | None, list[Prob
 def read_file(file: Found, limit: int = FILE_LIMIT) -> tuple[str | None, list[Problem]]:
     """Read a file of at most ``limit`` bytes as UTF-8; line ends become newlines.
 
-    A byte order mark is left out. Invalid UTF-8 is replaced and unfit characters are left out,
-    each with a warning.
+    A byte order mark is left out; one of UTF-16 is believed. Invalid UTF-8 is replaced and unfit
+    characters are left out, each with a warning.
 
     Returns:
         The text and the problems. The text is None if the file is unreadable, not a plain file,
@@ -81,6 +81,8 @@ def _read(file: Found, limit: int) -> bytes | str:
         if isinstance(exc, FileNotFoundError) and os.path.islink(file.path):  # noqa: PTH114
             return "The link leads to a file that does not exist; correct it or remove it."
         return f"The file cannot be read ({exc.strerror})."
+    if data.startswith(UTF_16):
+        data = data.decode("utf-16", errors="replace").encode()
     if b"\0" in data:
         return _BINARY
     return data if data.strip() else _EMPTY

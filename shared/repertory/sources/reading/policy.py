@@ -3,6 +3,7 @@
 Authors may be strangers, so their boost counts less than one in a configuration.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -12,6 +13,7 @@ from repertory.catalogue.policy import FIELDS, MAX_AUTHOR_BOOST, Policy, as_fiel
 from repertory.sources.source import Problem, warning
 
 KEYS = frozenset(FIELDS) | {field.replace("_", "-") for field in FIELDS}
+_COMMAS = re.compile("[,\u060c\u3001\uff0c\uff64]")  # also those of Arabic, Chinese and Japanese
 
 
 def authored(
@@ -39,6 +41,11 @@ def authored(
     return None if policy == Policy() else policy, problems
 
 
+def parts_of(text: str) -> list[str]:
+    """The parts of a text between commas of any script, without empty ones."""
+    return [one for one in map(str.strip, _COMMAS.split(text)) if one]
+
+
 def _given(fields: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """Yield the given fields of a policy with their values in the expected shape."""
     metadata = fields.get("metadata")
@@ -52,7 +59,7 @@ def _given(fields: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 def _shaped(field: str, value: Any) -> Any:  # noqa: ANN401 - any value from an author
     if field in ("pin", "aliases") and isinstance(value, str):
-        return [one for one in map(str.strip, value.split(",")) if one]
+        return parts_of(value)
     if field == "boost" and isinstance(value, str):
         try:
             return float(value)
