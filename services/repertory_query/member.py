@@ -7,8 +7,6 @@ from typing import NamedTuple
 from repertory.stats import Process
 from repertory_query.rates import Table
 
-COUNTERS = "PROMETHEUS_MULTIPROC_DIR"  # where prometheus_client adds up the processes' counters
-
 
 class Member(NamedTuple):
     """One process.
@@ -23,7 +21,7 @@ class Member(NamedTuple):
     number: int
     of: int
     table: Table
-    ids: "Sequence[int]"
+    ids: Sequence[int]
 
     @property
     def shown(self) -> int:
