@@ -50,7 +50,7 @@ def routes(service: Service, pool: Pool, metrics: Metrics, access: Access) -> li
         accept = request.headers.get("accept", "")
         caller = request.state.caller
         visible = for_caller(caller, service)
-        callers = visible.recent.callers.searches() if sees_all(caller) else {}
+        callers = visible.recent.by_caller() if sees_all(caller) else {}
         text, media_type = await pool.run(
             lambda: metrics.text(
                 accept, visible.stats(), visible.call_outcomes, visible.recent.counts(), callers
