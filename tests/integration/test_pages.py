@@ -5,6 +5,7 @@ import html
 import re
 import shlex
 import time
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NoReturn
@@ -14,11 +15,11 @@ import pytest
 from starlette.testclient import TestClient
 
 from repertory.errors import ModelError
+from repertory.index.keywords.index import KeywordIndex
 from repertory.keys import Keys, Scope
-from repertory.search.engine import SearchEngine
 from repertory_query.app import create_app, entrance_of
 from repertory_query.cookies import COOKIE, made
-from repertory_query.pages.choices import Choice, Choices
+from repertory_query.pages.choices import FIELDS
 from tests.support.builders import write_skill
 from tests.support.query_service import RunningService, indexed_server
 
@@ -114,17 +115,16 @@ def test_filters_are_counted_once_per_index_version(
     client: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A typed letter costs only a search."""
-    count, counted = Choices.of, 0
+    count, counted = KeywordIndex.counts, list[str]()
 
-    def counting(choices: Choices, engine: SearchEngine) -> list[Choice]:
-        nonlocal counted
-        counted += 1
-        return count(choices, engine)
+    def counting(index: KeywordIndex, field: str) -> Counter[str]:
+        counted.append(field)
+        return count(index, field)
 
-    monkeypatch.setattr(Choices, "of", counting)
+    monkeypatch.setattr(KeywordIndex, "counts", counting)
     for query in ("", "r", "ro", "rot"):
         client.get(f"/?q={query}")
-    assert counted == 1
+    assert counted == [*FIELDS]
 
 
 def test_without_a_query_the_catalogue_is_browsed(client: TestClient) -> None:

@@ -79,7 +79,7 @@ def routes(
             answer = (await searches.answer(form.query(values), caller)).answer
 
         def found() -> Shown:
-            choices = all_choices.known(engine) or all_choices.of(engine)
+            choices = all_choices.of(engine)
             if answer:
                 counted = facets(choices, engine, form.query(values), answer)
                 states = states_of(service, answer.hits)
