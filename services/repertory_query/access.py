@@ -70,6 +70,7 @@ class Access:
         public_url: The URL that callers reach it at; empty for that of each request.
 
     Attributes:
+        keys: The keys.
         openid: The sign-in at a provider; None without one.
         has_people: Whether people may use it without a key, since they sign in.
     """
@@ -82,7 +83,7 @@ class Access:
         people: People | None = None,
         public_url: str = "",
     ) -> None:
-        self._keys = keys
+        self.keys = keys
         self._owner = owner
         self._people = people
         self.openid = people.openid if people else None
@@ -93,7 +94,7 @@ class Access:
     @property
     def takes_keys(self) -> bool:
         """Whether callers need a key or a token, or have to sign in."""
-        return bool(self._owner or self._people or self._keys.required)
+        return bool(self._owner or self._people or self.keys.required)
 
     @property
     def provider(self) -> str:
@@ -117,7 +118,7 @@ class Access:
         if self._owner and proof.is_same(token, self._owner.token):
             name = cookies.owner_cookie(self._owner.browser_secret)
             return name, cookies.made(self._owner.browser_secret, name)
-        key, name = self._keys.find(token), cookie_of(scope)
+        key, name = self.keys.find(token), cookie_of(scope)
         return (name, cookies.made(key.digest, name)) if key else None
 
     def cookie_names(self, scope: ASGIScope) -> list[str]:
@@ -171,7 +172,7 @@ class Access:
         token = token.strip() if scheme.lower() == "bearer" else ""
         if self._owner and token and proof.is_same(token, self._owner.token):
             return OWNER
-        if token and (key := self._keys.find(token)):
+        if token and (key := self.keys.find(token)):
             return caller_with(key)
         if proxied:
             # The browser may be signed in at the proxy by a cookie; programs name no origin.
@@ -244,7 +245,7 @@ class Access:
                 return self.caller_of(person)
         name = cookie_of(request.scope)
         if cookie := given.get(name, ""):
-            for key in self._keys.active():
+            for key in self.keys.active():
                 if cookies.fits(cookie, key.digest, name):
                     return caller_with(key)
         return None

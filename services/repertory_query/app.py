@@ -38,7 +38,6 @@ from repertory_query.member import Member
 from repertory_query.metrics import Metrics
 from repertory_query.openapi_document import document
 from repertory_query.operations import answer, versioned
-from repertory_query.pages import api_reference, manage
 from repertory_query.pages import routes as pages
 from repertory_query.pages.page import root_of
 from repertory_query.pool import Pool
@@ -124,9 +123,7 @@ def create_app(service: Service, settings: Settings, entrance: Entrance | None =
         routes=[
             *versioned(routes),
             *routes,  # the same without the version, as contracts and older clients have them
-            *pages.routes(service, answers, others, calls, access, defaults),
-            *api_reference.routes(described, access),
-            *manage.routes(service, others, keys, access),
+            *pages.routes(service, answers, others, calls, access, defaults, described),
             *mcp.routes,
             *hosts.routes(access.openid),
             *exporting.routes(service, others),

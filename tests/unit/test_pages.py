@@ -1,4 +1,4 @@
-"""Helpers of the pages: URLs, tables of parameters, and recent searches."""
+"""Helpers of the pages: URLs and tables of parameters."""
 
 from typing import Any
 

@@ -9,7 +9,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute
 
 from repertory.errors import UsageError
-from repertory.keys import Keys, Scope
+from repertory.keys import Scope
 from repertory_query.access import Access
 from repertory_query.actions import Action
 from repertory_query.auditing import about
@@ -20,8 +20,9 @@ from repertory_query.service import Service
 PATH = "/status/keys"
 
 
-def routes(service: Service, pool: Pool, keys: Keys, access: Access) -> list[BaseRoute]:
+def routes(service: Service, pool: Pool, access: Access) -> list[BaseRoute]:
     """The routes, which need the scope ``admin``."""
+    keys = access.keys
 
     def shown(
         request: Request,
