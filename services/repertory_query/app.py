@@ -7,7 +7,7 @@ import msgspec
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import BaseRoute, Route
+from starlette.routing import Route
 
 from repertory.audit import Audit
 from repertory.defaults import Defaults
@@ -97,7 +97,7 @@ def create_app(service: Service, settings: Settings, entrance: Entrance | None =
     answers = AnsweredSearches(service, searches, metrics)
     keys = keys_of(settings, service.workspace.directory)
     access = Access(keys, values.host, entrance.owner, people_of(values), values.public_url)
-    routes: list[BaseRoute] = [
+    routes = [
         *searching.routes(answers, defaults, access),
         *functions.routes(service, searches),
         *runtime.routes(service, others, access),

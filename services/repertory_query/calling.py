@@ -6,12 +6,11 @@ from typing import Any
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
-from starlette.routing import BaseRoute
 
 from repertory.calling.result import CallResult
 from repertory.keys import Scope
 from repertory.waiting import waiting
-from repertory_query.actions import Action
+from repertory_query.actions import Action, AuditedRoute
 from repertory_query.operations import Operations, answer
 from repertory_query.pool import Pool
 from repertory_query.problems import problem
@@ -24,7 +23,7 @@ _ARGUMENTS = {
 }
 
 
-def routes(service: Service, pool: Pool) -> list[BaseRoute]:
+def routes(service: Service, pool: Pool) -> list[AuditedRoute]:
     """The routes."""
     operations = Operations("tools")
 

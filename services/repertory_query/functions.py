@@ -5,7 +5,6 @@ from typing import Any, Literal
 import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import BaseRoute
 
 from repertory.errors import UnknownItemError
 from repertory.functions.function import Function
@@ -33,7 +32,7 @@ class FunctionTool(msgspec.Struct, frozen=True):
     function: Definition
 
 
-def routes(service: Service, pool: Pool) -> list[BaseRoute]:
+def routes(service: Service, pool: Pool) -> list[AuditedRoute]:
     """The routes."""
     operations = Operations("functions")
 

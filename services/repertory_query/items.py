@@ -6,7 +6,6 @@ import msgspec
 from msgspec import Meta
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import BaseRoute
 
 from repertory.backend import Backend
 from repertory.index.vectors import Filter
@@ -14,7 +13,7 @@ from repertory.search.links import Links
 from repertory.skill_files import FileContent, SkillFiles
 from repertory.stats import Contents
 from repertory.wire import Ids, Items, Linked, Summaries, linked, summary
-from repertory_query.actions import Action
+from repertory_query.actions import Action, AuditedRoute
 from repertory_query.auditing import about
 from repertory_query.operations import Nothing, Operations, answer
 from repertory_query.pool import Pool
@@ -40,7 +39,7 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
     place: Annotated[str, Meta(description="The path of the file in the skill's folder.")]
 
 
-def routes(service: Service, pool: Pool) -> list[BaseRoute]:
+def routes(service: Service, pool: Pool) -> list[AuditedRoute]:
     """The routes."""
     operations = Operations("items")
 

@@ -5,15 +5,15 @@ from importlib.metadata import version
 from typing import Any
 
 import msgspec
-from starlette.routing import BaseRoute
 
 from repertory.wire import V1, Refusal
 from repertory_query.access import OPEN
+from repertory_query.actions import AuditedRoute
 from repertory_query.operations import JSON, PROBLEM, UNVERSIONED, Nothing, Operation
 from repertory_query.schemas import REF, Schema, components_of, with_names
 
 
-def document(routes: Iterable[BaseRoute]) -> Schema:
+def document(routes: Iterable[AuditedRoute]) -> Schema:
     """The OpenAPI document of the operations among some routes, by their versioned paths."""
     operations = [route for route in routes if isinstance(route, Operation)]
     returned = [kind for one in operations for kind in (one.returns, one.unready) if kind]

@@ -10,7 +10,6 @@ import msgspec
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import BaseRoute
 
 from repertory.errors import UsageError
 from repertory.keys import Scope
@@ -113,29 +112,25 @@ class Operations:
 
     def __init__(self, tag: str) -> None:
         self._tag = tag
-        self.routes: list[BaseRoute] = []
+        self.routes: list[AuditedRoute] = []
 
     def get(
         self,
         path: str,
         takes: type[T],
-        *,
-        action: Action | None,
         **more: Any,  # noqa: ANN401 - what ``Operation`` takes
     ) -> Callable[[Handler[T]], Handler[T]]:
         """Add a ``GET``; see ``Operation``."""
-        return self._add("GET", path, takes, {"action": action, **more})
+        return self._add("GET", path, takes, more)
 
     def post(
         self,
         path: str,
         takes: type[T],
-        *,
-        action: Action | None,
         **more: Any,  # noqa: ANN401 - as above
     ) -> Callable[[Handler[T]], Handler[T]]:
         """Add a ``POST``; see ``Operation``."""
-        return self._add("POST", path, takes, {"action": action, **more})
+        return self._add("POST", path, takes, more)
 
     def _add(
         self, method: str, path: str, takes: type[T], more: dict[str, Any]
@@ -276,19 +271,16 @@ def _components(kind: type) -> dict[str, Schema]:
     return components
 
 
-def versioned(routes: Iterable[BaseRoute]) -> list[BaseRoute]:
+def versioned(routes: Iterable[AuditedRoute]) -> list[AuditedRoute]:
     """The same routes below ``/v1``, except those that have no version."""
-    return undescribed(
-        (one for one in routes if isinstance(one, AuditedRoute) and one.path not in UNVERSIONED), V1
-    )
+    return undescribed((one for one in routes if one.path not in UNVERSIONED), V1)
 
 
-def undescribed(routes: Iterable[BaseRoute], prefix: str = "") -> list[BaseRoute]:
+def undescribed(routes: Iterable[AuditedRoute], prefix: str = "") -> list[AuditedRoute]:
     """The same routes with a prefix, which the OpenAPI document does not describe."""
     return [
         AuditedRoute(one.method, prefix + one.path, one.endpoint, action=one.action)
         for one in routes
-        if isinstance(one, AuditedRoute)
     ]
 
 

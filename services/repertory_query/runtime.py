@@ -6,7 +6,6 @@ import msgspec
 from msgspec import Meta
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import BaseRoute
 
 from repertory.catalogue.item import Kind
 from repertory.index.vectors import Filter
@@ -15,7 +14,7 @@ from repertory.typescript.module import module
 from repertory.typescript.selection import select_tools
 from repertory.wire import MAX_VALUES
 from repertory_query.access import Access
-from repertory_query.actions import Action
+from repertory_query.actions import Action, AuditedRoute
 from repertory_query.operations import Operations
 from repertory_query.pool import Pool
 from repertory_query.service import Service
@@ -38,7 +37,7 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
     ] = ()
 
 
-def routes(service: Service, pool: Pool, access: Access) -> list[BaseRoute]:
+def routes(service: Service, pool: Pool, access: Access) -> list[AuditedRoute]:
     """The routes."""
     operations = Operations("runtime")
 

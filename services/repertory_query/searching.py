@@ -9,7 +9,6 @@ import msgspec
 from msgspec import Meta
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import BaseRoute
 
 from repertory.formats.table import Format, Host, Rendered, render
 from repertory.index.vectors import Filter
@@ -29,7 +28,7 @@ from repertory.wire import (
     Text,
 )
 from repertory_query.access import Access, Caller
-from repertory_query.actions import Action
+from repertory_query.actions import Action, AuditedRoute
 from repertory_query.cache import AnswerCache, Encoded
 from repertory_query.metrics import Metrics
 from repertory_query.operations import JSON, Operations, answer
@@ -194,7 +193,7 @@ class AnsweredSearches:
 
 def routes(
     searches: AnsweredSearches, defaults: Callable[[], Values], access: Access
-) -> list[BaseRoute]:
+) -> list[AuditedRoute]:
     """The routes.
 
     Args:

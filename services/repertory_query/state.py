@@ -2,12 +2,12 @@
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import BaseRoute
 
 from repertory.proof import HEADER
 from repertory.stats import Stats
 from repertory.wire import Alive, Ready
 from repertory_query.access import Access
+from repertory_query.actions import AuditedRoute
 from repertory_query.metrics import Metrics
 from repertory_query.operations import Nothing, Operations, answer
 from repertory_query.pool import Pool
@@ -15,7 +15,7 @@ from repertory_query.service import Service
 from repertory_query.visible import for_caller, sees_all, stats_for, visible_to, without_paths
 
 
-def routes(service: Service, pool: Pool, metrics: Metrics, access: Access) -> list[BaseRoute]:
+def routes(service: Service, pool: Pool, metrics: Metrics, access: Access) -> list[AuditedRoute]:
     """The routes."""
     operations = Operations("state")
 
