@@ -14,6 +14,7 @@ from repertory.defaults import Defaults
 from repertory.embedding.device import cores
 from repertory.keys import keys_of
 from repertory.settings import Settings
+from repertory.usage.digest import check_webhook
 from repertory_query import (
     calling,
     exporting,
@@ -29,7 +30,7 @@ from repertory_query import (
 )
 from repertory_query.access import Access, Owner
 from repertory_query.auditing import Trail
-from repertory_query.digests import with_digests
+from repertory_query.digests import sending_digests
 from repertory_query.guard import Guard, Record
 from repertory_query.history import sampling
 from repertory_query.mcp.http import McpEndpoints
@@ -43,10 +44,10 @@ from repertory_query.pages.page import root_of
 from repertory_query.pool import Pool
 from repertory_query.rates import Rates
 from repertory_query.searching import AnsweredSearches
-from repertory_query.sending import sending
 from repertory_query.service import Service
 from repertory_query.sign_in import hosts
 from repertory_query.sign_in.people import people_of
+from repertory_query.telemetry_metrics import sending_metrics
 
 # Most searches wait for their embedding, so there are more threads than cores.
 THREADS_PER_CORE = 4
@@ -82,8 +83,13 @@ def create_app(service: Service, settings: Settings, entrance: Entrance | None =
         service: The running server.
         settings: The active settings: keys, limits, and the defaults of a search.
         entrance: What the server's other projects share with it; None if it is the only one.
+
+    Raises:
+        ConfigurationError: A setting of the webhook or of those who sign in is invalid.
     """
     values = settings.values
+    if values.insights_webhook:
+        check_webhook(values.insights_webhook)
     entrance = entrance or entrance_of(settings)
     metrics = Metrics(entrance.member, is_team=service.parts.is_team)
     searches = Pool("search", THREADS_PER_CORE * cores(), MAX_WAITING_SEARCHES)
@@ -116,7 +122,12 @@ def create_app(service: Service, settings: Settings, entrance: Entrance | None =
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
-        async with sending(metrics, service), mcp.lifespan(app), sampling(service.sample):
+        async with (
+            sending_metrics(metrics, service),
+            mcp.lifespan(app),
+            sampling(service.sample),
+            sending_digests(values.insights_webhook, service, others),
+        ):
             yield
 
     app = Starlette(
@@ -129,7 +140,7 @@ def create_app(service: Service, settings: Settings, entrance: Entrance | None =
             *exporting.routes(service, others),
             Route("/openapi.json", openapi),
         ],
-        lifespan=with_digests(lifespan, service, values.insights_webhook, others),
+        lifespan=lifespan,
     )
     app.router.redirect_slashes = False
     problems.install(app)
