@@ -241,7 +241,8 @@ class McpServer:
         tool = self._tools.get(params.name)
         with self._record.tool(context, params, tool.function if tool else None) as record:
             result = await self._answer(context, params, record)
-            record.note(is_error=bool(result.is_error))
+            if result.is_error and record.status == 200:
+                record.status = 502
             return result
 
     async def _answer(
