@@ -55,7 +55,7 @@ def catalogue(defaults: Callable[[], Values]) -> tuple[Tool, ...]:
     return (
         Tool(function=search, work=Work.SEARCH, tells_contents=True, parameters_now=asked),
         Tool(function=GET),
-        Tool(function=_CALL, work=Work.CALL, open_world=True),
+        Tool(function=_CALL, work=Work.CALL),
     )
 
 
