@@ -3,7 +3,6 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-import msgspec
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response
@@ -56,33 +55,21 @@ MAX_WAITING_OTHERS = 32
 MAX_CALLS = 32  # of tools at the same time
 
 
-class Entrance(msgspec.Struct, frozen=True, eq=False):
-    """What all projects of one server share in the checks of their requests.
-
-    Attributes:
-        rates: Counts the requests of each caller.
-        owner: The secrets of the user who started it; None for a team's server.
-        member: Which of several processes this is; None if it is the only one.
-    """
-
-    rates: Rates
-    owner: Owner | None = None
-    member: Member | None = None
-
-
-def entrance_of(settings: Settings, token: str = "", browser_secret: str = "") -> Entrance:
-    """The entrance of a server with some settings; a team's server has no token."""
-    owner = Owner(token, browser_secret or token) if token else None
-    return Entrance(Rates(settings.values.requests_per_minute), owner)
-
-
-def create_app(service: Service, settings: Settings, entrance: Entrance | None = None) -> Starlette:
+def create_app(
+    service: Service,
+    settings: Settings,
+    rates: Rates | None = None,
+    owner: Owner | None = None,
+    member: Member | None = None,
+) -> Starlette:
     """The query service's application.
 
     Args:
         service: The running server.
         settings: The active settings: keys, limits, and the defaults of a search.
-        entrance: What the server's other projects share with it; None if it is the only one.
+        rates: Counts the requests of each caller; all projects of one server share it.
+        owner: The user who started the server; None for a team's server.
+        member: Which of several processes this is; None if it is the only one.
 
     Raises:
         ConfigurationError: A setting of the webhook or of those who sign in is invalid.
@@ -90,8 +77,8 @@ def create_app(service: Service, settings: Settings, entrance: Entrance | None =
     values = settings.values
     if values.insights_webhook:
         check_webhook(values.insights_webhook)
-    entrance = entrance or entrance_of(settings)
-    metrics = Metrics(entrance.member, is_team=service.parts.is_team)
+    rates = rates or Rates(values.requests_per_minute)
+    metrics = Metrics(member, is_team=service.parts.is_team)
     searches = Pool("search", THREADS_PER_CORE * cores(), MAX_WAITING_SEARCHES)
     others = Pool("other", 4, MAX_WAITING_OTHERS)  # a slow store blocks no search
     calls = Pool("calls", MAX_CALLS, MAX_WAITING_OTHERS)
@@ -102,7 +89,7 @@ def create_app(service: Service, settings: Settings, entrance: Entrance | None =
     mcp = McpEndpoints(service, defaults, audit, usage, pools)
     answers = AnsweredSearches(service, searches, metrics)
     keys = keys_of(settings, service.workspace.directory)
-    access = Access(keys, values.host, entrance.owner, people_of(values), values.public_url)
+    access = Access(keys, values.host, owner, people_of(values), values.public_url)
     routes = [
         *searching.routes(answers, defaults, access),
         *functions.routes(service, searches),
@@ -144,7 +131,7 @@ def create_app(service: Service, settings: Settings, entrance: Entrance | None =
     )
     app.router.redirect_slashes = False
     problems.install(app)
-    app.add_middleware(Guard, access, entrance.rates)
-    trail = Trail(audit, usage, entrance.rates)
+    app.add_middleware(Guard, access, rates)
+    trail = Trail(audit, usage, rates)
     app.add_middleware(Record, metrics, trail)  # added last, so it is the outermost
     return app

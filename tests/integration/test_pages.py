@@ -17,7 +17,8 @@ from starlette.testclient import TestClient
 from repertory.errors import ModelError
 from repertory.index.keywords.index import KeywordIndex
 from repertory.keys import Keys, Scope
-from repertory_query.app import create_app, entrance_of
+from repertory_query.access import Owner
+from repertory_query.app import create_app
 from repertory_query.cookies import COOKIE, made
 from repertory_query.pages.choices import FIELDS
 from tests.support.builders import write_skill
@@ -457,9 +458,7 @@ def test_the_token_of_the_user_signs_a_browser_in(server: RunningService) -> Non
     """By an address or in the form; the browser stays signed in at the server's next start."""
 
     def started(token: str) -> TestClient:
-        app = create_app(
-            server.service, server.settings, entrance_of(server.settings, token, "of browsers")
-        )
+        app = create_app(server.service, server.settings, owner=Owner(token, "of browsers"))
         client = TestClient(app, "http://127.0.0.1:7700", follow_redirects=False)
         client.headers.update(HTML)
         return client
