@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from functools import partial
-from types import MappingProxyType
 
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
@@ -28,7 +27,7 @@ def routes(service: Service, pool: Pool, access: Access) -> list[BaseRoute]:
         request: Request,
         status: int = 200,
         *,
-        sent: Mapping[str, str] = MappingProxyType({}),
+        sent: Mapping[str, str] | None = None,
         token: str = "",
         detail: str = "",
         is_first: bool = False,
@@ -43,7 +42,7 @@ def routes(service: Service, pool: Pool, access: Access) -> list[BaseRoute]:
             is_team=service.parts.is_team,
             required=keys.required,
             has_people=access.has_people,
-            sent=sent,
+            sent=sent or {},
             token=token,
             detail=detail,
             is_first=is_first,

@@ -74,12 +74,9 @@ def routes(
         *trying.routes(service, items, calls),
         *connecting.routes(service, access),
         *api_reference.routes(document, access),
-        PageRoute(
-            "GET",
-            "/view/{item_id:path}",
-            view,
-            action=Action("read", "item_id"),
-            scope=Scope.READ,
+        *(
+            PageRoute("GET", path, view, action=Action("read", "item_id"), scope=Scope.READ)
+            for path in ("/view/{item_id:path}", trying.PATH)  # the second after a sign-in
         ),
         *status.routes(service, pool),
         *insights.routes(service, pool),

@@ -54,11 +54,7 @@ class Tried(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def routes(service: Service, items: ItemPage, calls: Pool) -> list[BaseRoute]:
-    """The routes; ``calls`` are the threads for calls of tools."""
-
-    async def show(request: Request) -> Response:
-        """Show the item, such as after a sign-in."""
-        return await calls.run(lambda: items.show(request, request.path_params["item_id"]))
+    """The route of the form; ``calls`` are the threads for calls of tools."""
 
     async def call(request: Request) -> Response:
         """Call the tool, and show what it answers."""
@@ -68,7 +64,6 @@ def routes(service: Service, items: ItemPage, calls: Pool) -> list[BaseRoute]:
         return await calls.run(lambda: _called(request, service, items, sent))
 
     return [
-        PageRoute("GET", PATH, show, action=Action("read", "item_id"), scope=Scope.READ),
         PageRoute(
             "POST",
             PATH,
