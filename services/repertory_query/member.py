@@ -33,11 +33,6 @@ class Member(NamedTuple):
         """The process, for ``stats``."""
         return Process(number=self.shown, of=self.of, pid=self.ids[self.number])
 
-    @property
-    def place(self) -> tuple[Table, int]:
-        """The table, and the part of it that this process writes."""
-        return self.table, self.number
-
     def enter(self) -> None:
         """Note that this process has the place now."""
         self.ids[self.number] = os.getpid()  # type: ignore[index]  # shared memory, not a list
