@@ -221,15 +221,12 @@ class Access:
                 ', error="invalid_token"',
             )
         other = f", or a token of {self.provider}" if self.openid else ""
-        if self._owner:
-            raise self._unauthorized(
-                request,
-                f"This server answers only who started it, and callers with a key{other}. Send "
-                "`Authorization: Bearer TOKEN` with what `repertory keys token` prints, or a key.",
-            )
         raise self._unauthorized(
             request,
-            f"This server asks for a key{other}; send it as `Authorization: Bearer KEY`.",
+            f"This server answers only who started it, and callers with a key{other}. Send "
+            "`Authorization: Bearer TOKEN` with what `repertory keys token` prints, or a key."
+            if self._owner
+            else f"This server asks for a key{other}; send it as `Authorization: Bearer KEY`.",
         )
 
     def _signed_in(self, request: HTTPConnection) -> Caller | None:
@@ -316,10 +313,3 @@ def require(caller: Caller, scope: Scope) -> None:
 def _forbidden(detail: str, scope: Scope) -> HTTPException:
     challenge = f'{_CHALLENGE}, error="insufficient_scope", scope="{scope}"'
     return HTTPException(403, detail, {"WWW-Authenticate": challenge})
-
-
-def is_bearer(request: HTTPConnection, secret: str) -> bool:
-    """Whether a request has a secret as its bearer token; an empty secret is no token."""
-    return bool(secret) and proof.is_same(
-        request.headers.get("authorization", ""), f"Bearer {secret}"
-    )

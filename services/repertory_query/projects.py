@@ -23,8 +23,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from repertory.addresses import is_loopback
 from repertory.errors import RepertoryError
+from repertory.proof import is_same
 from repertory.wire import PROJECTS, WantedProject
-from repertory_query.access import is_bearer
 from repertory_query.limits import bounded
 from repertory_query.origins import check_origin
 from repertory_query.problems import problem, refusal
@@ -143,7 +143,8 @@ class Projects:
         check_origin(request)
         client, server = request.client, scope["server"]  # the same address: the same machine
         is_near = client and (is_loopback(client.host) or (server and client.host == server[0]))
-        if not (is_near and is_bearer(request, self._secret)):
+        given = request.headers.get("authorization", "")
+        if not (is_near and is_same(given, f"Bearer {self._secret}")):
             raise HTTPException(403, "Only the user who runs this server adds projects to it.")
         if self._is_ending:
             raise HTTPException(503, "This server is ending; ask again.", {"Retry-After": "1"})
