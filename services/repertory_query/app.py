@@ -28,6 +28,7 @@ from repertory_query import (
     state,
 )
 from repertory_query.access import Access, Owner
+from repertory_query.answering import AnsweredSearches
 from repertory_query.auditing import Trail
 from repertory_query.digests import sending_digests
 from repertory_query.guard import Guard, Record
@@ -42,7 +43,6 @@ from repertory_query.pages import routes as pages
 from repertory_query.pages.page import root_of
 from repertory_query.pool import Pool
 from repertory_query.rates import Rates
-from repertory_query.searching import AnsweredSearches
 from repertory_query.service import Service
 from repertory_query.sign_in import hosts
 from repertory_query.sign_in.people import people_of

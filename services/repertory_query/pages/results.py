@@ -14,6 +14,7 @@ from repertory.search.answer import Answer, Hit
 from repertory.search.engine import SearchEngine
 from repertory.values import Values
 from repertory_query.actions import Action
+from repertory_query.answering import AnsweredSearches
 from repertory_query.pages.catalogue import Catalogue, Listing, listing, ordered
 from repertory_query.pages.choices import Choice, Choices
 from repertory_query.pages.facets import facets
@@ -21,7 +22,6 @@ from repertory_query.pages.form import LIMIT, Form, form_of
 from repertory_query.pages.highlighting import Marker
 from repertory_query.pages.item import home_of, states_of
 from repertory_query.pages.page import PageRoute, page
-from repertory_query.searching import AnsweredSearches
 from repertory_query.service import Service
 from repertory_query.visible import for_caller, placed_for, text_for
 
