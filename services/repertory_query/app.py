@@ -4,9 +4,6 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from starlette.applications import Starlette
-from starlette.requests import Request
-from starlette.responses import Response
-from starlette.routing import Route
 
 from repertory.audit import Audit
 from repertory.defaults import Defaults
@@ -14,21 +11,12 @@ from repertory.embedding.device import cores
 from repertory.keys import keys_of
 from repertory.settings import Settings
 from repertory.usage.digest import check_webhook
-from repertory_query import (
-    calling,
-    exporting,
-    functions,
-    insights,
-    items,
-    jobs,
-    problems,
-    reviews,
-    runtime,
-    searching,
-    state,
-)
+from repertory_query import problems
 from repertory_query.access import Access, Owner
 from repertory_query.answering import AnsweredSearches
+from repertory_query.api import exporting, openapi_document
+from repertory_query.api import routes as api
+from repertory_query.api.operations import versioned
 from repertory_query.auditing import Trail
 from repertory_query.digests import sending_digests
 from repertory_query.guard import Guard, Record
@@ -37,10 +25,7 @@ from repertory_query.mcp.http import McpEndpoints
 from repertory_query.mcp.work import Work
 from repertory_query.member import Member
 from repertory_query.metrics import Metrics
-from repertory_query.openapi_document import document
-from repertory_query.operations import answer, versioned
 from repertory_query.pages import routes as pages
-from repertory_query.pages.page import root_of
 from repertory_query.pool import Pool
 from repertory_query.rates import Rates
 from repertory_query.service import Service
@@ -90,28 +75,14 @@ def create_app(
     answers = AnsweredSearches(service, searches, metrics)
     keys = keys_of(settings, service.workspace.directory)
     access = Access(keys, values.host, owner, people_of(values), values.public_url)
-    routes = [
-        *searching.routes(answers, defaults, access),
-        *functions.routes(service, searches),
-        *runtime.routes(service, others, access),
-        *calling.routes(service, calls),
-        *items.routes(service, others),
-        *state.routes(service, others, metrics, access),
-        *jobs.routes(service, others),
-        *reviews.routes(service.parts.reviews, others),
-        *insights.routes(service, others),
-    ]
-    described = document(routes)
-
-    async def openapi(request: Request) -> Response:
-        root = root_of(request)  # where the paths begin
-        return answer({**described, "servers": [{"url": root}]} if root else described)
+    operations = api.routes(service, answers, others, calls, access, defaults, metrics)
+    document = openapi_document.document(operations)
 
     @asynccontextmanager
-    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
         async with (
             sending_metrics(metrics, service),
-            mcp.lifespan(app),
+            mcp.lifespan(),
             sampling(service.sample),
             sending_digests(values.insights_webhook, service, others),
         ):
@@ -119,13 +90,13 @@ def create_app(
 
     app = Starlette(
         routes=[
-            *versioned(routes),
-            *routes,  # the same without the version, as contracts and older clients have them
-            *pages.routes(service, answers, others, calls, access, defaults, described),
+            *versioned(operations),
+            *operations,  # the same without the version, as contracts and older clients have them
+            *pages.routes(service, answers, others, calls, access, defaults, document),
             *mcp.routes,
             *hosts.routes(access.openid),
             *exporting.routes(service, others),
-            Route("/openapi.json", openapi),
+            *openapi_document.routes(document),
         ],
         lifespan=lifespan,
     )

@@ -26,7 +26,7 @@ from repertory.errors import (
     UsageError,
 )
 from repertory.wire import Refusal
-from repertory_query.operations import PROBLEM
+from repertory_query.api.operations import PROBLEM
 from repertory_query.pages.page import problem_page, wants_page
 from repertory_query.visible import text_for
 

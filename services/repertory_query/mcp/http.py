@@ -11,7 +11,6 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, TypeVar
 
 import anyio
-from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.types import Message, Receive, Scope, Send
@@ -79,7 +78,7 @@ class McpEndpoints:
         ]
 
     @asynccontextmanager
-    async def lifespan(self, _: Starlette) -> AsyncIterator[None]:
+    async def lifespan(self) -> AsyncIterator[None]:
         """Run them, once they are requested."""
         self._requested, self._running = anyio.Event(), anyio.Event()
         async with anyio.create_task_group() as tasks:

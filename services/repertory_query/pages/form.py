@@ -10,8 +10,8 @@ from starlette.requests import Request
 
 from repertory.search.query import Query
 from repertory.values import Values
-from repertory_query.operations import parameters
-from repertory_query.searching import Parameters, query_from
+from repertory_query.api.operations import parameters
+from repertory_query.api.searching import Parameters, query_from
 
 LIMIT = 10  # people see more at a glance than a program asks for
 

@@ -12,6 +12,7 @@ from repertory.values import Values
 from repertory_query.access import STATIC, Access
 from repertory_query.actions import Action
 from repertory_query.answering import AnsweredSearches
+from repertory_query.api.schemas import Schema
 from repertory_query.pages import (
     api_reference,
     connecting,
@@ -29,7 +30,6 @@ from repertory_query.pages import (
 from repertory_query.pages.item import ItemPage
 from repertory_query.pages.page import STATIC_FILES, PageRoute, static_file
 from repertory_query.pool import Pool
-from repertory_query.schemas import Schema
 from repertory_query.service import Service
 
 

@@ -13,8 +13,8 @@ from repertory.keys import Scope
 from repertory.local import read_or_none
 from repertory.stats import Jobs
 from repertory_query.actions import Action
+from repertory_query.api.operations import parameters
 from repertory_query.history import Span
-from repertory_query.operations import parameters
 from repertory_query.pages.charts import charts_of
 from repertory_query.pages.item import home_of
 from repertory_query.pages.page import PageRoute, page, posted_fields, root_of

@@ -10,7 +10,7 @@ from repertory.keys import Scope
 from repertory.values import Values
 from repertory_query.actions import Action
 from repertory_query.answering import AnsweredSearches
-from repertory_query.operations import parameters
+from repertory_query.api.operations import parameters
 from repertory_query.pages.form import Form
 from repertory_query.pages.item import home_of
 from repertory_query.pages.page import PageRoute, page

@@ -18,8 +18,8 @@ from starlette.routing import Router
 from starlette.types import Message
 
 from repertory.errors import UsageError
-from repertory_query import exporting
 from repertory_query.access import OWNER
+from repertory_query.api import exporting
 from repertory_query.app import create_app
 from repertory_query.listening import listening
 from repertory_query.pool import Pool

@@ -7,7 +7,7 @@ from repertory.keys import Scope
 from repertory.stats import Jobs, Rebuild
 from repertory.wire import Retried, Retry
 from repertory_query.actions import Action, AuditedRoute
-from repertory_query.operations import Nothing, Operations, answer
+from repertory_query.api.operations import Nothing, Operations, answer
 from repertory_query.pool import Pool
 from repertory_query.service import Service
 from repertory_query.visible import jobs_for

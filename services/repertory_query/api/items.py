@@ -14,10 +14,10 @@ from repertory.skill_files import FileContent, SkillFiles
 from repertory.stats import Contents
 from repertory.wire import Ids, Items, Linked, Summaries, linked, summary
 from repertory_query.actions import Action, AuditedRoute
+from repertory_query.api.operations import Nothing, Operations, answer
+from repertory_query.api.searching import Filters
 from repertory_query.auditing import about
-from repertory_query.operations import Nothing, Operations, answer
 from repertory_query.pool import Pool
-from repertory_query.searching import Filters
 from repertory_query.service import Service
 from repertory_query.visible import contents_for, visible_to
 

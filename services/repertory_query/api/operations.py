@@ -17,7 +17,7 @@ from repertory.text import media_type_of, with_whole_characters
 from repertory.wire import V1
 from repertory_query.access import OPEN, require
 from repertory_query.actions import Action, AuditedRoute
-from repertory_query.schemas import REF, Schema
+from repertory_query.api.schemas import REF, Schema
 
 JSON = "application/json"
 PROBLEM = "application/problem+json"

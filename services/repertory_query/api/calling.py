@@ -11,7 +11,7 @@ from repertory.calling.result import CallResult
 from repertory.keys import Scope
 from repertory.waiting import waiting
 from repertory_query.actions import Action, AuditedRoute
-from repertory_query.operations import Operations, answer
+from repertory_query.api.operations import Operations, answer
 from repertory_query.pool import Pool
 from repertory_query.problems import problem
 from repertory_query.service import Service

@@ -7,8 +7,8 @@ from repertory.keys import Scope
 from repertory.review.store import ReviewStore
 from repertory.review.wire import Approve, Approved, History, Reviews, Which
 from repertory_query.actions import Action, AuditedRoute
+from repertory_query.api.operations import Nothing, Operations, answer
 from repertory_query.auditing import about
-from repertory_query.operations import Nothing, Operations, answer
 from repertory_query.pool import Pool
 
 

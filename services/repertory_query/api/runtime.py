@@ -15,7 +15,7 @@ from repertory.typescript.selection import select_tools
 from repertory.wire import MAX_VALUES
 from repertory_query.access import Access
 from repertory_query.actions import Action, AuditedRoute
-from repertory_query.operations import Operations
+from repertory_query.api.operations import Operations
 from repertory_query.pool import Pool
 from repertory_query.service import Service
 from repertory_query.visible import for_caller, visible_to
