@@ -11,7 +11,8 @@ from repertory.functions.function import Function
 from repertory.functions.table import FUNCTIONS, PORTABLE
 from repertory.keys import Scope
 from repertory_query.actions import Action, AuditedRoute
-from repertory_query.api.operations import JSON, Handler, Nothing, Operations, answer, undescribed
+from repertory_query.api.operations import Handler, Nothing, Operations, answer, undescribed
+from repertory_query.api.requests import JSON
 from repertory_query.pool import Pool
 from repertory_query.service import Service
 from repertory_query.visible import visible_to

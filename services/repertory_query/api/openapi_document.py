@@ -13,13 +13,13 @@ from repertory.wire import V1, Refusal
 from repertory_query.access import OPEN
 from repertory_query.actions import AuditedRoute
 from repertory_query.api.operations import (
-    JSON,
     PROBLEM,
     UNVERSIONED,
     Nothing,
     Operation,
     answer,
 )
+from repertory_query.api.requests import JSON
 from repertory_query.api.schemas import REF, Schema, components_of, with_names
 
 

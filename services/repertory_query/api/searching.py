@@ -28,7 +28,8 @@ from repertory.wire import (
 from repertory_query.access import Access
 from repertory_query.actions import Action, AuditedRoute
 from repertory_query.answering import AnsweredSearches
-from repertory_query.api.operations import JSON, Operations, answer
+from repertory_query.api.operations import Operations, answer
+from repertory_query.api.requests import JSON
 from repertory_query.api.schemas import Schema
 
 MAX_DECLARED = 1_000

@@ -10,7 +10,7 @@ from starlette.requests import Request
 
 from repertory.search.query import Query
 from repertory.values import Values
-from repertory_query.api.operations import parameters
+from repertory_query.api.requests import parameters_of
 from repertory_query.api.searching import Parameters, query_from
 
 LIMIT = 10  # people see more at a glance than a program asks for
@@ -52,4 +52,4 @@ def form_of(request: Request) -> Form:
     Raises:
         UsageError: A field is invalid.
     """
-    return parameters(request, Form, is_form=True)
+    return parameters_of(request, Form, is_form=True)

@@ -13,7 +13,7 @@ from repertory.keys import Scope
 from repertory.local import read_or_none
 from repertory.stats import Jobs
 from repertory_query.actions import Action
-from repertory_query.api.operations import parameters
+from repertory_query.api.requests import parameters_of
 from repertory_query.history import Span
 from repertory_query.pages.charts import charts_of
 from repertory_query.pages.item import home_of
@@ -50,12 +50,12 @@ def routes(service: Service, pool: Pool) -> list[BaseRoute]:
 
     async def status(request: Request) -> Response:
         """Show the state of the server."""
-        shown = parameters(request, Shown, is_form=True)
+        shown = parameters_of(request, Shown, is_form=True)
         return await pool.run(partial(_status, request, service, shown))
 
     async def history(request: Request) -> Response:
         """Show the numbers behind the charts."""
-        hours = parameters(request, Shown, is_form=True).window
+        hours = parameters_of(request, Shown, is_form=True).window
         spans = [one for one in _spans(service, hours) if one.is_known]
         return page(request, "history.html", spans=spans[::-1], hours=hours, windows=list(WINDOWS))
 

@@ -10,7 +10,7 @@ from repertory.keys import Scope
 from repertory.values import Values
 from repertory_query.actions import Action
 from repertory_query.answering import AnsweredSearches
-from repertory_query.api.operations import parameters
+from repertory_query.api.requests import parameters_of
 from repertory_query.pages.form import Form
 from repertory_query.pages.item import home_of
 from repertory_query.pages.page import PageRoute, page
@@ -32,7 +32,7 @@ def routes(
 
     async def why(request: Request) -> Response:
         """Explain a result, or ask for the search."""
-        asked = parameters(request, Question, is_form=True)
+        asked = parameters_of(request, Question, is_form=True)
         found = None
         if asked.q.strip():
             query = asked.query(defaults())
