@@ -14,7 +14,7 @@ from repertory.keys import Key, Keys, Scope
 from repertory_query import cookies
 from repertory_query.origins import check_origin, is_json
 from repertory_query.sign_in.failures import ProviderError, TokenError
-from repertory_query.sign_in.hosts import METADATA, pointer
+from repertory_query.sign_in.metadata import METADATA, pointer
 from repertory_query.sign_in.people import CALLBACK, People
 from repertory_query.sign_in.person import Person
 

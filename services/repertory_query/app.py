@@ -29,7 +29,7 @@ from repertory_query.pages import routes as pages
 from repertory_query.pool import Pool
 from repertory_query.rates import Rates
 from repertory_query.service import Service
-from repertory_query.sign_in import hosts
+from repertory_query.sign_in import metadata
 from repertory_query.sign_in.people import people_of
 from repertory_query.telemetry_metrics import sending_metrics
 
@@ -94,7 +94,7 @@ def create_app(
             *operations,  # the same without the version, as contracts and older clients have them
             *pages.routes(service, answers, others, calls, access, defaults, document),
             *mcp.routes,
-            *hosts.routes(access.openid),
+            *metadata.routes(access.openid),
             *exporting.routes(service, others),
             *openapi_document.routes(document),
         ],
