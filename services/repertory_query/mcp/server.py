@@ -240,30 +240,28 @@ class McpServer:
     async def _call_tool(self, context: Context, params: CallToolRequestParams) -> CallToolResult:
         tool = self._tools.get(params.name)
         with self._record.tool(context, params, tool.function if tool else None) as record:
-            result = await self._answer(context, params, record)
+            if tool is None:
+                raise MCPError(
+                    INVALID_PARAMS, f"There is no tool {params.name[:200]!r}; list those there are."
+                )
+            result = await self._answer(context, tool, params.arguments or {}, record)
             if result.is_error and record.status == 200:
                 record.status = 502
             return result
 
     async def _answer(
-        self, context: Context, params: CallToolRequestParams, record: Recorded
+        self, context: Context, tool: Tool, arguments: dict[str, Any], record: Recorded
     ) -> CallToolResult:
-        tool = self._tools.get(params.name)
-        if tool is None:
-            raise MCPError(
-                INVALID_PARAMS, f"There is no tool {params.name[:200]!r}; list those there are."
-            )
         if tool.scope not in _scopes(context):
             record.status = 403
             return tool.failure(
-                f"{params.name} takes a key of the scope {tool.scope}; ask who runs this server."
+                f"{tool.function.name} takes a key of the scope {tool.scope}; "
+                "ask who runs this server."
             )
         backend, _ = self._backend_of(context)
         try:
             with waiting():  # a request that is cancelled cancels what it has called
-                return await self._threads(
-                    tool.work, lambda: tool.answer(backend, params.arguments or {})
-                )
+                return await self._threads(tool.work, lambda: tool.answer(backend, arguments))
         except RepertoryError as error:
             record.status = status_of(error)
             return tool.failure(str(error))
