@@ -1,5 +1,6 @@
 """``/items``: the indexed items, in a list and one by one; ``/skills``: the files of skills."""
 
+from collections.abc import Callable
 from typing import Annotated
 
 import msgspec
@@ -8,7 +9,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from repertory.backend import Backend
-from repertory.index.vectors import Filter
 from repertory.search.links import Links
 from repertory.skill_files import FileContent, SkillFiles
 from repertory.stats import Contents
@@ -43,18 +43,21 @@ def routes(service: Service, pool: Pool) -> list[AuditedRoute]:
     """The routes."""
     operations = Operations("items")
 
+    async def read(request: Request, what: Callable[[Backend], object]) -> Response:
+        """What the caller's view of the server has, as JSON."""
+        backend = visible_to(request.state.caller, service)
+        return await pool.run(lambda: answer(what(backend)))
+
     @operations.get("/items", Page, returns=Summaries, action=Action("list"), summary="List items")
     async def list_items(request: Request, given: Page) -> Response:
         """List the indexed items by id, each with the beginning of its description."""
-        backend = visible_to(request.state.caller, service)
-        return await pool.run(lambda: answer(_page(backend, given.where, given)))
+        return await read(request, lambda backend: _page(backend, given))
 
     @operations.get("/contents", Nothing, returns=Contents, action=None, summary="Count the items")
     async def count_items(request: Request, _: Nothing) -> Response:
         """Count the indexed items of each kind and source."""
         caller = request.state.caller
-        backend = visible_to(caller, service)
-        return await pool.run(lambda: answer(contents_for(caller, backend.contents())))
+        return await read(request, lambda backend: contents_for(caller, backend.contents()))
 
     @operations.post(
         "/items", Ids, returns=Items, action=Action("read"), summary="Show several items"
@@ -62,8 +65,9 @@ def routes(service: Service, pool: Pool) -> list[AuditedRoute]:
     async def get_items(request: Request, given: Ids) -> Response:
         """Show some items whole, in the requested order; missing ones are left out."""
         about(request, given.ids)
-        backend = visible_to(request.state.caller, service)
-        return await pool.run(lambda: answer(Items(items=list(backend.items(given.ids).values()))))
+        return await read(
+            request, lambda backend: Items(items=list(backend.items(given.ids).values()))
+        )
 
     @operations.get(
         "/items/{item_id:path}",
@@ -77,16 +81,14 @@ def routes(service: Service, pool: Pool) -> list[AuditedRoute]:
 
         Its unique name also finds it.
         """
-        backend = visible_to(request.state.caller, service)
-        return await pool.run(lambda: answer(_linked(backend, request.path_params["item_id"])))
+        return await read(request, lambda backend: _linked(backend, request.path_params["item_id"]))
 
     @operations.get(
         "/links/{item_id:path}", Nothing, returns=Links, action=None, summary="Show links"
     )
     async def get_links(request: Request, _: Nothing) -> Response:
         """Show the tools that a skill needs, or the skills that need a tool."""
-        backend, item_id = visible_to(request.state.caller, service), request.path_params["item_id"]
-        return await pool.run(lambda: answer(backend.links(item_id)))
+        return await read(request, lambda backend: backend.links(request.path_params["item_id"]))
 
     @operations.post(
         "/skills/files",
@@ -98,8 +100,7 @@ def routes(service: Service, pool: Pool) -> list[AuditedRoute]:
     async def list_skill_files(request: Request, given: Ids) -> Response:
         """List the supporting files of some skills by id, as far as this server can read them."""
         about(request, given.ids)
-        backend = visible_to(request.state.caller, service)
-        return await pool.run(lambda: answer(backend.skill_files(given.ids)))
+        return await read(request, lambda backend: backend.skill_files(given.ids))
 
     @operations.get(
         "/skills/file",
@@ -111,9 +112,8 @@ def routes(service: Service, pool: Pool) -> list[AuditedRoute]:
     async def read_skill_file(request: Request, given: Place) -> Response:
         """Read one supporting file of a skill."""
         about(request, [given.item])
-        backend = visible_to(request.state.caller, service)
-        return await pool.run(
-            lambda: answer(FileContent(data=backend.skill_file(given.item, given.place)))
+        return await read(
+            request, lambda backend: FileContent(data=backend.skill_file(given.item, given.place))
         )
 
     return operations.routes
@@ -124,6 +124,6 @@ def _linked(backend: Backend, wanted: str) -> Linked:
     return linked(item, backend.links(item.id))
 
 
-def _page(backend: Backend, where: Filter, page: Page) -> Summaries:
-    found, total = backend.page(where, page.limit, page.offset, page.after)
+def _page(backend: Backend, page: Page) -> Summaries:
+    found, total = backend.page(page.where, page.limit, page.offset, page.after)
     return Summaries(items=[*map(summary, found)], total=total)
