@@ -79,9 +79,9 @@ class Access:
         self,
         keys: Keys,
         host: str,
-        owner: Owner | None = None,
-        people: People | None = None,
-        public_url: str = "",
+        owner: Owner | None,
+        people: People | None,
+        public_url: str,
     ) -> None:
         self.keys = keys
         self._owner = owner
@@ -118,14 +118,14 @@ class Access:
         if self._owner and proof.is_same(token, self._owner.token):
             name = cookies.owner_cookie(self._owner.browser_secret)
             return name, cookies.made(self._owner.browser_secret, name)
-        key, name = self.keys.find(token), cookie_of(scope)
+        key, name = self.keys.find(token), cookies.name_of(cookies.COOKIE, scope)
         return (name, cookies.made(key.digest, name)) if key else None
 
     def cookie_names(self, scope: ASGIScope) -> list[str]:
         """The names of the cookies of a request's project."""
         owner = [cookies.owner_cookie(self._owner.browser_secret)] if self._owner else []
         session = [self.session_cookie(scope)] if self.openid else []
-        return [*owner, *session, cookie_of(scope)]
+        return [*owner, *session, cookies.name_of(cookies.COOKIE, scope)]
 
     def session_cookie(self, scope: ASGIScope, *, is_pending: bool = False) -> str:
         """The name of the cookie of a person's session, or of a sign-in that goes on.
@@ -134,7 +134,7 @@ class Access:
         """
         prefix = "__Host-" if self.is_secure else ""
         kind = cookies.SIGN_IN_COOKIE if is_pending else cookies.SESSION_COOKIE
-        return prefix + kind + cookie_of(scope).removeprefix(cookies.COOKIE)
+        return prefix + cookies.name_of(kind, scope)
 
     @property
     def is_secure(self) -> bool:
@@ -240,7 +240,7 @@ class Access:
             cookie = given.get(self.session_cookie(request.scope), "")
             if person := self.openid.person_of_session(cookie):
                 return self.caller_of(person)
-        name = cookie_of(request.scope)
+        name = cookies.name_of(cookies.COOKIE, request.scope)
         if cookie := given.get(name, ""):
             for key in self.keys.active():
                 if cookies.fits(cookie, key.digest, name):
@@ -278,12 +278,6 @@ def route_path(scope: ASGIScope) -> str:
     """The path of a request within its application, without the prefix of its project."""
     path: str = scope["path"]
     return path.removeprefix(scope.get("root_path", ""))
-
-
-def cookie_of(scope: ASGIScope) -> str:
-    """The name of the cookie with the key: each project of a server has its own keys."""
-    _, slash, key = scope.get("root_path", "").rpartition("/")
-    return f"{cookies.COOKIE}_{key}" if slash else cookies.COOKIE
 
 
 def is_open(scope: ASGIScope) -> bool:
