@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from functools import partial
 
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 from starlette.routing import BaseRoute
 
 from repertory.errors import UsageError
@@ -12,7 +12,7 @@ from repertory.keys import Scope
 from repertory_query.access import Access
 from repertory_query.actions import Action
 from repertory_query.auditing import about
-from repertory_query.pages.page import PageRoute, page, posted_fields, root_of
+from repertory_query.pages.page import PageRoute, page, posted_fields, redirection
 from repertory_query.pool import Pool
 from repertory_query.service import Service
 
@@ -78,7 +78,7 @@ def routes(service: Service, pool: Pool, access: Access) -> list[BaseRoute]:
         name = (await posted_fields(request)).get("name", "")
         about(request, [name])
         await pool.run(partial(keys.revoke, name))
-        return RedirectResponse(f"{root_of(request)}{PATH}", 303)
+        return redirection(request, PATH)
 
     return [
         PageRoute("GET", PATH, list_keys, action=None, scope=Scope.ADMIN),
