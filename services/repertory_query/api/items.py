@@ -111,7 +111,6 @@ def routes(service: Service, pool: Pool) -> list[AuditedRoute]:
     )
     async def read_skill_file(request: Request, given: Place) -> Response:
         """Read one supporting file of a skill."""
-        about(request, [given.item])
         return await read(
             request, lambda backend: FileContent(data=backend.skill_file(given.item, given.place))
         )

@@ -156,6 +156,9 @@ def test_what_is_refused(recorded: Recorded) -> None:
     assert (line["outcome"], line["status"]) == ("refused", 403)
     recorded.ask("GET", "/v1/items/no")
     assert recorded.one()["status"] == 404
+    recorded.ask("GET", f"/v1/skills/file?item={SKILL}&place=no.md")
+    line = recorded.one()
+    assert (line["what"], line["status"]) == ([SKILL], 404)
     recorded.client.get("/v1/items/some", headers={"Authorization": f"Bearer {SECRET}"})
     line = recorded.one()
     assert (line["action"], line["what"], line["caller"], line["status"]) == (
