@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from repertory.catalogue.item import Kind
 from repertory_admin import terminal
-from repertory_query.pages.form import Form
 from repertory_query.pages.page import legible, view_address
 from repertory_query.pages.schema import MAX_ROWS, rows
+from repertory_query.pages.search_form import Form
 from repertory_query.pages.sign_in import here
 
 JSON = st.recursive(
