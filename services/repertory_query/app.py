@@ -22,11 +22,10 @@ from repertory_query.digests import sending_digests
 from repertory_query.guard import Guard, Record
 from repertory_query.history import sampling
 from repertory_query.mcp.http import McpEndpoints
-from repertory_query.mcp.work import Work
 from repertory_query.member import Member
 from repertory_query.metrics import Metrics
 from repertory_query.pages import routes as pages
-from repertory_query.pool import Pool
+from repertory_query.pool import Pool, Work
 from repertory_query.rates import Rates
 from repertory_query.service import Service
 from repertory_query.sign_in import metadata

@@ -22,9 +22,8 @@ from repertory.usage.recorder import UsageRecorder
 from repertory.values import Values
 from repertory_query.actions import MCP, AuditedRoute
 from repertory_query.limits import MAX_BODY_SIZE
-from repertory_query.mcp.toolset import Toolset
-from repertory_query.mcp.work import Work
-from repertory_query.pool import Pool
+from repertory_query.mcp.toolset_names import Toolset
+from repertory_query.pool import Pool, Work
 from repertory_query.service import Service
 
 if TYPE_CHECKING:

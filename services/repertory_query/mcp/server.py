@@ -50,7 +50,7 @@ from repertory_query.mcp.contents import contents
 from repertory_query.mcp.recording import Recorded, Recorder
 from repertory_query.mcp.resources import after_of, read, skills_after
 from repertory_query.mcp.tool import Tool
-from repertory_query.mcp.work import Work
+from repertory_query.pool import Work
 from repertory_query.problems import incident, status_of
 from repertory_query.service import Service
 from repertory_query.visible import visibility, visible_to

@@ -10,7 +10,7 @@ from mcp_types import Tool as Definition
 from repertory.backend import Backend
 from repertory.functions.function import Function
 from repertory.keys import Scope
-from repertory_query.mcp.work import Work
+from repertory_query.pool import Work
 
 
 class Tool(msgspec.Struct, frozen=True, kw_only=True):
