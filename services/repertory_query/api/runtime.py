@@ -18,7 +18,7 @@ from repertory_query.actions import Action, AuditedRoute
 from repertory_query.api.operations import Operations
 from repertory_query.pool import Pool
 from repertory_query.service import Service
-from repertory_query.visible import for_caller, visible_to
+from repertory_query.visible import visible_to
 
 MEDIA_TYPE = "application/typescript"
 
@@ -52,14 +52,10 @@ def routes(service: Service, pool: Pool, access: Access) -> list[AuditedRoute]:
         """Make a module of types and methods that call tools through this server."""
         wanted = dict.fromkeys(listed(",".join(given.filter)))
         gateway = access.url(request)
-
         backend = visible_to(request.state.caller, service)
 
         def made() -> str:
-            found = for_caller(request.state.caller, service).entries(
-                Filter(kinds=(Kind.TOOL.value,))
-            )
-            tools = select_tools(found, wanted)
+            tools = select_tools(backend.entries(Filter(kinds=(Kind.TOOL.value,))), wanted)
             return module(list(backend.items(tools).values()), gateway).text
 
         text = await pool.run(made)
