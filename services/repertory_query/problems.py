@@ -112,7 +112,7 @@ def install(app: Starlette) -> None:
     app.add_exception_handler(RepertoryError, failed)
 
 
-def status_of(error: Exception) -> int:
+def status_of(error: BaseException | None) -> int:
     """The status of an error of ours; 0 for any other."""
     return next((_STATUS[kind] for kind in type(error).mro() if kind in _STATUS), 0)
 

@@ -13,6 +13,7 @@ from mcp_types import INVALID_PARAMS, CallToolRequestParams
 from repertory.audit import Audit, outcome_of, user
 from repertory.functions.function import Function
 from repertory.usage.recorder import UsageRecorder
+from repertory_query.problems import status_of
 from repertory_query.request_usage import collecting
 
 Context = ServerRequestContext[Any, Any]
@@ -61,7 +62,8 @@ class Recorder:
             with collecting() as usage:
                 yield found
         except MCPError as error:
-            found.status = 422 if error.code == INVALID_PARAMS else 503
+            is_callers = error.code == INVALID_PARAMS
+            found.status = 422 if is_callers else status_of(error.__cause__) or 500
             raise
         except BaseException:
             found.status = 500

@@ -267,6 +267,7 @@ class McpServer:
             return tool.failure(str(error))
         # The boundary: the client gets an answer that reveals nothing.
         except Exception as error:
+            record.status = 500
             return tool.failure(incident("mcp_request_failed", error))
 
     async def _list_resources(
