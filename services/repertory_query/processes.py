@@ -65,7 +65,7 @@ def run(settings: Settings, count: int) -> None:
 
 
 class _Place:
-    """Where one of the processes runs, and its next one after its end."""
+    """The place of one of the processes; when it ends, the next one is started there."""
 
     def __init__(self, settings: Settings, listener: socket.socket, member: Member) -> None:
         self._settings = settings

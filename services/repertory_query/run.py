@@ -124,7 +124,7 @@ def serve(
 
 
 class _Server(uvicorn.Server):
-    """A server that also ends on signals that came before it handled them, and tells so."""
+    """A server that ends also on earlier signals, and calls ``ending`` before it waits."""
 
     def __init__(
         self, config: uvicorn.Config, stopping: Sequence[int], ending: Callable[[], None]
