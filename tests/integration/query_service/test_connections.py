@@ -122,7 +122,7 @@ def test_head_is_get_without_a_body(address: tuple[str, int]) -> None:
         b"GET /hea",
         b"POST /search HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n{",
         b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
-        b"POST /login HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n{",
+        b"POST /search HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n{",
     ],
 )
 def test_an_incomplete_request_times_out(
