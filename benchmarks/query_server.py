@@ -19,9 +19,11 @@ from repertory.embedding.load import load_engine
 from repertory.files import make_directory
 from repertory.settings import Settings, load, url_of
 from repertory_embedded import host
-from repertory_query.app import MAX_WAITING_SEARCHES, THREADS_PER_CORE, Entrance, create_app
+from repertory_query.access import Owner
+from repertory_query.app import MAX_WAITING_SEARCHES, THREADS_PER_CORE, create_app
 from repertory_query.listening import listening
 from repertory_query.pool import Pool
+from repertory_query.rates import Rates
 from repertory_query.service import Service
 
 UNLIMITED = 10_000_000  # requests a minute
@@ -39,9 +41,9 @@ def main() -> None:
         one.run(project, listener, (), lambda _: print(url, flush=True))
 
 
-def _with_embed(service: Service, settings: Settings, entrance: Entrance) -> Starlette:
-    """The server's application with the route."""
-    app = create_app(service, settings, entrance)
+def _with_embed(service: Service, settings: Settings, rates: Rates, _: Owner) -> Starlette:
+    """The server's application with the route, for everyone."""
+    app = create_app(service, settings, rates)
     pool = Pool("embed", THREADS_PER_CORE * cores(), MAX_WAITING_SEARCHES)
 
     @cache

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-from repertory_query.examples import Schema, properties_of, request_of
+from repertory_query.api.examples import Schema, properties_of, request_of
 
 INTRODUCTION = """# HTTP reference
 

@@ -15,8 +15,10 @@ from repertory.shared_objects import SharedObjects
 from repertory.wire import WantedProject
 from repertory_embedded.joining import PATHS
 from repertory_embedded.server import running
-from repertory_query.app import create_app, entrance_of
+from repertory_query.access import Owner
+from repertory_query.app import create_app
 from repertory_query.projects import Project, Projects
+from repertory_query.rates import Rates
 from repertory_query.run import serve
 from repertory_query.service import Service
 
@@ -36,7 +38,8 @@ class Host:
         self.settings = settings
         self.url = url
         self.secret = secret
-        self.entrance = entrance_of(settings, secret, browser_secret(settings.data_dir))
+        self.rates = Rates(settings.values.requests_per_minute)
+        self.owner = Owner(secret, browser_secret(settings.data_dir))
         self.shared = SharedObjects()
 
     def run(
@@ -59,7 +62,7 @@ class Host:
         own = HostedProject(self, self.settings, directory)
         with running(own.parts) as service:
             ready(service)
-            app = create_app(service, self.settings, self.entrance)
+            app = create_app(service, self.settings, self.rates, self.owner)
             projects = Projects(app, own, self.secret, self.find)
             serve(projects, listener, stopping, projects.end)
 
@@ -124,4 +127,4 @@ class HostedProject:
         with the_only_server(settings, directory):
             announce(settings, directory, self._host.url + path, self._host.secret)
             with running(self.parts) as service:
-                yield create_app(service, settings, self._host.entrance)
+                yield create_app(service, settings, self._host.rates, self._host.owner)

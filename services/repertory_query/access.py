@@ -14,7 +14,7 @@ from repertory.keys import Key, Keys, Scope
 from repertory_query import cookies
 from repertory_query.origins import check_origin, is_json
 from repertory_query.sign_in.failures import ProviderError, TokenError
-from repertory_query.sign_in.hosts import METADATA, pointer
+from repertory_query.sign_in.metadata import METADATA, pointer
 from repertory_query.sign_in.people import CALLBACK, People
 from repertory_query.sign_in.person import Person
 
@@ -70,6 +70,7 @@ class Access:
         public_url: The URL that callers reach it at; empty for that of each request.
 
     Attributes:
+        keys: The keys.
         openid: The sign-in at a provider; None without one.
         has_people: Whether people may use it without a key, since they sign in.
     """
@@ -78,11 +79,11 @@ class Access:
         self,
         keys: Keys,
         host: str,
-        owner: Owner | None = None,
-        people: People | None = None,
-        public_url: str = "",
+        owner: Owner | None,
+        people: People | None,
+        public_url: str,
     ) -> None:
-        self._keys = keys
+        self.keys = keys
         self._owner = owner
         self._people = people
         self.openid = people.openid if people else None
@@ -93,7 +94,7 @@ class Access:
     @property
     def takes_keys(self) -> bool:
         """Whether callers need a key or a token, or have to sign in."""
-        return bool(self._owner or self._people or self._keys.required)
+        return bool(self._owner or self._people or self.keys.required)
 
     @property
     def provider(self) -> str:
@@ -117,14 +118,14 @@ class Access:
         if self._owner and proof.is_same(token, self._owner.token):
             name = cookies.owner_cookie(self._owner.browser_secret)
             return name, cookies.made(self._owner.browser_secret, name)
-        key, name = self._keys.find(token), cookie_of(scope)
+        key, name = self.keys.find(token), cookies.name_of(cookies.COOKIE, scope)
         return (name, cookies.made(key.digest, name)) if key else None
 
     def cookie_names(self, scope: ASGIScope) -> list[str]:
         """The names of the cookies of a request's project."""
         owner = [cookies.owner_cookie(self._owner.browser_secret)] if self._owner else []
         session = [self.session_cookie(scope)] if self.openid else []
-        return [*owner, *session, cookie_of(scope)]
+        return [*owner, *session, cookies.name_of(cookies.COOKIE, scope)]
 
     def session_cookie(self, scope: ASGIScope, *, is_pending: bool = False) -> str:
         """The name of the cookie of a person's session, or of a sign-in that goes on.
@@ -133,7 +134,7 @@ class Access:
         """
         prefix = "__Host-" if self.is_secure else ""
         kind = cookies.SIGN_IN_COOKIE if is_pending else cookies.SESSION_COOKIE
-        return prefix + kind + cookie_of(scope).removeprefix(cookies.COOKIE)
+        return prefix + cookies.name_of(kind, scope)
 
     @property
     def is_secure(self) -> bool:
@@ -171,7 +172,7 @@ class Access:
         token = token.strip() if scheme.lower() == "bearer" else ""
         if self._owner and token and proof.is_same(token, self._owner.token):
             return OWNER
-        if token and (key := self._keys.find(token)):
+        if token and (key := self.keys.find(token)):
             return caller_with(key)
         if proxied:
             # The browser may be signed in at the proxy by a cookie; programs name no origin.
@@ -220,15 +221,12 @@ class Access:
                 ', error="invalid_token"',
             )
         other = f", or a token of {self.provider}" if self.openid else ""
-        if self._owner:
-            raise self._unauthorized(
-                request,
-                f"This server answers only who started it, and callers with a key{other}. Send "
-                "`Authorization: Bearer TOKEN` with what `repertory keys token` prints, or a key.",
-            )
         raise self._unauthorized(
             request,
-            f"This server asks for a key{other}; send it as `Authorization: Bearer KEY`.",
+            f"This server answers only who started it, and callers with a key{other}. Send "
+            "`Authorization: Bearer TOKEN` with what `repertory keys token` prints, or a key."
+            if self._owner
+            else f"This server asks for a key{other}; send it as `Authorization: Bearer KEY`.",
         )
 
     def _signed_in(self, request: HTTPConnection) -> Caller | None:
@@ -242,9 +240,9 @@ class Access:
             cookie = given.get(self.session_cookie(request.scope), "")
             if person := self.openid.person_of_session(cookie):
                 return self.caller_of(person)
-        name = cookie_of(request.scope)
+        name = cookies.name_of(cookies.COOKIE, request.scope)
         if cookie := given.get(name, ""):
-            for key in self._keys.active():
+            for key in self.keys.active():
                 if cookies.fits(cookie, key.digest, name):
                     return caller_with(key)
         return None
@@ -282,12 +280,6 @@ def route_path(scope: ASGIScope) -> str:
     return path.removeprefix(scope.get("root_path", ""))
 
 
-def cookie_of(scope: ASGIScope) -> str:
-    """The name of the cookie with the key: each project of a server has its own keys."""
-    _, slash, key = scope.get("root_path", "").rpartition("/")
-    return f"{cookies.COOKIE}_{key}" if slash else cookies.COOKIE
-
-
 def is_open(scope: ASGIScope) -> bool:
     """Whether a request needs no key and has no rate limit."""
     path = route_path(scope)
@@ -315,10 +307,3 @@ def require(caller: Caller, scope: Scope) -> None:
 def _forbidden(detail: str, scope: Scope) -> HTTPException:
     challenge = f'{_CHALLENGE}, error="insufficient_scope", scope="{scope}"'
     return HTTPException(403, detail, {"WWW-Authenticate": challenge})
-
-
-def is_bearer(request: HTTPConnection, secret: str) -> bool:
-    """Whether a request has a secret as its bearer token; an empty secret is no token."""
-    return bool(secret) and proof.is_same(
-        request.headers.get("authorization", ""), f"Bearer {secret}"
-    )

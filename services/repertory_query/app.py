@@ -3,51 +3,34 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-import msgspec
 from starlette.applications import Starlette
-from starlette.requests import Request
-from starlette.responses import Response
-from starlette.routing import BaseRoute, Route
 
 from repertory.audit import Audit
 from repertory.defaults import Defaults
 from repertory.embedding.device import cores
 from repertory.keys import keys_of
 from repertory.settings import Settings
-from repertory_query import (
-    calling,
-    exporting,
-    functions,
-    insights,
-    items,
-    jobs,
-    problems,
-    reviews,
-    runtime,
-    searching,
-    state,
-)
+from repertory.usage.digest import check_webhook
+from repertory_query import problems
 from repertory_query.access import Access, Owner
+from repertory_query.answering import AnsweredSearches
+from repertory_query.api import exporting, openapi_document
+from repertory_query.api import routes as api
+from repertory_query.api.operations import versioned
 from repertory_query.auditing import Trail
-from repertory_query.digests import with_digests
+from repertory_query.digests import sending_digests
 from repertory_query.guard import Guard, Record
 from repertory_query.history import sampling
 from repertory_query.mcp.http import McpEndpoints
-from repertory_query.mcp.work import Work
 from repertory_query.member import Member
 from repertory_query.metrics import Metrics
-from repertory_query.openapi_document import document
-from repertory_query.operations import answer, versioned
-from repertory_query.pages import api_reference, manage
 from repertory_query.pages import routes as pages
-from repertory_query.pages.page import root_of
-from repertory_query.pool import Pool
+from repertory_query.pool import Pool, Work
 from repertory_query.rates import Rates
-from repertory_query.searching import AnsweredSearches
-from repertory_query.sending import sending
 from repertory_query.service import Service
-from repertory_query.sign_in import hosts
+from repertory_query.sign_in import metadata
 from repertory_query.sign_in.people import people_of
+from repertory_query.telemetry_metrics import sending_metrics
 
 # Most searches wait for their embedding, so there are more threads than cores.
 THREADS_PER_CORE = 4
@@ -56,37 +39,30 @@ MAX_WAITING_OTHERS = 32
 MAX_CALLS = 32  # of tools at the same time
 
 
-class Entrance(msgspec.Struct, frozen=True, eq=False):
-    """What all projects of one server share in the checks of their requests.
-
-    Attributes:
-        rates: Counts the requests of each caller.
-        owner: The secrets of the user who started it; None for a team's server.
-        member: Which of several processes this is; None if it is the only one.
-    """
-
-    rates: Rates
-    owner: Owner | None = None
-    member: Member | None = None
-
-
-def entrance_of(settings: Settings, token: str = "", browser_secret: str = "") -> Entrance:
-    """The entrance of a server with some settings; a team's server has no token."""
-    owner = Owner(token, browser_secret or token) if token else None
-    return Entrance(Rates(settings.values.requests_per_minute), owner)
-
-
-def create_app(service: Service, settings: Settings, entrance: Entrance | None = None) -> Starlette:
+def create_app(
+    service: Service,
+    settings: Settings,
+    rates: Rates | None = None,
+    owner: Owner | None = None,
+    member: Member | None = None,
+) -> Starlette:
     """The query service's application.
 
     Args:
         service: The running server.
         settings: The active settings: keys, limits, and the defaults of a search.
-        entrance: What the server's other projects share with it; None if it is the only one.
+        rates: Counts the requests of each caller; all projects of one server share it.
+        owner: The user who started the server; None for a team's server.
+        member: Which of several processes this is; None if it is the only one.
+
+    Raises:
+        ConfigurationError: A setting of the webhook or of those who sign in is invalid.
     """
     values = settings.values
-    entrance = entrance or entrance_of(settings)
-    metrics = Metrics(entrance.member, is_team=service.parts.is_team)
+    if values.insights_webhook:
+        check_webhook(values.insights_webhook)
+    rates = rates or Rates(values.requests_per_minute)
+    metrics = Metrics(member, is_team=service.parts.is_team)
     searches = Pool("search", THREADS_PER_CORE * cores(), MAX_WAITING_SEARCHES)
     others = Pool("other", 4, MAX_WAITING_OTHERS)  # a slow store blocks no search
     calls = Pool("calls", MAX_CALLS, MAX_WAITING_OTHERS)
@@ -97,46 +73,35 @@ def create_app(service: Service, settings: Settings, entrance: Entrance | None =
     mcp = McpEndpoints(service, defaults, audit, usage, pools)
     answers = AnsweredSearches(service, searches, metrics)
     keys = keys_of(settings, service.workspace.directory)
-    access = Access(keys, values.host, entrance.owner, people_of(values), values.public_url)
-    routes: list[BaseRoute] = [
-        *searching.routes(answers, defaults, access),
-        *functions.routes(service, searches),
-        *runtime.routes(service, others, access),
-        *calling.routes(service, calls),
-        *items.routes(service, others),
-        *state.routes(service, others, metrics, access),
-        *jobs.routes(service, others),
-        *reviews.routes(service.parts.reviews, others),
-        *insights.routes(service, others),
-    ]
-    described = document(routes)
-
-    async def openapi(request: Request) -> Response:
-        root = root_of(request)  # where the paths begin
-        return answer({**described, "servers": [{"url": root}]} if root else described)
+    access = Access(keys, values.host, owner, people_of(values), values.public_url)
+    operations = api.routes(service, answers, others, calls, access, defaults, metrics)
+    document = openapi_document.document(operations)
 
     @asynccontextmanager
-    async def lifespan(app: Starlette) -> AsyncIterator[None]:
-        async with sending(metrics, service), mcp.lifespan(app), sampling(service.sample):
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        async with (
+            sending_metrics(metrics, service),
+            mcp.lifespan(),
+            sampling(service.sample),
+            sending_digests(values.insights_webhook, service, others),
+        ):
             yield
 
     app = Starlette(
         routes=[
-            *versioned(routes),
-            *routes,  # the same without the version, as contracts and older clients have them
-            *pages.routes(service, answers, others, calls, access, defaults),
-            *api_reference.routes(described, access),
-            *manage.routes(service, others, keys, access),
+            *versioned(operations),
+            *operations,  # the same without the version, as contracts and older clients have them
+            *pages.routes(service, answers, others, calls, access, defaults, document),
             *mcp.routes,
-            *hosts.routes(access.openid),
+            *metadata.routes(access.openid),
             *exporting.routes(service, others),
-            Route("/openapi.json", openapi),
+            *openapi_document.routes(document),
         ],
-        lifespan=with_digests(lifespan, service, values.insights_webhook, others),
+        lifespan=lifespan,
     )
     app.router.redirect_slashes = False
     problems.install(app)
-    app.add_middleware(Guard, access, entrance.rates)
-    trail = Trail(audit, usage, entrance.rates)
+    app.add_middleware(Guard, access, rates)
+    trail = Trail(audit, usage, rates)
     app.add_middleware(Record, metrics, trail)  # added last, so it is the outermost
     return app

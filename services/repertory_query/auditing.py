@@ -70,7 +70,7 @@ class Trail:
             route is None
             or action is None
             or state.get("is_recorded")
-            or _is_recorded(scope, caller)
+            or _records_itself(scope, caller)
         ):
             return
         if action is MCP and status < 400:
@@ -111,7 +111,7 @@ def _route_of(scope: Scope) -> tuple[AuditedRoute | None, Mapping[str, Any]]:
     return route if answers else None, given
 
 
-def _is_recorded(scope: Scope, caller: Caller | None) -> bool:
+def _records_itself(scope: Scope, caller: Caller | None) -> bool:
     """Whether the caller is `repertory mcp` of our own user, which records what it does itself."""
     is_own = caller is not None and caller.who == "owner"
     return is_own and RECORDED in HTTPConnection(scope).headers

@@ -9,6 +9,7 @@ import hmac
 import time
 
 from starlette.requests import HTTPConnection
+from starlette.types import Scope
 
 from repertory.proof import is_same
 
@@ -48,6 +49,12 @@ def fits(value: str, secret: str, name: str) -> bool:
         return False
     expected = _mac(secret, name, int(until))
     return is_same(mac, expected) and int(until) > time.time()
+
+
+def name_of(kind: str, scope: Scope) -> str:
+    """The name of a cookie: each project of a server has its own keys and sessions."""
+    _, slash, key = scope.get("root_path", "").rpartition("/")
+    return f"{kind}_{key}" if slash else kind
 
 
 def owner_cookie(secret: str) -> str:

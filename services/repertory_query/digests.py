@@ -2,15 +2,14 @@
 
 import logging
 import time
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import anyio
-from starlette.applications import Starlette
 
 from repertory.errors import RepertoryError
 from repertory.insights import insights_of
-from repertory.usage.digest import check_webhook, send_due
+from repertory.usage.digest import send_due
 from repertory.usage.store import DAY_S
 from repertory_query.pool import Pool
 from repertory_query.service import Service
@@ -18,26 +17,21 @@ from repertory_query.service import Service
 FIRST_S = 60.0  # after the start, when the index usually answers
 INTERVAL_S = 3_600.0  # between two attempts
 
-Lifespan = Callable[[Starlette], AbstractAsyncContextManager[None]]
-
 _log = logging.getLogger(__name__)
 
 
-def with_digests(lifespan: Lifespan, service: Service, url: str | None, pool: Pool) -> Lifespan:
-    """A lifespan that also sends digests; the same one without a webhook.
+@asynccontextmanager
+async def sending_digests(url: str | None, service: Service, pool: Pool) -> AsyncIterator[None]:
+    """Send a digest once a day.
 
     Args:
-        lifespan: What runs as long as the application.
+        url: The webhook; nothing is sent without one.
         service: The server.
-        url: The webhook.
         pool: The threads that a digest is made and sent on.
-
-    Raises:
-        ConfigurationError: The URL is invalid.
     """
     if not url:
-        return lifespan
-    check_webhook(url)
+        yield
+        return
 
     def attempt() -> bool:
         since = time.time() - DAY_S
@@ -56,11 +50,7 @@ def with_digests(lifespan: Lifespan, service: Service, url: str | None, pool: Po
                 _log.exception("digest_failed")
             await anyio.sleep(INTERVAL_S)
 
-    @asynccontextmanager
-    async def both(app: Starlette) -> AsyncIterator[None]:
-        async with lifespan(app), anyio.create_task_group() as tasks:
-            tasks.start_soon(run)
-            yield
-            tasks.cancel_scope.cancel()
-
-    return both
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(run)
+        yield
+        tasks.cancel_scope.cancel()

@@ -28,8 +28,6 @@ _HEADERS = {
 
 CLIENT_CLOSED = 499  # as other servers log it
 
-_TRACE = {b"traceparent", b"tracestate"}  # the headers that continue a trace
-
 _log = logging.getLogger(__name__)
 
 
@@ -76,8 +74,7 @@ class Record:
         elif not spans.are_on() or is_open(scope):
             await self._recorded(scope, receive, send)
         else:
-            headers = ((name.decode(), value.decode("latin-1")) for name, value in _traced(scope))
-            with spans.span("HTTP", kind=spans.Kind.SERVER, parent=dict(headers)) as span:
+            with spans.span("HTTP", kind=spans.Kind.SERVER, parent=_trace_of(scope)) as span:
                 method, route, status = await self._recorded(scope, receive, send)
                 attributes: dict[str, str | int] = {
                     "http.request.method": method,
@@ -134,6 +131,10 @@ class Record:
         return known_method(method), route, status
 
 
-def _traced(scope: Scope) -> list[tuple[bytes, bytes]]:
+def _trace_of(scope: Scope) -> dict[str, str]:
     """The headers that continue a trace."""
-    return [(name, value) for name, value in scope["headers"] if name in _TRACE]
+    return {
+        name.decode(): value.decode("latin-1")
+        for name, value in scope["headers"]
+        if name in (b"traceparent", b"tracestate")
+    }

@@ -7,8 +7,6 @@ from typing import NamedTuple
 from repertory.stats import Process
 from repertory_query.rates import Table
 
-COUNTERS = "PROMETHEUS_MULTIPROC_DIR"  # where prometheus_client adds up the processes' counters
-
 
 class Member(NamedTuple):
     """One process.
@@ -23,7 +21,7 @@ class Member(NamedTuple):
     number: int
     of: int
     table: Table
-    ids: "Sequence[int]"
+    ids: Sequence[int]
 
     @property
     def shown(self) -> int:
@@ -34,11 +32,6 @@ class Member(NamedTuple):
     def process(self) -> Process:
         """The process, for ``stats``."""
         return Process(number=self.shown, of=self.of, pid=self.ids[self.number])
-
-    @property
-    def place(self) -> tuple[Table, int]:
-        """The table, and the part of it that this process writes."""
-        return self.table, self.number
 
     def enter(self) -> None:
         """Note that this process has the place now."""

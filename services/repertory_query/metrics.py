@@ -4,30 +4,25 @@ Of several processes behind one port any may answer. Requests and searches are t
 processes that have ended, too. What each process counts by itself has its number as a label.
 """
 
-import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import accumulate
+from itertools import accumulate, chain
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessCollector
-from prometheus_client.core import (
-    CounterMetricFamily,
-    GaugeMetricFamily,
-    HistogramMetricFamily,
-)
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.metrics_core import Metric
 from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
+from typing_extensions import override
 
 from repertory.stats import SAVE_BOUNDS, SaveTimes, SourceState, Stats, Watch
-from repertory_query.member import COUNTERS, Member
+from repertory_query.member import Member
 from repertory_query.recent import BOUNDS, Counts
 
 REQUESTS = ("repertory_request_duration_seconds", "Time to answer a request.")
 _METHODS = frozenset({"GET", "HEAD", "OPTIONS", "POST"})
-
 
 # What differs between processes behind one port.
 _OF_PROCESS = frozenset(
@@ -89,8 +84,8 @@ class Metrics:
     def families(self, stats: Stats, calls: Mapping[str, int], counts: Counts) -> Iterator[Metric]:
         """The metrics of ``text`` without those by caller, for OpenTelemetry."""
         yield from self._registry.collect()
-        yield from _OfSearches(counts, {}).collect()
-        yield from _OfServer(stats, calls, is_team=self._is_team).collect()
+        yield from _of_searches(counts, {})
+        yield from _of_server(stats, calls, is_team=self._is_team)
 
     def text(
         self,
@@ -109,12 +104,14 @@ class Metrics:
             counts: The searches of this process.
             callers: The same by who asked; empty for a caller who may not know.
         """
+        counted: Iterable[Metric] = self._registry.collect()
+        searches = _of_searches(counts, callers)
+        if member := self._member:
+            counted = _of_all(member.ids)
+            searches = (_labelled(family, member.shown) for family in searches)
+        server = _of_server(stats, calls, is_team=self._is_team)
         encode, media_type = choose_encoder(accept)
-        registry = CollectorRegistry()
-        registry.register(_Own(self._registry) if self._member is None else _All(self._member))
-        registry.register(_OfSearches(counts, callers, self._member))
-        registry.register(_OfServer(stats, calls, is_team=self._is_team))
-        return encode(registry), media_type
+        return encode(_Families(chain(counted, searches, server))), media_type
 
 
 def known_method(method: str) -> str:
@@ -122,74 +119,29 @@ def known_method(method: str) -> str:
     return method if method in _METHODS else "other"
 
 
-class _Own(Collector):
-    """What this process counts, if it is the only one."""
+class _Families(Collector):
+    """Families of metrics, as an encoder takes them."""
 
-    def __init__(self, registry: CollectorRegistry) -> None:
-        self._registry = registry
+    def __init__(self, families: Iterable[Metric]) -> None:
+        self._families = families
 
-    def describe(self) -> list[Metric]:
-        """Nothing, so that the metrics are not collected just for their names."""
-        return []
-
-    def collect(self) -> Iterator[Metric]:
-        """The metrics."""
-        yield from self._registry.collect()
+    @override
+    def collect(self) -> Iterable[Metric]:
+        return self._families
 
 
-class _OfSearches(Collector):
-    """The answered searches over every face, cached or not."""
-
-    def __init__(
-        self, counts: Counts, callers: Mapping[str, int], member: Member | None = None
-    ) -> None:
-        self._counts = counts
-        self._callers = callers
-        self._member = member
-
-    def describe(self) -> list[Metric]:
-        """Nothing, as above."""
-        return []
-
-    def collect(self) -> Iterator[Metric]:
-        """The metrics."""
-        for family in self._families():
-            yield _labelled(family, self._member.shown) if self._member else family
-
-    def _families(self) -> Iterator[Metric]:
-        counts = self._counts
-        text = "Time to answer a search, over every face, cached or not."
-        yield _histogram("search_duration_seconds", text, BOUNDS, counts.durations, counts.seconds)
-        text = "Searches without results."
-        yield CounterMetricFamily("repertory_empty_searches", text, value=counts.empty)
-        text = "Searches by the key that asked; for the scope admin."
-        yield _counters("caller_searches", text, "caller", self._callers)
-
-
-class _All(Collector):
+def _of_all(pids: Sequence[int]) -> Iterator[Metric]:
     """What all processes behind one port count together, and the memory and CPU of each."""
-
-    def __init__(self, member: Member) -> None:
-        self._member = member
-
-    def describe(self) -> list[Metric]:
-        """Nothing, as above."""
-        return []
-
-    def collect(self) -> Iterator[Metric]:
-        """The metrics."""
-        counted = CollectorRegistry()
-        MultiProcessCollector(counted, os.environ[COUNTERS])  # type: ignore[no-untyped-call]  # theirs
-        yield from counted.collect()
-        families: dict[str, Metric] = {}
-        for number, pid in enumerate(self._member.ids, start=1):
-            for family in ProcessCollector(pid=partial(int, pid), registry=None).collect():
-                one = _labelled(family, number)
-                if one.name in families:
-                    families[one.name].samples += one.samples
-                else:
-                    families[one.name] = one
-        yield from families.values()
+    yield from MultiProcessCollector(None).collect()  # type: ignore[no-untyped-call]  # theirs
+    families: dict[str, Metric] = {}
+    for number, pid in enumerate(pids, start=1):
+        for family in ProcessCollector(pid=partial(int, pid), registry=None).collect():
+            one = _labelled(family, number)
+            if one.name in families:
+                families[one.name].samples += one.samples
+            else:
+                families[one.name] = one
+    yield from families.values()
 
 
 def _labelled(family: Metric, process: int) -> Metric:
@@ -199,66 +151,64 @@ def _labelled(family: Metric, process: int) -> Metric:
     return family
 
 
-class _OfServer(Collector):
+def _of_searches(counts: Counts, callers: Mapping[str, int]) -> Iterator[Metric]:
+    """The answered searches over every face, cached or not."""
+    text = "Time to answer a search, over every face, cached or not."
+    yield _histogram("search_duration_seconds", text, BOUNDS, counts.durations, counts.seconds)
+    text = "Searches without results."
+    yield CounterMetricFamily("repertory_empty_searches", text, value=counts.empty)
+    text = "Searches by the key that asked; for the scope admin."
+    yield _counters("caller_searches", text, "caller", callers)
+
+
+def _of_server(stats: Stats, calls: Mapping[str, int], *, is_team: bool) -> Iterator[Metric]:
     """The state of the server."""
+    for family in _of_stats(stats, calls, is_team=is_team):
+        is_own = family.name.removeprefix("repertory_") in _OF_PROCESS
+        yield _labelled(family, stats.process.number) if stats.process and is_own else family
 
-    def __init__(self, stats: Stats, calls: Mapping[str, int], *, is_team: bool) -> None:
-        self._stats = stats
-        self._calls = calls
-        self._is_team = is_team
 
-    def describe(self) -> list[Metric]:
-        """Nothing, as above."""
-        return []
-
-    def collect(self) -> Iterator[Metric]:
-        """The metrics."""
-        process = self._stats.process
-        for family in self._families():
-            is_own = family.name.removeprefix("repertory_") in _OF_PROCESS
-            yield _labelled(family, process.number) if process and is_own else family
-
-    def _families(self) -> Iterator[Metric]:
-        stats, now = self._stats, time.time()
-        yield _gauge("index_version", "The revision of the index.", stats.index_version)
-        yield _gauge("items", "Items in the index.", stats.items)
-        yield _gauges("missing", "Unavailable parts.", "part", dict.fromkeys(stats.missing, 1))
-        if verification := stats.verification:
-            text = "Items that this process had missed and repaired."
-            yield CounterMetricFamily("repertory_repaired_items", text, value=verification.repaired)
-            if verification.at:
-                text = "Since the index was last compared with the whole collection."
-                yield _gauge("verification_age_seconds", text, now - verification.at)
-        queue = stats.queue
-        waiting = {"saves": queue.saves, "builds": queue.builds}
-        lengths = {name: length for name, length in waiting.items() if length is not None}
-        yield _gauges("queue_waiting", "Pending jobs, by queue.", "queue", lengths)
-        if queue.taken is not None:
-            yield _gauge("queue_taken", "Jobs that workers have or try again.", queue.taken)
-        if queue.failed is not None:
-            yield _gauge("failed_jobs", "Failed jobs.", queue.failed)
-        if stats.watch:
-            yield from _of_watch(stats.watch, now, is_team=self._is_team)
-            counts = {"error": stats.errors, "warning": stats.warnings}
-            yield _gauges("problems", "Problems of indexed files and items.", "severity", counts)
-        yield _gauges(
-            "worker_age_seconds",
-            "Since the last report of a worker.",
-            "worker",
-            {worker.worker: now - worker.at for worker in stats.workers},
-        )
-        waits = {worker.worker: int(bool(worker.error)) for worker in stats.workers}
-        yield _gauges("worker_waits", "1 if it cannot work now; see stats.", "worker", waits)
-        sources = {source.name: source for source in stats.sources}
-        for name, text, value in _OF_SOURCES:
-            values = {key: value(one, now) for key, one in sources.items()}
-            yield _gauges(f"source_{name}", text, "source", values)
-        if stats.building:
-            yield _gauge("build_done", "Items of the build.", stats.building.done)
-            yield _gauge("build_total", "Items it will have.", stats.building.total)
-        yield _counters("events", "Events of workers.", "event", stats.counters)
-        text = "Called tools: ok, or the side that failed."
-        yield _counters("calls", text, "outcome", self._calls)
+def _of_stats(stats: Stats, calls: Mapping[str, int], *, is_team: bool) -> Iterator[Metric]:
+    now = time.time()
+    yield _gauge("index_version", "The revision of the index.", stats.index_version)
+    yield _gauge("items", "Items in the index.", stats.items)
+    yield _gauges("missing", "Unavailable parts.", "part", dict.fromkeys(stats.missing, 1))
+    if verification := stats.verification:
+        text = "Items that this process had missed and repaired."
+        yield CounterMetricFamily("repertory_repaired_items", text, value=verification.repaired)
+        if verification.at:
+            text = "Since the index was last compared with the whole collection."
+            yield _gauge("verification_age_seconds", text, now - verification.at)
+    queue = stats.queue
+    waiting = {"saves": queue.saves, "builds": queue.builds}
+    lengths = {name: length for name, length in waiting.items() if length is not None}
+    yield _gauges("queue_waiting", "Pending jobs, by queue.", "queue", lengths)
+    if queue.taken is not None:
+        yield _gauge("queue_taken", "Jobs that workers have or try again.", queue.taken)
+    if queue.failed is not None:
+        yield _gauge("failed_jobs", "Failed jobs.", queue.failed)
+    if stats.watch:
+        yield from _of_watch(stats.watch, now, is_team=is_team)
+        counts = {"error": stats.errors, "warning": stats.warnings}
+        yield _gauges("problems", "Problems of indexed files and items.", "severity", counts)
+    yield _gauges(
+        "worker_age_seconds",
+        "Since the last report of a worker.",
+        "worker",
+        {worker.worker: now - worker.at for worker in stats.workers},
+    )
+    waits = {worker.worker: int(bool(worker.error)) for worker in stats.workers}
+    yield _gauges("worker_waits", "1 if it cannot work now; see stats.", "worker", waits)
+    sources = {source.name: source for source in stats.sources}
+    for name, text, value in _OF_SOURCES:
+        values = {key: value(one, now) for key, one in sources.items()}
+        yield _gauges(f"source_{name}", text, "source", values)
+    if stats.building:
+        yield _gauge("build_done", "Items of the build.", stats.building.done)
+        yield _gauge("build_total", "Items it will have.", stats.building.total)
+    yield _counters("events", "Events of workers.", "event", stats.counters)
+    text = "Called tools: ok, or the side that failed."
+    yield _counters("calls", text, "outcome", calls)
 
 
 def _of_watch(watch: Watch, now: float, *, is_team: bool) -> Iterator[Metric]:

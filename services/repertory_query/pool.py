@@ -4,12 +4,21 @@ import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
+from enum import StrEnum
 from threading import Semaphore
 from typing import TypeVar
 
 from starlette.exceptions import HTTPException
 
 T = TypeVar("T")
+
+
+class Work(StrEnum):
+    """What a call occupies, which decides on which threads it runs."""
+
+    SEARCH = "search"
+    READ = "read"
+    CALL = "call"  # a third-party server
 
 
 class Pool:

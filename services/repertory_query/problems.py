@@ -26,7 +26,7 @@ from repertory.errors import (
     UsageError,
 )
 from repertory.wire import Refusal
-from repertory_query.operations import PROBLEM
+from repertory_query.api.operations import PROBLEM
 from repertory_query.pages.page import problem_page, wants_page
 from repertory_query.visible import text_for
 
@@ -38,10 +38,8 @@ _log = logging.getLogger(__name__)
 class Problem(Response):
     """The response that reports a problem, in the form that suits the caller."""
 
-    media_type = PROBLEM
-
     def __init__(self, found: Refusal, headers: Mapping[str, str] | None) -> None:
-        super().__init__(status_code=found.status, headers=headers)
+        super().__init__(msgspec.json.encode(found), found.status, headers, PROBLEM)
         self._found = found
         self._more = headers or {}
 
@@ -49,11 +47,9 @@ class Problem(Response):
         """Send it."""
         request = HTTPConnection(scope)
         if wants_page(request):
-            response = problem_page(request, self._found, self._more)
+            await problem_page(request, self._found, self._more)(scope, receive, send)
         else:
-            body = msgspec.json.encode(self._found)
-            response = Response(body, self._found.status, self._more, PROBLEM)
-        await response(scope, receive, send)
+            await super().__call__(scope, receive, send)
 
 
 def problem(
@@ -116,7 +112,7 @@ def install(app: Starlette) -> None:
     app.add_exception_handler(RepertoryError, failed)
 
 
-def status_of(error: Exception) -> int:
+def status_of(error: BaseException | None) -> int:
     """The status of an error of ours; 0 for any other."""
     return next((_STATUS[kind] for kind in type(error).mro() if kind in _STATUS), 0)
 

@@ -18,10 +18,11 @@ from repertory import logs, telemetry
 from repertory.compose import Parts
 from repertory.settings import Settings
 from repertory_query.listening import listening
-from repertory_query.member import COUNTERS, Member
+from repertory_query.member import Member
 from repertory_query.rates import Table
 from repertory_query.signals import TERMINATION, termination_signals
 
+COUNTERS = "PROMETHEUS_MULTIPROC_DIR"  # where prometheus_client adds up the processes' counters
 RESTART_INTERVAL_S = 1.0  # at least, between two starts in the same place
 CHECK_INTERVAL_S = 0.2  # between two checks for a signal
 END_TIMEOUT_S = 15.0  # for a process to finish its requests and close what it has open
@@ -64,7 +65,7 @@ def run(settings: Settings, count: int) -> None:
 
 
 class _Place:
-    """Where one of the processes runs, and its next one after its end."""
+    """The place of one of the processes; when it ends, the next one is started there."""
 
     def __init__(self, settings: Settings, listener: socket.socket, member: Member) -> None:
         self._settings = settings

@@ -11,20 +11,21 @@ import json
 import logging
 import re
 from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractContextManager, asynccontextmanager
+from contextlib import AbstractContextManager, asynccontextmanager, suppress
 from typing import Protocol
 
 import msgspec
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import RedirectResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from repertory.addresses import is_loopback
 from repertory.errors import RepertoryError
+from repertory.proof import is_same
 from repertory.wire import PROJECTS, WantedProject
-from repertory_query.access import is_bearer
+from repertory_query.hanging_up import while_connected
 from repertory_query.limits import bounded
 from repertory_query.origins import check_origin
 from repertory_query.problems import problem, refusal
@@ -81,12 +82,11 @@ class Projects:
         self._secret = secret
         self._find = find
         self._open: dict[str, _Open] = {}
-        self._ending: asyncio.Event | None = None  # of the event loop that serves
+        self._ending = asyncio.Event()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle a request, or the lifespan."""
         if scope["type"] == "lifespan":
-            self._ending = asyncio.Event()
             await self._app(scope, receive, send)
         elif scope["path"] == PROJECTS:
             await self._answer(scope, receive, send)
@@ -95,8 +95,7 @@ class Projects:
 
     def end(self) -> None:
         """Close the projects of other processes; to be called on the event loop."""
-        if self._ending is not None:
-            self._ending.set()
+        self._ending.set()
 
     async def _pass_on(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle a request by the application of its project."""
@@ -124,7 +123,8 @@ class Projects:
                 await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
                 line = msgspec.json.encode({"path": path, "unheld": unheld}) + b"\n"
                 await send({"type": "http.response.body", "body": line, "more_body": True})
-                await self._wait(receive)
+                with suppress(ClientDisconnect):
+                    await while_connected(receive, self._ending.wait())
             await send({"type": "http.response.body"})
         except HTTPException as error:
             await refusal(error)(scope, receive, send)
@@ -143,9 +143,10 @@ class Projects:
         check_origin(request)
         client, server = request.client, scope["server"]  # the same address: the same machine
         is_near = client and (is_loopback(client.host) or (server and client.host == server[0]))
-        if not (is_near and is_bearer(request, self._secret)):
+        given = request.headers.get("authorization", "")
+        if not (is_near and is_same(given, f"Bearer {self._secret}")):
             raise HTTPException(403, "Only the user who runs this server adds projects to it.")
-        if self._is_ending:
+        if self._ending.is_set():
             raise HTTPException(503, "This server is ending; ask again.", {"Retry-After": "1"})
         body = await Request(scope, bounded(scope, receive)).body()
         try:
@@ -153,10 +154,6 @@ class Projects:
             return msgspec.convert(found, WantedProject)
         except ValueError as error:
             raise HTTPException(422, "The body names no project.") from error
-
-    @property
-    def _is_ending(self) -> bool:
-        return self._ending is None or self._ending.is_set()
 
     @asynccontextmanager
     async def _opened(self, project: Project) -> AsyncIterator[tuple[str, list[str]]]:
@@ -189,21 +186,11 @@ class Projects:
             found.users -= 1
             if not found.users:
                 found.close()
-            if found.is_closing or self._is_ending:
+            if found.is_closing or self._ending.is_set():
                 await found.wait()
 
     def _forget(self, closed: "_Open") -> None:
         del self._open[closed.project.key]
-
-    async def _wait(self, receive: Receive) -> None:
-        """Wait until the connection or this server ends."""
-        assert self._ending is not None
-        tasks = [asyncio.ensure_future(one) for one in (_gone(receive), self._ending.wait())]
-        try:
-            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for task in tasks:
-                task.cancel()
 
 
 class _Open:
@@ -267,9 +254,3 @@ class _Open:
             self._unwanted.set()
             self._closed(self)
             _log.info("project_closed", extra={"project": self.project.key})
-
-
-async def _gone(receive: Receive) -> None:
-    """Wait until the other side has closed the connection."""
-    while (await receive())["type"] != "http.disconnect":
-        pass

@@ -5,20 +5,12 @@ import time
 from collections.abc import Callable
 from hashlib import blake2b
 from multiprocessing.sharedctypes import RawArray
-from typing import NamedTuple
 
 WINDOW_S = 60
 BUCKETS = 4_096  # of each process; 0.8 MB, of which only what is used takes memory
 SLOTS = 8  # callers of a bucket; one more replaces the one that was away longest
 _CELLS = 3  # of a caller: its tag, and a window and its count, twice
 _COUNT_BITS = 32
-
-
-class Counts(NamedTuple):
-    """The requests of a caller in this window and in the one before."""
-
-    current: int
-    previous: int
 
 
 class Table:
@@ -37,8 +29,8 @@ class Table:
         self._cells = RawArray("Q", self._size * processes)
         self._secret = secrets.token_bytes()  # no caller can choose the bucket of another
 
-    def counts(self, caller: str, window: int) -> Counts:
-        """What all processes counted of a caller."""
+    def counts(self, caller: str, window: int) -> tuple[int, int]:
+        """The requests of a caller in this window and in the one before, by all processes."""
         tag, bucket = self._place(caller)
         current = previous = 0
         for process in range(self._processes):
@@ -48,7 +40,7 @@ class Table:
                 if cells[slot] == tag:
                     current += _count(cells[slot + 1 + window % 2], window)
                     previous += _count(cells[slot + 2 - window % 2], window - 1)
-        return Counts(current, previous)
+        return current, previous
 
     def add(self, caller: str, window: int, process: int) -> None:
         """Count a request in the part of a process."""
@@ -108,14 +100,14 @@ class Rates:
         """
         most = most or self.per_minute
         window, elapsed = divmod(self._clock(), WINDOW_S)
-        counts = self._table.counts(caller, int(window))
+        current, previous = self._table.counts(caller, int(window))
         left = WINDOW_S - elapsed
-        if counts.current + 1 + counts.previous * left / WINDOW_S <= most:
+        if current + 1 + previous * left / WINDOW_S <= most:
             self._table.add(caller, int(window), self._process)
             return 0.0
-        if counts.current + 1 <= most:  # until enough of the window before has passed
-            return left - WINDOW_S * (most - counts.current - 1) / counts.previous
-        return left + WINDOW_S * (1 - max(0, most - 1) / counts.current)
+        if current + 1 <= most:  # until enough of the window before has passed
+            return left - WINDOW_S * (most - current - 1) / previous
+        return left + WINDOW_S * (1 - max(0, most - 1) / current)
 
 
 def _count(cell: int, window: int) -> int:

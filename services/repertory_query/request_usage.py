@@ -36,7 +36,7 @@ _CURRENT: ContextVar[RequestUsage | None] = ContextVar("request_usage", default=
 
 @contextmanager
 def collecting() -> Iterator[RequestUsage]:
-    """Note what is done within it, also on the threads that it is done on."""
+    """Collect the searches and uses that the block notes, also on the threads of its calls."""
     usage = RequestUsage()
     token = _CURRENT.set(usage)
     try:

@@ -17,7 +17,7 @@ from repertory.embedding import download
 from repertory.memory import keep_what_exists
 from repertory.search.live import NOTHING_INDEXED
 from repertory.settings import Settings
-from repertory_query.app import Entrance, create_app
+from repertory_query.app import create_app
 from repertory_query.connection import Connection
 from repertory_query.limits import MAX_ADDRESS_LENGTH
 from repertory_query.listening import listening
@@ -72,8 +72,9 @@ def answer(
         deadline = time.monotonic() + READY_TIMEOUT_S
         while waits and not stopping and time.monotonic() < deadline:
             waits = not (live.wait(0.1) or live.missing.get("index") == NOTHING_INDEXED)
-        rates = Rates(settings.values.requests_per_minute, *(member.place if member else ()))
-        serve(create_app(service, settings, Entrance(rates, member=member)), listener, stopping)
+        table, number = (member.table, member.number) if member else (None, 0)
+        rates = Rates(settings.values.requests_per_minute, table, number)
+        serve(create_app(service, settings, rates, member=member), listener, stopping)
 
 
 def configuration(app: ASGIApp) -> uvicorn.Config:
@@ -123,7 +124,7 @@ def serve(
 
 
 class _Server(uvicorn.Server):
-    """A server that also ends on signals that came before it handled them, and tells so."""
+    """A server that ends also on earlier signals, and calls ``ending`` before it waits."""
 
     def __init__(
         self, config: uvicorn.Config, stopping: Sequence[int], ending: Callable[[], None]

@@ -128,8 +128,7 @@ class Service(Local):
         """Note in the history how it does now."""
         coordination, now = self.parts.coordination, time.time()
         watch = read_or_none(lambda: watch_status(coordination.status))
-        is_reporting = watch is not None and watch.at >= now - SILENCE_S
-        known = watch if is_reporting else None
+        known = watch if watch and watch.at >= now - SILENCE_S else None
         self.history.note(
             now,
             self.recent.counts(),
@@ -160,13 +159,7 @@ class Service(Local):
         return Jobs(
             waiting=self._queue.waiting(),
             taken=self._queue.taken(),
-            running=workers_of(
-                {
-                    name: report
-                    for name, report in coordination.status.reports().items()
-                    if report.get("busy")
-                }
-            ),
+            running=[one for one in workers_of(coordination.status.reports()) if one.busy],
             failed=[
                 Failed(
                     id=failure.id,

@@ -17,9 +17,7 @@ from repertory.keys import Scope
 from repertory.project_search.query import ProjectAnswer, ProjectQuery
 from repertory.search.answer import Answer, Hit
 from repertory.search.explanation import Explanation
-from repertory.search.links import Links, Lookup
 from repertory.search.query import Query
-from repertory.skill_files import SkillFiles
 from repertory.sources.mcp.traffic import SAYS
 from repertory.stats import Contents, Jobs, Stats
 from repertory_query.access import Caller
@@ -136,7 +134,6 @@ class Restricted(Forwarding):
             hit=_placed(found.hit),
             degraded=without_paths(found.degraded),
             notices=tuple(map(without_paths, found.notices)),
-            links=self.links(found.hit.id) if found.links != Links() else found.links,
         )
 
     @override
@@ -157,18 +154,6 @@ class Restricted(Forwarding):
     @override
     def items(self, ids: Sequence[str]) -> dict[str, Item]:
         return {item_id: _placed(item) for item_id, item in super().items(ids).items()}
-
-    @override
-    def links(self, item_id: str, lookup: Lookup | None = None) -> Links:
-        return super().links(item_id, lookup or self.items)
-
-    @override
-    def skill_files(self, ids: Sequence[str]) -> dict[str, SkillFiles]:
-        return super().skill_files([*self.items(ids)])
-
-    @override
-    def skill_file(self, item_id: str, place: str) -> bytes:
-        return super().skill_file(self.item(item_id).id, place)
 
     @override
     def search_project(self, query: ProjectQuery) -> ProjectAnswer:

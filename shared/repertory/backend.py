@@ -17,7 +17,7 @@ from repertory.catalogue.item import Item
 from repertory.index.vectors import Filter
 from repertory.search.answer import Answer
 from repertory.search.explanation import Explanation
-from repertory.search.links import Links, Lookup
+from repertory.search.links import Links
 from repertory.search.query import Query
 from repertory.stats import Contents, Stats
 
@@ -122,13 +122,8 @@ class Backend(Protocol):
         """
         ...
 
-    def links(self, item_id: str, lookup: Lookup | None = None) -> Links:
+    def links(self, item_id: str) -> Links:
         """The tools that a skill needs, or the skills that need a tool; see ``linking.links``.
-
-        Args:
-            item_id: The id of the skill or the tool.
-            lookup: What the caller sees of some ids; ``items`` of this backend by default. A server
-                uses what it shows to the key.
 
         Raises:
             UnknownItemError: There is no such item.
@@ -236,8 +231,8 @@ class Forwarding(Backend):
         return self.forward(lambda backend: backend.items(ids))
 
     @override
-    def links(self, item_id: str, lookup: Lookup | None = None) -> Links:
-        return self.forward(lambda backend: backend.links(item_id, lookup))
+    def links(self, item_id: str) -> Links:
+        return self.forward(lambda backend: backend.links(item_id))
 
     @override
     def skill_files(self, ids: Sequence[str]) -> "dict[str, SkillFiles]":

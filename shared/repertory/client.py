@@ -16,7 +16,7 @@ from repertory.index.vectors import Filter
 from repertory.remote import RemoteServer, problem_of
 from repertory.search.answer import Answer
 from repertory.search.explanation import Explanation
-from repertory.search.links import Links, Lookup
+from repertory.search.links import Links
 from repertory.search.query import Query
 from repertory.stats import Contents, Jobs, Rebuild, Stats
 from repertory.values import MAX_LIMIT
@@ -132,7 +132,7 @@ class Client(Backend):
         return {item.id: item for page in found for item in page.items}
 
     @override
-    def links(self, item_id: str, lookup: Lookup | None = None) -> Links:
+    def links(self, item_id: str) -> Links:
         return self.remote.ask("GET", "/links/" + quote(item_id, errors="replace"), {}, Links)
 
     @override

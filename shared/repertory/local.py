@@ -37,7 +37,7 @@ from repertory.search.engine import SearchEngine
 from repertory.search.explain import explain
 from repertory.search.explanation import Explanation
 from repertory.search.linking import links
-from repertory.search.links import Links, Lookup
+from repertory.search.links import Links
 from repertory.search.live import LiveSearch
 from repertory.search.lookup import readable_index
 from repertory.search.query import Query
@@ -170,8 +170,8 @@ class Local(Backend, abc.ABC):
         return self.engine.items(ids)
 
     @override
-    def links(self, item_id: str, lookup: Lookup | None = None) -> Links:
-        return links(readable_index(self.engine), item_id, lookup or self.items)
+    def links(self, item_id: str) -> Links:
+        return links(readable_index(self.engine), item_id, self.items)
 
     @override
     def skill_files(self, ids: Sequence[str]) -> "dict[str, SkillFiles]":

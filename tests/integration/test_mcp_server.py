@@ -32,9 +32,9 @@ from repertory.values import Values
 from repertory_query.mcp import reading, resources
 from repertory_query.mcp import server as mcp_server
 from repertory_query.mcp.server import McpServer
-from repertory_query.mcp.toolset import Toolset
+from repertory_query.mcp.toolset_names import Toolset
 from repertory_query.mcp.toolsets import tools_of
-from repertory_query.mcp.work import Work
+from repertory_query.pool import Work
 from repertory_query.service import Service
 from tests.support.builders import write_shop, write_skill
 from tests.support.listening import served

@@ -6,7 +6,7 @@ import pytest
 
 from benchmarks import tokens
 from repertory.values import Values
-from repertory_query.mcp.toolset import Toolset
+from repertory_query.mcp.toolset_names import Toolset
 from repertory_query.mcp.toolsets import tools_of
 
 pytest.importorskip("rs_bpe", reason="rs-bpe, the tokenizer, is not installed")

@@ -13,7 +13,8 @@ from starlette.testclient import TestClient
 from repertory.audit import Audit
 from repertory.keys import Keys, Scope
 from repertory.search.engine import SearchEngine
-from repertory_query.app import create_app, entrance_of
+from repertory_query.access import Owner
+from repertory_query.app import create_app
 from repertory_query.pages import catalogue, rendering
 from tests.support.builders import write, write_skill
 from tests.support.mcp_servers import SERVERS
@@ -336,9 +337,7 @@ def test_each_agent_host_has_its_entry(server: RunningService, tmp_path: Path) -
     ):
         assert words in text
     assert "REPERTORY_SERVER_API_KEY" not in text
-    app = create_app(
-        server.service, server.settings, entrance_of(server.settings, "token", "of browsers")
-    )
+    app = create_app(server.service, server.settings, owner=Owner("token", "of browsers"))
     own = TestClient(app, "http://127.0.0.1:7700", headers=PAGE)
     own.headers["Authorization"] = "Bearer token"
     text = html.unescape(own.get("/connect").text)

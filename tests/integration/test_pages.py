@@ -5,6 +5,7 @@ import html
 import re
 import shlex
 import time
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NoReturn
@@ -14,11 +15,12 @@ import pytest
 from starlette.testclient import TestClient
 
 from repertory.errors import ModelError
+from repertory.index.keywords.index import KeywordIndex
 from repertory.keys import Keys, Scope
-from repertory.search.engine import SearchEngine
-from repertory_query.app import create_app, entrance_of
+from repertory_query.access import Owner
+from repertory_query.app import create_app
 from repertory_query.cookies import COOKIE, made
-from repertory_query.pages.choices import Choice, Choices
+from repertory_query.pages.choices import FIELDS
 from tests.support.builders import write_skill
 from tests.support.query_service import RunningService, indexed_server
 
@@ -122,17 +124,16 @@ def test_filters_are_counted_once_per_index_version(
     client: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A typed letter costs only a search."""
-    count, counted = Choices.of, 0
+    count, counted = KeywordIndex.counts, list[str]()
 
-    def counting(choices: Choices, engine: SearchEngine) -> list[Choice]:
-        nonlocal counted
-        counted += 1
-        return count(choices, engine)
+    def counting(index: KeywordIndex, field: str) -> Counter[str]:
+        counted.append(field)
+        return count(index, field)
 
-    monkeypatch.setattr(Choices, "of", counting)
+    monkeypatch.setattr(KeywordIndex, "counts", counting)
     for query in ("", "r", "ro", "rot"):
         client.get(f"/?q={query}")
-    assert counted == 1
+    assert counted == [*FIELDS]
 
 
 def test_without_a_query_the_catalogue_is_browsed(client: TestClient) -> None:
@@ -465,9 +466,7 @@ def test_the_token_of_the_user_signs_a_browser_in(server: RunningService) -> Non
     """By an address or in the form; the browser stays signed in at the server's next start."""
 
     def started(token: str) -> TestClient:
-        app = create_app(
-            server.service, server.settings, entrance_of(server.settings, token, "of browsers")
-        )
+        app = create_app(server.service, server.settings, owner=Owner(token, "of browsers"))
         client = TestClient(app, "http://127.0.0.1:7700", follow_redirects=False)
         client.headers.update(HTML)
         return client

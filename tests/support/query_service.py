@@ -140,3 +140,14 @@ def metrics(client: TestClient, **headers: str) -> dict[str, float]:
         for family in text_string_to_metric_families(text)
         for sample in family.samples
     }
+
+
+def rpc(client: TestClient, method: str, path: str = "/mcp", /, **params: object) -> Any:  # noqa: ANN401 - of httpx or httpx2
+    """The response to a request to an MCP server."""
+    message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+    return client.post(path, json=message)
+
+
+def use_tool(client: TestClient, tool: str, path: str = "/mcp", /, **arguments: object) -> Any:  # noqa: ANN401 - as above
+    """The response to a call of a tool of an MCP server."""
+    return rpc(client, "tools/call", path, name=tool, arguments=arguments)

@@ -2,7 +2,7 @@
 
 from repertory.search.answer import Answer, Mode
 from repertory.search.query import Query
-from repertory_query.cache import AnswerCache, Encoded
+from repertory_query.answering import AnswerCache, Encoded
 from tests.support.builders import skill
 from tests.support.keyword_search import keyword_engine
 

@@ -288,16 +288,16 @@ EXAMPLES = {
     r"repertory.sources.mcp.server [/\\]": ["a/b"],
     "repertory.sources.mcp.variables [^/]*//([^/@]*)@": ["http://a:b@c"],
     r"repertory.sources.mcp.variables \W": ["a-b"],
-    r"repertory_query.operations (?<!\])(\[\d+\])+$": ["a[1][2]"],
-    "repertory_query.operations Object (missing|contains unknown).* field `(.*)`": [
+    r"repertory_query.api.requests (?<!\])(\[\d+\])+$": ["a[1][2]"],
+    "repertory_query.api.requests Object (missing|contains unknown).* field `(.*)`": [
         "Object missing required field `a`"
     ],
-    r"repertory_query.operations [.\[\]]+": ["a.b[c]"],
-    r"repertory_query.operations Expected `(int|float)(?: \| null)?`(?:, got .*|(.*))": [
+    r"repertory_query.api.requests [.\[\]]+": ["a.b[c]"],
+    r"repertory_query.api.requests Expected `(int|float)(?: \| null)?`(?:, got .*|(.*))": [
         "Expected `int | null`, got `str`",
         "Expected `float` <= 1.0",
     ],
-    r"repertory_query.operations application/\S+\+json": ["application/a+json"],
+    r"repertory_query.api.requests application/\S+\+json": ["application/a+json"],
     r"repertory_query.pages.sign_in /(?![/\\])[!-~]*": ["/a?b"],
 }
 

@@ -19,7 +19,7 @@ from repertory.stats import Contents
 from repertory.values import Values
 from repertory_query.mcp.contents import contents
 from repertory_query.mcp.tool import Tool
-from repertory_query.mcp.toolset import Toolset
+from repertory_query.mcp.toolset_names import Toolset
 from repertory_query.mcp.toolsets import tools_of
 
 ALL = [tool for toolset in Toolset for tool in tools_of([toolset], Values)]

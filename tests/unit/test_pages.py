@@ -1,4 +1,4 @@
-"""Helpers of the pages: URLs, tables of parameters, and recent searches."""
+"""Helpers of the pages: URLs and tables of parameters."""
 
 from typing import Any
 
@@ -8,13 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from repertory.catalogue.item import Kind
-from repertory.search.answer import Answer, Mode
 from repertory_admin import terminal
-from repertory_query.pages.form import Form
 from repertory_query.pages.page import legible, view_address
 from repertory_query.pages.schema import MAX_ROWS, rows
+from repertory_query.pages.search_form import Form
 from repertory_query.pages.sign_in import here
-from repertory_query.recent import MAX_SEARCHES, Recent
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=5),
@@ -124,19 +122,3 @@ def test_any_schema_can_be_shown(schema: dict[str, Any]) -> None:
     """Also an arbitrary value in place of one."""
     for row in rows(schema):
         assert isinstance(row.type + row.description + row.rules, str)
-
-
-def answer(query: str) -> Answer:
-    """An answer without hits."""
-    return Answer(query=query, hits=[], threshold=0.0, mode=Mode.HYBRID)
-
-
-def test_typing_is_one_search() -> None:
-    """A prefix is replaced by the longer query; the number of recent searches is limited."""
-    recent = Recent()
-    for query in ("r", "rot", "rotate", "rotate k", "rotate", "notes"):
-        recent.note(answer(query), 0.01)
-    assert [search.query for search in recent.newest_first()] == ["notes", "rotate"]
-    for number in range(2 * MAX_SEARCHES):
-        recent.note(answer(f"{number:04}"), 0.01)
-    assert len(recent.newest_first()) == MAX_SEARCHES

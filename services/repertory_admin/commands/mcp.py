@@ -16,7 +16,7 @@ from repertory_admin.app import app, command
 from repertory_admin.backend import here
 from repertory_admin.logs import begin_service
 from repertory_admin.options import ASKING, CALLING, RANKING, STORE, WATCHING, Flags
-from repertory_query.mcp.toolset import Toolset
+from repertory_query.mcp.toolset_names import Toolset
 
 _log = logging.getLogger(__name__)
 

@@ -18,7 +18,7 @@ from repertory.values import Values
 from repertory_query.mcp.parameters import of_search, parameters, queries_of, string, strings
 from repertory_query.mcp.reading import GET
 from repertory_query.mcp.tool import Tool
-from repertory_query.mcp.work import Work
+from repertory_query.pool import Work
 
 CALL = "call"
 MAX_LINKED = 10  # skills of one search whose tools are looked up
@@ -55,7 +55,7 @@ def catalogue(defaults: Callable[[], Values]) -> tuple[Tool, ...]:
     return (
         Tool(function=search, work=Work.SEARCH, tells_contents=True, parameters_now=asked),
         Tool(function=GET),
-        Tool(function=_CALL, work=Work.CALL, open_world=True),
+        Tool(function=_CALL, work=Work.CALL),
     )
 
 

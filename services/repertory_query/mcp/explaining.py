@@ -10,7 +10,7 @@ from repertory.functions.function import Function
 from repertory.values import Values
 from repertory_query.mcp.parameters import of_search, parameters, queries_of, string
 from repertory_query.mcp.tool import Tool
-from repertory_query.mcp.work import Work
+from repertory_query.pool import Work
 
 
 def explaining(defaults: Callable[[], Values]) -> tuple[Tool, ...]:

@@ -11,7 +11,6 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, TypeVar
 
 import anyio
-from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.types import Message, Receive, Scope, Send
@@ -23,9 +22,8 @@ from repertory.usage.recorder import UsageRecorder
 from repertory.values import Values
 from repertory_query.actions import MCP, AuditedRoute
 from repertory_query.limits import MAX_BODY_SIZE
-from repertory_query.mcp.toolset import Toolset
-from repertory_query.mcp.work import Work
-from repertory_query.pool import Pool
+from repertory_query.mcp.toolset_names import Toolset
+from repertory_query.pool import Pool, Work
 from repertory_query.service import Service
 
 if TYPE_CHECKING:
@@ -79,7 +77,7 @@ class McpEndpoints:
         ]
 
     @asynccontextmanager
-    async def lifespan(self, _: Starlette) -> AsyncIterator[None]:
+    async def lifespan(self) -> AsyncIterator[None]:
         """Run them, once they are requested."""
         self._requested, self._running = anyio.Event(), anyio.Event()
         async with anyio.create_task_group() as tasks:

@@ -13,25 +13,16 @@ from mcp_types import INVALID_PARAMS, CallToolRequestParams
 from repertory.audit import Audit, outcome_of, user
 from repertory.functions.function import Function
 from repertory.usage.recorder import UsageRecorder
+from repertory_query.problems import status_of
 from repertory_query.request_usage import collecting
 
 Context = ServerRequestContext[Any, Any]
 
 
 class Recorded:
-    """The outcome of one action, as far as it is known.
+    """An action while it is done; its status is like that of HTTP."""
 
-    Attributes:
-        status: Like that of HTTP.
-    """
-
-    def __init__(self) -> None:
-        self.status = 200
-
-    def note(self, *, is_error: bool) -> None:
-        """Note whether the result is an error, unless its status is known."""
-        if is_error and self.status == 200:
-            self.status = 502
+    status = 200
 
 
 class Recorder:
@@ -54,7 +45,8 @@ class Recorder:
         action, name = (function.action, function.subject) if function else ("mcp", "")
         arguments = params.arguments or {}
         what = arguments.get(name) if name else None
-        text = json.dumps(arguments, ensure_ascii=False) if self._has_texts else ""
+        has_texts = self._audit is not None and self._audit.has_texts
+        text = json.dumps(arguments, ensure_ascii=False) if has_texts else ""
         with self.action(context, action, [what] if isinstance(what, str) else [], text) as found:
             yield found
 
@@ -63,49 +55,31 @@ class Recorder:
         self, context: Context, action: str, what: Sequence[str] = (), text: str = ""
     ) -> Iterator[Recorded]:
         """Record an action when it has ended; an error of the protocol is its outcome."""
+        request = context.request
+        caller = str(request.state.caller.who) if request else user()  # over stdio our own user
         found, began = Recorded(), time.perf_counter()
         try:
             with collecting() as usage:
                 yield found
         except MCPError as error:
-            found.status = 422 if error.code == INVALID_PARAMS else 503
+            is_callers = error.code == INVALID_PARAMS
+            found.status = 422 if is_callers else status_of(error.__cause__) or 500
             raise
         except BaseException:
             found.status = 500
             raise
         finally:
-            usage.record(self._usage, _who(context))
-            self._write(context, action, what, text, found.status, time.perf_counter() - began)
-
-    @property
-    def _has_texts(self) -> bool:
-        return self._audit is not None and self._audit.has_texts
-
-    def _write(
-        self,
-        context: Context,
-        action: str,
-        what: Sequence[str],
-        text: str,
-        status: int,
-        seconds: float,
-    ) -> None:
-        request = context.request
-        if request:
-            request.state.is_recorded = True
-        if self._audit is not None:
-            self._audit.record(
-                action,
-                _who(context),
-                "mcp",
-                outcome=outcome_of(status),
-                what=what,
-                status=status,
-                seconds=seconds,
-                text=text,
-            )
-
-
-def _who(context: Context) -> str:
-    """The caller; over stdio the user of this process."""
-    return str(context.request.state.caller.who) if context.request else user()
+            usage.record(self._usage, caller)
+            if request:
+                request.state.is_recorded = True
+            if self._audit is not None:
+                self._audit.record(
+                    action,
+                    caller,
+                    "mcp",
+                    outcome=outcome_of(found.status),
+                    what=what,
+                    status=found.status,
+                    seconds=time.perf_counter() - began,
+                    text=text,
+                )

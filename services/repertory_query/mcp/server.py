@@ -50,7 +50,7 @@ from repertory_query.mcp.contents import contents
 from repertory_query.mcp.recording import Recorded, Recorder
 from repertory_query.mcp.resources import after_of, read, skills_after
 from repertory_query.mcp.tool import Tool
-from repertory_query.mcp.work import Work
+from repertory_query.pool import Work
 from repertory_query.problems import incident, status_of
 from repertory_query.service import Service
 from repertory_query.visible import visibility, visible_to
@@ -240,34 +240,34 @@ class McpServer:
     async def _call_tool(self, context: Context, params: CallToolRequestParams) -> CallToolResult:
         tool = self._tools.get(params.name)
         with self._record.tool(context, params, tool.function if tool else None) as record:
-            result = await self._answer(context, params, record)
-            record.note(is_error=bool(result.is_error))
+            if tool is None:
+                raise MCPError(
+                    INVALID_PARAMS, f"There is no tool {params.name[:200]!r}; list those there are."
+                )
+            result = await self._answer(context, tool, params.arguments or {}, record)
+            if result.is_error and record.status == 200:
+                record.status = 502
             return result
 
     async def _answer(
-        self, context: Context, params: CallToolRequestParams, record: Recorded
+        self, context: Context, tool: Tool, arguments: dict[str, Any], record: Recorded
     ) -> CallToolResult:
-        tool = self._tools.get(params.name)
-        if tool is None:
-            raise MCPError(
-                INVALID_PARAMS, f"There is no tool {params.name[:200]!r}; list those there are."
-            )
         if tool.scope not in _scopes(context):
             record.status = 403
             return tool.failure(
-                f"{params.name} takes a key of the scope {tool.scope}; ask who runs this server."
+                f"{tool.function.name} takes a key of the scope {tool.scope}; "
+                "ask who runs this server."
             )
         backend, _ = self._backend_of(context)
         try:
             with waiting():  # a request that is cancelled cancels what it has called
-                return await self._threads(
-                    tool.work, lambda: tool.answer(backend, params.arguments or {})
-                )
+                return await self._threads(tool.work, lambda: tool.answer(backend, arguments))
         except RepertoryError as error:
             record.status = status_of(error)
             return tool.failure(str(error))
         # The boundary: the client gets an answer that reveals nothing.
         except Exception as error:
+            record.status = 500
             return tool.failure(incident("mcp_request_failed", error))
 
     async def _list_resources(

@@ -5,7 +5,7 @@ what awaits a review is not served. Supporting files come from the disk; see ``s
 """
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 from urllib.parse import quote
 
@@ -122,13 +122,11 @@ class _Entries:
 
     def _of(self, skill: Item, prefix: str) -> Iterator[SkillFile]:
         """All files of a skill, those of the skills in it included."""
-        known: Mapping[str, SkillFiles] = self._files
+        found = self._files.get(skill.id, SkillFiles())
         yield _own(skill, prefix)
-        if skill.id not in known:
-            return
-        for file in known[skill.id].files:
+        for file in found.files:
             yield SkillFile(place=prefix + file.place, digest=file.digest, size=file.size)
-        for place in known[skill.id].nested:
+        for place in found.nested:
             inner = self._items.get(f"{skill.id}/{place}")
             if inner is not None and not is_misplaced(skill):
                 yield from self._of(inner, f"{prefix}{place}/")

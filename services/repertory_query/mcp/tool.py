@@ -10,7 +10,7 @@ from mcp_types import Tool as Definition
 from repertory.backend import Backend
 from repertory.functions.function import Function
 from repertory.keys import Scope
-from repertory_query.mcp.work import Work
+from repertory_query.pool import Work
 
 
 class Tool(msgspec.Struct, frozen=True, kw_only=True):
@@ -19,14 +19,12 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         function: What it does. Its result is a string, an object, or a ``CallToolResult``.
         work: The resource that it occupies.
-        open_world: Whether it reaches beyond the catalogue, with unknown effects.
         tells_contents: Whether its description ends with what the catalogue holds.
         parameters_now: Makes its parameters as they are now, where their defaults may change.
     """
 
     function: Function
     work: Work = Work.READ
-    open_world: bool = False
     tells_contents: bool = False
     parameters_now: Callable[[], dict[str, Any]] | None = None
 
@@ -61,8 +59,8 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
         """The hints that differ from what the specification takes for granted."""
         if not self.function.writes:
             return ToolAnnotations(read_only_hint=True, open_world_hint=False)
-        if self.open_world:
-            return None
+        if self.work is Work.CALL:
+            return None  # it reaches beyond the catalogue, with unknown effects
         return ToolAnnotations(destructive_hint=False, idempotent_hint=True, open_world_hint=False)
 
     def answer(self, backend: Backend, arguments: Mapping[str, Any]) -> CallToolResult:

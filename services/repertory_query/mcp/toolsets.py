@@ -8,8 +8,8 @@ from repertory.values import Values
 from repertory_query.mcp.catalogue import catalogue
 from repertory_query.mcp.explaining import explaining
 from repertory_query.mcp.tool import Tool
-from repertory_query.mcp.toolset import Toolset
-from repertory_query.mcp.work import Work
+from repertory_query.mcp.toolset_names import Toolset
+from repertory_query.pool import Work
 
 _SKILLS = [
     FUNCTIONS[name]

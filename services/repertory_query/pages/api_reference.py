@@ -1,9 +1,7 @@
 """The page of the HTTP API, made from the OpenAPI document of this server."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
-import msgspec
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
@@ -11,31 +9,11 @@ from starlette.routing import BaseRoute
 
 from repertory.keys import Scope
 from repertory_query.access import Access
-from repertory_query.examples import Schema, request_of
+from repertory_query.api.examples import Schema, request_of
 from repertory_query.pages.connecting import key_in_shell
 from repertory_query.pages.page import PageRoute, page
 
 PATH = "/api"
-
-
-class Described(msgspec.Struct, frozen=True):
-    """An operation as the page shows it.
-
-    Attributes:
-        method: Its method, in capitals.
-        path: Its path.
-        summary: What it does, in some words.
-        text: What it does.
-        parameters: Those of the address, as in the document.
-        request: A request for a shell.
-    """
-
-    method: str
-    path: str
-    summary: str
-    text: str
-    parameters: list[Mapping[str, Any]]
-    request: str
 
 
 def routes(document: Schema, access: Access) -> list[BaseRoute]:
@@ -58,14 +36,9 @@ def routes(document: Schema, access: Access) -> list[BaseRoute]:
     return [PageRoute("GET", PATH, show, action=None, scope=Scope.READ)]
 
 
-def _operations(document: Schema, url: str, bearer: str) -> Iterator[Described]:
+def _operations(document: Schema, url: str, bearer: str) -> Iterator[Schema]:
+    """What the document says of each operation, its method and path, and a request for a shell."""
     for path, methods in document["paths"].items():
         for method, one in methods.items():
-            yield Described(
-                method=method.upper(),
-                path=path,
-                summary=one["summary"],
-                text=one["description"],
-                parameters=one["parameters"],
-                request=request_of(method, path, one, document, url, bearer),
-            )
+            request = request_of(method, path, one, document, url, bearer)
+            yield {**one, "method": method.upper(), "path": path, "request": request}

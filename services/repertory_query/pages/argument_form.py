@@ -3,7 +3,7 @@
 Whether the arguments fit the schema is not decided here: every call checks it.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from enum import StrEnum
 from itertools import islice
 from typing import Any
@@ -13,7 +13,7 @@ import msgspec
 from repertory.catalogue.item import Item
 from repertory.errors import UsageError
 from repertory.typescript.references import References, as_list
-from repertory_query.pages.schema import resolve, rules_of, type_of
+from repertory_query.pages.schema import Row, parameters
 
 MAX_FIELDS = 40  # other arguments are written as JSON
 MAX_OPTIONS = 50  # of one field
@@ -31,27 +31,23 @@ class Input(StrEnum):
     JSON = "json"
 
 
-class Field(msgspec.Struct, frozen=True, kw_only=True):
+class Field(Row, frozen=True, kw_only=True):
     """One argument.
 
     Attributes:
+        input: How it is filled in.
         options: The values to choose from, as JSON.
-        rules: Its bounds and default.
     """
 
-    name: str
     input: Input
-    type: str
-    required: bool
-    description: str
-    rules: str
     options: tuple[str, ...] = ()
 
 
 def fields(tool: Item) -> list[Field]:
     """The fields of a tool's form; none if its schema describes no arguments."""
     schema = tool.input_schema or {}
-    return list(islice(_fields(References(schema), schema), MAX_FIELDS))
+    found = islice(parameters(References(schema), schema), MAX_FIELDS)
+    return [_field(row, part) for row, part in found]
 
 
 def arguments_of(tool: Item, sent: Mapping[str, str]) -> dict[str, Any]:
@@ -84,22 +80,10 @@ def _simplest(field: Field) -> object:
     return {Input.TEXT: "TEXT", Input.NUMBER: 1}.get(field.input, [] if is_list else {})
 
 
-def _fields(references: References, schema: Mapping[str, Any]) -> Iterator[Field]:
-    properties = schema.get("properties")
-    required = as_list(schema.get("required"))
-    for name, value in properties.items() if isinstance(properties, Mapping) else ():
-        part = resolve(references, value)
-        kind, description = type_of(references, part), part.get("description")
-        options = _options(part)
-        yield Field(
-            name=name,
-            input=Input.CHOICE if options else _input(kind),
-            type=kind,
-            required=name in required,
-            description=description if isinstance(description, str) else "",
-            rules=rules_of(part),
-            options=options,
-        )
+def _field(row: Row, part: Mapping[str, Any]) -> Field:
+    options = _options(part)
+    kind = Input.CHOICE if options else _input(row.type)
+    return Field(**msgspec.structs.asdict(row), input=kind, options=options)
 
 
 def _options(part: Mapping[str, Any]) -> tuple[str, ...]:

@@ -33,16 +33,14 @@ class Choices:
     def __init__(self) -> None:
         self._known: WeakKeyDictionary[SearchEngine, list[Choice]] = WeakKeyDictionary()
 
-    def known(self, engine: SearchEngine) -> list[Choice] | None:
-        """The cached counts; None if nothing is cached yet."""
-        return self._known.get(engine)
-
     def of(self, engine: SearchEngine) -> list[Choice]:
         """All fields; without a keyword index they have no values."""
-        index = engine.keywords or KeywordIndex.empty()
-        found = [Choice(field, label, most(index.counts(field))) for field, label in FIELDS.items()]
-        self._known[engine] = found
-        return found
+        if engine not in self._known:
+            index = engine.keywords or KeywordIndex.empty()
+            self._known[engine] = [
+                Choice(field, label, most(index.counts(field))) for field, label in FIELDS.items()
+            ]
+        return self._known[engine]
 
 
 def most(counts: Counter[str]) -> list[tuple[str, int]]:

@@ -29,15 +29,13 @@ class Snippet(msgspec.Struct, frozen=True):
     """What is written into the configuration of an agent host.
 
     Attributes:
-        id: The host's name on the command line.
-        title: Its own name.
+        title: The host's name.
         file: The name of its file.
         command: The command that writes the entry.
         text: The entry.
         check: How to see that the host uses it.
     """
 
-    id: str
     title: str
     file: str
     command: str
@@ -84,7 +82,6 @@ def snippets(service: Service, access: Access, url: str, *, is_own: bool) -> lis
     machine = this_machine(service.workspace.directory)
     return [
         Snippet(
-            host.id,
             host.title,
             host.places[Scope.USER].files[0],
             f"repertory connect {host.id}" + ("" if is_own else f" --url {shlex.quote(url)}"),

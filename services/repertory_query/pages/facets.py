@@ -11,8 +11,6 @@ from repertory.search.query import Query
 from repertory.values import MAX_LIMIT
 from repertory_query.pages.choices import Choice, most
 
-_NAMES = {"kind": "kinds", "source": "sources", "server": "servers", "tag": "tags"}
-
 
 def facets(
     choices: Sequence[Choice], engine: SearchEngine, query: Query, answer: Answer
@@ -42,7 +40,7 @@ def facets(
         found[""] = answer.hits
     counted = []
     for choice in choices:
-        name = _NAMES[choice.field]
+        name = f"{choice.field}s"
         is_filtered = bool(getattr(query.where, name))
         counts = Counter(_values(results(name if is_filtered else ""), choice.field))
         counted.append(replace(choice, values=_shown(choice, counts)))

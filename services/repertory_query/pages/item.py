@@ -36,11 +36,6 @@ class ItemPage:
         self._service = service
         self._access = access
 
-    def may_call(self, caller: Caller, item: Item) -> bool:
-        """Whether a caller may try an item."""
-        is_allowed = self._service.calls_allowed and Scope.CALL in caller.scopes
-        return is_allowed and item.kind is Kind.TOOL
-
     def show(self, request: Request, item_id: str) -> Response:
         """The page of an item, at the section that matched; or of an unknown one."""
         backend = visible_to(request.state.caller, self._service)
@@ -74,7 +69,8 @@ class ItemPage:
             tried: The outcome of the call.
         """
         caller: Caller = request.state.caller
-        may_call = self.may_call(caller, item)
+        calls_allowed = self._service.calls_allowed
+        may_call = calls_allowed and Scope.CALL in caller.scopes and item.kind is Kind.TOOL
         matched = request.query_params.get("section", "")
         is_long = len(item.body) > rendering.MAX_LENGTH
         is_raw = is_long or "raw" in request.query_params
@@ -94,7 +90,7 @@ class ItemPage:
             is_long=is_long,
             home=home_of(self._service),
             origin=origin_of(self._service, item.source),
-            calls_allowed=self._service.calls_allowed,
+            calls_allowed=calls_allowed,
             may_call=may_call,
             fields=fields(item) if may_call else [],
             sent=sent or {},

@@ -2,32 +2,32 @@
 
 from collections.abc import Mapping
 from functools import partial
-from types import MappingProxyType
 
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 from starlette.routing import BaseRoute
 
 from repertory.errors import UsageError
-from repertory.keys import Keys, Scope
+from repertory.keys import Scope
 from repertory_query.access import Access
 from repertory_query.actions import Action
 from repertory_query.auditing import about
-from repertory_query.pages.page import PageRoute, page, posted_fields, root_of
+from repertory_query.pages.page import PageRoute, page, posted_fields, redirection
 from repertory_query.pool import Pool
 from repertory_query.service import Service
 
 PATH = "/status/keys"
 
 
-def routes(service: Service, pool: Pool, keys: Keys, access: Access) -> list[BaseRoute]:
+def routes(service: Service, pool: Pool, access: Access) -> list[BaseRoute]:
     """The routes, which need the scope ``admin``."""
+    keys = access.keys
 
     def shown(
         request: Request,
         status: int = 200,
         *,
-        sent: Mapping[str, str] = MappingProxyType({}),
+        sent: Mapping[str, str] | None = None,
         token: str = "",
         detail: str = "",
         is_first: bool = False,
@@ -42,7 +42,7 @@ def routes(service: Service, pool: Pool, keys: Keys, access: Access) -> list[Bas
             is_team=service.parts.is_team,
             required=keys.required,
             has_people=access.has_people,
-            sent=sent,
+            sent=sent or {},
             token=token,
             detail=detail,
             is_first=is_first,
@@ -78,7 +78,7 @@ def routes(service: Service, pool: Pool, keys: Keys, access: Access) -> list[Bas
         name = (await posted_fields(request)).get("name", "")
         about(request, [name])
         await pool.run(partial(keys.revoke, name))
-        return RedirectResponse(f"{root_of(request)}{PATH}", 303)
+        return redirection(request, PATH)
 
     return [
         PageRoute("GET", PATH, list_keys, action=None, scope=Scope.ADMIN),

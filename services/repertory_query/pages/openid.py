@@ -5,14 +5,14 @@ from typing import TYPE_CHECKING
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 from starlette.routing import BaseRoute
 
 from repertory_query.access import LOGIN_OPENID, Access
 from repertory_query.actions import Action
 from repertory_query.cookies import sent
 from repertory_query.pages.page import PageRoute, page, root_of
-from repertory_query.pages.sign_in import forget, here
+from repertory_query.pages.sign_in import forget, here, onward
 from repertory_query.sign_in.failures import ProviderError, TokenError
 from repertory_query.sign_in.people import CALLBACK
 
@@ -48,7 +48,7 @@ class _Steps:
             url, cookie = await self._openid.begin(root, target)
         except ProviderError as error:
             return self._refused(request, 503, str(error), target)
-        response = _redirection(url)
+        response = onward(url)
         self._keep(response, self._pending(request), cookie, self._openid.pending.lifetime_s)
         return response
 
@@ -67,7 +67,7 @@ class _Steps:
             return self._refused(request, error.status_code, error.detail, f"{root}/")
         request.state.caller = caller  # whom the logs name
         _log.info("signed_in", extra={"caller": caller.who})
-        response = _redirection(target)
+        response = onward(target)
         own = self._access.session_cookie(request.scope)
         others = [*self._access.cookie_names(request.scope), self._pending(request)]
         forget(response, others, but=own)
@@ -86,7 +86,3 @@ class _Steps:
     def _keep(self, response: Response, name: str, value: str, seconds: int) -> None:
         secure = self._access.is_secure
         response.set_cookie(name, value, seconds, httponly=True, samesite="lax", secure=secure)
-
-
-def _redirection(url: str) -> Response:
-    return RedirectResponse(url, 303, {"Referrer-Policy": "no-referrer"})

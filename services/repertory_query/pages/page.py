@@ -13,7 +13,7 @@ import msgspec
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 from starlette.requests import HTTPConnection, Request
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 
 from repertory.keys import Scope
 from repertory.search.answer import rounded_down
@@ -153,6 +153,11 @@ def root_of(request: HTTPConnection) -> str:
     """What every address of a request's application begins with: empty, or a prefix."""
     root: str = request.scope.get("root_path", "")
     return root
+
+
+def redirection(request: HTTPConnection, path: str) -> Response:
+    """Have the browser go to a page of the same application."""
+    return RedirectResponse(root_of(request) + path, 303)
 
 
 def wants_page(request: HTTPConnection) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 from starlette.routing import BaseRoute
 
 from repertory.catalogue.policies import rules
@@ -24,7 +24,7 @@ from repertory.workspace import Workspace
 from repertory_query.actions import Action
 from repertory_query.auditing import about
 from repertory_query.pages.changes import changed_lines
-from repertory_query.pages.page import PageRoute, page, posted_fields, root_of
+from repertory_query.pages.page import PageRoute, page, posted_fields, redirection
 from repertory_query.pages.policy_tables import policies_in, with_policy, without_policy
 from repertory_query.pool import Pool
 from repertory_query.service import Service
@@ -174,7 +174,7 @@ def _preview(request: Request, service: Service, sent: Mapping[str, str]) -> Res
 def _write(request: Request, service: Service, sent: Mapping[str, str]) -> Response:
     def written(file: File, _: Change, text: str) -> Response:
         file.write(text)
-        return RedirectResponse(f"{root_of(request)}{PATH}", 303)
+        return redirection(request, PATH)
 
     return _changed(request, service, sent, written)
 

@@ -14,14 +14,15 @@ from repertory.search.answer import Answer, Hit
 from repertory.search.engine import SearchEngine
 from repertory.values import Values
 from repertory_query.actions import Action
+from repertory_query.answering import AnsweredSearches
+from repertory_query.api.requests import parameters_of
 from repertory_query.pages.catalogue import Catalogue, Listing, listing, ordered
 from repertory_query.pages.choices import Choice, Choices
 from repertory_query.pages.facets import facets
-from repertory_query.pages.form import LIMIT, Form, form_of
 from repertory_query.pages.highlighting import Marker
 from repertory_query.pages.item import home_of, states_of
 from repertory_query.pages.page import PageRoute, page
-from repertory_query.searching import AnsweredSearches
+from repertory_query.pages.search_form import LIMIT, Form
 from repertory_query.service import Service
 from repertory_query.visible import for_caller, placed_for, text_for
 
@@ -70,7 +71,8 @@ def routes(
 
     async def shown(request: Request, base: str) -> Response:
         """The page below an address: results, a page of the catalogue, or the start."""
-        form, caller = form_of(request), request.state.caller
+        form = parameters_of(request, Form, is_form=True)
+        caller = request.state.caller
         values = defaults()
         visible = for_caller(caller, service)
         engine = service.engine if visible is service else await pool.run(lambda: visible.engine)
@@ -79,7 +81,7 @@ def routes(
             answer = (await searches.answer(form.query(values), caller)).answer
 
         def found() -> Shown:
-            choices = all_choices.known(engine) or all_choices.of(engine)
+            choices = all_choices.of(engine)
             if answer:
                 counted = facets(choices, engine, form.query(values), answer)
                 states = states_of(service, answer.hits)

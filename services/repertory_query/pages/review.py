@@ -5,7 +5,7 @@ from pathlib import Path
 import msgspec
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 from starlette.routing import BaseRoute
 
 from repertory.bounded import read_bytes
@@ -20,7 +20,7 @@ from repertory.workspace import Workspace
 from repertory_query.access import Caller
 from repertory_query.actions import Action
 from repertory_query.auditing import about
-from repertory_query.pages.page import PageRoute, page, posted_fields, root_of
+from repertory_query.pages.page import PageRoute, page, posted_fields, redirection
 from repertory_query.pool import Pool
 from repertory_query.service import Service
 
@@ -69,7 +69,7 @@ def routes(service: Service, pool: Pool) -> list[BaseRoute]:
         one = f"{sent.get('item', '')}@{sent.get('version', '')}"
         items = sent["all"].splitlines() if "all" in sent else [one]
         about(request, await pool.run(lambda: store.approve(items, caller.who)))
-        return RedirectResponse(f"{root_of(request)}{PATH}", 303)
+        return redirection(request, PATH)
 
     async def trust(request: Request) -> Response:
         """Trust a configuration as it was shown."""
@@ -79,7 +79,7 @@ def routes(service: Service, pool: Pool) -> list[BaseRoute]:
         if service.parts.is_team or not _may_trust(caller):
             raise HTTPException(403, "Only the user who started this server trusts configurations.")
         await pool.run(lambda: _trust(service.workspace.again(), sent))
-        return RedirectResponse(f"{root_of(request)}{PATH}", 303)
+        return redirection(request, PATH)
 
     return [
         PageRoute("GET", PATH, reviews, action=None, scope=Scope.ADMIN),

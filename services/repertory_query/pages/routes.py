@@ -1,4 +1,4 @@
-"""The pages of those who search: search, and one item."""
+"""All pages: those of people who search, and those of people who run the server."""
 
 from collections.abc import Callable
 
@@ -11,11 +11,25 @@ from repertory.keys import Scope
 from repertory.values import Values
 from repertory_query.access import STATIC, Access
 from repertory_query.actions import Action
-from repertory_query.pages import connecting, insights, openid, results, sign_in, trying, why
+from repertory_query.answering import AnsweredSearches
+from repertory_query.api.schemas import Schema
+from repertory_query.pages import (
+    api_reference,
+    connecting,
+    insights,
+    keys,
+    openid,
+    policies,
+    results,
+    review,
+    sign_in,
+    status,
+    trying,
+    why,
+)
 from repertory_query.pages.item import ItemPage
 from repertory_query.pages.page import STATIC_FILES, PageRoute, static_file
 from repertory_query.pool import Pool
-from repertory_query.searching import AnsweredSearches
 from repertory_query.service import Service
 
 
@@ -26,6 +40,7 @@ def routes(
     calls: Pool,
     access: Access,
     defaults: Callable[[], Values],
+    document: Schema,
 ) -> list[BaseRoute]:
     """The routes, which are not part of the API.
 
@@ -34,8 +49,9 @@ def routes(
         searches: Answers queries.
         pool: The threads of blocking calls that are no searches.
         calls: The threads of calls of tools.
-        access: Access control, to sign in.
+        access: Access control, to sign in, and the keys.
         defaults: Returns the settings for fields that a form leaves out.
+        document: The OpenAPI document of the API.
     """
     items = ItemPage(service, access)
 
@@ -57,13 +73,15 @@ def routes(
         *why.routes(service, searches, defaults),
         *trying.routes(service, items, calls),
         *connecting.routes(service, access),
-        PageRoute(
-            "GET",
-            "/view/{item_id:path}",
-            view,
-            action=Action("read", "item_id"),
-            scope=Scope.READ,
+        *api_reference.routes(document, access),
+        *(
+            PageRoute("GET", path, view, action=Action("read", "item_id"), scope=Scope.READ)
+            for path in ("/view/{item_id:path}", trying.PATH)  # the second after a sign-in
         ),
+        *status.routes(service, pool),
         *insights.routes(service, pool),
+        *review.routes(service, pool),
+        *policies.routes(service, pool),
+        *keys.routes(service, pool, access),
         PageRoute("GET", STATIC + "{name}", static, action=None, scope=None),
     ]

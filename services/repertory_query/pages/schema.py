@@ -49,31 +49,38 @@ def rows(schema: Mapping[str, Any]) -> list[Row]:
 def _rows(
     references: References, schema: Mapping[str, Any], prefix: str, left: int
 ) -> Iterator[Row]:
+    for row, part in parameters(references, schema, prefix) if left else ():
+        yield row
+        yield from _rows(references, part, f"{row.name}.", left - 1)
+        items = _resolved(references, part.get("items"))
+        yield from _rows(references, items, f"{row.name}[].", left - 1)
+
+
+def parameters(
+    references: References, schema: Mapping[str, Any], prefix: str = ""
+) -> Iterator[tuple[Row, Mapping[str, Any]]]:
+    """The parameters of a schema without those nested in them, each with its own schema."""
     properties = schema.get("properties")
-    if not left or not isinstance(properties, Mapping):
-        return
     required = as_list(schema.get("required"))
-    for key, value in properties.items():
-        part, name = resolve(references, value), f"{prefix}{key}"
+    for name, value in properties.items() if isinstance(properties, Mapping) else ():
+        part = _resolved(references, value)
         description = part.get("description")
-        yield Row(
-            name=name,
-            type=type_of(references, part),
-            required=key in required,
+        row = Row(
+            name=f"{prefix}{name}",
+            type=_type(references, part),
+            required=name in required,
             description=description if isinstance(description, str) else "",
-            rules=rules_of(part),
+            rules=_rules(part),
         )
-        yield from _rows(references, part, f"{name}.", left - 1)
-        items = resolve(references, part.get("items"))
-        yield from _rows(references, items, f"{name}[].", left - 1)
+        yield row, part
 
 
-def rules_of(part: Mapping[str, Any]) -> str:
+def _rules(part: Mapping[str, Any]) -> str:
     """The bounds and the default of a part of a schema, in a few words."""
     return ", ".join(f"{word} {_text(part[key])}" for key, word in _BOUNDS.items() if key in part)
 
 
-def type_of(references: References, part: Mapping[str, Any], left: int = 2) -> str:
+def _type(references: References, part: Mapping[str, Any], left: int = 2) -> str:
     """The allowed values of a part of a schema, in a few words."""
     values = [part["const"]] if "const" in part else part.get("enum")
     if isinstance(values, list):
@@ -81,15 +88,15 @@ def type_of(references: References, part: Mapping[str, Any], left: int = 2) -> s
     options = part.get("anyOf") or part.get("oneOf")
     if isinstance(options, list) and left:
         some = options[: MAX_ALTERNATIVES + 1]
-        return _either([type_of(references, resolve(references, one), left - 1) for one in some])
+        return _either([_type(references, _resolved(references, one), left - 1) for one in some])
     kind = part.get("type", "object" if "properties" in part else "any")
     if kind == "array" and left:
-        of = type_of(references, resolve(references, part.get("items")), left - 1)
+        of = _type(references, _resolved(references, part.get("items")), left - 1)
         return "array" if of == "any" else f"array of {of}"
     return _either([str(one)[:80] for one in (kind if isinstance(kind, list) else [kind])])
 
 
-def resolve(references: References, part: object) -> Mapping[str, Any]:
+def _resolved(references: References, part: object) -> Mapping[str, Any]:
     """Follow the references of a subschema; {} if it leads to no object."""
     for _ in range(MAX_DEPTH):
         if not isinstance(part, Mapping):

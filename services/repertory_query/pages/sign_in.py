@@ -10,7 +10,7 @@ from starlette.routing import BaseRoute
 from repertory_query.access import LOGIN, Access
 from repertory_query.actions import Action
 from repertory_query.cookies import LIFETIME_S
-from repertory_query.pages.page import PageRoute, page, posted_fields, root_of
+from repertory_query.pages.page import PageRoute, page, posted_fields, redirection, root_of
 
 
 def routes(access: Access) -> list[BaseRoute]:
@@ -18,9 +18,9 @@ def routes(access: Access) -> list[BaseRoute]:
 
     async def ask(request: Request) -> Response:
         """Ask for a key, where one is needed; a token in the address signs in."""
-        first = f"{root_of(request)}/"
         if not access.takes_keys:
-            return RedirectResponse(first, 303)
+            return redirection(request, "/")
+        first = f"{root_of(request)}/"
         if token := request.query_params.get("token"):
             return enter(request, token, first)
         return page(request, "login.html", detail="", target=first)
@@ -35,7 +35,7 @@ def routes(access: Access) -> list[BaseRoute]:
         if found is None:
             detail = "The key is not valid, or no longer; ask for another."
             return page(request, "login.html", 401, detail=detail, target=target)
-        response = RedirectResponse(target, 303, {"Referrer-Policy": "no-referrer"})
+        response = onward(target)
         name, value = found
         forget(response, access.cookie_names(request.scope), but=name)
         response.set_cookie(
@@ -51,7 +51,7 @@ def routes(access: Access) -> list[BaseRoute]:
 
     async def sign_out(request: Request) -> Response:
         """Have the browser forget that it has signed in."""
-        response = RedirectResponse(root_of(request) + LOGIN, 303)
+        response = redirection(request, LOGIN)
         forget(response, access.cookie_names(request.scope))
         return response
 
@@ -65,6 +65,11 @@ def routes(access: Access) -> list[BaseRoute]:
 def here(target: str) -> str:
     """An address on this server; one that might lead elsewhere becomes the first page."""
     return target if re.fullmatch(r"/(?![/\\])[!-~]*", target) else "/"
+
+
+def onward(url: str) -> Response:
+    """Have a browser go elsewhere, which is not told the address with a token or a code."""
+    return RedirectResponse(url, 303, {"Referrer-Policy": "no-referrer"})
 
 
 def forget(response: Response, names: Iterable[str], but: str = "") -> None:

@@ -5,7 +5,7 @@ from functools import partial
 
 import msgspec
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 from starlette.routing import BaseRoute
 
 from repertory.errors import StoreError
@@ -13,11 +13,11 @@ from repertory.keys import Scope
 from repertory.local import read_or_none
 from repertory.stats import Jobs
 from repertory_query.actions import Action
+from repertory_query.api.requests import parameters_of
 from repertory_query.history import Span
-from repertory_query.operations import parameters
 from repertory_query.pages.charts import charts_of
 from repertory_query.pages.item import home_of
-from repertory_query.pages.page import PageRoute, page, posted_fields, root_of
+from repertory_query.pages.page import PageRoute, page, posted_fields, redirection
 from repertory_query.pool import Pool
 from repertory_query.service import Service
 from repertory_query.visible import jobs_for, visible_to
@@ -50,12 +50,12 @@ def routes(service: Service, pool: Pool) -> list[BaseRoute]:
 
     async def status(request: Request) -> Response:
         """Show the state of the server."""
-        shown = parameters(request, Shown, is_form=True)
+        shown = parameters_of(request, Shown, is_form=True)
         return await pool.run(partial(_status, request, service, shown))
 
     async def history(request: Request) -> Response:
         """Show the numbers behind the charts."""
-        hours = parameters(request, Shown, is_form=True).window
+        hours = parameters_of(request, Shown, is_form=True).window
         spans = [one for one in _spans(service, hours) if one.is_known]
         return page(request, "history.html", spans=spans[::-1], hours=hours, windows=list(WINDOWS))
 
@@ -64,12 +64,12 @@ def routes(service: Service, pool: Pool) -> list[BaseRoute]:
         sent = await posted_fields(request)
         ids = [sent["id"]] if sent.get("id") else None
         await pool.run(partial(service.retry, ids))
-        return RedirectResponse(f"{root_of(request)}{PATH}", 303)
+        return redirection(request, PATH)
 
     async def rebuild(request: Request) -> Response:
         """Begin to build a new index beside the active one."""
         await pool.run(service.rebuild)
-        return RedirectResponse(f"{root_of(request)}{PATH}", 303)
+        return redirection(request, PATH)
 
     return [
         PageRoute("GET", PATH, status, action=None, scope=Scope.READ),

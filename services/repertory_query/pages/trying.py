@@ -23,7 +23,7 @@ from repertory_query.pages.page import PageRoute, page, posted_fields
 from repertory_query.pool import Pool
 from repertory_query.problems import status_of
 from repertory_query.service import Service
-from repertory_query.visible import text_for, visible_to
+from repertory_query.visible import visible_to
 
 PATH = "/try/{item_id:path}"
 CONFIRMED = "confirmed"  # the field that allows a destructive call
@@ -54,11 +54,7 @@ class Tried(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def routes(service: Service, items: ItemPage, calls: Pool) -> list[BaseRoute]:
-    """The routes; ``calls`` are the threads for calls of tools."""
-
-    async def show(request: Request) -> Response:
-        """Show the item, such as after a sign-in."""
-        return await calls.run(lambda: items.show(request, request.path_params["item_id"]))
+    """The route of the form; ``calls`` are the threads for calls of tools."""
 
     async def call(request: Request) -> Response:
         """Call the tool, and show what it answers."""
@@ -68,7 +64,6 @@ def routes(service: Service, items: ItemPage, calls: Pool) -> list[BaseRoute]:
         return await calls.run(lambda: _called(request, service, items, sent))
 
     return [
-        PageRoute("GET", PATH, show, action=Action("read", "item_id"), scope=Scope.READ),
         PageRoute(
             "POST",
             PATH,
@@ -84,15 +79,13 @@ def _called(
 ) -> Response:
     backend = visible_to(request.state.caller, service)
     item = backend.item(request.path_params["item_id"])
-    status, tried = _outcome(request, backend, item, sent)
+    status, tried = _outcome(backend, item, sent)
     if "part" in request.query_params:
         return page(request, "tried.html", status, tried=tried)
     return items.page(request, backend, item, status, sent=sent, tried=tried)
 
 
-def _outcome(
-    request: Request, backend: Backend, item: Item, sent: Mapping[str, str]
-) -> tuple[int, Tried]:
+def _outcome(backend: Backend, item: Item, sent: Mapping[str, str]) -> tuple[int, Tried]:
     """The status and the outcome of a call with the arguments of a form."""
     began = time.perf_counter()
     try:
@@ -102,7 +95,7 @@ def _outcome(
     except RepertoryError as error:
         if not (status := status_of(error)):
             raise
-        return status, Tried(failure=text_for(request.state.caller, str(error)))
+        return status, Tried(failure=str(error))
     ms = 1_000 * (time.perf_counter() - began)
     return (502 if result.is_error else 200), _tried(result, ms)
 

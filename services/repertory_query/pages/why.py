@@ -9,11 +9,11 @@ from starlette.routing import BaseRoute
 from repertory.keys import Scope
 from repertory.values import Values
 from repertory_query.actions import Action
-from repertory_query.operations import parameters
-from repertory_query.pages.form import Form
+from repertory_query.answering import AnsweredSearches
+from repertory_query.api.requests import parameters_of
 from repertory_query.pages.item import home_of
 from repertory_query.pages.page import PageRoute, page
-from repertory_query.searching import AnsweredSearches
+from repertory_query.pages.search_form import Form
 from repertory_query.service import Service
 
 PATH = "/why"
@@ -32,7 +32,7 @@ def routes(
 
     async def why(request: Request) -> Response:
         """Explain a result, or ask for the search."""
-        asked = parameters(request, Question, is_form=True)
+        asked = parameters_of(request, Question, is_form=True)
         found = None
         if asked.q.strip():
             query = asked.query(defaults())

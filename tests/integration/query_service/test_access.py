@@ -10,11 +10,13 @@ from starlette.testclient import TestClient
 
 from repertory.keys import Keys, Scope
 from repertory.proof import HEADER, proof_of
-from repertory_query.app import create_app, entrance_of
+from repertory_query.access import Owner
+from repertory_query.app import create_app
 from repertory_query.limits import MAX_ADDRESS_LENGTH, check_address
 from tests.support.query_service import RunningService, problem, settings_of
 
 JSON = {"Content-Type": "application/json"}
+OWNER = Owner("secret", "of browsers")
 ADMIN_CALLS = (("/rebuild", None), ("/queue/retry", {"ids": None}))
 
 
@@ -237,7 +239,7 @@ def test_urls_are_limited_and_utf_8(client: TestClient, path: str, status: int) 
 def test_a_users_own_server_answers_nobody_else(server: RunningService) -> None:
     """Not even to other accounts of the machine; only the health checks are open."""
     settings = settings_of(server.project)
-    app = create_app(server.service, settings, entrance_of(settings, "secret"))
+    app = create_app(server.service, settings, owner=OWNER)
     client = TestClient(app, "http://127.0.0.1", client=("127.0.0.1", 50_000))
     for path in ("/search?q=x", "/items", "/stats", "/metrics", "/openapi.json", "/", "/mcp"):
         assert "repertory keys token" in problem(client.get(path), 401)
@@ -252,7 +254,7 @@ def test_a_users_own_server_answers_nobody_else(server: RunningService) -> None:
 def test_a_users_own_server_proves_itself(server: RunningService) -> None:
     """It has the token of its note; a team's server has none, and answers without a proof."""
     settings = settings_of(server.project)
-    own = TestClient(create_app(server.service, settings, entrance_of(settings, "secret")))
+    own = TestClient(create_app(server.service, settings, owner=OWNER))
     given = own.get("/healthz", headers={HEADER: "anything"}).json()
     assert given == {"alive": True, "proof": proof_of("secret", "anything")}
     for app, challenge in ((own, ""), (own, "x" * 101), (server.client(), "anything")):
@@ -265,7 +267,7 @@ def test_the_users_own_processes_may_do_everything(server: RunningService, tmp_p
     own, body = {"Authorization": "Bearer secret"}, {"ids": None}
     for flags in ({}, {"keys": str(tmp_path / "keys.json")}):
         settings = settings_of(server.project, **flags)
-        app = create_app(server.service, settings, entrance_of(settings, "secret"))
+        app = create_app(server.service, settings, owner=OWNER)
         client = TestClient(app, client=("192.0.2.7", 50_000))
         assert client.post("/queue/retry", json=body, headers=own).status_code == 200
         assert client.post("/queue/retry", json=body).status_code in (401, 403)

@@ -4,7 +4,7 @@ import asyncio
 import re
 import stat
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import httpx2
 import pytest
@@ -19,9 +19,10 @@ from repertory.functions.table import FUNCTIONS, PORTABLE
 from repertory.keys import Keys, Scope
 from repertory.settings import Settings
 from repertory_query import auditing
+from repertory_query.service import Service
 from tests.support.audits import lines_of
 from tests.support.listening import served
-from tests.support.query_service import RunningService, settings_of
+from tests.support.query_service import RunningService, rpc, settings_of, use_tool
 
 SKILL = "project/key-rotation"
 SECRET = "hunter2-swordfish"
@@ -156,6 +157,9 @@ def test_what_is_refused(recorded: Recorded) -> None:
     assert (line["outcome"], line["status"]) == ("refused", 403)
     recorded.ask("GET", "/v1/items/no")
     assert recorded.one()["status"] == 404
+    recorded.ask("GET", f"/v1/skills/file?item={SKILL}&place=no.md")
+    line = recorded.one()
+    assert (line["what"], line["status"]) == ([SKILL], 404)
     recorded.client.get("/v1/items/some", headers={"Authorization": f"Bearer {SECRET}"})
     line = recorded.one()
     assert (line["action"], line["what"], line["caller"], line["status"]) == (
@@ -183,6 +187,26 @@ def test_sign_ins_of_browsers(recorded: Recorded) -> None:
     assert recorded.one()["action"] == "sign-out"
     assert SECRET not in recorded.text()
     assert recorded.tokens[Scope.READ] not in recorded.text()
+
+
+def test_an_unexpected_failure_over_mcp(
+    recorded: Recorded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has the status that it has over HTTP, for a tool and for a list."""
+
+    def broken(*_: object, **__: object) -> NoReturn:
+        raise RuntimeError
+
+    monkeypatch.setattr(Service, "search", broken)
+    monkeypatch.setattr(Service, "page", broken)
+    assert recorded.ask("GET", "/v1/items") == 500
+    assert recorded.one()["status"] == 500
+    recorded.client.headers["Authorization"] = f"Bearer {recorded.tokens[Scope.ADMIN]}"
+    with recorded.client as client:
+        use_tool(client, "search", query="rotate")
+        assert recorded.one()["status"] == 500
+        rpc(client, "resources/list")
+        assert recorded.one()["status"] == 500
 
 
 def test_over_mcp(recorded: Recorded) -> None:

@@ -19,8 +19,8 @@ from starlette.routing import Router
 from starlette.types import Message
 
 from repertory.errors import UsageError
-from repertory_query import exporting
 from repertory_query.access import OWNER
+from repertory_query.api import exporting
 from repertory_query.app import create_app
 from repertory_query.listening import listening
 from repertory_query.pool import Pool
@@ -156,7 +156,7 @@ def test_head_is_get_without_a_body(address: tuple[str, int]) -> None:
         b"GET /hea",
         b"POST /search HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n{",
         b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
-        b"POST /login HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n{",
+        b"POST /search HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n{",
     ],
 )
 def test_an_incomplete_request_times_out(

@@ -16,7 +16,8 @@ from starlette.testclient import TestClient
 from repertory.keys import Keys, Scope
 from repertory.sources.registry import digest_to_trust
 from repertory.trust import TrustStore
-from repertory_query.app import create_app, entrance_of
+from repertory_query.access import Owner
+from repertory_query.app import create_app
 from repertory_query.pages import policies as policy_pages
 from repertory_query.pages import review as review_pages
 from tests.support.audits import lines_of
@@ -102,8 +103,8 @@ def client(server: RunningService) -> TestClient:
 def owner(server: RunningService, tmp_path: Path) -> TestClient:
     """The browser of the user who started the server."""
     flags = {"audit_folder": str(tmp_path / "audit"), "keys": str(tmp_path / "keys.json")}
-    entrance = entrance_of(settings_of(server.project), "token", "of browsers")
-    app = create_app(server.service, settings_of(server.project, **flags), entrance)
+    settings = settings_of(server.project, **flags)
+    app = create_app(server.service, settings, owner=Owner("token", "of browsers"))
     client = browser(TestClient(app, "http://localhost", client=("127.0.0.1", 50_000)))
     client.get("/login?token=token")
     return client

@@ -12,7 +12,6 @@ from repertory_query.metrics import Metrics
 from tests.support.builders import write_skill
 from tests.support.query_service import RunningService, metrics
 
-MCP = {"Accept": "application/json, text/event-stream"}
 CALLER = "repertory_caller_searches_total"
 
 
@@ -31,7 +30,7 @@ def test_searches_are_counted_by_key_over_every_face(
         client.post("/v1/search", json={"queries": [{"q": "rotate"}]}, headers=agent)
         arguments = {"name": "search", "arguments": {"query": "rotate keys"}}
         message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": arguments}
-        assert client.post("/mcp", json=message, headers={**agent, **MCP}).status_code == 200
+        assert client.post("/mcp", json=message, headers=agent).status_code == 200
         for address in ("/search?q=rotate", "/v1/search?q=rotate&format=markdown"):
             client.get(address, headers=boss)
         after, seen = metrics(client, **boss), metrics(client, **agent)

@@ -14,9 +14,15 @@ from repertory.coordination.failures import Failure
 from repertory.keys import Keys, Scope
 from tests.support.builders import write, write_skill
 from tests.support.command_line import TOOLS
-from tests.support.query_service import RunningService, metrics, problem, settings_of
+from tests.support.query_service import (
+    RunningService,
+    metrics,
+    problem,
+    rpc,
+    settings_of,
+    use_tool,
+)
 
-MCP = {"Accept": "application/json, text/event-stream"}
 PAGE = {"Accept": "text/html"}
 PAGES = ("/?", "/view", "/catalogue", "/connect", "/why", "/try")
 OPEN = """
@@ -141,17 +147,6 @@ def caller(
         yield client
 
 
-def rpc(client: TestClient, path: str, method: str, **params: object) -> object:
-    """The result of a request to an MCP server."""
-    message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
-    return client.post(path, json=message, headers=MCP).json()
-
-
-def called(client: TestClient, name: str, /, path: str = "/mcp", **arguments: object) -> object:
-    """The result of an MCP tool."""
-    return rpc(client, path, "tools/call", name=name, arguments=arguments)
-
-
 def posted(client: TestClient, path: str, body: object) -> object:
     """The status and the body of an answer."""
     answer = client.post(path, json=body)
@@ -205,7 +200,7 @@ def answers(client: TestClient) -> dict[str, object]:
         sent[f"call {one}"] = posted(client, f"/tools/{one}", {})
         form = client.post(f"/try/{one}", headers=PAGE | {"Origin": "http://localhost"})
         sent[f"try {one}"] = form.status_code, form.text
-        sent[f"MCP call {one}"] = called(client, "call", tool=one)
+        sent[f"MCP call {one}"] = use_tool(client, "call", tool=one).json()
     for name, arguments in (
         ("skill.discovery.search", {"query": "rotate keys"}),
         ("search", {"searchQuery": "keys", "fuzzySearch": True}),
@@ -218,16 +213,16 @@ def answers(client: TestClient) -> dict[str, object]:
             client.post("/functions/Vector.SearchSkills", json={"query": "Rotate keys"}).json()
         )
     )
-    sent["MCP search"] = called(client, "search", query="rotate keys", detail=True)
-    sent["MCP get"] = [called(client, "get", id=one) for one in ids]
-    sent["MCP explain"] = called(
-        client, "explain", path="/mcp/explain", query="rotate", item="vault-rotation"
-    )
-    sent["MCP tools"] = rpc(client, "/mcp", "tools/list")
-    sent["MCP resources"] = rpc(client, "/mcp", "resources/list")
+    sent["MCP search"] = use_tool(client, "search", query="rotate keys", detail=True).json()
+    sent["MCP get"] = [use_tool(client, "get", id=one).json() for one in ids]
+    sent["MCP explain"] = use_tool(
+        client, "explain", "/mcp/explain", query="rotate", item="vault-rotation"
+    ).json()
+    sent["MCP tools"] = rpc(client, "tools/list").json()
+    sent["MCP resources"] = rpc(client, "resources/list").json()
     for one in HIDDEN[:2]:
         uri = f"skill://{one}/SKILL.md"
-        sent[f"MCP resource {one}"] = rpc(client, "/mcp", "resources/read", uri=uri)
+        sent[f"MCP resource {one}"] = rpc(client, "resources/read", uri=uri).json()
     return {name: _same_for_all(value) for name, value in sent.items()}
 
 
@@ -402,7 +397,7 @@ def test_answers_of_one_visibility_are_not_given_to_another(whole: RunningServic
             for name, expected in (("team-a", True), ("", False), ("team-b", False)):
                 client.headers["Authorization"] = f"Bearer {tokens[name]}"
                 assert ("vault/vault-rotation" in client.get(query).text) is expected
-                listed = str(rpc(client, "/mcp", "tools/list"))
+                listed = str(rpc(client, "tools/list").json())
                 assert ("85 skills" in listed or "84 skills" in listed) is expected
                 assert ("vault-tools" in listed) is bool(name)
 

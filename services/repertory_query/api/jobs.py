@@ -2,19 +2,18 @@
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import BaseRoute
 
 from repertory.keys import Scope
 from repertory.stats import Jobs, Rebuild
 from repertory.wire import Retried, Retry
-from repertory_query.actions import Action
-from repertory_query.operations import Nothing, Operations, answer
+from repertory_query.actions import Action, AuditedRoute
+from repertory_query.api.operations import Nothing, Operations, answer
 from repertory_query.pool import Pool
 from repertory_query.service import Service
 from repertory_query.visible import jobs_for
 
 
-def routes(service: Service, pool: Pool) -> list[BaseRoute]:
+def routes(service: Service, pool: Pool) -> list[AuditedRoute]:
     """The routes."""
     operations = Operations("jobs")
 

@@ -6,7 +6,6 @@ import msgspec
 from msgspec import Meta
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import BaseRoute
 
 from repertory.catalogue.item import Kind
 from repertory.index.vectors import Filter
@@ -15,11 +14,11 @@ from repertory.typescript.module import module
 from repertory.typescript.selection import select_tools
 from repertory.wire import MAX_VALUES
 from repertory_query.access import Access
-from repertory_query.actions import Action
-from repertory_query.operations import Operations
+from repertory_query.actions import Action, AuditedRoute
+from repertory_query.api.operations import Operations
 from repertory_query.pool import Pool
 from repertory_query.service import Service
-from repertory_query.visible import for_caller, visible_to
+from repertory_query.visible import visible_to
 
 MEDIA_TYPE = "application/typescript"
 
@@ -38,7 +37,7 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
     ] = ()
 
 
-def routes(service: Service, pool: Pool, access: Access) -> list[BaseRoute]:
+def routes(service: Service, pool: Pool, access: Access) -> list[AuditedRoute]:
     """The routes."""
     operations = Operations("runtime")
 
@@ -53,14 +52,10 @@ def routes(service: Service, pool: Pool, access: Access) -> list[BaseRoute]:
         """Make a module of types and methods that call tools through this server."""
         wanted = dict.fromkeys(listed(",".join(given.filter)))
         gateway = access.url(request)
-
         backend = visible_to(request.state.caller, service)
 
         def made() -> str:
-            found = for_caller(request.state.caller, service).entries(
-                Filter(kinds=(Kind.TOOL.value,))
-            )
-            tools = select_tools(found, wanted)
+            tools = select_tools(backend.entries(Filter(kinds=(Kind.TOOL.value,))), wanted)
             return module(list(backend.items(tools).values()), gateway).text
 
         text = await pool.run(made)

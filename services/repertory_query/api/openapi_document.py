@@ -5,15 +5,25 @@ from importlib.metadata import version
 from typing import Any
 
 import msgspec
-from starlette.routing import BaseRoute
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
 
 from repertory.wire import V1, Refusal
 from repertory_query.access import OPEN
-from repertory_query.operations import JSON, PROBLEM, UNVERSIONED, Nothing, Operation
-from repertory_query.schemas import REF, Schema, components_of, with_names
+from repertory_query.actions import AuditedRoute
+from repertory_query.api.operations import (
+    PROBLEM,
+    UNVERSIONED,
+    Nothing,
+    Operation,
+    answer,
+)
+from repertory_query.api.requests import JSON
+from repertory_query.api.schemas import REF, Schema, components_of, with_names
 
 
-def document(routes: Iterable[BaseRoute]) -> Schema:
+def document(routes: Iterable[AuditedRoute]) -> Schema:
     """The OpenAPI document of the operations among some routes, by their versioned paths."""
     operations = [route for route in routes if isinstance(route, Operation)]
     returned = [kind for one in operations for kind in (one.returns, one.unready) if kind]
@@ -39,6 +49,16 @@ def document(routes: Iterable[BaseRoute]) -> Schema:
             "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
         },
     }
+
+
+def routes(document: Schema) -> list[BaseRoute]:
+    """The route of the document, which names the prefix that the paths begin with."""
+
+    async def openapi(request: Request) -> Response:
+        root = request.scope.get("root_path", "")
+        return answer({**document, "servers": [{"url": root}]} if root else document)
+
+    return [Route("/openapi.json", openapi)]
 
 
 def _described(one: Operation[Any], path: str, components: dict[str, Schema]) -> Schema:

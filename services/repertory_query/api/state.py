@@ -2,20 +2,20 @@
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import BaseRoute
 
 from repertory.proof import HEADER
 from repertory.stats import Stats
 from repertory.wire import Alive, Ready
 from repertory_query.access import Access
+from repertory_query.actions import AuditedRoute
+from repertory_query.api.operations import Nothing, Operations, answer
 from repertory_query.metrics import Metrics
-from repertory_query.operations import Nothing, Operations, answer
 from repertory_query.pool import Pool
 from repertory_query.service import Service
 from repertory_query.visible import for_caller, sees_all, stats_for, visible_to, without_paths
 
 
-def routes(service: Service, pool: Pool, metrics: Metrics, access: Access) -> list[BaseRoute]:
+def routes(service: Service, pool: Pool, metrics: Metrics, access: Access) -> list[AuditedRoute]:
     """The routes."""
     operations = Operations("state")
 
@@ -50,7 +50,7 @@ def routes(service: Service, pool: Pool, metrics: Metrics, access: Access) -> li
         accept = request.headers.get("accept", "")
         caller = request.state.caller
         visible = for_caller(caller, service)
-        callers = visible.recent.callers.searches() if sees_all(caller) else {}
+        callers = visible.recent.by_caller() if sees_all(caller) else {}
         text, media_type = await pool.run(
             lambda: metrics.text(
                 accept, visible.stats(), visible.call_outcomes, visible.recent.counts(), callers

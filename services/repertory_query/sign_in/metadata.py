@@ -15,24 +15,21 @@ if TYPE_CHECKING:
 METADATA = "/.well-known/oauth-protected-resource"
 
 
-class Metadata(msgspec.Struct, frozen=True):
-    """What a program has to know to get a token for this server."""
-
-    resource: str
-    authorization_servers: tuple[str, ...]
-    scopes_supported: tuple[str, ...]
-    bearer_methods_supported: tuple[str, ...] = ("header",)
-    resource_name: str = "Repertory"
-
-
 def routes(openid: "OpenId | None") -> list[BaseRoute]:
     """The routes, one for the server and one for each MCP address; none without a provider."""
     if openid is None:
         return []
 
     def described(path: str) -> Route:
-        scopes, issuers = tuple(openid.scopes.split()), (openid.provider.issuer,)
-        body = msgspec.json.encode(Metadata(openid.public_url + path, issuers, scopes))
+        body = msgspec.json.encode(
+            {
+                "resource": openid.public_url + path,
+                "authorization_servers": [openid.provider.issuer],
+                "scopes_supported": openid.scopes.split(),
+                "bearer_methods_supported": ["header"],
+                "resource_name": "Repertory",
+            }
+        )
 
         async def metadata(_: Request) -> Response:
             """Say who signs people in."""

@@ -1,24 +1,23 @@
 """``/items``: the indexed items, in a list and one by one; ``/skills``: the files of skills."""
 
+from collections.abc import Callable
 from typing import Annotated
 
 import msgspec
 from msgspec import Meta
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import BaseRoute
 
 from repertory.backend import Backend
-from repertory.index.vectors import Filter
 from repertory.search.links import Links
 from repertory.skill_files import FileContent, SkillFiles
 from repertory.stats import Contents
 from repertory.wire import Ids, Items, Linked, Summaries, linked, summary
-from repertory_query.actions import Action
+from repertory_query.actions import Action, AuditedRoute
+from repertory_query.api.operations import Nothing, Operations, answer
+from repertory_query.api.searching import Filters
 from repertory_query.auditing import about
-from repertory_query.operations import Nothing, Operations, answer
 from repertory_query.pool import Pool
-from repertory_query.searching import Filters
 from repertory_query.service import Service
 from repertory_query.visible import contents_for, visible_to
 
@@ -40,22 +39,25 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
     place: Annotated[str, Meta(description="The path of the file in the skill's folder.")]
 
 
-def routes(service: Service, pool: Pool) -> list[BaseRoute]:
+def routes(service: Service, pool: Pool) -> list[AuditedRoute]:
     """The routes."""
     operations = Operations("items")
+
+    async def read(request: Request, what: Callable[[Backend], object]) -> Response:
+        """What the caller's view of the server has, as JSON."""
+        backend = visible_to(request.state.caller, service)
+        return await pool.run(lambda: answer(what(backend)))
 
     @operations.get("/items", Page, returns=Summaries, action=Action("list"), summary="List items")
     async def list_items(request: Request, given: Page) -> Response:
         """List the indexed items by id, each with the beginning of its description."""
-        backend = visible_to(request.state.caller, service)
-        return await pool.run(lambda: answer(_page(backend, given.where, given)))
+        return await read(request, lambda backend: _page(backend, given))
 
     @operations.get("/contents", Nothing, returns=Contents, action=None, summary="Count the items")
     async def count_items(request: Request, _: Nothing) -> Response:
         """Count the indexed items of each kind and source."""
         caller = request.state.caller
-        backend = visible_to(caller, service)
-        return await pool.run(lambda: answer(contents_for(caller, backend.contents())))
+        return await read(request, lambda backend: contents_for(caller, backend.contents()))
 
     @operations.post(
         "/items", Ids, returns=Items, action=Action("read"), summary="Show several items"
@@ -63,8 +65,9 @@ def routes(service: Service, pool: Pool) -> list[BaseRoute]:
     async def get_items(request: Request, given: Ids) -> Response:
         """Show some items whole, in the requested order; missing ones are left out."""
         about(request, given.ids)
-        backend = visible_to(request.state.caller, service)
-        return await pool.run(lambda: answer(Items(items=list(backend.items(given.ids).values()))))
+        return await read(
+            request, lambda backend: Items(items=list(backend.items(given.ids).values()))
+        )
 
     @operations.get(
         "/items/{item_id:path}",
@@ -78,16 +81,14 @@ def routes(service: Service, pool: Pool) -> list[BaseRoute]:
 
         Its unique name also finds it.
         """
-        backend = visible_to(request.state.caller, service)
-        return await pool.run(lambda: answer(_linked(backend, request.path_params["item_id"])))
+        return await read(request, lambda backend: _linked(backend, request.path_params["item_id"]))
 
     @operations.get(
         "/links/{item_id:path}", Nothing, returns=Links, action=None, summary="Show links"
     )
     async def get_links(request: Request, _: Nothing) -> Response:
         """Show the tools that a skill needs, or the skills that need a tool."""
-        backend, item_id = visible_to(request.state.caller, service), request.path_params["item_id"]
-        return await pool.run(lambda: answer(backend.links(item_id)))
+        return await read(request, lambda backend: backend.links(request.path_params["item_id"]))
 
     @operations.post(
         "/skills/files",
@@ -99,8 +100,7 @@ def routes(service: Service, pool: Pool) -> list[BaseRoute]:
     async def list_skill_files(request: Request, given: Ids) -> Response:
         """List the supporting files of some skills by id, as far as this server can read them."""
         about(request, given.ids)
-        backend = visible_to(request.state.caller, service)
-        return await pool.run(lambda: answer(backend.skill_files(given.ids)))
+        return await read(request, lambda backend: backend.skill_files(given.ids))
 
     @operations.get(
         "/skills/file",
@@ -111,10 +111,8 @@ def routes(service: Service, pool: Pool) -> list[BaseRoute]:
     )
     async def read_skill_file(request: Request, given: Place) -> Response:
         """Read one supporting file of a skill."""
-        about(request, [given.item])
-        backend = visible_to(request.state.caller, service)
-        return await pool.run(
-            lambda: answer(FileContent(data=backend.skill_file(given.item, given.place)))
+        return await read(
+            request, lambda backend: FileContent(data=backend.skill_file(given.item, given.place))
         )
 
     return operations.routes
@@ -125,6 +123,6 @@ def _linked(backend: Backend, wanted: str) -> Linked:
     return linked(item, backend.links(item.id))
 
 
-def _page(backend: Backend, where: Filter, page: Page) -> Summaries:
-    found, total = backend.page(where, page.limit, page.offset, page.after)
+def _page(backend: Backend, page: Page) -> Summaries:
+    found, total = backend.page(page.where, page.limit, page.offset, page.after)
     return Summaries(items=[*map(summary, found)], total=total)

@@ -2,18 +2,17 @@
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import BaseRoute
 
 from repertory.insights import insights_of, unanswered_of
 from repertory.keys import Scope
 from repertory.usage.wire import Insights, UnansweredQueries
-from repertory_query.actions import Action
-from repertory_query.operations import Nothing, Operations, answer
+from repertory_query.actions import Action, AuditedRoute
+from repertory_query.api.operations import Nothing, Operations, answer
 from repertory_query.pool import Pool
 from repertory_query.service import Service
 
 
-def routes(service: Service, pool: Pool) -> list[BaseRoute]:
+def routes(service: Service, pool: Pool) -> list[AuditedRoute]:
     """The routes."""
     operations = Operations("insights")
 

@@ -1,17 +1,14 @@
 """``/search``, for one query or many, and ``/explain``: why a search shows an item, or why not."""
 
-import asyncio
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Annotated
 
 import msgspec
 from msgspec import Meta
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import BaseRoute
 
-from repertory.formats.table import Format, Host, Rendered, render
+from repertory.formats.table import Format, Host
 from repertory.index.vectors import Filter
 from repertory.search.answer import Answer
 from repertory.search.explanation import Explanation
@@ -28,19 +25,15 @@ from repertory.wire import (
     Tags,
     Text,
 )
-from repertory_query.access import Access, Caller
-from repertory_query.actions import Action
-from repertory_query.cache import AnswerCache, Encoded
-from repertory_query.metrics import Metrics
-from repertory_query.operations import JSON, Operations, answer
-from repertory_query.pool import Pool
-from repertory_query.schemas import Schema
-from repertory_query.service import Service
-from repertory_query.visible import visibility, visible_to
+from repertory_query.access import Access
+from repertory_query.actions import Action, AuditedRoute
+from repertory_query.answering import AnsweredSearches
+from repertory_query.api.operations import Operations, answer
+from repertory_query.api.requests import JSON
+from repertory_query.api.schemas import Schema
 
-MODE = "Repertory-Mode"
-CONCURRENCY = 8  # queries of one request, so that others have a share, too
 MAX_DECLARED = 1_000
+MODE = "Repertory-Mode"  # a header
 
 
 class Filters(
@@ -120,81 +113,9 @@ def query_from(given: Search | Parameters, defaults: Values) -> Query:
     return query_of(defaults, fields.pop("q"), **fields)
 
 
-class AnsweredSearches:
-    """Answers queries from the cache or on a thread.
-
-    Attributes:
-        pool: The threads.
-    """
-
-    def __init__(self, service: Service, pool: Pool, metrics: Metrics) -> None:
-        self._service = service
-        self.pool = pool
-        self._metrics = metrics
-        self._cache = AnswerCache()
-
-    async def answer(self, query: Query, caller: Caller) -> Encoded:
-        """The answer to a query, as a caller sees it.
-
-        Raises:
-            HTTPException: 503 if too many searches wait.
-            UsageError: The query is invalid.
-            StoreError: Nothing can be searched now.
-        """
-        if not self._service.is_ready:  # the cache is asked with an engine, so there has to be one
-            await self.pool.run(self._service.await_first_index)
-        engine = self._service.engine
-        backend = visible_to(caller, self._service)
-        key = query, visibility(caller, self._service)
-        began = time.perf_counter()
-        if known := self._cache.get(engine, key):
-            self._metrics.cached()
-            self._service.note(known.answer, time.perf_counter() - began)
-            return known
-
-        def search() -> Encoded:
-            answer = backend.search(query)
-            return Encoded(answer, msgspec.json.encode(answer))
-
-        found = await self.pool.run(search)
-        self._metrics.search(found.answer.mode)
-        is_current = engine is self._service.engine  # else it would push the newer answers out
-        if is_current and not found.answer.degraded:  # the other arm may be back in a moment
-            self._cache.put(engine, key, found)
-        return found
-
-    async def rendered(self, query: Query, caller: Caller, form: Format, host: Host) -> Response:
-        """The answer to a query in a format, never from the cache; raises as ``answer``."""
-        backend = visible_to(caller, self._service)
-
-        def search() -> tuple[Rendered, Answer]:
-            answer = backend.search(query)
-            return render(form, answer, backend.items, host), answer
-
-        found, answer = await self.pool.run(search)
-        self._metrics.search(answer.mode)
-        headers = {MODE: answer.mode.value}  # most formats cannot hold it
-        if isinstance(found, str):
-            return Response(found, headers=headers, media_type="text/markdown")
-        return Response(msgspec.json.encode(found), headers=headers, media_type=JSON)
-
-    async def answers(self, queries: Sequence[Query], caller: Caller) -> list[Encoded]:
-        """The answers to several queries, in their order; see ``answer``."""
-        found: list[Encoded] = []
-        for start in range(0, len(queries), CONCURRENCY):
-            some = queries[start : start + CONCURRENCY]
-            found += await asyncio.gather(*(self.answer(query, caller) for query in some))
-        return found
-
-    async def explanation(self, query: Query, item: str, caller: Caller) -> Explanation:
-        """Why a search shows an item or not; UnknownItemError if there is no such item."""
-        backend = visible_to(caller, self._service)
-        return await self.pool.run(lambda: backend.explain(query, item))
-
-
 def routes(
     searches: AnsweredSearches, defaults: Callable[[], Values], access: Access
-) -> list[BaseRoute]:
+) -> list[AuditedRoute]:
     """The routes.
 
     Args:
@@ -223,7 +144,11 @@ def routes(
             declared=frozenset(given.declared) if given.declared else None,
             call_id=given.call_id,
         )
-        return await searches.rendered(query, caller, given.format, host)
+        rendered, mode = await searches.rendered(query, caller, given.format, host)
+        headers = {MODE: mode.value}  # most formats cannot hold it
+        if isinstance(rendered, str):
+            return Response(rendered, headers=headers, media_type="text/markdown")
+        return Response(msgspec.json.encode(rendered), headers=headers, media_type=JSON)
 
     @operations.post(
         "/search",

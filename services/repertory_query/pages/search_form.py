@@ -6,12 +6,10 @@ from urllib.parse import urlencode
 
 import msgspec
 from msgspec import Meta
-from starlette.requests import Request
 
 from repertory.search.query import Query
 from repertory.values import Values
-from repertory_query.operations import parameters
-from repertory_query.searching import Parameters, query_from
+from repertory_query.api.searching import Parameters, query_from
 
 LIMIT = 10  # people see more at a glance than a program asks for
 
@@ -44,12 +42,3 @@ class Form(Parameters, frozen=True, kw_only=True, omit_defaults=True):
         given = {name: value for name, value in fields.items() if value != ""}
         text = urlencode(given, doseq=True, errors="replace")
         return f"{base}?{text}" if text else base
-
-
-def form_of(request: Request) -> Form:
-    """The form in a request's address.
-
-    Raises:
-        UsageError: A field is invalid.
-    """
-    return parameters(request, Form, is_form=True)

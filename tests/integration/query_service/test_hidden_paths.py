@@ -17,10 +17,9 @@ from repertory.keys import Keys, Scope
 from repertory_query.visible import _placed, without_paths
 from tests.support.builders import write_skill
 from tests.support.command_line import TOOLS
-from tests.support.query_service import RunningService, indexed_server
+from tests.support.query_service import RunningService, indexed_server, rpc, use_tool
 
 SKILL = "outside/key-rotation"
-MCP = {"Accept": "application/json, text/event-stream"}
 
 
 @pytest.fixture(scope="module")
@@ -144,23 +143,12 @@ def requests(client: TestClient) -> dict[str, str]:
     }
     for name, arguments in functions.items():
         sent[f"function {name}"] = client.post(f"/functions/{name}", json=arguments).text
-    sent["MCP search"] = mcp(client, "search", query="rotate keys", threshold=0)
-    sent["MCP get"] = mcp(client, "get", id=SKILL)
-    sent["MCP project"] = mcp(client, "search", "/mcp/project", searchQuery="rotate")
+    sent["MCP search"] = use_tool(client, "search", query="rotate keys", threshold=0).text
+    sent["MCP get"] = use_tool(client, "get", id=SKILL).text
+    sent["MCP project"] = use_tool(client, "search", "/mcp/project", searchQuery="rotate").text
     for method in ("tools/list", "resources/list"):
-        sent[f"MCP {method}"] = rpc(client, "/mcp", method)
+        sent[f"MCP {method}"] = rpc(client, method).text
     return sent
-
-
-def mcp(client: TestClient, tool: str, path: str = "/mcp", **arguments: object) -> str:
-    """The response to a call of a tool of the MCP server."""
-    return rpc(client, path, "tools/call", name=tool, arguments=arguments)
-
-
-def rpc(client: TestClient, path: str, method: str, **params: object) -> str:
-    """The response to a request to the MCP server."""
-    message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
-    return client.post(path, json=message, headers=MCP).text
 
 
 def test_a_reader_sees_no_absolute_path(reader: TestClient, private: str) -> None:
@@ -198,7 +186,7 @@ def test_an_error_shows_a_reader_no_path(
             sent = [
                 client.get("/items/x").text,
                 client.get("/view/x", headers={"Accept": "text/html"}).text,
-                mcp(client, "get", id="x"),
+                use_tool(client, "get", id="x").text,
             ]
             assert [private in text for text in sent] == [shown] * 3
             assert all("cannot be read" in text for text in sent)

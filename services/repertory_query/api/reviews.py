@@ -2,18 +2,17 @@
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import BaseRoute
 
 from repertory.keys import Scope
 from repertory.review.store import ReviewStore
 from repertory.review.wire import Approve, Approved, History, Reviews, Which
-from repertory_query.actions import Action
+from repertory_query.actions import Action, AuditedRoute
+from repertory_query.api.operations import Nothing, Operations, answer
 from repertory_query.auditing import about
-from repertory_query.operations import Nothing, Operations, answer
 from repertory_query.pool import Pool
 
 
-def routes(reviews: ReviewStore, pool: Pool) -> list[BaseRoute]:
+def routes(reviews: ReviewStore, pool: Pool) -> list[AuditedRoute]:
     """The routes."""
     operations = Operations("reviews")
 

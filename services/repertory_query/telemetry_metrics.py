@@ -10,11 +10,9 @@ from repertory_query.metrics import REQUESTS, Metrics
 from repertory_query.recent import BOUNDS
 from repertory_query.service import Service
 
-NAMES = {True: "repertory-api", False: "repertory"}  # of a team's query service, and another
-
 
 @asynccontextmanager
-async def sending(metrics: Metrics, service: Service) -> AsyncIterator[None]:
+async def sending_metrics(metrics: Metrics, service: Service) -> AsyncIterator[None]:
     """Send metrics from time to time, and once more at the end."""
     if not service.settings.values.telemetry:
         yield
@@ -29,7 +27,7 @@ async def sending(metrics: Metrics, service: Service) -> AsyncIterator[None]:
     def families() -> Iterator[Metric]:
         return metrics.families(service.stats(), service.call_outcomes, service.recent.counts())
 
-    name = NAMES[service.parts.is_team]
+    name = "repertory-api" if service.parts.is_team else "repertory"  # as in the traces
     meters = Meters(export.resource(name, service.workspace.directory_key), families)
     requests = meters.histogram(*REQUESTS, BOUNDS)
     metrics.also = requests.record

@@ -1,18 +1,16 @@
 """``/tools``: calls of tools, passed on to their MCP servers."""
 
-import asyncio
-from collections.abc import Coroutine
 from typing import Any
 
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import BaseRoute
 
 from repertory.calling.result import CallResult
 from repertory.keys import Scope
 from repertory.waiting import waiting
-from repertory_query.actions import Action
-from repertory_query.operations import Operations, answer
+from repertory_query.actions import Action, AuditedRoute
+from repertory_query.api.operations import Operations, answer
+from repertory_query.hanging_up import while_connected
 from repertory_query.pool import Pool
 from repertory_query.problems import problem
 from repertory_query.service import Service
@@ -24,7 +22,7 @@ _ARGUMENTS = {
 }
 
 
-def routes(service: Service, pool: Pool) -> list[BaseRoute]:
+def routes(service: Service, pool: Pool) -> list[AuditedRoute]:
     """The routes."""
     operations = Operations("tools")
 
@@ -45,34 +43,12 @@ def routes(service: Service, pool: Pool) -> list[BaseRoute]:
         """
         tool_id = request.path_params["tool_id"]
         backend = visible_to(request.state.caller, service)
-        result = await _awaited(request, pool.run(lambda: backend.call(tool_id, arguments)))
+        call = pool.run(lambda: backend.call(tool_id, arguments))
+        with waiting():
+            result = await while_connected(request.receive, call)
         return _failed(tool_id, result) if result.is_error else answer(result.as_json())
 
     return operations.routes
-
-
-async def _awaited(request: Request, call: Coroutine[Any, Any, CallResult]) -> CallResult:
-    """The result of a call, which is cancelled if its caller hangs up before.
-
-    Raises:
-        ClientDisconnect: Its caller did.
-    """
-    with waiting():
-        tasks = asyncio.create_task(call), asyncio.create_task(_gone(request))
-        try:
-            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-            if not tasks[0].done():
-                raise ClientDisconnect
-            return tasks[0].result()
-        finally:
-            for task in tasks:
-                task.cancel()
-
-
-async def _gone(request: Request) -> None:
-    """Wait until a caller has hung up, whose request was read."""
-    while (await request.receive())["type"] != "http.disconnect":
-        pass
 
 
 def _failed(tool_id: str, result: CallResult) -> Response:

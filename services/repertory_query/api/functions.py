@@ -5,14 +5,14 @@ from typing import Any, Literal
 import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import BaseRoute
 
 from repertory.errors import UnknownItemError
 from repertory.functions.function import Function
 from repertory.functions.table import FUNCTIONS, PORTABLE
 from repertory.keys import Scope
 from repertory_query.actions import Action, AuditedRoute
-from repertory_query.operations import JSON, Handler, Nothing, Operations, answer, undescribed
+from repertory_query.api.operations import Handler, Nothing, Operations, answer, undescribed
+from repertory_query.api.requests import JSON
 from repertory_query.pool import Pool
 from repertory_query.service import Service
 from repertory_query.visible import visible_to
@@ -33,7 +33,7 @@ class FunctionTool(msgspec.Struct, frozen=True):
     function: Definition
 
 
-def routes(service: Service, pool: Pool) -> list[BaseRoute]:
+def routes(service: Service, pool: Pool) -> list[AuditedRoute]:
     """The routes."""
     operations = Operations("functions")
 

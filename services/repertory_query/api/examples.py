@@ -46,7 +46,7 @@ def request_of(method: str, path: str, one: Schema, document: Schema, url: str, 
 
 
 def _quoted(text: str) -> str:
-    """A text for a shell, which quotes it also where it need not."""
+    """A text in the quotes of a shell, also where it needs none."""
     escaped = text.replace("'", "'\\''")
     return f"'{escaped}'"
 
@@ -65,7 +65,7 @@ def _sample(schema: Schema, document: Schema) -> dict[str, Any]:
 
 
 def properties_of(schema: Schema, document: Schema, key: str) -> dict[str, Any]:
-    """What the fields of a type say under a key, by their names."""
+    """What the fields of a type have under a key such as ``examples``, by the fields' names."""
     fields = _resolved(schema, document).get("properties", {})
     return {name: field[key] for name, field in fields.items() if key in field}
 

@@ -1,0 +1,132 @@
+"""Answers to queries: from a cache, for as long as they would be the same, or by a search."""
+
+import asyncio
+import time
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import msgspec
+from cachetools import LRUCache
+
+from repertory.formats.table import Format, Host, Rendered, render
+from repertory.search.answer import Answer, Mode
+from repertory.search.engine import SearchEngine
+from repertory.search.explanation import Explanation
+from repertory.search.query import Query
+from repertory_query.access import Caller
+from repertory_query.metrics import Metrics
+from repertory_query.pool import Pool
+from repertory_query.service import Service
+from repertory_query.visible import visibility, visible_to
+
+MAX_BYTES = 16_000_000  # of the cache
+CONCURRENCY = 8  # queries of one request, so that others have a share, too
+
+
+class Encoded(NamedTuple):
+    """An answer and its JSON."""
+
+    answer: Answer
+    content: bytes
+
+
+Key = tuple[Query, frozenset[str] | None]  # the query, and ``visible.visibility``
+
+
+class AnswerCache:
+    """Answers by the whole query and by what its callers may see; evicts the oldest used.
+
+    They are the answers of one search engine, which never changes: another engine is another
+    version of the index, and starts with an empty cache. For one thread.
+    """
+
+    def __init__(self, max_bytes: int = MAX_BYTES) -> None:
+        self._engine: SearchEngine | None = None
+        self._answers: LRUCache[Key, Encoded] = LRUCache(max_bytes, _size)
+
+    def get(self, engine: SearchEngine, key: Key) -> Encoded | None:
+        """The cached answer of an engine, if any."""
+        return self._answers.get(key) if engine is self._engine else None
+
+    def put(self, engine: SearchEngine, key: Key, found: Encoded) -> None:
+        """Keep the answer of an engine; one that is too large for the cache is not kept."""
+        if engine is not self._engine:
+            self._engine = engine
+            self._answers.clear()
+        if _size(found) <= self._answers.maxsize:
+            self._answers[key] = found
+
+
+def _size(one: Encoded) -> int:
+    return len(one.content)
+
+
+class AnsweredSearches:
+    """Answers queries from the cache or on a thread.
+
+    Attributes:
+        pool: The threads.
+    """
+
+    def __init__(self, service: Service, pool: Pool, metrics: Metrics) -> None:
+        self._service = service
+        self.pool = pool
+        self._metrics = metrics
+        self._cache = AnswerCache()
+
+    async def answer(self, query: Query, caller: Caller) -> Encoded:
+        """The answer to a query, as a caller sees it.
+
+        Raises:
+            HTTPException: 503 if too many searches wait.
+            UsageError: The query is invalid.
+            StoreError: Nothing can be searched now.
+        """
+        if not self._service.is_ready:  # the cache is asked with an engine, so there has to be one
+            await self.pool.run(self._service.await_first_index)
+        engine = self._service.engine
+        backend = visible_to(caller, self._service)
+        key = query, visibility(caller, self._service)
+        began = time.perf_counter()
+        if known := self._cache.get(engine, key):
+            self._metrics.cached()
+            self._service.note(known.answer, time.perf_counter() - began)
+            return known
+
+        def search() -> Encoded:
+            answer = backend.search(query)
+            return Encoded(answer, msgspec.json.encode(answer))
+
+        found = await self.pool.run(search)
+        self._metrics.search(found.answer.mode)
+        is_current = engine is self._service.engine  # else it would push the newer answers out
+        if is_current and not found.answer.degraded:  # the other arm may be back in a moment
+            self._cache.put(engine, key, found)
+        return found
+
+    async def rendered(
+        self, query: Query, caller: Caller, form: Format, host: Host
+    ) -> tuple[Rendered, Mode]:
+        """The answer in a format, never from the cache, and what answered; raises as ``answer``."""
+        backend = visible_to(caller, self._service)
+
+        def search() -> tuple[Rendered, Mode]:
+            answer = backend.search(query)
+            return render(form, answer, backend.items, host), answer.mode
+
+        found, mode = await self.pool.run(search)
+        self._metrics.search(mode)
+        return found, mode
+
+    async def answers(self, queries: Sequence[Query], caller: Caller) -> list[Encoded]:
+        """The answers to several queries, in their order; see ``answer``."""
+        found: list[Encoded] = []
+        for start in range(0, len(queries), CONCURRENCY):
+            some = queries[start : start + CONCURRENCY]
+            found += await asyncio.gather(*(self.answer(query, caller) for query in some))
+        return found
+
+    async def explanation(self, query: Query, item: str, caller: Caller) -> Explanation:
+        """Why a search shows an item or not; UnknownItemError if there is no such item."""
+        backend = visible_to(caller, self._service)
+        return await self.pool.run(lambda: backend.explain(query, item))

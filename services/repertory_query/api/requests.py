@@ -1,0 +1,141 @@
+"""What a request gives: the parameters of its address, or a JSON body; errors are in words."""
+
+import re
+from functools import cache
+from typing import Any, TypeVar
+
+import msgspec
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+
+from repertory.errors import UsageError
+from repertory.text import media_type_of, with_whole_characters
+from repertory_query.api.schemas import REF, Schema
+
+JSON = "application/json"
+
+T = TypeVar("T")
+
+
+def parameters_of(request: Request, kind: type[T], *, is_form: bool = False) -> T:
+    """The parameters of an address; the last of several counts.
+
+    Args:
+        request: The request.
+        kind: A struct; its fields of several values collect repeated parameters.
+        is_form: Whether it is a web form: empty values are missing ones, and unknown parameters,
+            which links may add, are ignored.
+
+    Raises:
+        UsageError: One is missing, invalid or unknown.
+    """
+    fields = _components(kind)[kind.__name__]["properties"]  # type: ignore[arg-type]  # hashable
+    given = request.query_params
+    found: dict[str, Any] = {}
+    for name in given:
+        values = [value for value in given.getlist(name) if value or not is_form]
+        if name not in fields and not is_form:
+            raise UsageError(_refused(f"{name[:80]}: unknown"))
+        if values and name in fields:
+            found[name] = values if fields[name].get("type") == "array" else values[-1]
+    try:
+        return msgspec.convert(found, kind, strict=False)
+    except msgspec.ValidationError as error:
+        raise _invalid(error, kind) from error
+
+
+async def body_of(request: Request, kind: type[T]) -> T:
+    """The JSON body of a request; a missing body is an empty object where that is enough.
+
+    Raises:
+        HTTPException: 400; it is not UTF-8, or too deep.
+        UsageError: It is not JSON, or does not fit.
+    """
+    content = await request.body()
+    if content:
+        require_json(request)
+    if not content and kind is dict:
+        content = b"{}"
+    try:
+        plain = _decoded(content)
+        if kind is not dict:
+            plain = _integral(plain)  # JSON has one kind of number: 5.0 is 5
+        return msgspec.convert(plain, kind)
+    except msgspec.ValidationError as error:
+        raise _invalid(error, kind) from error
+    except msgspec.DecodeError as error:
+        raise UsageError(_refused("the body is no JSON")) from error
+    except (UnicodeDecodeError, RecursionError) as error:
+        raise HTTPException(400, "The body cannot be read; send JSON in UTF-8.") from error
+
+
+def _decoded(content: bytes) -> object:
+    """The value of JSON; half a character in it becomes the replacement character."""
+    try:
+        return msgspec.json.decode(content)
+    except msgspec.DecodeError:
+        return msgspec.json.decode(with_whole_characters(content))
+
+
+def require_json(request: Request) -> None:
+    """Refuse a body of another media type.
+
+    Raises:
+        UsageError: It has another one.
+    """
+    media_type = media_type_of(request.headers.get("content-type", ""))
+    if media_type != JSON and not re.fullmatch(r"application/\S+\+json", media_type):
+        raise UsageError(_refused("send a JSON object as application/json"))
+
+
+def _integral(value: object) -> object:
+    if isinstance(value, dict):
+        return {key: _integral(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_integral(one) for one in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _invalid(error: msgspec.ValidationError, kind: type) -> UsageError:
+    """The error in words; never with the content of a request, which may be large or secret."""
+    what, _, path = str(error).rpartition(" - at `$")
+    what, where = (what, path.rstrip("`").lstrip(".")) if what else (str(error), "")
+    if field := re.fullmatch(r"Object (missing|contains unknown).* field `(.*)`", what, re.DOTALL):
+        where = f"{where}.{field[2][:80]}".lstrip(".")
+        what = "required" if field[1] == "missing" else "unknown"
+    elif number := re.fullmatch(r"Expected `(int|float)(?: \| null)?`(?:, got .*|(.*))", what):
+        what = _number_wanted(number[1], number[2] or "")
+    elif what.startswith("Invalid enum value"):
+        what = f"use one of {', '.join(map(repr, _allowed(kind, where)))}"
+    elif not where:
+        return UsageError(_refused("send a JSON object as application/json"))
+    return UsageError(_refused(f"{where[:200]}: {what}"))
+
+
+def _number_wanted(kind: str, bound: str) -> str:
+    """Which number to use: of a kind, or within a bound such as `` >= 1``."""
+    if bound:
+        return "use a number" + bound.replace(" >=", " of at least").replace(" <=", " of at most")
+    return "use a whole number" if kind == "int" else "use a number"
+
+
+def _refused(why: str) -> str:
+    return f"The request cannot be read: {why}."
+
+
+def _allowed(kind: type, where: str) -> list[str]:
+    """The values of the enumeration at a path."""
+    name = re.split(r"[.\[\]]+", re.sub(r"(?<!\])(\[\d+\])+$", "", where))[-1]
+    for component in _components(kind).values():
+        schema = component.get("properties", {}).get(name, {})
+        reference = schema.get("items", schema).get("$ref", "")
+        if reference:
+            values: list[str] = _components(kind)[reference.rpartition("/")[2]].get("enum", [])
+            return values
+    return []
+
+
+@cache
+def _components(kind: type) -> dict[str, Schema]:
+    _, components = msgspec.json.schema_components([kind], ref_template=REF)
+    return components

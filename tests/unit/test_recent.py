@@ -1,0 +1,41 @@
+"""The searches of a process: the last ones, and a bounded number of names that asked them."""
+
+from repertory.logs import CALLER
+from repertory.search.answer import Answer, Mode
+from repertory_query.recent import MAX_NAMES, MAX_SEARCHES, OTHERS, Recent
+
+
+def note(recent: Recent, query: str, who: str = "") -> None:
+    """Note a search of a caller without hits."""
+    token = CALLER.set(who)
+    recent.note(Answer(query=query, hits=[], threshold=0.0, mode=Mode.HYBRID), 0.01)
+    CALLER.reset(token)
+
+
+def test_typing_is_one_search() -> None:
+    """A prefix is replaced by the longer query; the number of recent searches is limited."""
+    recent = Recent()
+    for query in ("r", "rot", "rotate", "rotate k", "rotate", "notes"):
+        note(recent, query)
+    assert [search.query for search in recent.newest_first()] == ["notes", "rotate"]
+    for number in range(2 * MAX_SEARCHES):
+        note(recent, f"{number:04}")
+    assert len(recent.newest_first()) == MAX_SEARCHES
+
+
+def test_only_keys_have_names() -> None:
+    """People and addresses are counted together: there may be any number, and they are private."""
+    recent = Recent()
+    for who in ("key:ci", "key:ci", "user:anna", "user:ben", "address:192.0.2.1", "", "owner"):
+        note(recent, "notes", who)
+    assert recent.by_caller() == {"key:ci": 2, "people": 2, "anonymous": 2, "owner": 1}
+
+
+def test_the_number_of_names_is_bounded() -> None:
+    """Further keys are counted together, and known ones by themselves as before."""
+    recent = Recent()
+    for number in [*range(MAX_NAMES + 5), 0]:
+        note(recent, "notes", f"key:{number}")
+    found = recent.by_caller()
+    assert len(found) == MAX_NAMES + 1
+    assert (found["key:0"], found[OTHERS]) == (2, 5)
