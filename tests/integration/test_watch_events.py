@@ -241,6 +241,31 @@ def test_a_fault_in_the_watch_is_survived(
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="it is about inotify")
+def test_saves_among_more_events_than_the_system_keeps_are_found(
+    skills: Path, watch: Watch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It drops those that come while too many wait, as after thousands of files at once."""
+    watching = watch()
+    reads, read = threading.Event(), inotify_c.InotifyFD.read_events
+
+    def read_later(reader: inotify_c.InotifyFD, **options: int) -> object:
+        found = read(reader, **options)
+        reads.wait()
+        return found
+
+    monkeypatch.setattr(inotify_c.InotifyFD, "read_events", read_later)
+    others = [write(skills / name) for name in ("one.txt", "two.txt")]
+    kept = int(Path("/proc/sys/fs/inotify/max_queued_events").read_text())
+    for number in range(kept + 10_000):  # the first ones are read
+        others[number % 2].touch()  # equal events in a row would be one
+    save(skills / "new" / "second.md")
+    reads.set()
+    watching.wait_for("team/first", "team/new/second")
+    save(skills / "new" / "third.md")
+    watching.wait_for("team/first", "team/new/second", "team/new/third")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="it is about inotify")
 def test_a_watch_that_cannot_be_ended_is_left(
     project: Path, skills: Path, watch: Watch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
