@@ -79,7 +79,8 @@ class _Watched(events.FileSystemEventHandler):
         *folders, name = path.removeprefix(self.path).split("/")
         if not SKIPPED.isdisjoint(folders) or name in SKIPPED or name.startswith(TEMPORARY):
             return False
-        return is_folder or self.folder.concerns(name)
+        # A new link may lead to a folder.
+        return is_folder or self.folder.concerns(name) or os.path.islink(path)  # noqa: PTH114 - speed
 
 
 class FolderWatches:

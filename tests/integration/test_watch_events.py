@@ -330,6 +330,24 @@ def test_a_root_that_is_replaced(project: Path, skills: Path, watch: Watch) -> N
     watching.wait_for("team/other")
 
 
+def test_links_in_a_folder_are_followed(skills: Path, watch: Watch) -> None:
+    """New ones, those that lead elsewhere now, and files of any name that they lead to."""
+    for folder in ("node_modules/one/second.md", "node_modules/two/third.md", "text.txt"):
+        save(skills / folder)
+    (skills / "fourth.md").symlink_to("text.txt")
+    watching = watch("team/first", "team/fourth")
+    scans = watching.scans()
+    save(skills / "text.txt", "Does something else.")
+    watching.wait(lambda: watching.scans() == scans + 1)
+    (skills / "linked").symlink_to("node_modules/one")
+    watching.wait_for("team/first", "team/fourth", "team/linked/second")
+    (skills / "new").symlink_to("node_modules/two")
+    (skills / "new").replace(skills / "linked")
+    watching.wait_for("team/first", "team/fourth", "team/linked/third")
+    (skills / "linked").unlink()
+    watching.wait_for("team/first", "team/fourth")
+
+
 def test_a_single_file_of_tools(project: Path, watch: Watch) -> None:
     """A single file is watched through its folder, however the file is written."""
     tools = project / "tools.json"
