@@ -248,8 +248,9 @@ def _changed(memory: Memory, result: "ScanResult") -> set[str]:
     """The ids of the items that a scan read, or that are not offered any more."""
     if result.scan is None:
         return set()
-    known = {item.id for one in memory.known.values() for item in one.items}
-    return known.union(item.id for item in result.scan.items) - result.scan.unchanged
+    kept = result.scan.unchanged
+    known = (item.id for one in memory.known.values() for item in one.items)
+    return {item for item in known if item not in kept}.union(item.id for item in result.scan.items)
 
 
 def _paths(followed: Iterable[str], seen: Mapping[str, FolderState]) -> Iterator[str]:
