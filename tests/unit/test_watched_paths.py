@@ -15,7 +15,7 @@ from repertory_watch.configuration import WatchedPaths
 def test_a_file_may_change_twice_in_a_second(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The second change has the signature of the first: it is told once that second is over."""
+    """The second change has the signature of the first: it is found when the second is over."""
     file = tmp_path / "repertory.toml"
     file.write_text("[search]\nlimit = 1\n")
     settings = load({"data_dir": str(tmp_path / "data")}, tmp_path, {})
