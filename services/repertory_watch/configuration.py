@@ -1,5 +1,6 @@
 """The current configuration: when to reload it, and which of its sources stay."""
 
+import time
 from collections.abc import Iterable
 
 import msgspec
@@ -10,8 +11,11 @@ from repertory.files import Signature, signature
 from repertory.sources.configured import Catalogue, Unreadable
 from repertory.sources.discover import finds, may_find
 from repertory.sources.folder import FolderSource
+from repertory.sources.folder_memory import GRANULARITY
 from repertory.sources.source import Severity, Source, WatchedFolder
 from repertory.workspace import Workspace
+
+SECOND = 1_000_000_000  # nanoseconds
 
 
 class Configuration(msgspec.Struct, frozen=True):
@@ -101,6 +105,7 @@ class WatchedPaths:
 
     def __init__(self) -> None:
         self._signatures: dict[str, Signature | None] = {}
+        self._unsettled: set[str] = set()
 
     def follow(self, workspace: Workspace) -> None:
         """Check the paths of a workspace from now on; a new path does not count as changed."""
@@ -108,8 +113,19 @@ class WatchedPaths:
         self._signatures = {path: self._signatures.get(path, signature(path)) for path in paths}
 
     def changed(self) -> list[str]:
-        """Return the paths that were changed, created or deleted since the last check."""
+        """Return the paths that were changed, created or deleted since the last check.
+
+        On a file system that counts whole seconds, a path is returned again once these are over.
+        """
         now = {path: signature(path) for path in self._signatures}
         changed = [path for path, last in self._signatures.items() if now[path] != last]
-        self._signatures = now
-        return changed
+        unsettled = {path for path, one in now.items() if one and _may_stay(one)}
+        settled = self._unsettled & now.keys() - unsettled
+        self._signatures, self._unsettled = now, unsettled
+        return [*dict.fromkeys([*changed, *sorted(settled)])]
+
+
+def _may_stay(one: Signature) -> bool:
+    """Whether another change may leave a file with the same signature."""
+    _, changed_at, *_ = one
+    return not changed_at % SECOND and abs(time.time_ns() - changed_at) <= GRANULARITY

@@ -7,10 +7,11 @@ import errno
 import logging
 import os
 import sys
+import threading
 import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import msgspec
 from watchdog import events
@@ -78,7 +79,8 @@ class _Watched(events.FileSystemEventHandler):
         *folders, name = path.removeprefix(self.path).split("/")
         if not SKIPPED.isdisjoint(folders) or name in SKIPPED or name.startswith(TEMPORARY):
             return False
-        return is_folder or self.folder.concerns(name)
+        # A new link may lead to a folder.
+        return is_folder or self.folder.concerns(name) or os.path.islink(path)  # noqa: PTH114 - speed
 
 
 class FolderWatches:
@@ -97,6 +99,7 @@ class FolderWatches:
         self._watched: dict[str, _Watched] = {}
         self._observer: BaseObserver | None = None
         self._error: OSError | None = None  # why there is no observer
+        self._has_lost = threading.Event()  # whether the system dropped events
         self.polling: dict[str, str] = {}
 
     def __enter__(self) -> Self:
@@ -129,9 +132,12 @@ class FolderWatches:
             thoroughly: Also check whether polled folders can be watched, and vice versa.
 
         Returns:
-            The names of the sources whose folders appeared, disappeared or were replaced.
+            The names of the sources whose folders appeared, disappeared or were replaced; of all
+            that are watched, if the system dropped events.
         """
         before = dict(self.polling)
+        has_lost = self._has_lost.is_set()
+        self._has_lost.clear()
         if self._observer is not None and _has_failed(self._observer):
             self._restart()
         if thoroughly:
@@ -151,7 +157,7 @@ class FolderWatches:
         for name, reason in self.polling.items():
             if before.get(name) != reason:
                 _log.info("source_polled", extra={"source": name, "reason": reason})
-        return changed
+        return [*dict.fromkeys([*changed, *self._watched])] if has_lost else changed
 
     def _reconsider(self) -> None:
         """Drop the reasons to poll that may no longer hold, and check for a new one."""
@@ -219,7 +225,7 @@ class FolderWatches:
 
     def _begin(self) -> None:
         try:
-            self._observer = _observer()
+            self._observer = _observer(self._has_lost)
             self._observer.start()
         except OSError as error:
             self._observer, self._error = None, error
@@ -258,16 +264,35 @@ class FolderWatches:
         return False
 
 
-def _observer() -> BaseObserver:
-    """An observer that tells a folder that was moved away from one that was deleted."""
-    if sys.platform == "linux":
-        return Observer(generate_full_events=True)  # type: ignore[call-arg] # inotify's takes it
-    return Observer()
+def _observer(has_lost: threading.Event) -> BaseObserver:
+    """An observer that tells a folder that was moved away from one that was deleted.
+
+    Args:
+        has_lost: Set when the system has dropped events, for more came than were taken.
+    """
+    if sys.platform != "linux":
+        return Observer()
+    observer = Observer(generate_full_events=True)  # type: ignore[call-arg] # inotify's takes it
+    reader = _reader(observer)
+    handle = reader.handle_event
+
+    def handle_event(event: Any) -> None:  # noqa: ANN401 - of inotify alone
+        handle(event)  # watches again what is there now
+        if event.is_queue_overflow:
+            has_lost.set()
+
+    reader.handle_event = handle_event
+    return observer
+
+
+def _reader(observer: BaseObserver) -> Any:  # noqa: ANN401 - it has no public type
+    """The thread that reads the events of inotify; elsewhere the observer itself."""
+    return getattr(observer, "_inotify_fd", observer)  # has no public name
 
 
 def _has_failed(observer: BaseObserver) -> bool:
     """Whether a thread that serves all folders has ended, as after a fault in watchdog."""
-    reader = getattr(observer, "_inotify_fd", observer)  # has no public name
+    reader = _reader(observer)
     return not (observer.is_alive() and reader.is_alive())
 
 

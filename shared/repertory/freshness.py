@@ -101,24 +101,18 @@ class Freshness:
         Returns:
             The scans, and whether they differ from what the last command read.
         """
-        from repertory.indexing.scan import scan_source  # noqa: PLC0415 - only after a change
-        from repertory.sources.folder import FolderSource  # noqa: PLC0415 - as above
+        from repertory.sources.folder import FolderSource  # noqa: PLC0415 - only after a change
 
         memories = self._memories(configuration)
         last = self._record
         news = not (last and self._is_of(last, catalogue.hash))
-        scans = []
-        for source in catalogue.sources:
-            if source.asks_server:
-                continue
-            memory = memories.get(_digest(source), Memory())
-            if isinstance(source, FolderSource):
-                source.resume(memory, is_late if memories else lambda: False)
-            result = scan_source(source)
-            scans.append(result)
+        scans = _scans(catalogue, memories, is_late if memories else lambda: False)
+        for result in scans:
+            source = result.source
             if isinstance(source, FolderSource):
                 is_postponed = result.scan is not None and bool(result.scan.postponed)
-                news |= is_postponed or source.memory().known != memory.known
+                known = memories.get(_digest(source), Memory()).known
+                news |= is_postponed or source.memory().known != known
             elif source.file:
                 before = last.seen.get(_digest(source)) if last else None
                 news |= before is None or not before.is_current()
@@ -216,6 +210,45 @@ class Freshness:
             followed=_renamed(record.followed, _unescaped),
             seen={digest: _of_paths(one, _unescaped) for digest, one in record.seen.items()},
         )
+
+
+def _scans(
+    catalogue: "Catalogue", memories: Mapping[str, Memory], is_late: Callable[[], bool]
+) -> "list[ScanResult]":
+    """Scan the sources that ask no server.
+
+    Of several items with one id the first counts. So if one of them has changed, all are read.
+    """
+    from repertory.indexing.scan import scan_source  # noqa: PLC0415 - only after a change
+    from repertory.sources.folder import FolderSource  # noqa: PLC0415 - as above
+
+    due = [source for source in catalogue.sources if not source.asks_server]
+    scans: dict[str, ScanResult] = {}  # by source, in the order of the catalogue
+    again: dict[str, frozenset[str]] = {}  # the items whose files are read again, by source
+    changed: set[str] = set()
+    while due:
+        for source in due:
+            memory = memories.get(_digest(source), Memory())
+            if isinstance(source, FolderSource):
+                source.resume(memory.without(again.get(source.name, frozenset())), is_late)
+            scans[source.name] = scan_source(source)
+            changed |= _changed(memory, scans[source.name])
+        due = []
+        for name, result in scans.items():
+            others = changed & result.scan.unchanged if result.scan else frozenset()
+            if others - again.get(name, frozenset()):
+                again[name] = again.get(name, frozenset()) | others
+                due.append(result.source)
+    return list(scans.values())
+
+
+def _changed(memory: Memory, result: "ScanResult") -> set[str]:
+    """The ids of the items that a scan read, or that are not offered any more."""
+    if result.scan is None:
+        return set()
+    kept = result.scan.unchanged
+    known = (item.id for one in memory.known.values() for item in one.items)
+    return {item for item in known if item not in kept}.union(item.id for item in result.scan.items)
 
 
 def _paths(followed: Iterable[str], seen: Mapping[str, FolderState]) -> Iterator[str]:

@@ -266,6 +266,32 @@ def test_a_file_that_begins_to_list_tools_is_found(project: Path) -> None:
     assert search(project, "play sounds")[0][0].endswith("play")
 
 
+def test_of_items_with_one_id_the_first_counts(project: Path) -> None:
+    """Whichever of their files changes: two sources list a tool of one server."""
+    (project / "tools").mkdir()
+    first, second = project / "tools" / "sounds.json", project / "sounds.json"
+
+    def save(file: Path, description: str) -> None:
+        tool = {"name": "play", "description": description, "inputSchema": {"type": "object"}}
+        file.write_bytes(msgspec.json.encode({"server": "sounds", "tools": [tool]}))
+
+    def described() -> str:
+        with Repertory(settings_of(project), project, budget_s=600.0) as repertory:
+            repertory.ensure_indexed()
+            return repertory.item("sounds__play").description
+
+    save(second, "Plays in the file beside.")
+    assert described() == "Plays in the file beside."
+    save(first, "Plays in the folder.")
+    assert described() == "Plays in the folder."
+    save(second, "Plays in the changed file.")
+    assert described() == "Plays in the folder."
+    first.unlink()
+    assert described() == "Plays in the changed file."
+    save(first, "Plays in the folder again.")
+    assert described() == "Plays in the folder again."
+
+
 def test_a_folder_that_could_not_be_listed_is_listed_once_it_can(project: Path) -> None:
     """Its list of files did not change, and neither did the time of that."""
     folder = project / "skills" / "postmortem"

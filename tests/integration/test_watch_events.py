@@ -241,6 +241,31 @@ def test_a_fault_in_the_watch_is_survived(
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="it is about inotify")
+def test_saves_among_more_events_than_the_system_keeps_are_found(
+    skills: Path, watch: Watch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It drops those that come while too many wait, as after thousands of files at once."""
+    watching = watch()
+    reads, read = threading.Event(), inotify_c.InotifyFD.read_events
+
+    def read_later(reader: inotify_c.InotifyFD, **options: int) -> object:
+        found = read(reader, **options)
+        reads.wait()
+        return found
+
+    monkeypatch.setattr(inotify_c.InotifyFD, "read_events", read_later)
+    others = [write(skills / name) for name in ("one.txt", "two.txt")]
+    kept = int(Path("/proc/sys/fs/inotify/max_queued_events").read_text())
+    for number in range(kept + 10_000):  # the first ones are read
+        others[number % 2].touch()  # equal events in a row would be one
+    save(skills / "new" / "second.md")
+    reads.set()
+    watching.wait_for("team/first", "team/new/second")
+    save(skills / "new" / "third.md")
+    watching.wait_for("team/first", "team/new/second", "team/new/third")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="it is about inotify")
 def test_a_watch_that_cannot_be_ended_is_left(
     project: Path, skills: Path, watch: Watch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -303,6 +328,24 @@ def test_a_root_that_is_replaced(project: Path, skills: Path, watch: Watch) -> N
     link.symlink_to(project / "retargeted")
     link.replace(skills)
     watching.wait_for("team/other")
+
+
+def test_links_in_a_folder_are_followed(skills: Path, watch: Watch) -> None:
+    """New ones, those that lead elsewhere now, and files of any name that they lead to."""
+    for folder in ("node_modules/one/second.md", "node_modules/two/third.md", "text.txt"):
+        save(skills / folder)
+    (skills / "fourth.md").symlink_to("text.txt")
+    watching = watch("team/first", "team/fourth")
+    scans = watching.scans()
+    save(skills / "text.txt", "Does something else.")
+    watching.wait(lambda: watching.scans() == scans + 1)
+    (skills / "linked").symlink_to("node_modules/one")
+    watching.wait_for("team/first", "team/fourth", "team/linked/second")
+    (skills / "new").symlink_to("node_modules/two")
+    (skills / "new").replace(skills / "linked")
+    watching.wait_for("team/first", "team/fourth", "team/linked/third")
+    (skills / "linked").unlink()
+    watching.wait_for("team/first", "team/fourth")
 
 
 def test_a_single_file_of_tools(project: Path, watch: Watch) -> None:

@@ -173,7 +173,9 @@ class FolderSource(Source):
 
     def concerns(self, filename: str) -> bool:
         """Whether a change of a file of this name can change the scan."""
-        return self.wants(filename) or (self.gitignore and filename == IGNORE_FILE)
+        if self.wants(filename) or (self.gitignore and filename == IGNORE_FILE):
+            return True
+        return self._walked is not None and filename in self._walked.linked
 
     def passes_over(self, place: str) -> str:
         """Why a folder below the root is not read; empty if it is."""

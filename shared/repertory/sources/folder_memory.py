@@ -73,6 +73,8 @@ class Memory(msgspec.Struct, frozen=True, array_like=True):
 
     def without(self, items: frozenset[str]) -> "Memory":
         """This memory without the files of some items, which are to be read again."""
+        if not items:
+            return self
         files = {
             path: CHANGING
             if (known := self.known.get(path)) and items.intersection(one.id for one in known.items)

@@ -20,6 +20,7 @@ class Walked:
         folders: The places of all listed folders.
         problems: See ``Walk``.
         unlisted: See ``Walk``.
+        linked: The names of all links, and of what they lead to.
     """
 
     def __init__(self, root: Path, walk: Walk) -> None:
@@ -33,6 +34,8 @@ class Walked:
         self.folders = Places(self._listed(walk))
         self.problems = walk.problems
         self.unlisted = walk.unlisted
+        paths = (*walk.links.keys(), *walk.links.values())
+        self.linked = frozenset(path.rpartition("/")[2] for path in paths)
 
     def path(self, place: str) -> str:
         """The path of a place."""
