@@ -167,6 +167,11 @@ class Repertory(Local):
         return found
 
     @override
+    def items(self, ids: Sequence[str]) -> dict[str, Item]:
+        found = super().items(ids)
+        return {item_id: item for item_id, item in found.items() if not self._is_gone(item)}
+
+    @override
     def stats(self) -> Stats:
         """The statistics of the index.
 

@@ -19,7 +19,7 @@ from repertory.catalogue.policy import Policy
 from repertory.compose import Parts
 from repertory.embedding.engine import Vectors
 from repertory.embedding.load import load_engine
-from repertory.errors import ModelError
+from repertory.errors import ModelError, UnknownItemError
 from repertory.freshness import Freshness
 from repertory.index.vectors import Filter
 from repertory.indexing import in_process_queue, job
@@ -247,13 +247,16 @@ def test_a_source_of_one_file_is_followed(project: Path) -> None:
     assert search(project, "lay the ropes")[0] == ["ropes"]
 
 
-def test_what_is_gone_is_neither_listed_nor_counted(project: Path) -> None:
+def test_what_is_gone_is_neither_shown_nor_listed_nor_counted(project: Path) -> None:
     """In a process that has read the index before."""
     with Repertory(settings_of(project), project) as repertory:
         before = repertory.contents().kinds["skill"]["project"]
         shutil.rmtree(project / "skills" / "postmortem")
         page, total = repertory.page(Filter(kinds=("skill",)), 99)
         assert len(page) == total == repertory.contents().kinds["skill"]["project"] == before - 1
+        assert repertory.items(["project/postmortem"]) == {}
+        with pytest.raises(UnknownItemError):
+            repertory.item("project/postmortem")
 
 
 def test_a_file_that_begins_to_list_tools_is_found(project: Path) -> None:
