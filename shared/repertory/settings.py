@@ -22,7 +22,7 @@ from repertory.sources.entry import check_paths, path_of
 from repertory.sources.reading import toml
 from repertory.sources.registry import fetches
 from repertory.trust import TrustStore, digest_of
-from repertory.values import SETTINGS, Values
+from repertory.values import PATHS, SETTINGS, Values
 
 PROJECT_FILE = "repertory.toml"
 TRUST_FILE = "trusted.json"  # in the data directory
@@ -350,8 +350,9 @@ def _flatten(document: Mapping[str, Any], path: Path, *, mine: bool) -> dict[str
                     f"{path}: a file that came with a project cannot set {key!r}; set it in your "
                     f"own config.toml, or name this file with --config."
                 )
-            is_path = key in ("data_dir", "sandbox", "audit.folder") and isinstance(value, str)
-            found[known[key].field] = str(path_of(value, path.parent)) if is_path else value
+            field = known[key].field
+            is_path = field in PATHS and isinstance(value, str) and value
+            found[field] = str(path_of(value, path.parent)) if is_path else value
     return found
 
 
