@@ -71,10 +71,7 @@ class BackgroundWriter(Generic[T]):
         try:
             thread.start()
         except RuntimeError as error:
-            if not self.trouble:
-                extra = {"file": str(self._file), "reason": str(error)}
-                _log.warning(f"{self._name}_not_written", extra=extra)
-            self.trouble = str(error)
+            self._note(str(error))
             return
         self._thread = thread
         atexit.register(self.flush)
@@ -106,10 +103,14 @@ class BackgroundWriter(Generic[T]):
             written, trouble = self._tried(things, lost)
             with self._changed:
                 self._lost += len(things) - written + (0 if written else lost)
-                if trouble and not self.trouble:
-                    extra = {"file": str(self._file), "reason": trouble}
-                    _log.warning(f"{self._name}_not_written", extra=extra)
-                self.trouble = trouble
+                self._note(trouble)
+
+    def _note(self, trouble: str) -> None:
+        """Keep why things could not be written, empty if they were; the first time warns."""
+        if trouble and not self.trouble:
+            extra = {"file": str(self._file), "reason": trouble}
+            _log.warning(f"{self._name}_not_written", extra=extra)
+        self.trouble = trouble
 
     def _is_due(self) -> bool:
         """Whether to write before the pause has passed."""
