@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 import platformdirs
 
-from repertory.bounded import read_bytes, read_inside, real_path
+from repertory.bounded import read_within, real_path
 from repertory.catalogue.policies import rules as rules_of
 from repertory.catalogue.policy import Rule, is_bounded
 from repertory.embedding.models import known
@@ -275,9 +275,7 @@ def _is_file(path: Path) -> bool:
 def _read(path: Path, *, is_found: bool) -> bytes:
     """Read a file; a link of one that was found must not lead out of its folder."""
     try:
-        if is_found:
-            return read_inside(real_path(path.parent), path.name, MAX_FILE_SIZE)
-        return read_bytes(str(path), MAX_FILE_SIZE)
+        return read_within(str(path), str(path.parent) if is_found else "", MAX_FILE_SIZE)
     except OSError as error:
         raise ConfigurationError(f"{path} cannot be read: {error.strerror}.") from error
 
