@@ -77,7 +77,7 @@ class Freshness:
 
     def begin(self) -> None:
         """Note the files that the catalogue follows from, before they are read."""
-        paths = (*self._workspace.followed(), *self._workspace.may_list_tools())
+        paths = (*self._workspace.followed(), *self._workspace.sources.may_list_tools())
         self._followed = {str(path): signature(str(path)) for path in paths}
 
     def note(self, catalogue: "Catalogue") -> None:

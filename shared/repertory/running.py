@@ -27,7 +27,7 @@ from repertory.files import (
 )
 from repertory.settings import Settings
 from repertory.values import NAMESPACE
-from repertory.workspace import Workspace
+from repertory.workspace import directory_key
 
 if TYPE_CHECKING:
     from repertory.client import Client
@@ -262,7 +262,7 @@ def note_of(settings: Settings, directory: Path, url: str, token: str) -> Note:
 
 
 def _place(settings: Settings, directory: Path) -> Path:
-    return settings.data_dir / "servers" / f"{Workspace(settings, directory).directory_key}.json"
+    return settings.data_dir / "servers" / f"{directory_key(directory)}.json"
 
 
 def _is_running(pid: int) -> bool:

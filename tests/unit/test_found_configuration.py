@@ -72,7 +72,7 @@ def test_a_path_outside_of_the_folder_awaits_trust(clone: Path, path: str) -> No
     command = f"repertory config trust {clone / 'repertory.toml'}"
     with pytest.raises(SourceError, match=command):
         source.scan()
-    [reason] = Workspace(found, clone).withheld()
+    [reason] = Workspace(found, clone).sources.withheld()
     assert command in reason
 
 
@@ -83,7 +83,7 @@ def test_a_path_inside_of_the_folder_needs_no_trust(clone: Path, path: str) -> N
     """However it is written."""
     found = settings(clone, documents(path.format(clone=clone)))
     assert any(item.endswith("guide.md") for item in items_of(found, clone))
-    assert not Workspace(found, clone).withheld()
+    assert not Workspace(found, clone).sources.withheld()
 
 
 @pytest.mark.parametrize("kind", ["corpus", "tools", "skills", "neuroscript"])
@@ -432,7 +432,7 @@ def test_what_is_parsed_is_what_was_trusted(clone: Path) -> None:
     config = write(clone / ".mcp.json", '{"mcpServers": {"a": {"command": "true"}}}')
     workspace = Workspace(settings(clone), clone)
     workspace.trust.trust(config)
-    [entry] = [one for one in workspace.entries() if one.get("config") == str(config)]
+    [entry] = [one for one in workspace.sources.entries() if one.get("config") == str(config)]
     assert entry["trusted"]
     [source] = build(entry, clone)
     assert source.is_trusted
