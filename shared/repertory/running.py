@@ -86,7 +86,7 @@ def client(settings: Settings, directory: Path) -> "Client | None":
     values = settings.values
     if values.server_url:
         return client_of(values.server_url, settings, values.server_api_key)
-    if values.redis_url and not values.no_cache:
+    if settings.is_of_team:
         raise ConfigurationError(
             "REPERTORY_REDIS_URL says that there is a team's server: name it as "
             "REPERTORY_SERVER_URL, or unset the former to index here."
