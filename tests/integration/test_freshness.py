@@ -8,6 +8,7 @@ import sys
 import textwrap
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -255,8 +256,14 @@ def test_what_is_gone_is_neither_shown_nor_listed_nor_counted(project: Path) -> 
         page, total = repertory.page(Filter(kinds=("skill",)), 99)
         assert len(page) == total == repertory.contents().kinds["skill"]["project"] == before - 1
         assert repertory.items(["project/postmortem"]) == {}
-        with pytest.raises(UnknownItemError):
-            repertory.item("project/postmortem")
+        gone = "project/postmortem"
+        for ask in (
+            repertory.item,
+            repertory.links,
+            partial(repertory.explain, Query(text="write up an incident", limit=3, threshold=0.0)),
+        ):
+            with pytest.raises(UnknownItemError, match=rf"There is no item '{gone}'(?!.*{gone})"):
+                ask(gone)
 
 
 def test_a_file_that_begins_to_list_tools_is_found(project: Path) -> None:
