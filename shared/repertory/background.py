@@ -83,9 +83,11 @@ class BackgroundWriter(Generic[T]):
             if self._waiting and self._thread is None:
                 self._start()
             self._changed.notify_all()
-            self._changed.wait_for(lambda: not (self._waiting or self._is_writing), seconds)
+            is_idle = self._changed.wait_for(
+                lambda: not (self._waiting or self._is_writing), seconds
+            )
             self._awaited -= 1
-            return not (self._waiting or self._is_writing or self.trouble)
+            return is_idle and not self.trouble
 
     def _run(self) -> None:
         while True:
