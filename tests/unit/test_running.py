@@ -22,7 +22,7 @@ def _no_user_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     ],
 )
 def test_a_server_answers_for_what_it_was_given(tmp_path: Path, named: dict[str, str]) -> None:
-    """And for whoever names nothing, but not for what another one was given."""
+    """And for a command that names nothing, but not for what another one was given."""
 
     def settings(flags: dict[str, str]) -> Settings:
         return load({"data_dir": str(tmp_path / "data"), **flags}, tmp_path, {})
