@@ -137,32 +137,33 @@ def load(
     base, trusted, is_confined = directory, False, False
     withheld: list[str] = []
     digest = ""
-    for path in (user_file, file):
-        if path is not None and _is_file(path):
-            mine = path == user_file or "config" in named
-            content = _read(path, is_found=not mine)
-            document = _parsed(content, path)
-            is_free = mine or _store(given, flags, environment).covers(path, content)
-            digest = digest_of(content)
-            if "sources" in document:
-                written = _sources(document.pop("sources"), path)
-                fetched = [entry for entry in written if fetches(entry)]
-                for entry in fetched:
-                    one = _absolute(entry if mine else _reviewed(entry), path.parent)
-                    added.append(Added(one, path, not is_free))
-                if len(fetched) < len(written) or not written:
-                    sources = tuple(entry for entry in written if not fetches(entry))
-                    base, trusted, is_confined = path.parent, mine, not is_free
-            within = "" if is_free else real_path(path.parent)
-            policies = rules_of(document.pop("policy", []), str(path), within)
-            rules += policies
-            values = _flatten(document, path, mine=mine)
-            if not is_free:
-                withheld = _withhold(values)
-                if any(map(is_bounded, policies)):
-                    withheld.append("the full weight of its pins and boosts")
-            for field, value in values.items():
-                given[field], origins[field] = value, str(path)
+    for path in dict.fromkeys((user_file, place)):  # once if the user names the own file
+        if not _is_file(path):
+            continue
+        mine = path == user_file or "config" in named
+        content = _read(path, is_found=not mine)
+        document = _parsed(content, path)
+        is_free = mine or _store(given, flags, environment).covers(path, content)
+        digest = digest_of(content)
+        if "sources" in document:
+            written = _sources(document.pop("sources"), path)
+            fetched = [entry for entry in written if fetches(entry)]
+            for entry in fetched:
+                one = _absolute(entry if mine else _reviewed(entry), path.parent)
+                added.append(Added(one, path, not is_free))
+            if len(fetched) < len(written) or not written:
+                sources = tuple(entry for entry in written if not fetches(entry))
+                base, trusted, is_confined = path.parent, mine, not is_free
+        within = "" if is_free else real_path(path.parent)
+        policies = rules_of(document.pop("policy", []), str(path), within)
+        rules += policies
+        values = _flatten(document, path, mine=mine)
+        if not is_free:
+            withheld = _withhold(values)
+            if any(map(is_bounded, policies)):
+                withheld.append("the full weight of its pins and boosts")
+        for field, value in values.items():
+            given[field], origins[field] = value, str(path)
     _override(given, origins, flags, environment)
     return Settings(
         values=_convert(given, origins),

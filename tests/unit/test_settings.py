@@ -77,6 +77,16 @@ def test_a_path_in_a_file_starts_from_the_folder_of_the_file(tmp_path: Path) -> 
     assert load({"config": tmp_path / "mine.toml"}, tmp_path, {}).values.keys == ""
 
 
+def test_the_own_file_counts_once_if_it_is_named(tmp_path: Path) -> None:
+    """Its fetched sources and its policies are not there twice."""
+    file = tmp_path / "config" / "repertory" / "config.toml"
+    file.parent.mkdir(parents=True)
+    file.write_text('[[sources]]\ntype = "git"\n[[policy]]\nitem = "a"\nboost = 0.1\n')
+    for flags in ({}, {"config": file}):
+        found = load(flags, tmp_path, {})
+        assert (len(found.added), len(found.rules)) == (1, 1)
+
+
 def test_the_old_variables_keep_working_and_the_new_ones_win(tmp_path: Path) -> None:
     """TOOLSCRIPT_* is an alias of REPERTORY_*."""
     old = {"TOOLSCRIPT_SEARCH_LIMIT": "8", "TOOLSCRIPT_SEARCH_NO_CACHE": "true"}
