@@ -1,4 +1,4 @@
-"""``repertory.open`` and ``repertory.connect``: every contract as a Python call."""
+"""``repertory.open`` and ``repertory.connect``: all requests to a repertory, as Python calls."""
 
 import contextlib
 import logging
