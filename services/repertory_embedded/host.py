@@ -12,8 +12,8 @@ from repertory.compose import Parts
 from repertory.running import announce, browser_secret, note_of, the_only_server
 from repertory.settings import Settings, load
 from repertory.shared_objects import SharedObjects
+from repertory.values import PATHS
 from repertory.wire import WantedProject
-from repertory_embedded.joining import PATHS
 from repertory_embedded.server import running
 from repertory_query.access import Owner
 from repertory_query.app import create_app

@@ -25,9 +25,9 @@ from repertory.files import read_json, write_json
 from repertory.remote import RemoteServer
 from repertory.running import claimed
 from repertory.settings import Settings
+from repertory.values import PATHS
 from repertory.wire import PROJECTS, WantedProject
 
-PATHS = ("keys", "audit_folder", "oidc_client_secret_file")  # settings
 ANSWER_TIMEOUT_S = 60.0  # for the host to open a project
 
 
@@ -207,7 +207,8 @@ def _plain(settings: Settings) -> dict[str, Any]:
     """The flags as JSON has them; the data directory is the host's in any case."""
     plain: dict[str, Any] = msgspec.to_builtins(settings.flags, enc_hook=str)
     plain.pop("data_dir", None)
-    for name in PATHS:  # they start from the working directory, which the host's is not
+    # They start from the working directory, which the host's is not; a sandbox from the project.
+    for name in PATHS - {"data_dir", "sandbox"}:
         if path := getattr(settings.values, name):
             plain[name] = str(Path(path).expanduser().absolute())
     return plain

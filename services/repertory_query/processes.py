@@ -42,7 +42,7 @@ def run(settings: Settings, count: int) -> None:
             be sent.
         UsageError: The address cannot be served on.
     """
-    Parts(settings, Path.cwd()).team_urls()  # refuses other settings
+    Parts(settings, Path.cwd()).team_redis()  # refuses other settings
     telemetry.check(wanted=settings.values.telemetry)  # each process begins it for itself
     with (
         termination_signals() as stopping,

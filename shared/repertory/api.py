@@ -1,4 +1,4 @@
-"""``repertory.open`` and ``repertory.connect``: every contract as a Python call."""
+"""``repertory.open`` and ``repertory.connect``: all requests to a repertory, as Python calls."""
 
 import contextlib
 import logging
@@ -204,8 +204,7 @@ class Session:
         """
         _check_texts(query=query)
         _check_names(asked, Asked)
-        self._backend.ensure_indexed()
-        return self._backend.search(query_of(self._defaults, query, **asked))
+        return self._indexed().search(query_of(self._defaults, query, **asked))
 
     def explain(self, query: str, item: str, **asked: Unpack[Asked]) -> Explanation:
         """Explain why a search returns an item, or why not.
@@ -217,14 +216,12 @@ class Session:
         """
         _check_texts(query=query, item=item)
         _check_names(asked, Asked)
-        self._backend.ensure_indexed()
-        return self._backend.explain(query_of(self._defaults, query, **asked), item)
+        return self._indexed().explain(query_of(self._defaults, query, **asked), item)
 
     def items(self, **where: Unpack[Filters]) -> "list[Entry]":
         """The indexed items by id, without texts and schemas; see ``Filters``."""
         _check_names(where, Filters)
-        self._backend.ensure_indexed()
-        return list(self._backend.entries(filter_of(**where)))
+        return list(self._indexed().entries(filter_of(**where)))
 
     def item(self, item: str) -> Item:
         """One item, with its text and schemas, by its id or its unique name.
@@ -233,8 +230,7 @@ class Session:
             UnknownItemError: No item fits, or several do.
         """
         _check_texts(item=item)
-        self._backend.ensure_indexed()
-        return self._backend.item(item)
+        return self._indexed().item(item)
 
     def items_by_id(self, ids: Iterable[str]) -> dict[str, Item]:
         """Some items, whole, by their ids; those that are missing are left out.
@@ -242,14 +238,12 @@ class Session:
         They are asked for at once, which counts as no use of them.
         """
         wanted = texts_of("ids", ids)
-        self._backend.ensure_indexed()
-        return self._backend.items(wanted)
+        return self._indexed().items(wanted)
 
     def links(self, item_id: str) -> Links:
         """The tools that a skill needs, or the skills that need a tool; see ``Backend.links``."""
         _check_texts(item_id=item_id)
-        self._backend.ensure_indexed()
-        return self._backend.links(item_id)
+        return self._indexed().links(item_id)
 
     def call(self, tool_id: str, arguments: Mapping[str, Any] | None = None) -> "CallResult":
         """Call a tool of an MCP server, where calls are allowed (``allow_calls=True``).
@@ -259,8 +253,7 @@ class Session:
             arguments: The arguments, as its schema describes them.
         """
         _check_texts(tool_id=tool_id)
-        self._backend.ensure_indexed()
-        return self._backend.call(tool_id, arguments or {})
+        return self._indexed().call(tool_id, arguments or {})
 
     def tools_module(self, *names: str) -> str:
         """The module of ``repertory types``: types of tools, and methods that call them.
@@ -290,8 +283,10 @@ class Session:
 
     def discover_skills(self, query: str, limit: int = 5) -> dict[str, Any]:
         """The function ``skill.discovery.search``: ``{"results": [{"skill_id", …}]}``."""
-        self._backend.ensure_indexed()
-        return self._function("skill.discovery.search", {"query": query, "limit": limit})
+        from repertory.functions.discovery import SEARCH  # noqa: PLC0415 - for this alone
+
+        found: dict[str, Any] = SEARCH.call(self._indexed(), {"query": query, "limit": limit})
+        return found
 
     def search_project(  # the contract's own arguments, in Python's manner
         self,
@@ -342,15 +337,15 @@ class Session:
             raise UsageError("This session is closed; open another one.")
         return self._open
 
+    def _indexed(self) -> Backend:
+        """The backend, once it has indexed what is new."""
+        backend = self._backend
+        backend.ensure_indexed()
+        return backend
+
     @property
     def _is_forked(self) -> bool:
         return self._process not in (None, os.getpid())
-
-    def _function(self, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        from repertory.functions.table import FUNCTIONS  # noqa: PLC0415 - they need jsonschema
-
-        found: dict[str, Any] = FUNCTIONS[name].call(self._backend, arguments)
-        return found
 
 
 class AsyncSession:

@@ -64,15 +64,7 @@ class AuditFile:
 
     def check(self) -> str:
         """Why the file cannot be written now; empty if it can."""
-        try:
-            make_private(self.path.parent)
-            with self._lock:
-                os.close(self._open())
-        except Timeout:
-            return "another process holds its lock"
-        except OSError as error:
-            return error.strerror or type(error).__name__
-        return ""
+        return self._write([], 0)[1]
 
     def _write(self, lines: list[dict[str, Any]], lost: int) -> tuple[int, str]:
         """Write lines; how many were written, and why not all of them."""
@@ -87,16 +79,14 @@ class AuditFile:
                         counts = lost and not written
                         line = _encoded({**fields, "lost": lost} if counts else fields)
                         if size and size + len(line) > self._max_size:
-                            os.close(file)
-                            file = -1
                             self._rotate()
-                            file, size = self._open(), 0
+                            old, file, size = file, self._open(), 0
+                            os.close(old)
                         _append(file, size, line)
                         size += len(line)
                         written += 1
                 finally:
-                    if file >= 0:
-                        os.close(file)
+                    os.close(file)
         except Timeout:
             return written, "another process holds its lock"
         except OSError as error:

@@ -71,10 +71,7 @@ class BackgroundWriter(Generic[T]):
         try:
             thread.start()
         except RuntimeError as error:
-            if not self.trouble:
-                extra = {"file": str(self._file), "reason": str(error)}
-                _log.warning(f"{self._name}_not_written", extra=extra)
-            self.trouble = str(error)
+            self._note(str(error))
             return
         self._thread = thread
         atexit.register(self.flush)
@@ -86,9 +83,11 @@ class BackgroundWriter(Generic[T]):
             if self._waiting and self._thread is None:
                 self._start()
             self._changed.notify_all()
-            self._changed.wait_for(lambda: not (self._waiting or self._is_writing), seconds)
+            is_idle = self._changed.wait_for(
+                lambda: not (self._waiting or self._is_writing), seconds
+            )
             self._awaited -= 1
-            return not (self._waiting or self._is_writing or self.trouble)
+            return is_idle and not self.trouble
 
     def _run(self) -> None:
         while True:
@@ -106,10 +105,14 @@ class BackgroundWriter(Generic[T]):
             written, trouble = self._tried(things, lost)
             with self._changed:
                 self._lost += len(things) - written + (0 if written else lost)
-                if trouble and not self.trouble:
-                    extra = {"file": str(self._file), "reason": trouble}
-                    _log.warning(f"{self._name}_not_written", extra=extra)
-                self.trouble = trouble
+                self._note(trouble)
+
+    def _note(self, trouble: str) -> None:
+        """Keep why things could not be written, empty if they were; the first time warns."""
+        if trouble and not self.trouble:
+            extra = {"file": str(self._file), "reason": trouble}
+            _log.warning(f"{self._name}_not_written", extra=extra)
+        self.trouble = trouble
 
     def _is_due(self) -> bool:
         """Whether to write before the pause has passed."""

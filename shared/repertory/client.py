@@ -1,6 +1,6 @@
 """The backend that asks a running server over HTTP; it imports little, as ``remote``."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote, urlencode
@@ -79,14 +79,13 @@ class Client(Backend):
         else:  # reverse proxies refuse long addresses
             body = Searches(queries=[_searched(query)])
             answer = self.remote.ask("POST", "/search", {}, Answers, body=body).answers[0]
-        return replace(answer, notices=(*self.notices, *answer.notices)) if self.notices else answer
+        return replace(answer, notices=(*self.notices, *answer.notices))
 
     @override
     def explain(self, query: Query, item: str) -> Explanation:
-        found = self.remote.ask(
-            "GET", "/explain", {**_parameters(query), "item": item}, Explanation
-        )
-        return replace(found, notices=(*self.notices, *found.notices)) if self.notices else found
+        parameters = {**_parameters(query), "item": item}
+        found = self.remote.ask("GET", "/explain", parameters, Explanation)
+        return replace(found, notices=(*self.notices, *found.notices))
 
     @override
     def entries(self, where: Filter | None = None) -> "list[Entry]":
@@ -123,12 +122,7 @@ class Client(Backend):
 
     @override
     def items(self, ids: Sequence[str]) -> dict[str, Item]:
-        found = [
-            self.remote.ask(
-                "POST", "/items", {}, Items, body=Ids(ids=list(ids[start : start + MAX_IDS]))
-            )
-            for start in range(0, len(ids), MAX_IDS)
-        ]
+        found = [self.remote.ask("POST", "/items", {}, Items, body=one) for one in _bodies(ids)]
         return {item.id: item for page in found for item in page.items}
 
     @override
@@ -140,8 +134,7 @@ class Client(Backend):
         from repertory.skill_files import SkillFiles  # noqa: PLC0415 - a search needs none
 
         found: dict[str, SkillFiles] = {}
-        for start in range(0, len(ids), MAX_IDS):
-            body = Ids(ids=list(ids[start : start + MAX_IDS]))
+        for body in _bodies(ids):
             found |= self.remote.ask("POST", "/skills/files", {}, dict[str, SkillFiles], body=body)
         return found
 
@@ -256,6 +249,12 @@ class Client(Backend):
     @override
     def close(self) -> None:
         """Do nothing: no connection is kept open."""
+
+
+def _bodies(ids: Sequence[str]) -> Iterator[Ids]:
+    """The bodies of the requests for some ids."""
+    for start in range(0, len(ids), MAX_IDS):
+        yield Ids(ids=list(ids[start : start + MAX_IDS]))
 
 
 def _parameters(query: Query) -> dict[str, Any]:

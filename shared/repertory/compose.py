@@ -213,8 +213,8 @@ class Parts:
             notify=self.notices.append,
         )
 
-    def team_urls(self) -> tuple[str, str]:
-        """The URLs of the Redis and the Qdrant of a team's server.
+    def team_redis(self) -> str:
+        """The URL of the Redis of a team's server, which has a Qdrant, too.
 
         Raises:
             ConfigurationError: The settings name no team's server.
@@ -225,7 +225,7 @@ class Parts:
                 "A team's server needs REPERTORY_REDIS_URL and REPERTORY_QDRANT_URL; "
                 "`repertory serve` needs neither."
             )
-        return values.redis_url, values.qdrant_url
+        return values.redis_url
 
     def queue(self) -> "CeleryQueue":
         """The queue of a team's server.
@@ -233,7 +233,7 @@ class Parts:
         Raises:
             ConfigurationError: The settings name no team's server.
         """
-        redis_url, _ = self.team_urls()
+        redis_url = self.team_redis()
         from repertory.indexing.celery_queue import CeleryQueue  # noqa: PLC0415 - Celery is slow
 
         return CeleryQueue(redis_url, self.settings.values.namespace)

@@ -96,9 +96,7 @@ def check_place(file: Path) -> None:
         )
 
 
-def becomes_trusted(
-    file: Path, settings: Settings, directory: Path, flags: Mapping[str, Any]
-) -> bool:
+def becomes_trusted(file: Path, settings: Settings, directory: Path) -> bool:
     """Whether a file becomes trusted as a whole when its user adds what needs trust.
 
     It was found, is not trusted, and asks for nothing yet.
@@ -106,17 +104,11 @@ def becomes_trusted(
     Raises:
         ConfigurationError: It is invalid.
     """
-    return not _is_free(file, settings, directory) and not _wishes(file, settings, flags)
+    return not _is_free(file, settings, directory) and not _wishes(file, settings)
 
 
 def rewrite(
-    file: Path,
-    text: str,
-    settings: Settings,
-    directory: Path,
-    flags: Mapping[str, Any],
-    *,
-    by_user: bool = False,
+    file: Path, text: str, settings: Settings, directory: Path, *, by_user: bool = False
 ) -> bool:
     """Replace a configuration file. A trusted one stays trusted, and so is a new one.
 
@@ -125,7 +117,6 @@ def rewrite(
         text: Its new text.
         settings: The active settings.
         directory: The project's directory.
-        flags: The flags of the command line.
         by_user: Whether the user of this machine made the change: what alone asks for more is
             trusted, and the file with it; see ``becomes_trusted``.
 
@@ -141,9 +132,9 @@ def rewrite(
         return True
     check_place(file)
     is_free = _is_free(file, settings, directory)
-    asked = not is_free and bool(_wishes(file, settings, flags))
+    asked = not is_free and bool(_wishes(file, settings))
     data = write(file, text)
-    if not is_free and not _wishes(file, settings, flags):
+    if not is_free and not _wishes(file, settings):
         return True
     if is_free or (by_user and not asked):
         Workspace(settings, directory).trust.trust(file, digest_of(data))
@@ -165,5 +156,5 @@ def _is_free(file: Path, settings: Settings, directory: Path) -> bool:
     )
 
 
-def _wishes(file: Path, settings: Settings, flags: Mapping[str, Any]) -> list[str]:
-    return wanted(file, flags, settings.variables).wishes
+def _wishes(file: Path, settings: Settings) -> list[str]:
+    return wanted(file, settings.flags, settings.variables).wishes

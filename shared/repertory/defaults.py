@@ -1,5 +1,6 @@
 """The settings for what a search of a server leaves out."""
 
+import contextlib
 import time
 from pathlib import Path
 
@@ -7,8 +8,9 @@ from msgspec.structs import replace
 
 from repertory.errors import ConfigurationError
 from repertory.files import signature
-from repertory.settings import Settings, files, load
+from repertory.settings import Settings, files
 from repertory.values import MAX_LIMIT, SETTINGS, Values
+from repertory.workspace import Workspace
 
 CHECK_INTERVAL_S = 1.0
 
@@ -24,8 +26,7 @@ class Defaults:
     """
 
     def __init__(self, settings: Settings, directory: Path) -> None:
-        self._settings = settings
-        self._directory = directory
+        self._workspace = Workspace(settings, directory)
         self._paths = files(settings.flags, directory, settings.environment)
         self._values = _cut(settings.values)
         self._seen = self._signatures()
@@ -38,16 +39,9 @@ class Defaults:
             self._checked_at = now
             if (seen := self._signatures()) != self._seen:
                 self._seen = seen
-                self._read()
+                with contextlib.suppress(ConfigurationError):  # the watch reports it
+                    self._values = _cut(self._workspace.again().settings.values)
         return self._values
-
-    def _read(self) -> None:
-        settings = self._settings
-        try:
-            again = load(settings.flags, self._directory, settings.environment)
-        except ConfigurationError:  # the watch reports it
-            return
-        self._values = _cut(again.values)
 
     def _signatures(self) -> list[object]:
         return [signature(str(path)) for path in self._paths]

@@ -85,7 +85,6 @@ class DirectoryCatalogue:
             entries = [entry for part in parts for entry in part.entries]
             passed_over = [one for part in parts for one in part.passed_over]
         elif self._settings.sources:
-            trusted = self._settings.trusted
             entries = []
             for entry in self._settings.sources:
                 if reason := self._refusal(entry):
@@ -93,7 +92,7 @@ class DirectoryCatalogue:
                 elif files_to_trust(entry, self._settings.base) is None:
                     entries.append(dict(entry))
                 else:
-                    entries.append({**entry, "trusted": trusted})
+                    entries.append({**entry, "trusted": self._settings.trusted})
         else:
             found = discover(self._directory, Path.home())
             entries, passed_over = found.entries, found.passed_over
@@ -264,25 +263,24 @@ class DirectoryCatalogue:
 
         if fetches(entry):
             return {**entry, "store": str(self._store)}
-        paths = files_to_trust(entry, self._settings.base)
+        settings = self._settings
+        paths = files_to_trust(entry, settings.base)
         if paths is None:
             return entry
         trusted = entry.get("trusted") or all(
             self._trust.is_trusted(path, digest_to_trust) for path in paths
         )
-        timeout = self._settings.values.mcp_timeout
-        given = entry["type"] == "mcp" and "mcp_timeout" in self._settings.origins
         more: dict[str, Any] = {"trusted": bool(trusted)}
-        if not self._settings.trusted and entry.get("trust") == "trusted":
+        if not settings.trusted and entry.get("trust") == "trusted":
             more["trust"] = "review"  # a found configuration cannot switch it off
-        if entry["type"] == "mcp" and not entry.get("trusted"):
-            more["approved"] = self._trust.digests()  # for what is read then, not what is there now
-        if given and "timeout" not in entry:
-            more["timeout"] = timeout
-        if entry["type"] == "mcp" and self._settings.environment is not None:
-            more["environment"] = self._settings.environment
         if entry["type"] == "mcp":
-            more["sign_ins"] = str(self._settings.data_dir.absolute() / SIGN_INS)
+            more["sign_ins"] = str(settings.data_dir.absolute() / SIGN_INS)
+            if not entry.get("trusted"):
+                more["approved"] = self._trust.digests()  # for what is read then, not now
+            if "mcp_timeout" in settings.origins and "timeout" not in entry:
+                more["timeout"] = settings.values.mcp_timeout
+            if settings.environment is not None:
+                more["environment"] = settings.environment
         return {**entry, **more}
 
 

@@ -77,7 +77,7 @@ class Freshness:
 
     def begin(self) -> None:
         """Note the files that the catalogue follows from, before they are read."""
-        paths = (*self._workspace.followed(), *self._workspace.may_list_tools())
+        paths = (*self._workspace.followed(), *self._workspace.sources.may_list_tools())
         self._followed = {str(path): signature(str(path)) for path in paths}
 
     def note(self, catalogue: "Catalogue") -> None:
@@ -121,8 +121,8 @@ class Freshness:
     def forget(self, collection: str) -> None:
         """Remove the record, if it says what a collection holds: that is written to now.
 
-        A command that ends before it leaves another record has the next one read all files. Those
-        that are as the record says may have been others meanwhile, and were indexed so.
+        If this command ends before it leaves another record, the next one reads all files. A file
+        may be as this record says and yet have had another content in between, which was indexed.
         """
         if self._stored == configuration_of(collection):
             with contextlib.suppress(OSError):

@@ -16,12 +16,10 @@ def checked(names: Iterable[object]) -> tuple[str, ...]:
     Raises:
         UsageError: A name is invalid, or there are too many.
     """
-    found: dict[str, None] = {}
-    for name in names:
-        found[check_name("group", name)] = None
+    found = tuple(dict.fromkeys(check_name("group", name) for name in names))
     if len(found) > MAX_GROUPS:
         raise UsageError(f"These are {len(found):,} groups; {MAX_GROUPS} is the limit.")
-    return tuple(found)
+    return found
 
 
 def check_name(what: str, name: object) -> str:

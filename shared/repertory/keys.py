@@ -22,7 +22,7 @@ from repertory.files import changing, is_gone, signature_of, write_atomically
 from repertory.groups import check_name, checked
 from repertory.proof import is_same
 from repertory.settings import Settings
-from repertory.workspace import Workspace
+from repertory.workspace import directory_key
 
 PREFIX = "rpt_"  # makes a leaked token recognisable
 MAX_KEYS = 1_000
@@ -222,7 +222,7 @@ def keys_of(settings: Settings, directory: Path) -> Keys:
     if values.redis_url:  # a team's server; its processes have different directories
         return Keys(data / "keys.json")
     # In older versions every server had the keys of the data directory: they still lock it.
-    own = data / "keys" / f"{Workspace(settings, directory).directory_key}.json"
+    own = data / "keys" / f"{directory_key(directory)}.json"
     return Keys(own, data / "keys.json")
 
 

@@ -187,11 +187,8 @@ class Local(Backend, abc.ABC):
 
     @override
     def similar_skills(self, query: str) -> "list[SkillMatch]":
-        try:
-            engine: SearchEngine | None = self.engine
-        except StoreError:  # files that were written one by one are still found
-            engine = None
-        return self.skill_vectors.search(query, engine)
+        # Files that were written one by one are found without an index, too.
+        return self.skill_vectors.search(query, read_or_none(lambda: self.engine))
 
     @override
     def update_vector(self, filepath: str) -> None:
@@ -259,7 +256,7 @@ class Local(Backend, abc.ABC):
             troubles.append(
                 f"{watch.configuration_error} The last valid configuration stays active."
             )
-        engine = live.engine if self.is_ready else None
+        engine = read_or_none(lambda: live.engine)
         stored = engine.collection if engine else None
         collection = stored.name if stored else watch.collection
         slug = model_slug(collection)
@@ -314,10 +311,7 @@ class Local(Backend, abc.ABC):
     @property
     def is_ready(self) -> bool:
         """Whether a search can be answered."""
-        try:
-            return bool(self.live.engine)
-        except StoreError:
-            return False
+        return read_or_none(lambda: self.live.engine) is not None
 
     def request_rebuild(self, queue: "JobQueue", configuration: str) -> Rebuild:
         """Request a new generation of a configuration's collection.

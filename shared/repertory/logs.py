@@ -8,6 +8,7 @@ import logging
 import sys
 from contextvars import ContextVar
 from datetime import UTC, datetime
+from typing import Any
 
 from repertory.text import clean, one_line
 
@@ -53,7 +54,7 @@ class PlainLines(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Format a record as one line, followed by its traceback."""
-        fields = {name: value for name, value in vars(record).items() if name not in _OWN}
+        fields = _fields(record)
         event = record.getMessage()
         try:
             text = _SENTENCES[event].format_map(fields)
@@ -77,7 +78,7 @@ class JsonLines(logging.Formatter):
             "process": record.process,
             "logger": record.name,
             "event": record.getMessage(),
-            **{name: value for name, value in vars(record).items() if name not in _OWN},
+            **_fields(record),
         }
         if record.exc_info:
             line["trace"] = self.formatException(record.exc_info)
@@ -89,8 +90,12 @@ class DebugLines(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Format a record as one line, followed by its traceback."""
-        fields = [f"{k}={v!r}" for k, v in vars(record).items() if k not in _OWN]
+        fields = [f"{name}={value!r}" for name, value in _fields(record).items()]
         head = f"{record.levelname.lower()} {record.name} {record.getMessage()}"
-        line = one_line(" ".join([head, *fields]))
-        trace = self.formatException(record.exc_info) if record.exc_info else ""
-        return f"{line}\n{clean(trace)}" if trace else line
+        trace = f"\n{clean(self.formatException(record.exc_info))}" if record.exc_info else ""
+        return one_line(" ".join([head, *fields])) + trace
+
+
+def _fields(record: logging.LogRecord) -> dict[str, Any]:
+    """What a record has beside what every record has."""
+    return {name: value for name, value in vars(record).items() if name not in _OWN}

@@ -44,7 +44,7 @@ MAX_FILES = 3  # with the way to trust them
 def about_sources(sources: Sequence[SourceState]) -> tuple[str, ...]:
     """The sources that are starting, unreadable, waiting for a person, or with kept items."""
     failed = [one for one in sources if one.is_failing]
-    starting = [one_line(one.name) for one in sources if one.is_starting]
+    starting = [one.name for one in sources if one.is_starting]
     found = [f"Starting: {named(starting)}."] if starting else []
     found += [_about_failed(one) for one in failed[:MAX_FAILED]]
     if len(failed) > MAX_FAILED:
@@ -53,7 +53,7 @@ def about_sources(sources: Sequence[SourceState]) -> tuple[str, ...]:
         )
     if kept := [one.name for one in sources if one.stale and not (one.error or one.is_starting)]:
         found.append(
-            f"Some items of {named(map(one_line, kept))} are kept as they were last read, since "
+            f"Some items of {named(kept)} are kept as they were last read, since "
             "their files cannot be read now; `repertory doctor` names them."
         )
     if waiting := [one for one in sources if one.awaits_trust]:
@@ -63,7 +63,7 @@ def about_sources(sources: Sequence[SourceState]) -> tuple[str, ...]:
         found.append(f"{kind} await your trust: {names}. {' '.join([*files][:MAX_FILES])}")
     found += [one_line(one.error) for one in sources if one.awaits_sign_in][:MAX_FAILED]
     if withheld := sum(one.quarantined for one in sources):
-        names = named(one_line(one.name) for one in sources if one.quarantined)
+        names = named(one.name for one in sources if one.quarantined)
         number = counted(withheld, "item is", "items are")
         found.append(f"{number} in quarantine ({names}); see `repertory trust review`.")
     return tuple(found)
@@ -71,7 +71,7 @@ def about_sources(sources: Sequence[SourceState]) -> tuple[str, ...]:
 
 def _about_failed(source: SourceState) -> str:
     reason = cut(one_line(source.error), MAX_REASON_LENGTH).rstrip(".")
-    said = f"The source {source.name} could not be read: {reason}."
+    said = f"The source {named([source.name])} could not be read: {reason}."
     if source.error == SUDDENLY_EMPTY:
         return said
     kept = "Its items are kept." if source.stale else "This index has none of its items."
@@ -127,7 +127,7 @@ def about_servers(sources: Iterable[SourceState], max_age_s: float, now: float) 
 
 
 def named(names: Iterable[str]) -> str:
-    """Some names, and how many more there are."""
-    every = list(names)
+    """Some names, each on one line, and how many more there are."""
+    every = [one_line(name) for name in names]
     shown = ", ".join(every[:MAX_NAMED])
     return f"{shown} and {len(every) - MAX_NAMED} more" if len(every) > MAX_NAMED else shown

@@ -60,6 +60,9 @@ class Repertory(Local):
         download: Called with the progress of a model's download.
         progress: Called with the progress of a model's calibration.
         budget_s: Seconds that a search may spend on indexing what has changed.
+
+    Attributes:
+        behind: A sentence about changes of files that are not indexed yet; empty without any.
     """
 
     def __init__(
@@ -91,7 +94,7 @@ class Repertory(Local):
         self._refreshed_at = float("-inf")
         self._checked_at = float("-inf")
         self._budget_s = budget_s
-        self._behind = ""  # a sentence about changes that are not indexed yet
+        self.behind = ""
         self._servers: tuple[str, ...] = ()  # sentences about servers and their tools
         self._away: set[str] = set()  # the sources that may not be mounted
         self._status_at = float("-inf")
@@ -167,6 +170,11 @@ class Repertory(Local):
         return found
 
     @override
+    def items(self, ids: Sequence[str]) -> dict[str, Item]:
+        found = super().items(ids)
+        return {item_id: item for item_id, item in found.items() if not self._is_gone(item)}
+
+    @override
     def stats(self) -> Stats:
         """The statistics of the index.
 
@@ -177,11 +185,6 @@ class Repertory(Local):
             self.engine  # noqa: B018 - opens the index
         self.require_index()
         return super().stats()
-
-    @property
-    def behind(self) -> str:
-        """A sentence about changes of files that are not indexed yet; empty without any."""
-        return self._behind
 
     @property
     def is_indexed(self) -> bool:
@@ -313,7 +316,7 @@ class Repertory(Local):
                 progress, asks, words_suffice=words_suffice, rebuild=rebuild, budget_s=budget_s
             )
             self._refreshed_at = self._checked_at = time.monotonic()
-            self._behind = UNFINISHED if ledger.outstanding else ""
+            self.behind = UNFINISHED if ledger.outstanding else ""
             self._status_at = float("-inf")
             for failure in self.parts.coordination.failures.list():
                 items = ", ".join(sorted(failure.items))
@@ -337,9 +340,9 @@ class Repertory(Local):
         if time.monotonic() - self._checked_at < REFRESH_INTERVAL_S:
             return
         name = self._active
-        self._behind = self._compare(name)
-        if self._behind and self._active != name:  # another command has just switched the index
-            self._behind = self._compare(self._active)
+        self.behind = self._compare(name)
+        if self.behind and self._active != name:  # another command has just switched the index
+            self.behind = self._compare(self._active)
         self._checked_at = time.monotonic()
 
     def _compare(self, collection: str) -> str:
@@ -370,7 +373,7 @@ class Repertory(Local):
     def _noted(self, notices: tuple[str, ...]) -> tuple[str, ...]:
         """The notices of an answer, with what only this process knows."""
         self._read_status()
-        behind = (self._behind,) if self._behind else ()
+        behind = (self.behind,) if self.behind else ()
         # A server that ran here may have left the same notices.
         return tuple(dict.fromkeys((*behind, *self.workspace.notices, *self._servers, *notices)))
 

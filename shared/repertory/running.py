@@ -27,7 +27,7 @@ from repertory.files import (
 )
 from repertory.settings import Settings
 from repertory.values import NAMESPACE
-from repertory.workspace import Workspace
+from repertory.workspace import directory_key
 
 if TYPE_CHECKING:
     from repertory.client import Client
@@ -45,8 +45,8 @@ class Note(msgspec.Struct, frozen=True, kw_only=True):
         token: It accepts this as a key with all scopes. Each start of a server makes another.
         directory: The directory whose catalogue it serves.
         namespace: The namespace of its index.
-        file, model, device, mcp_configs: The configuration file, the model, the device and the MCP
-            configurations that it was given, if any.
+        file, model, device, qdrant_url, mcp_configs: The configuration file, the model, the device,
+            the Qdrant server and the MCP configurations that it was given, if any.
     """
 
     url: str
@@ -57,17 +57,18 @@ class Note(msgspec.Struct, frozen=True, kw_only=True):
     file: str | None = None
     model: str | None = None
     device: str | None = None
+    qdrant_url: str | None = None
     mcp_configs: list[str] = []
 
     def serves(self, settings: Settings, directory: Path) -> bool:
         """Whether it can answer for these settings: they may name nothing that it was not given."""
-        file = str(settings.named) if settings.named else None
-        configs = [str(path) for path in settings.mcp_configs]
+        asked = note_of(settings, directory, self.url, self.token)
         return (
-            (self.directory, self.file) == (str(directory), file)
-            and self.namespace == settings.values.namespace
-            and settings.values.model in (None, self.model)
-            and configs in ([], self.mcp_configs)
+            (asked.directory, asked.file) == (self.directory, self.file)
+            and asked.namespace == self.namespace
+            and asked.model in (None, self.model)
+            and asked.qdrant_url in (None, "", self.qdrant_url)
+            and asked.mcp_configs in ([], self.mcp_configs)
             and not settings.values.no_cache
         )
 
@@ -85,7 +86,7 @@ def client(settings: Settings, directory: Path) -> "Client | None":
     values = settings.values
     if values.server_url:
         return client_of(values.server_url, settings, values.server_api_key)
-    if values.redis_url and not values.no_cache:
+    if settings.is_of_team:
         raise ConfigurationError(
             "REPERTORY_REDIS_URL says that there is a team's server: name it as "
             "REPERTORY_SERVER_URL, or unset the former to index here."
@@ -255,12 +256,13 @@ def note_of(settings: Settings, directory: Path, url: str, token: str) -> Note:
         file=str(settings.named) if settings.named else None,
         model=settings.values.model,
         device=settings.values.device,
+        qdrant_url=settings.values.qdrant_url,
         mcp_configs=[str(path) for path in settings.mcp_configs],
     )
 
 
 def _place(settings: Settings, directory: Path) -> Path:
-    return settings.data_dir / "servers" / f"{Workspace(settings, directory).directory_key}.json"
+    return settings.data_dir / "servers" / f"{directory_key(directory)}.json"
 
 
 def _is_running(pid: int) -> bool:

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 import platformdirs
 
-from repertory.bounded import read_bytes, read_inside, real_path
+from repertory.bounded import read_within, real_path
 from repertory.catalogue.policies import rules as rules_of
 from repertory.catalogue.policy import Rule, is_bounded
 from repertory.embedding.models import known
@@ -22,7 +22,7 @@ from repertory.sources.entry import check_paths, path_of
 from repertory.sources.reading import toml
 from repertory.sources.registry import fetches
 from repertory.trust import TrustStore, digest_of
-from repertory.values import SETTINGS, Values
+from repertory.values import PATHS, SETTINGS, Values
 
 PROJECT_FILE = "repertory.toml"
 TRUST_FILE = "trusted.json"  # in the data directory
@@ -137,32 +137,33 @@ def load(
     base, trusted, is_confined = directory, False, False
     withheld: list[str] = []
     digest = ""
-    for path in (user_file, file):
-        if path is not None and _is_file(path):
-            mine = path == user_file or "config" in named
-            content = _read(path, is_found=not mine)
-            document = _parsed(content, path)
-            is_free = mine or _store(given, flags, environment).covers(path, content)
-            digest = digest_of(content)
-            if "sources" in document:
-                written = _sources(document.pop("sources"), path)
-                fetched = [entry for entry in written if fetches(entry)]
-                for entry in fetched:
-                    one = _absolute(entry if mine else _reviewed(entry), path.parent)
-                    added.append(Added(one, path, not is_free))
-                if len(fetched) < len(written) or not written:
-                    sources = tuple(entry for entry in written if not fetches(entry))
-                    base, trusted, is_confined = path.parent, mine, not is_free
-            within = "" if is_free else real_path(path.parent)
-            policies = rules_of(document.pop("policy", []), str(path), within)
-            rules += policies
-            values = _flatten(document, path, mine=mine)
-            if not is_free:
-                withheld = _withhold(values)
-                if any(map(is_bounded, policies)):
-                    withheld.append("the full weight of its pins and boosts")
-            for field, value in values.items():
-                given[field], origins[field] = value, str(path)
+    for path in dict.fromkeys((user_file, place)):  # once if the user names the own file
+        if not _is_file(path):
+            continue
+        mine = path == user_file or "config" in named
+        content = _read(path, is_found=not mine)
+        document = _parsed(content, path)
+        is_free = mine or _store(given, flags, environment).covers(path, content)
+        digest = digest_of(content)
+        if "sources" in document:
+            written = _sources(document.pop("sources"), path)
+            fetched = [entry for entry in written if fetches(entry)]
+            for entry in fetched:
+                one = _absolute(entry if mine else _reviewed(entry), path.parent)
+                added.append(Added(one, path, not is_free))
+            if len(fetched) < len(written) or not written:
+                sources = tuple(entry for entry in written if not fetches(entry))
+                base, trusted, is_confined = path.parent, mine, not is_free
+        within = "" if is_free else real_path(path.parent)
+        policies = rules_of(document.pop("policy", []), str(path), within)
+        rules += policies
+        values = _flatten(document, path, mine=mine)
+        if not is_free:
+            withheld = _withhold(values)
+            if any(map(is_bounded, policies)):
+                withheld.append("the full weight of its pins and boosts")
+        for field, value in values.items():
+            given[field], origins[field] = value, str(path)
     _override(given, origins, flags, environment)
     return Settings(
         values=_convert(given, origins),
@@ -275,9 +276,7 @@ def _is_file(path: Path) -> bool:
 def _read(path: Path, *, is_found: bool) -> bytes:
     """Read a file; a link of one that was found must not lead out of its folder."""
     try:
-        if is_found:
-            return read_inside(real_path(path.parent), path.name, MAX_FILE_SIZE)
-        return read_bytes(str(path), MAX_FILE_SIZE)
+        return read_within(str(path), str(path.parent) if is_found else "", MAX_FILE_SIZE)
     except OSError as error:
         raise ConfigurationError(f"{path} cannot be read: {error.strerror}.") from error
 
@@ -350,8 +349,9 @@ def _flatten(document: Mapping[str, Any], path: Path, *, mine: bool) -> dict[str
                     f"{path}: a file that came with a project cannot set {key!r}; set it in your "
                     f"own config.toml, or name this file with --config."
                 )
-            is_path = key in ("data_dir", "sandbox", "audit.folder") and isinstance(value, str)
-            found[known[key].field] = str(path_of(value, path.parent)) if is_path else value
+            field = known[key].field
+            is_path = field in PATHS and isinstance(value, str) and value
+            found[field] = str(path_of(value, path.parent)) if is_path else value
     return found
 
 

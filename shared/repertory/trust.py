@@ -34,9 +34,9 @@ class TrustStore:
     def covers(self, config: Path, content: bytes, of: DigestOf | None = None) -> bool:
         """Whether a configuration was trusted with this content, which the caller then uses."""
         trusted = self.digests().get(key_of(config))
-        if trusted is None or trusted == digest_of(content):
-            return trusted is not None
-        return of is not None and trusted == of(config, content)
+        if trusted is None:
+            return False
+        return trusted == digest_of(content) or (of is not None and trusted == of(config, content))
 
     def is_trusted(self, config: Path, of: DigestOf | None = None) -> bool:
         """Whether a configuration was trusted and still has the same content.

@@ -62,7 +62,7 @@ def wanted(
     wishes += [place_of(one.entry) for one in settings.added if one.is_confined]
     if settings.is_confined:
         workspace = Workspace(settings, file.parent)
-        paths = filter(None, map(workspace.outside, settings.sources))
+        paths = filter(None, map(workspace.sources.outside, settings.sources))
         wishes += [str(path) for path in paths]
     if any(rule.within for rule in settings.rules):
         wishes.append("policies for all items")
@@ -74,7 +74,7 @@ def untrusted(workspace: Workspace) -> Untrusted:
     files: list[Path] = []
     sources: set[str] = set()
     trusted: set[str] = set()
-    for entry in workspace.entries():  # trusted ones come first
+    for entry in workspace.sources.entries():  # trusted ones come first
         paths = files_to_trust(entry, workspace.base)
         if paths is None:
             continue
@@ -89,7 +89,7 @@ def untrusted(workspace: Workspace) -> Untrusted:
             is_trusted = workspace.trust.is_trusted
             files += [path for path in paths if not is_trusted(path, digest_to_trust)]
             sources |= names - trusted
-    return Untrusted(files, sources, workspace.withheld())
+    return Untrusted(files, sources, workspace.sources.withheld())
 
 
 def defined_by(file: Path, workspace: Workspace) -> list[Source]:
@@ -104,7 +104,7 @@ def defined_by(file: Path, workspace: Workspace) -> list[Source]:
         raise UsageError(f"There is no file {file}; name an MCP configuration.")
     entries = [
         entry
-        for entry in workspace.entries()
+        for entry in workspace.sources.entries()
         if file in {Path(real_path(path)) for path in files_to_trust(entry, workspace.base) or ()}
     ]
     if not entries:
@@ -122,7 +122,7 @@ def known_as(file: Path, workspace: Workspace) -> list[Path]:
     catalogue does not name is known as itself.
     """
     real = real_path(file.expanduser())
-    paths = (files_to_trust(entry, workspace.base) or () for entry in workspace.entries())
+    paths = (files_to_trust(entry, workspace.base) or () for entry in workspace.sources.entries())
     found = [path for several in paths for path in several if real_path(path) == real]
     return list(dict.fromkeys(found)) or [file]
 

@@ -1,7 +1,6 @@
 """Updates of the index of one directory by one command: of all sources, or of what has changed."""
 
 import contextlib
-import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -71,9 +70,9 @@ class Update:
         progress: Progress,
         asks: Callable[[Source], bool],
         *,
-        words_suffice: bool = False,
-        rebuild: Callable[[InProcessQueue, str], object] | None = None,
-        budget_s: float = math.inf,
+        words_suffice: bool,
+        rebuild: Callable[[InProcessQueue, str], object] | None,
+        budget_s: float,
     ) -> Ledger:
         """Make the index equal to the sources, or come nearer to that.
 

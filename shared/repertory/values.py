@@ -386,3 +386,6 @@ def _declared() -> dict[str, Setting]:
 
 
 SETTINGS = _declared()  # by field
+
+# The settings that are paths; a relative one in a file starts from the folder of the file.
+PATHS = frozenset({"data_dir", "sandbox", "keys", "audit_folder", "oidc_client_secret_file"})

@@ -50,18 +50,14 @@ class Workspace:
     """A directory, its active settings, and the catalogue that follows from them.
 
     Attributes:
+        settings: The active settings.
         directory: Its path.
     """
 
     def __init__(self, settings: Settings, directory: Path) -> None:
+        self.settings = settings
         self.directory = directory
-        self._settings = settings
         self._data = settings.data_dir
-
-    @property
-    def settings(self) -> Settings:
-        """The active settings."""
-        return self._settings
 
     @property
     def trust(self) -> TrustStore:
@@ -91,21 +87,9 @@ class Workspace:
             raise unwritable(self._paths_file, error) from error
 
     @property
-    def is_found(self) -> bool:
-        """Whether the catalogue was found, not configured or named."""
-        return self._sources.is_found
-
-    def searched(self) -> tuple[Path, ...]:
-        """The folders in which sources are found at any depth."""
-        return self._sources.searched()
-
-    def may_list_tools(self) -> list[Path]:
-        """The files in which sources may be found after a change in place; not all of very many."""
-        return self._sources.may_list_tools()
-
-    def entries(self) -> list[dict[str, Any]]:
-        """The catalogue as configuration entries; see ``DirectoryCatalogue``."""
-        return self._sources.entries()
+    def sources(self) -> DirectoryCatalogue:
+        """The sources as they are now: other paths may have been given since."""
+        return DirectoryCatalogue(self.settings, self.directory, self.paths(), self.catalogue_key)
 
     def catalogue(self, known: Mapping[str, Mapping[str, Any]] | None = None) -> "Catalogue":
         """The sources of this directory.
@@ -121,32 +105,19 @@ class Workspace:
         if known is None:
             last = self.indexed()
             known = last.servers if last else {}
-        return self._sources.catalogue(known)
-
-    def withheld(self) -> list[str]:
-        """Why sources of a found configuration are not read until the user trusts it."""
-        return self._sources.withheld()
-
-    def outside(self, entry: Mapping[str, Any]) -> Path | None:
-        """Where a path of a source leads out of the configuration's folder, if one does."""
-        return self._sources.outside(entry)
+        return self.sources.catalogue(known)
 
     def followed(self) -> list[Path]:
         """Every file and folder that the catalogue follows from, whether it is there or not.
 
         Files that discovery found deep inside a project are not included.
         """
-        return [self._paths_file, *self._sources.followed()]
-
-    @property
-    def _sources(self) -> DirectoryCatalogue:
-        """The sources as they are now: other paths may have been given since."""
-        return DirectoryCatalogue(self._settings, self.directory, self.paths(), self.catalogue_key)
+        return [self._paths_file, *self.sources.followed()]
 
     @property
     def notices(self) -> tuple[str, ...]:
         """What does not hold until the user trusts the configuration, besides its sources."""
-        return about_withheld(self._settings)
+        return about_withheld(self.settings)
 
     def again(self) -> "Workspace":
         """The same directory with freshly read settings.
@@ -154,7 +125,7 @@ class Workspace:
         Raises:
             ConfigurationError: A configuration file is wrong.
         """
-        settings = self._settings
+        settings = self.settings
         again = load(settings.flags, self.directory, settings.environment)
         return Workspace(again, self.directory)
 
@@ -169,7 +140,7 @@ class Workspace:
 
         Commands that name another model, configuration or namespace have another index.
         """
-        settings, namespace = self._settings, self._settings.values.namespace
+        settings, namespace = self.settings, self.settings.values.namespace
         return _digest(
             [
                 str(self.directory),
@@ -185,14 +156,14 @@ class Workspace:
     @property
     def catalogue_key(self) -> str:
         """The key of the directory, and a digest of the configurations named for it."""
-        settings = self._settings
+        settings = self.settings
         configs = [str(path) for path in settings.mcp_configs]
         return f"{directory_key(self.directory)}-{_digest([str(settings.named), configs])}"
 
     @property
     def request(self) -> str:
         """A digest of the configuration that a run follows, made without reading any source."""
-        settings = self._settings
+        settings = self.settings
         paths = [str(path) for path in self.paths()]
         added = [(one.entry, one.is_confined) for one in settings.added]
         return _digest([str(settings.file), settings.sources, paths, self.rules, added])
@@ -200,22 +171,12 @@ class Workspace:
     @property
     def rules(self) -> str:
         """A digest of the policies."""
-        return _digest([[rule.item, rule.changes, rule.within] for rule in self._settings.rules])
-
-    @property
-    def environment(self) -> Mapping[str, str]:
-        """The environment of the process that asked for the directory."""
-        return self._settings.variables
-
-    @property
-    def file(self) -> Path | None:
-        """The configuration file, if there is one."""
-        return self._settings.file
+        return _digest([[rule.item, rule.changes, rule.within] for rule in self.settings.rules])
 
     @property
     def base(self) -> Path:
         """The folder that relative paths of entries start from."""
-        return self._settings.base
+        return self.settings.base
 
     @property
     def is_known(self) -> bool:

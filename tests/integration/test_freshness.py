@@ -8,6 +8,7 @@ import sys
 import textwrap
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from repertory.catalogue.policy import Policy
 from repertory.compose import Parts
 from repertory.embedding.engine import Vectors
 from repertory.embedding.load import load_engine
-from repertory.errors import ModelError
+from repertory.errors import ModelError, UnknownItemError
 from repertory.freshness import Freshness
 from repertory.index.vectors import Filter
 from repertory.indexing import in_process_queue, job
@@ -247,13 +248,22 @@ def test_a_source_of_one_file_is_followed(project: Path) -> None:
     assert search(project, "lay the ropes")[0] == ["ropes"]
 
 
-def test_what_is_gone_is_neither_listed_nor_counted(project: Path) -> None:
+def test_what_is_gone_is_neither_shown_nor_listed_nor_counted(project: Path) -> None:
     """In a process that has read the index before."""
     with Repertory(settings_of(project), project) as repertory:
         before = repertory.contents().kinds["skill"]["project"]
         shutil.rmtree(project / "skills" / "postmortem")
         page, total = repertory.page(Filter(kinds=("skill",)), 99)
         assert len(page) == total == repertory.contents().kinds["skill"]["project"] == before - 1
+        assert repertory.items(["project/postmortem"]) == {}
+        gone = "project/postmortem"
+        for ask in (
+            repertory.item,
+            repertory.links,
+            partial(repertory.explain, Query(text="write up an incident", limit=3, threshold=0.0)),
+        ):
+            with pytest.raises(UnknownItemError, match=rf"There is no item '{gone}'(?!.*{gone})"):
+                ask(gone)
 
 
 def test_a_file_that_begins_to_list_tools_is_found(project: Path) -> None:

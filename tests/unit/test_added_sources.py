@@ -79,7 +79,7 @@ def test_a_found_configuration_fetches_nothing(project: Path, repository: Reposi
     with pytest.raises(SourceError, match=command):
         source.scan()
     assert not (project.parent / "data" / "fetched").exists()
-    [reason] = workspace.withheld()
+    [reason] = workspace.sources.withheld()
     assert str(repository.path) in reason
     assert command in reason
 
@@ -99,7 +99,7 @@ def test_no_type_is_fetched_without_trust(project: Path, kind: str) -> None:
     write(project / "repertory.toml", text)
     workspace = Workspace(settings(project), project)
     assert "e" not in names(project)
-    [reason] = workspace.withheld()
+    [reason] = workspace.sources.withheld()
     assert "https://h.invalid/x.zip" in reason
     assert "pa55" not in reason
 

@@ -72,7 +72,7 @@ def test_a_path_outside_of_the_folder_awaits_trust(clone: Path, path: str) -> No
     command = f"repertory config trust {clone / 'repertory.toml'}"
     with pytest.raises(SourceError, match=command):
         source.scan()
-    [reason] = Workspace(found, clone).withheld()
+    [reason] = Workspace(found, clone).sources.withheld()
     assert command in reason
 
 
@@ -83,7 +83,7 @@ def test_a_path_inside_of_the_folder_needs_no_trust(clone: Path, path: str) -> N
     """However it is written."""
     found = settings(clone, documents(path.format(clone=clone)))
     assert any(item.endswith("guide.md") for item in items_of(found, clone))
-    assert not Workspace(found, clone).withheld()
+    assert not Workspace(found, clone).sources.withheld()
 
 
 @pytest.mark.parametrize("kind", ["corpus", "tools", "skills", "neuroscript"])
@@ -382,7 +382,7 @@ def test_a_saved_policy_trusts_no_file_that_nobody_trusted(clone: Path, boost: s
     file = clone / "repertory.toml"
     assert not wanted(file, found.flags).wishes
     text = f'{file.read_text()}[[policy]]\nitem = "e/guide.md"\nboost = {boost}\n'
-    assert not rewrite(file, text, found, clone, found.flags)
+    assert not rewrite(file, text, found, clone)
     found = Workspace(found, clone).again().settings
     assert found.is_confined
     shutil.rmtree(clone / "docs")
@@ -395,19 +395,19 @@ def test_a_rewritten_file_is_trusted_only_by_its_user(clone: Path) -> None:
     entry = '[[sources]]\ntype = "git"\nname = "g"\nurl = "https://example.com/a.git"\n'
     found, file = settings(clone), clone / "repertory.toml"
     trust = Workspace(found, clone).trust
-    assert not becomes_trusted(file, found, clone, found.flags)
-    assert rewrite(file, documents("docs"), found, clone, found.flags)  # it was not there
-    assert rewrite(file, documents("docs", "# x\n"), found, clone, found.flags)
+    assert not becomes_trusted(file, found, clone)
+    assert rewrite(file, documents("docs"), found, clone)  # it was not there
+    assert rewrite(file, documents("docs", "# x\n"), found, clone)
     assert trust.is_trusted(file)
     trust.revoke(file)
-    assert rewrite(file, documents("docs"), found, clone, found.flags, by_user=True)
+    assert rewrite(file, documents("docs"), found, clone, by_user=True)
     assert not trust.is_trusted(file)  # it needs no trust
-    assert becomes_trusted(file, found, clone, found.flags)
-    assert not rewrite(file, documents("docs", entry), found, clone, found.flags)
-    assert not becomes_trusted(file, found, clone, found.flags)
-    assert not rewrite(file, documents("docs", entry), found, clone, found.flags, by_user=True)
+    assert becomes_trusted(file, found, clone)
+    assert not rewrite(file, documents("docs", entry), found, clone)
+    assert not becomes_trusted(file, found, clone)
+    assert not rewrite(file, documents("docs", entry), found, clone, by_user=True)
     write(file, documents("docs"))
-    assert rewrite(file, documents("docs", entry), found, clone, found.flags, by_user=True)
+    assert rewrite(file, documents("docs", entry), found, clone, by_user=True)
     assert trust.is_trusted(file)
 
 
@@ -432,7 +432,7 @@ def test_what_is_parsed_is_what_was_trusted(clone: Path) -> None:
     config = write(clone / ".mcp.json", '{"mcpServers": {"a": {"command": "true"}}}')
     workspace = Workspace(settings(clone), clone)
     workspace.trust.trust(config)
-    [entry] = [one for one in workspace.entries() if one.get("config") == str(config)]
+    [entry] = [one for one in workspace.sources.entries() if one.get("config") == str(config)]
     assert entry["trusted"]
     [source] = build(entry, clone)
     assert source.is_trusted

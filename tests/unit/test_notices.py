@@ -48,6 +48,15 @@ def test_failed_sources_are_named_with_their_reason() -> None:
     assert more.startswith("2 more could not be read")
 
 
+def test_a_name_of_two_lines_is_shown_on_one() -> None:
+    """A found configuration chooses the names of its sources, and an agent reads the notices."""
+    failed, waiting = (source("a\nb", error="Run X.", awaits_trust=one) for one in (False, True))
+    unasked = source("a\nb")
+    said = (*about_sources([failed, waiting]), *about_servers([unasked], DAY, DAY))
+    assert len(said) == 3
+    assert all("a b" in one and "\n" not in one for one in said)
+
+
 def test_servers_that_await_trust_have_not_failed() -> None:
     """One notice names them all, and the command that trusts each file."""
     waiting = [source(name, error="Run X.", awaits_trust=True) for name in ("a", "b")]

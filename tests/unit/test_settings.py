@@ -8,7 +8,7 @@ import pytest
 from repertory.api import Options
 from repertory.errors import ConfigurationError
 from repertory.settings import MAX_SOURCES, load
-from repertory.values import SETTINGS, Values
+from repertory.values import PATHS, SETTINGS, Values
 
 NOT_SETTINGS = {"config", "mcp_config"}  # they name files of settings
 
@@ -65,6 +65,26 @@ def test_a_flag_beats_the_environment_which_beats_the_file(tmp_path: Path) -> No
         "alpha": "REPERTORY_SEARCH_ALPHA",
         "threshold": str(tmp_path / "repertory.toml"),
     }
+
+
+def test_a_path_in_a_file_starts_from_the_folder_of_the_file(tmp_path: Path) -> None:
+    """Each setting that is a path: a server that is started elsewhere has the same keys."""
+    keys = [SETTINGS[field].key for field in sorted(PATHS)]
+    (tmp_path / "mine.toml").write_text("".join(f'{key} = "x/y"\n' for key in keys))
+    values = load({"config": tmp_path / "mine.toml"}, tmp_path / "elsewhere", {}).values
+    assert {getattr(values, field) for field in PATHS} == {str(tmp_path / "x" / "y")}
+    (tmp_path / "mine.toml").write_text('server.keys = ""\n')
+    assert load({"config": tmp_path / "mine.toml"}, tmp_path, {}).values.keys == ""
+
+
+def test_the_own_file_counts_once_if_it_is_named(tmp_path: Path) -> None:
+    """Its fetched sources and its policies are not there twice."""
+    file = tmp_path / "config" / "repertory" / "config.toml"
+    file.parent.mkdir(parents=True)
+    file.write_text('[[sources]]\ntype = "git"\n[[policy]]\nitem = "a"\nboost = 0.1\n')
+    for flags in ({}, {"config": file}):
+        found = load(flags, tmp_path, {})
+        assert (len(found.added), len(found.rules)) == (1, 1)
 
 
 def test_the_old_variables_keep_working_and_the_new_ones_win(tmp_path: Path) -> None:

@@ -48,7 +48,7 @@ def run(settings: Settings, *, concurrency: int = 1, only: Sequence[str] = QUEUE
         SystemExit: Celery ended by itself, which it does only on errors; with an exit code of 1.
     """
     namespace = settings.values.namespace
-    redis_url, _ = Parts(settings, Path.cwd()).team_urls()
+    redis_url = Parts(settings, Path.cwd()).team_redis()
     RedisServer(redis_url, namespace)  # refuses an unusable URL
     telemetry.check(wanted=settings.values.telemetry)  # each process begins it for itself
     if unknown := set(only) - set(QUEUES):

@@ -108,9 +108,9 @@ def add(  # noqa: PLR0913 - its options
         entry = _written(found.recognised.entry, file)
         _show(found, entry, file)
         if not dry_run:
-            _say_trust(file, target, flags)
+            _say_trust(file, target)
             confirm("Add it?", yes=yes, done="added")
-            _write(file, source_entries.with_entry(read(file), entry), target, flags)
+            _write(file, source_entries.with_entry(read(file), entry), target)
             is_written = True
     finally:
         if not is_written:
@@ -139,7 +139,7 @@ def remove(
         raise UsageError(f"{terminal.short_path(str(file))} has no source {name!r}; {known}.")
     confirm(f"Remove {name} from {terminal.short_path(str(file))}?", yes=yes)
     # Read again: the user may have changed it while the question was open.
-    _write(file, source_entries.without_entry(read(file), name), target, flags)
+    _write(file, source_entries.without_entry(read(file), name), target)
     after = target_of(flags)
     Workspace(after.settings, after.directory).catalogue()  # notes what it still uses
     terminal.tell(f"Removed {name}; its items leave the index with the next search.")
@@ -251,18 +251,18 @@ def _written(entry: Mapping[str, Any], file: Path) -> dict[str, Any]:
     return dict(entry)
 
 
-def _say_trust(file: Path, target: Target, flags: Flags) -> None:
+def _say_trust(file: Path, target: Target) -> None:
     """Say that the user trusts all of a file by adding to it, if it was not trusted before."""
-    if becomes_trusted(file, target.settings, target.directory, flags):
+    if becomes_trusted(file, target.settings, target.directory):
         terminal.tell(
             f"{terminal.short_path(str(file))} was found and is not trusted yet. You trust all of "
             "it if you add this: its sources may then follow links out of its folder."
         )
 
 
-def _write(file: Path, text: str, target: Target, flags: Flags) -> None:
+def _write(file: Path, text: str, target: Target) -> None:
     """Replace the configuration file; one that could do all it asked for can still do so."""
-    is_free = rewrite(file, text, target.settings, target.directory, flags, by_user=True)
+    is_free = rewrite(file, text, target.settings, target.directory, by_user=True)
     shown = terminal.short_path(str(file))
     terminal.tell(f"Wrote {shown}.")
     if not is_free:

@@ -136,7 +136,7 @@ def check(flags: Flags) -> None:
     if problems:
         raise typer.Exit(ExitCode.NOT_FOUND)
     workspace = Workspace(settings, directory)
-    for reason in (*workspace.notices, *workspace.withheld()):
+    for reason in (*workspace.notices, *workspace.sources.withheld()):
         terminal.tell(reason)
     file = settings.file
     terminal.say(
@@ -212,7 +212,7 @@ def untrust(flags: Flags, files: FilesArgument) -> None:
 def _problems(workspace: Workspace) -> Iterator[str]:
     """The problems of a catalogue's configuration, found without reading its sources."""
     found: set[str] = set()
-    for entry in workspace.entries():
+    for entry in workspace.sources.entries():
         try:
             sources = build(entry, workspace.base)
         except ConfigurationError as error:

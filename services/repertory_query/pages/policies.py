@@ -91,8 +91,7 @@ class File:
 
     def write(self, text: str) -> None:
         """Replace its text; it stays trusted if it was."""
-        settings, directory = self.workspace.settings, self.workspace.directory
-        rewrite(self.path, text, settings, directory, settings.flags)
+        rewrite(self.path, text, self.workspace.settings, self.workspace.directory)
 
 
 def routes(service: Service, pool: Pool) -> list[BaseRoute]:

@@ -110,7 +110,7 @@ def waiting_in(workspace: Workspace) -> list[Waiting]:
             continue
         found.append(Waiting(str(file), digest, wishes))
     if settings.file and not settings.named and settings.file.name == PROJECT_FILE:
-        asked = wanted(settings.file, settings.flags, workspace.environment)
+        asked = wanted(settings.file, settings.flags, settings.variables)
         if asked.wishes:
             found.append(Waiting(str(settings.file), asked.digest, ", ".join(asked.wishes)))
     return found

@@ -105,7 +105,9 @@ class Calls:
         operation = operation_of(tool.extra)
         if operation is None:
             raise CallError(f"The tool {tool.id} has no request; run `repertory index`.")
-        return self._requests.call(api, operation, arguments, seconds, self._workspace.environment)
+        return self._requests.call(
+            api, operation, arguments, seconds, self._workspace.settings.variables
+        )
 
 
 def _check(result: CallResult, tool: Item) -> None:

@@ -84,10 +84,13 @@ def unknown(index: KeywordIndex | None, item_id: str) -> UnknownItemError:
 
 
 def close_to(index: KeywordIndex | None, item_id: str) -> list[str]:
-    """The ids of the items whose names are most similar to an unknown id."""
+    """The ids of the items whose names are most similar to an unknown id, but not itself.
+
+    The index has it where its file was just deleted.
+    """
     index = index or KeywordIndex.empty()
     name = re.split(r"__|/", item_id)[-1]
     rows = index.names.close(item_id) or index.names.close(name)
-    ids = {row: index.entry(row).id for row in rows}
-    best = sorted(rows, key=lambda row: (-rows[row], ids[row]))[:MAX_SUGGESTED]
+    ids = {row: found for row in rows if (found := index.entry(row).id) != item_id}
+    best = sorted(ids, key=lambda row: (-rows[row], ids[row]))[:MAX_SUGGESTED]
     return [ids[row] for row in best]

@@ -1,0 +1,37 @@
+"""Which running server answers a command: one that was given all that the command names."""
+
+from pathlib import Path
+
+import pytest
+
+from repertory.running import note_of
+from repertory.settings import Settings, load
+
+
+@pytest.fixture(autouse=True)
+def _no_user_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+
+
+@pytest.mark.parametrize(
+    "named",
+    [
+        {"model": "multilingual"},
+        {"qdrant_url": "http://localhost:6333"},
+        {"mcp_config": "mine.json"},
+    ],
+)
+def test_a_server_answers_for_what_it_was_given(tmp_path: Path, named: dict[str, str]) -> None:
+    """And for a command that names nothing, but not for what another one was given."""
+
+    def settings(flags: dict[str, str]) -> Settings:
+        return load({"data_dir": str(tmp_path / "data"), **flags}, tmp_path, {})
+
+    given, plain = (
+        note_of(settings(flags), tmp_path, "http://127.0.0.1:7700", "x") for flags in (named, {})
+    )
+    assert given.serves(settings(named), tmp_path)
+    assert given.serves(settings({}), tmp_path)
+    assert not plain.serves(settings(named), tmp_path)
+    assert not given.serves(settings(named), tmp_path / "other")
+    assert not given.serves(settings({"namespace": "b"}), tmp_path)
