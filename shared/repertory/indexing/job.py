@@ -3,7 +3,7 @@
 import uuid
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
-from typing import Any, Protocol, TypeVar
+from typing import Annotated, Any, Protocol, TypeVar
 
 import msgspec
 
@@ -18,6 +18,9 @@ MAX_REMOVED = 1_000  # per job
 MAX_BYTES = 1_000_000
 
 T = TypeVar("T")
+
+# A stranger may have written it. It becomes a key in Redis, and numbers are read from it.
+Name = Annotated[str, msgspec.Meta(pattern=r"\A[ -~]{1,500}\Z")]
 
 
 class QueueName(StrEnum):
@@ -39,8 +42,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
         version: The version of this format.
     """
 
-    id: str
-    collection: str
+    id: Name
+    collection: Name
     revision: int
     items: tuple[Item, ...] = ()
     removed: tuple[str, ...] = ()
