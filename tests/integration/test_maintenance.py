@@ -265,6 +265,18 @@ def test_a_server_says_what_its_saves_wait_for(
         until(lambda: errors() == [""])
 
 
+def test_a_queue_is_not_idle_between_taking_a_job_and_doing_it(place: Place) -> None:
+    """Or a search graph would be built just before it is written again."""
+    queue = InProcessQueue(place.writer, place.coordination)
+    job = Job(id="b", collection=place.collection, revision=2, items=(skill("b"),))
+    queue.submit(job, QueueName.SAVES)
+    work = queue._due()
+    assert work is not None
+    assert not queue.is_idle()
+    work()
+    assert queue.is_idle()
+
+
 def test_no_process_stores_a_snapshot_between_its_drop_and_the_jobs(
     place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
