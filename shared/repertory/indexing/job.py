@@ -56,14 +56,13 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
 
     def split(self) -> "list[Job]":
         """A job for each item, so that a failing one does not hold up the others."""
-        apart = [{"items": (item,)} for item in self.items] + [
-            {"removed": (item,)} for item in self.removed
+        apart: list[tuple[tuple[Item, ...], tuple[str, ...]]] = [
+            *(((item,), ()) for item in self.items),
+            *(((), (item,)) for item in self.removed),
         ]
         return [
-            msgspec.structs.replace(
-                self, **{"items": (), "removed": (), "id": f"{self.id}.{number}"} | part
-            )
-            for number, part in enumerate(apart)
+            msgspec.structs.replace(self, id=f"{self.id}.{number}", items=items, removed=removed)
+            for number, (items, removed) in enumerate(apart)
         ]
 
 
