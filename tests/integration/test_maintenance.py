@@ -6,9 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
-from repertory.coordination.claims import MemoryClaims
+from repertory.coordination.claims import MemoryClaims, RedisClaims
 from repertory.coordination.ports import in_process
+from repertory.coordination.redis_server import RedisServer
 from repertory.coordination.snapshots import FileSnapshots, Segments
 from repertory.errors import StoreBusyError, StoreError, StoreRefusedError
 from repertory.index.cache import SqliteVectorCache
@@ -22,6 +24,7 @@ from repertory.indexing.keyword_feed import KeywordFeed
 from repertory.indexing.maintenance import MAX_PAUSE_S, PAUSE_S
 from repertory.values import NAMESPACE
 from tests.support.builders import coordination, skill, words_writer
+from tests.support.redis_server import RedisProcess
 from tests.support.waiting import until
 
 CONFIGURATION = "0123456789abcdef"
@@ -182,6 +185,21 @@ def test_a_failed_snapshot_is_tried_again_at_once(place: Place) -> None:
     maintenance.request_again(failed, requested, place.coordination)
     assert requested.collections == [place.collection]
     place.request()
+    assert place.snapshots.load(place.collection)
+
+
+def test_a_user_ends_the_pause_of_another_process(place: Place, redis_server: RedisProcess) -> None:
+    """The query service does what a user asks for, and the claim is that of a worker."""
+    server = RedisServer(redis_server.url)
+    worker, query, next_worker = (
+        replace(place.coordination, claims=RedisClaims(server)) for _ in range(3)
+    )
+    place.snapshots.error = StoreRefusedError("It is too large.")
+    maintenance.keep_keywords(place.collection, store=place.store, coordination=worker)
+    assert place.errors() == ["It is too large."]
+    place.snapshots.error = None
+    maintenance.request_again(place.failures.list(), Requested(place), query)
+    maintenance.keep_keywords(place.collection, store=place.store, coordination=next_worker)
     assert place.snapshots.load(place.collection)
 
 

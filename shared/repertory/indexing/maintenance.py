@@ -80,7 +80,7 @@ def keep_keywords(collection: str, *, store: VectorStore, coordination: Coordina
 def interrupt(collection: str, coordination: Coordination) -> None:
     """Note that ``keep_keywords`` ends with its worker, which is no failure of the snapshot."""
     with contextlib.suppress(StoreError):
-        _forget_attempts(collection, coordination)
+        _end_pause(collection, coordination)
 
 
 def request_again(failed: Iterable[Failure], queue: JobQueue, coordination: Coordination) -> None:
@@ -91,14 +91,14 @@ def request_again(failed: Iterable[Failure], queue: JobQueue, coordination: Coor
     """
     for one in failed:
         if one.id == _snapshot(one.collection):
-            _forget_attempts(one.collection, coordination)
+            _end_pause(one.collection, coordination)
             queue.keep_keywords(one.collection)
 
 
-def _forget_attempts(collection: str, coordination: Coordination) -> None:
-    """Let the next request for a snapshot be done without a pause."""
+def _end_pause(collection: str, coordination: Coordination) -> None:
+    """Let the next request for a snapshot be done at once, whichever process pauses."""
     coordination.failures.forget([_snapshot(collection)])
-    coordination.claims.release([_snapshot(collection)])
+    coordination.claims.end([_snapshot(collection)])
 
 
 def _snapshot(collection: str) -> str:
