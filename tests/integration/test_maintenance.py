@@ -209,15 +209,20 @@ def test_a_refused_collection_is_listed(place: Place, monkeypatch: pytest.Monkey
     def refuse(*_: object) -> None:
         raise StoreRefusedError("Strict mode allows no more collections.")
 
-    def begin() -> None:
-        maintenance.begin(CONFIGURATION, 2, writer=place.writer, failures=place.failures)
+    def begin(generation: int | None = 2) -> None:
+        maintenance.begin(CONFIGURATION, generation, writer=place.writer, failures=place.failures)
 
     with monkeypatch.context() as patch:
         patch.setattr(EdgeStore, "create", refuse)
         begin()
     assert place.errors() == ["Strict mode allows no more collections."]
-    begin()
+    begin(None)  # the coordinator asks from time to time, and has what it asks for
+    assert place.errors() == ["Strict mode allows no more collections."]
+    requested = Requested(place)
+    maintenance.request_again(place.failures.list(), requested, place.coordination)
+    assert requested.work()
     assert place.errors() == []
+    assert place.store.alias(next_alias(NAMESPACE, CONFIGURATION)) != place.collection
 
 
 def test_a_rebuild_that_cannot_begin_now_begins_later(
