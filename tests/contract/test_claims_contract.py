@@ -29,6 +29,9 @@ def test_a_name_is_claimed_once(claims: Claims) -> None:
     claims.release(["a", "never taken"])
     claims.release([])
     assert claims.take(["a", "b", "c"], 60) == {"a"}
+    claims.end(["b", "never taken"])
+    claims.end([])
+    assert claims.take(["a", "b", "c"], 60) == {"b"}
 
 
 @laws
@@ -86,3 +89,5 @@ def test_claims_in_redis_end_and_have_an_owner(redis_server: RedisProcess) -> No
     assert other.take(["a"], 60) == set()
     one.release(["a"])
     assert other.take(["a"], 60) == {"a"}
+    one.end(["a"])
+    assert one.take(["a"], 60) == {"a"}

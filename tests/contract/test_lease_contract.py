@@ -52,6 +52,14 @@ def test_its_only_owner_has_it(lease: Lease) -> None:
     assert lease.holders() == Holders()
 
 
+def test_the_name_of_a_directory_need_not_be_valid_unicode(lease: Lease) -> None:
+    """It is listed without what cannot be shown."""
+    assert lease.take(Holder(host="here", process=1, directory="/srv/caf\udce9"))
+    assert lease.is_held
+    holder = lease.holders().holder
+    assert holder is None or holder.directory == "/srv/caf"
+
+
 def test_one_owner_has_it_and_others_wait(server: RedisServer) -> None:
     """The others are listed in the order in which they came, until they have it or leave."""
     leases = [RedisLease(server) for _ in range(4)]

@@ -290,12 +290,15 @@ def test_an_unreadable_job_fails(team: Team) -> None:
     """A job of an older version and any other message are listed, and no item fails."""
     with team.worker():
         older = Job(id="older", collection=team.collection, revision=1, version=0)
-        for text in (json.dumps(older.plain()), "no job"):
+        strange = {**older.plain(), "id": "half a \ud800 character", "version": 1}
+        for text in (json.dumps(older.plain()), "no job", json.dumps(strange)):
             team.send("write", text, "saves")
         team.submit("a")
         team.wait_until_indexed("a")
     failures = team.parts.coordination.failures
-    first, second = sorted(failures.list(), key=lambda one: one.id != "older")
+    listed = {one.id: one for one in failures.list()}
+    assert "cannot be read" in listed.pop("half a  character").error
+    first, second = sorted(listed.values(), key=lambda one: one.id != "older")
     assert (first.id, first.collection, first.items) == ("older", team.collection, {})
     assert "version 0" in first.error
     assert (second.collection, second.items) == ("", {})

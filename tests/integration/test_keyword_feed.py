@@ -45,6 +45,32 @@ def test_it_catches_up_page_by_page(
     team.cache.close()
 
 
+def test_a_claim_ends_also_where_another_process_has_just_stored_the_index(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next process to build it does not wait for one that builds nothing."""
+    team = SteeredTeam(tmp_path, Folder("team", "a"))
+    team.work()
+    claims, snapshots = team.coordination.claims, team.coordination.snapshots
+    with team.store.open(team.active) as collection:
+        other = KeywordFeed(collection, team.coordination)
+        other.open()
+        snapshots.drop(team.active)
+        take = claims.take
+
+        def late(names: Sequence[str], seconds: float) -> set[str]:
+            other.save()
+            return take(names, seconds)
+
+        monkeypatch.setattr(claims, "take", late)
+        feed = KeywordFeed(collection, team.coordination)
+        feed.open()
+        assert len(feed.index) == 1
+    claim = f"keywords:{team.active}"
+    assert take([claim], 1.0) == {claim}
+    team.cache.close()
+
+
 @pytest.mark.parametrize("has_snapshot", [False, True])
 def test_a_snapshot_that_takes_too_long_is_continued(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, has_snapshot: bool

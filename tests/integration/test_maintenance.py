@@ -6,9 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
-from repertory.coordination.claims import MemoryClaims
+from repertory.coordination.claims import MemoryClaims, RedisClaims
 from repertory.coordination.ports import in_process
+from repertory.coordination.redis_server import RedisServer
 from repertory.coordination.snapshots import FileSnapshots, Segments
 from repertory.errors import StoreBusyError, StoreError, StoreRefusedError
 from repertory.index.cache import SqliteVectorCache
@@ -22,6 +24,7 @@ from repertory.indexing.keyword_feed import KeywordFeed
 from repertory.indexing.maintenance import MAX_PAUSE_S, PAUSE_S
 from repertory.values import NAMESPACE
 from tests.support.builders import coordination, skill, words_writer
+from tests.support.redis_server import RedisProcess
 from tests.support.waiting import until
 
 CONFIGURATION = "0123456789abcdef"
@@ -185,21 +188,41 @@ def test_a_failed_snapshot_is_tried_again_at_once(place: Place) -> None:
     assert place.snapshots.load(place.collection)
 
 
+def test_a_user_ends_the_pause_of_another_process(place: Place, redis_server: RedisProcess) -> None:
+    """The query service does what a user asks for, and the claim is that of a worker."""
+    server = RedisServer(redis_server.url)
+    worker, query, next_worker = (
+        replace(place.coordination, claims=RedisClaims(server)) for _ in range(3)
+    )
+    place.snapshots.error = StoreRefusedError("It is too large.")
+    maintenance.keep_keywords(place.collection, store=place.store, coordination=worker)
+    assert place.errors() == ["It is too large."]
+    place.snapshots.error = None
+    maintenance.request_again(place.failures.list(), Requested(place), query)
+    maintenance.keep_keywords(place.collection, store=place.store, coordination=next_worker)
+    assert place.snapshots.load(place.collection)
+
+
 def test_a_refused_collection_is_listed(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """A rebuild that cannot begin says why, until one can."""
 
     def refuse(*_: object) -> None:
         raise StoreRefusedError("Strict mode allows no more collections.")
 
-    def begin() -> None:
-        maintenance.begin(CONFIGURATION, 2, writer=place.writer, failures=place.failures)
+    def begin(generation: int | None = 2) -> None:
+        maintenance.begin(CONFIGURATION, generation, writer=place.writer, failures=place.failures)
 
     with monkeypatch.context() as patch:
         patch.setattr(EdgeStore, "create", refuse)
         begin()
     assert place.errors() == ["Strict mode allows no more collections."]
-    begin()
+    begin(None)  # the coordinator asks from time to time, and has what it asks for
+    assert place.errors() == ["Strict mode allows no more collections."]
+    requested = Requested(place)
+    maintenance.request_again(place.failures.list(), requested, place.coordination)
+    assert requested.work()
     assert place.errors() == []
+    assert place.store.alias(next_alias(NAMESPACE, CONFIGURATION)) != place.collection
 
 
 def test_a_rebuild_that_cannot_begin_now_begins_later(
@@ -263,6 +286,18 @@ def test_a_server_says_what_its_saves_wait_for(
             until(lambda: errors() == ["The disk is full."])
         save("d")
         until(lambda: errors() == [""])
+
+
+def test_a_queue_is_not_idle_between_taking_a_job_and_doing_it(place: Place) -> None:
+    """Or a search graph would be built just before it is written again."""
+    queue = InProcessQueue(place.writer, place.coordination)
+    job = Job(id="b", collection=place.collection, revision=2, items=(skill("b"),))
+    queue.submit(job, QueueName.SAVES)
+    work = queue._due()
+    assert work is not None
+    assert not queue.is_idle()
+    work()
+    assert queue.is_idle()
 
 
 def test_no_process_stores_a_snapshot_between_its_drop_and_the_jobs(

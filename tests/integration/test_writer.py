@@ -586,6 +586,15 @@ def test_a_job_of_another_version_is_refused() -> None:
         job_of("rubbish")
 
 
+@pytest.mark.parametrize("name", ["", "half a \ud800 character", f"c-r{'9' * 5_000}_g1"])
+def test_a_job_with_a_name_of_a_stranger_is_refused(name: str) -> None:
+    """Redis takes no such key, and Python no such number: the jobs beside it would end, too."""
+    data = Job(id="1", collection="c", revision=1).plain()
+    for field in ("id", "collection"):
+        with pytest.raises(JobError, match="cannot be read"):
+            job_of({**data, field: name})
+
+
 @pytest.mark.parametrize("field", ["body", "description", "input_schema", "extra", "path"])
 def test_jobs_stay_small(field: str) -> None:
     """Many or large items are split into several jobs, whatever is large; none is lost."""

@@ -225,3 +225,15 @@ def test_a_piece_of_a_deadly_job_is_tried_again_in_its_queue() -> None:
     do([job], fake, failures)
     assert fake.written == [ids_of(job)[:1]]
     assert fake.submitted == [("job-1.1", QueueName.BUILDS, 2.0)]
+
+
+def test_a_worker_that_once_ended_is_no_reason_of_later_failures() -> None:
+    """A restarted worker takes none of the attempts, and the list says what was wrong."""
+    failures, job = MemoryFailures(), job_of(1, "bad")
+    failures.attempt(job.id)  # its worker ended, and the job came back
+    fake = Fake(bad_of(job))
+    for _ in range(MAX_ATTEMPTS):
+        do([job], fake, failures)
+    [listed] = failures.list()
+    assert (listed.error, listed.attempts) == ("It is too odd.", MAX_ATTEMPTS)
+    assert len(fake.submitted) == MAX_ATTEMPTS - 1

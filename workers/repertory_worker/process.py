@@ -25,6 +25,7 @@ from repertory.indexing.celery_queue import LEASE_S, redis_key
 from repertory.indexing.job import Job, QueueName, job_of
 from repertory.indexing.save_trace import processing
 from repertory.settings import Settings
+from repertory.text import clean
 from repertory_worker.gathering import Gathering, waiting_beside
 from repertory_worker.pace import Pace
 from repertory_worker.snapshots import Snapshots
@@ -167,14 +168,14 @@ class WorkerProcess:
         try:
             return job_of(data)
         except NewerReleaseError as error:
-            if self._may_return(str(data.get("id", "")), error):
+            if self._may_return(clean(str(data.get("id", ""))), error):
                 raise
             return None
         except JobError as error:
             unread = data if isinstance(data, dict) else {}
             failure = Failure(
-                id=str(unread.get("id") or uuid.uuid4().hex),
-                collection=str(unread.get("collection", "")),
+                id=clean(str(unread.get("id", ""))) or uuid.uuid4().hex,
+                collection=clean(str(unread.get("collection", ""))),
                 items={},
                 error=str(error),
                 at=time.time(),

@@ -32,6 +32,10 @@ class Claims(Protocol):
         """Release names that the caller took; others are ignored."""
         ...
 
+    def end(self, names: Iterable[str]) -> None:
+        """Release names, whichever process took them."""
+        ...
+
 
 class MemoryClaims(Claims):
     """Claims within one process."""
@@ -54,6 +58,10 @@ class MemoryClaims(Claims):
         with self._lock:
             for name in names:
                 self._until.pop(name, None)
+
+    @override
+    def end(self, names: Iterable[str]) -> None:
+        self.release(names)  # there is one process
 
 
 # Releases each name in KEYS that its owner, ARGV[1], still holds.
@@ -85,6 +93,12 @@ class RedisClaims(Claims):
         if keys := [self._key(name) for name in names]:
             with self._server.translated():
                 self._release(keys, [self._owner])
+
+    @override
+    def end(self, names: Iterable[str]) -> None:
+        if keys := [self._key(name) for name in names]:
+            with self._server.translated():
+                self._server.client.delete(*keys)
 
     def _key(self, name: str) -> str:
         return self._server.key("claim", name)

@@ -91,6 +91,11 @@ class _Stream:
         self.last = 0
         self.kept: deque[Mapping[str, str]] = deque(maxlen=limit)
 
+    @property
+    def end(self) -> str:
+        """The position after the last announcement."""
+        return f"{self.life}-{self.last}"
+
 
 class MemoryDeltas(Deltas):
     """Streams within one process."""
@@ -115,22 +120,20 @@ class MemoryDeltas(Deltas):
         with self._changed:
             while True:
                 stream = self._streams[collection]
-                end = f"{stream.life}-{stream.last}"
                 life, number = _parts(position)
                 missed = stream.last - number
                 if life != stream.life or not 0 <= missed <= len(stream.kept):
-                    return Delta(position=end, gap=True)
+                    return Delta(position=stream.end, gap=True)
                 left = deadline - time.monotonic()
                 if missed or left <= 0:
                     news = islice(stream.kept, len(stream.kept) - missed, None)
-                    return Delta(position=end, hashes=_union(news))
+                    return Delta(position=stream.end, hashes=_union(news))
                 self._changed.wait(left)
 
     @override
     def position(self, collection: str) -> str:
         with self._changed:
-            stream = self._streams[collection]
-            return f"{stream.life}-{stream.last}"
+            return self._streams[collection].end
 
     @override
     def trim(self, collection: str, position: str) -> None:

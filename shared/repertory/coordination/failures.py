@@ -164,7 +164,7 @@ class MemoryFailures(Failures):
         with self._lock:
             for item in items:
                 self._items[collection].pop(item, None)
-            self._version = _new_version()
+                self._version = _new_version()
 
     @override
     def clear(self) -> int:

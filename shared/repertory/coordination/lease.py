@@ -12,6 +12,7 @@ import msgspec
 from typing_extensions import override
 
 from repertory.coordination.clock import NOW
+from repertory.text import clean
 
 if TYPE_CHECKING:
     from repertory.coordination.redis_server import RedisServer
@@ -165,11 +166,12 @@ class RedisLease(Lease):
 
     @override
     def take(self, about: Holder) -> bool:
+        # The name of a directory need not be valid Unicode.
+        about = msgspec.structs.replace(about, directory=clean(about.directory))
+        data = msgspec.json.encode(about)
         asked = self._clock()  # before the server counts, so this ends first
         with self._server.translated():
-            taken = self._scripts[0](
-                self._keys, [self._owner, msgspec.json.encode(about), self._milliseconds]
-            )
+            taken = self._scripts[0](self._keys, [self._owner, data, self._milliseconds])
         self._held_until = asked + self._milliseconds / 1_000 if taken else float("-inf")
         return bool(taken)
 

@@ -37,22 +37,7 @@ def attempt(
     Raises:
         StoreError: A store is unavailable, which is no job's fault: do the same jobs later.
     """
-    tried = {job.id: failures.attempt(job.id) for job in jobs}
-    harmless = [job for job in jobs if tried[job.id] <= MAX_ATTEMPTS]
-    try:
-        if harmless:
-            _Attempt(queue_name, writer, failures, queue).do(harmless)
-    except StoreError:
-        _forget(harmless, failures)  # this attempt does not count
-        raise
-    for job in jobs:
-        if tried[job.id] <= MAX_ATTEMPTS:
-            continue
-        if len(pieces := job.split()) > 1:
-            for piece in pieces:  # most of its items are harmless
-                attempt([piece], queue_name, writer=writer, failures=failures, queue=queue)
-        else:
-            _fail(job, tried[job.id] - 1, "Its worker ended each time.", writer, failures)
+    _Attempt(queue_name, writer, failures, queue).run(jobs)
 
 
 class _Attempt:
@@ -66,10 +51,29 @@ class _Attempt:
         self._failures = failures
         self._queue = queue
 
-    def do(self, jobs: Sequence[Job]) -> None:
+    def run(self, jobs: Sequence[Job]) -> None:
+        """Do the jobs that did not end their worker too often, then the items of the others."""
+        tried = {job.id: self._failures.attempt(job.id) for job in jobs}
+        harmless = [job for job in jobs if tried[job.id] <= MAX_ATTEMPTS]
+        if harmless:
+            try:
+                self._do(harmless)
+            except StoreError:
+                self._forget(harmless)  # this attempt does not count
+                raise
+        for job in jobs:
+            if tried[job.id] <= MAX_ATTEMPTS:
+                continue
+            if len(pieces := job.split()) > 1:
+                for piece in pieces:  # most of its items are harmless
+                    self.run([piece])
+            else:
+                self._fail(job, tried[job.id] - 1, "Its worker ended each time.")
+
+    def _do(self, jobs: Sequence[Job]) -> None:
         try:
             self._writer.write(jobs)
-            _forget(jobs, self._failures)
+            self._forget(jobs)
         except StoreRefusedError as error:
             self._writer.count(refused=1)
             self._take_apart(jobs, error)
@@ -83,49 +87,44 @@ class _Attempt:
         pieces = jobs if len(jobs) > 1 else jobs[0].split()
         if len(pieces) > 1:
             for piece in pieces:
-                self.do([piece])
+                self._do([piece])
         else:
             self._retry_or_fail(jobs[0], str(error))
 
     def _retry_or_fail(self, job: Job, error: str) -> None:
         """Retry the job of one item later, or fail it."""
-        tried = self._failures.attempt(_failed(job.id))
+        # Counted apart from the attempts: those count only for what ends its worker.
+        tried = self._failures.attempt(f"{job.id}:failed")
         if tried < MAX_ATTEMPTS:
+            self._forget([job])
             extra = {"job": job.id, "items": _items(job), "attempt": tried, "error": error}
             _log.warning("job_retried", extra=extra)
             self._queue.submit(job, self._queue_name, delay=2.0**tried)
             self._writer.count(retried=1)
         else:
-            _fail(job, tried, error, self._writer, self._failures)
+            self._fail(job, tried, error)
 
+    def _forget(self, jobs: Sequence[Job]) -> None:
+        """Forget how often jobs were attempted; a job is done without that, too."""
+        with contextlib.suppress(StoreError):
+            self._failures.forget([job.id for job in jobs])
 
-def _failed(job: str) -> str:
-    """The name under which failures are counted, apart from attempts."""
-    return f"{job}:failed"
-
-
-def _forget(jobs: Sequence[Job], failures: Failures) -> None:
-    """Forget how often jobs were attempted; a job is done without that, too."""
-    with contextlib.suppress(StoreError):
-        failures.forget([job.id for job in jobs])
-
-
-def _fail(job: Job, tried: int, error: str, writer: Writer, failures: Failures) -> None:
-    """Put the job of one item on the list of failures."""
-    writer.count(failed=1)
-    extra = {"job": job.id, "items": _items(job), "attempt": tried, "error": error}
-    _log.error("job_failed", extra=extra)
-    failures.add(
-        Failure(
-            id=job.id,
-            collection=job.collection,
-            items={item.id: item.metadata_hash() for item in job.items}
-            | dict.fromkeys(job.removed, REMOVED),
-            error=error,
-            at=time.time(),
-            attempts=tried,
+    def _fail(self, job: Job, tried: int, error: str) -> None:
+        """Put the job of one item on the list of failures."""
+        self._writer.count(failed=1)
+        extra = {"job": job.id, "items": _items(job), "attempt": tried, "error": error}
+        _log.error("job_failed", extra=extra)
+        self._failures.add(
+            Failure(
+                id=job.id,
+                collection=job.collection,
+                items={item.id: item.metadata_hash() for item in job.items}
+                | dict.fromkeys(job.removed, REMOVED),
+                error=error,
+                at=time.time(),
+                attempts=tried,
+            )
         )
-    )
 
 
 def _items(job: Job) -> list[str]:

@@ -201,7 +201,7 @@ class Coordinator:
         generations = self._generations
         target = self.ledger
         searched = self._ledgers.get(generations.active) or target
-        indexed = searched.per_source if searched else Ledger.NOTHING
+        indexed = searched.per_source if searched else Counter()
         sources = self._scans.status(indexed, self._emptied)
         failed = [
             msgspec.structs.replace(say(one.name, one.error), sources=(one.name,))

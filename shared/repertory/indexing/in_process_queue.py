@@ -181,10 +181,10 @@ class InProcessQueue(JobQueue):
     def _batch(self, queue_name: QueueName) -> Callable[[], None]:
         jobs = self._queues[queue_name]
         together = [jobs.popleft() for _ in range(min(BATCH_SIZE, len(jobs)))]
+        self._taken = len(together)  # at once: it is never neither waiting nor taken
         return lambda: self._do(together, queue_name)
 
     def _do(self, jobs: Sequence[Job], queue_name: QueueName) -> None:
-        self._taken = len(jobs)
         try:
             parents = [self._parents.pop(job.id, "") for job in jobs]
             collections = {job.collection for job in jobs}

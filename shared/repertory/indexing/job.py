@@ -3,7 +3,7 @@
 import uuid
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
-from typing import Any, Protocol, TypeVar
+from typing import Annotated, Any, Protocol, TypeVar
 
 import msgspec
 
@@ -18,6 +18,9 @@ MAX_REMOVED = 1_000  # per job
 MAX_BYTES = 1_000_000
 
 T = TypeVar("T")
+
+# A stranger may have written it. It becomes a key in Redis, and numbers are read from it.
+Name = Annotated[str, msgspec.Meta(pattern=r"\A[ -~]{1,500}\Z")]
 
 
 class QueueName(StrEnum):
@@ -39,8 +42,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
         version: The version of this format.
     """
 
-    id: str
-    collection: str
+    id: Name
+    collection: Name
     revision: int
     items: tuple[Item, ...] = ()
     removed: tuple[str, ...] = ()
@@ -53,14 +56,13 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
 
     def split(self) -> "list[Job]":
         """A job for each item, so that a failing one does not hold up the others."""
-        apart = [{"items": (item,)} for item in self.items] + [
-            {"removed": (item,)} for item in self.removed
+        apart: list[tuple[tuple[Item, ...], tuple[str, ...]]] = [
+            *(((item,), ()) for item in self.items),
+            *(((), (item,)) for item in self.removed),
         ]
         return [
-            msgspec.structs.replace(
-                self, **{"items": (), "removed": (), "id": f"{self.id}.{number}"} | part
-            )
-            for number, part in enumerate(apart)
+            msgspec.structs.replace(self, id=f"{self.id}.{number}", items=items, removed=removed)
+            for number, (items, removed) in enumerate(apart)
         ]
 
 

@@ -66,12 +66,11 @@ class KeywordFeed:
                     time.sleep(POLL_INTERVAL_S)
         except StoreError as error:
             _log.warning("keywords_without_snapshot", extra={"error": str(error)})
-        if len(self.index):
-            return
         try:
-            self.compare()
-            with contextlib.suppress(StoreError):
-                self.save()
+            if not len(self.index):
+                self.compare()
+                with contextlib.suppress(StoreError):
+                    self.save()
         finally:
             if is_ours:
                 with contextlib.suppress(StoreError):

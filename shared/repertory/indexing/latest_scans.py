@@ -139,8 +139,13 @@ class LatestScans:
     @property
     def admitted(self) -> list[ScanResult]:
         """The scan of each source that was scanned, with the items that pass the gate."""
-        latest = (self._latest.get(source.name) for source in self.catalogue.sources)
-        return [one.admitted for one in latest if one is not None]
+        return [one.admitted for one in self._in_order]
+
+    @property
+    def _in_order(self) -> list[_Latest]:
+        """The latest scans, in the order of the catalogue."""
+        names = (source.name for source in self.catalogue.sources)
+        return [self._latest[name] for name in names if name in self._latest]
 
     @property
     def items(self) -> Mapping[str, Item]:
@@ -233,8 +238,7 @@ class LatestScans:
         self._merge({item: None for one in self._latest.values() for item in one.passed})
 
     def _merge(self, ids: Iterable[str]) -> None:
-        latest = [self._latest.get(source.name) for source in self.catalogue.sources]
-        self._merged.update(ids, [one.passed for one in latest if one is not None])
+        self._merged.update(ids, [one.passed for one in self._in_order])
         self._are_problems_old = True
 
     @property
@@ -260,11 +264,12 @@ class LatestScans:
     @property
     def are_whole(self) -> bool:
         """Whether every source was read whole and offers an item: what is not there is gone."""
-        return (
-            self.is_complete
-            and all(one.result.is_whole for one in self._latest.values())
-            and self.offering >= self._names
-        )
+        return self._are_all_whole and self.offering >= self._names
+
+    @property
+    def _are_all_whole(self) -> bool:
+        """Whether every source was read whole."""
+        return self.is_complete and all(one.result.is_whole for one in self._latest.values())
 
     @property
     def problems(self) -> list[Problem]:
@@ -275,11 +280,8 @@ class LatestScans:
         """
         if self._are_problems_old and time.monotonic() >= self._problems_due:
             started = time.thread_time()
-            latest = [self._latest.get(source.name) for source in self.catalogue.sources]
-            scanned = [one for one in latest if one is not None]
-            is_whole = self.is_complete and all(one.result.is_whole for one in scanned)
-            self._problems = [problem for one in scanned for problem in one.problems]
-            self._problems += self._merged.problems(is_whole=is_whole)
+            self._problems = [problem for one in self._in_order for problem in one.problems]
+            self._problems += self._merged.problems(is_whole=self._are_all_whole)
             self._are_problems_old = False
             took = time.thread_time() - started
             self._problems_due = time.monotonic() + (took / SHARE if took > QUICK_S else 0.0)

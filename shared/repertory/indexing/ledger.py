@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import islice
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 from repertory.catalogue.item import KEY_BYTES, Item, item_key
 from repertory.coordination.deltas import REMOVED
@@ -54,8 +54,6 @@ class Ledger:
         counts: How many items were sent so far, by what happened to them.
     """
 
-    NOTHING: ClassVar[Counter[str]] = Counter()
-
     def __init__(self, collection: str) -> None:
         self.collection = collection
         self.states: dict[str, State] = {}
@@ -68,9 +66,7 @@ class Ledger:
         self._backlog: dict[str, Item | None] = {}
         self._new: set[str] = set()  # those of them that are written and not among the states
         self._superseded: dict[str, dict[str, Sent]] = {}  # by item and hash, while it is pending
-        self._lost: dict[
-            str, Sent
-        ] = {}  # what was pending and is not stored, until it is sent again
+        self._lost: dict[str, Sent] = {}  # was pending and is not stored, until it is sent again
         self._unclear: set[str] = set()  # what the collection holds of them is not known
         self._confirmed: dict[str, int] = {}  # the newest confirmed revision, by queue
         self._latest = 0
@@ -277,8 +273,12 @@ class Ledger:
     @property
     def has_items(self) -> bool:
         """Whether any item is stored, as far as is known."""
-        written = sum(sent.hash != REMOVED for sent in self.pending.values())
-        return len(self.states) > written
+        return self._stored > 0
+
+    @property
+    def _stored(self) -> int:
+        """How many items it holds, without those whose write is pending."""
+        return len(self.states) - sum(sent.hash != REMOVED for sent in self.pending.values())
 
     def unwritten(self) -> list[str]:
         """The ids of the items that are pending or wait to be sent."""
@@ -296,9 +296,8 @@ class Ledger:
 
     def building(self) -> Building:
         """How many items the collection holds, and how many it will hold."""
-        written = sum(sent.hash != REMOVED for sent in self.pending.values())
-        stored, new = len(self.states), len(self._new)
-        return Building(collection=self.collection, done=stored - written, total=stored + new)
+        total = len(self.states) + len(self._new)
+        return Building(collection=self.collection, done=self._stored, total=total)
 
     @property
     def per_source(self) -> Counter[str]:

@@ -2,6 +2,7 @@
 
 import contextlib
 import logging
+import re
 import time
 from collections.abc import Iterable
 
@@ -17,6 +18,8 @@ from repertory.indexing.writer import Writer
 PAUSE_S = 300.0  # after the last step of a failing attempt; doubled by each, up to ``MAX_PAUSE_S``
 MAX_PAUSE_S = 3_600.0
 
+_REBUILD = re.compile(r"begin:([0-9a-f]{16}):(\d{1,9})")  # a configuration and a generation
+
 _log = logging.getLogger(__name__)
 
 
@@ -28,7 +31,8 @@ def begin(
     Raises:
         StoreError: A store or the model is unavailable; the same request can be done later.
     """
-    name = f"begin:{configuration}"
+    # A rebuild is a request of its own: others succeed beside it.
+    name = f"begin:{configuration}" + (f":{generation}" if generation is not None else "")
     try:
         writer.begin(configuration, generation)
     except StoreRefusedError as error:
@@ -80,25 +84,29 @@ def keep_keywords(collection: str, *, store: VectorStore, coordination: Coordina
 def interrupt(collection: str, coordination: Coordination) -> None:
     """Note that ``keep_keywords`` ends with its worker, which is no failure of the snapshot."""
     with contextlib.suppress(StoreError):
-        _forget_attempts(collection, coordination)
+        _end_pause(collection, coordination)
 
 
 def request_again(failed: Iterable[Failure], queue: JobQueue, coordination: Coordination) -> None:
-    """Request what failed and nothing else requests soon: a snapshot, without a pause.
+    """Request what failed and nothing else requests soon.
+
+    This is a snapshot, which is then stored without a pause, or a rebuild.
 
     Raises:
         StoreError: The queue or the failures are unavailable.
     """
     for one in failed:
         if one.id == _snapshot(one.collection):
-            _forget_attempts(one.collection, coordination)
+            _end_pause(one.collection, coordination)
             queue.keep_keywords(one.collection)
+        elif rebuild := _REBUILD.fullmatch(one.id):
+            queue.begin(rebuild[1], int(rebuild[2]))
 
 
-def _forget_attempts(collection: str, coordination: Coordination) -> None:
-    """Let the next request for a snapshot be done without a pause."""
+def _end_pause(collection: str, coordination: Coordination) -> None:
+    """Let the next request for a snapshot be done at once, whichever process pauses."""
     coordination.failures.forget([_snapshot(collection)])
-    coordination.claims.release([_snapshot(collection)])
+    coordination.claims.end([_snapshot(collection)])
 
 
 def _snapshot(collection: str) -> str:
