@@ -21,8 +21,8 @@ def test_without_a_server_there_is_no_queue(own: Cli, tmp_path: Path) -> None:
 def test_a_configured_server_is_required(own: Cli, tmp_path: Path) -> None:
     """An unreachable server is exit code 4 for each command; an invalid URL is exit code 2."""
     make_project(tmp_path / "project")
-    for command in (["search", "x"], ["stats"], ["items", "list"], ["rebuild"], ["queue", "list"]):
-        done = own.run(tmp_path / "project", *command, "--server-url", "http://127.0.0.1:1")
+    for command in ("search x", "stats", "items list", "index", "rebuild", "queue list"):
+        done = own.run(tmp_path / "project", *command.split(), "--server-url", "http://127.0.0.1:1")
 
         assert (done.returncode, done.stdout) == (4, "")
         assert done.stderr.startswith("repertory: The server at http://127.0.0.1:1 cannot be ")

@@ -1,4 +1,4 @@
-"""Shows a run of indexing, and chooses the exit code."""
+"""Shows a run of indexing."""
 
 from collections.abc import Callable, Collection, Iterable
 
@@ -13,13 +13,6 @@ from repertory_admin import terminal
 from repertory_admin.exits import ExitCode
 
 MAX_PROBLEMS = 20
-
-
-def exit_code(run: Run) -> ExitCode:
-    """Whether everything could be indexed; a server that waits for trust does not count."""
-    stats = run.stats
-    is_unread = stats.errors or stats.queue.failed or not stats.model
-    return ExitCode.UNREAD if is_unread else ExitCode.DONE
 
 
 def errors(problems: Iterable[Problem]) -> list[Problem]:
