@@ -10,7 +10,7 @@ import typer
 
 from repertory.embedding.models import DEFAULT
 from repertory.errors import ConfigurationError, UsageError
-from repertory.settings import PROJECT_FILE, Added, Settings
+from repertory.settings import PROJECT_FILE, Settings
 from repertory.sources.fetched.urls import masked
 from repertory.sources.registry import build, digest_to_trust
 from repertory.text import counted
@@ -76,7 +76,10 @@ def show(flags: Flags, output: OutputOption = Output.TABLE) -> None:
             {
                 "file": str(file) if file else None,
                 "settings": rows,
-                "sources": [*settings.sources, *map(_without_secrets, settings.added)],
+                "sources": [
+                    _without_secrets(entry)
+                    for entry in (*settings.sources, *(one.entry for one in settings.added))
+                ],
                 "mcpConfigs": [str(path) for path in settings.mcp_configs],
             }
         )
@@ -243,9 +246,15 @@ def _shown(settings: Settings, field: str, *, secret: bool) -> Any:  # noqa: ANN
     return masked(value) if isinstance(value, str) else value
 
 
-def _without_secrets(one: Added) -> dict[str, Any]:
-    """The entry of a source that is fetched, without the password of its URL."""
-    return {key: masked(value) if key == "url" else value for key, value in one.entry.items()}
+def _without_secrets(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """The entry of a source without passwords in URLs and values of headers and variables."""
+    shown = dict(entry)
+    for key, value in entry.items():
+        if isinstance(value, str):
+            shown[key] = masked(value)
+        elif isinstance(value, dict):
+            shown[key] = dict.fromkeys(value, "****")
+    return shown
 
 
 def _without_password(url: str) -> str:
