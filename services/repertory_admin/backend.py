@@ -185,6 +185,21 @@ def index(repertory: "Repertory", bars: Bars, names: Collection[str]) -> "Run":
     return repertory.index(bars.step, words_suffice=True, asks=lambda one: one.name in names)
 
 
+def index_tools(settings: Settings, directory: Path, servers: Collection[str]) -> None:
+    """Index the tools of some MCP servers, unless a server of Repertory does so by itself.
+
+    Raises:
+        typer.Exit: An MCP server could not be read.
+    """
+    if settings.values.redis_url or running.client(settings, directory):
+        names = ", ".join(servers)
+        terminal.tell(f"Servers with this data directory ask {names} for tools within seconds.")
+        return
+    from repertory_admin.show import runs  # noqa: PLC0415 - imports the sources
+
+    runs.show_asked(Target(settings, directory, None).index_here(servers), servers)
+
+
 def _index_files(repertory: "Repertory", bars: Bars, *, words_suffice: bool = False) -> None:
     from repertory_admin.show import runs  # noqa: PLC0415 - imports the sources
 

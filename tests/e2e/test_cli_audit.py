@@ -25,6 +25,7 @@ def test_administrative_commands_are_recorded(own: Cli, project: Path) -> None:
         ("keys", "reset", "--yes"),
         ("config", "trust", config),
         ("config", "untrust", config),
+        ("config", "untrust", "~/servers.json"),
         ("logout", "vault"),
         ("keys", "list"),
     ):
@@ -37,6 +38,7 @@ def test_administrative_commands_are_recorded(own: Cli, project: Path) -> None:
         ("key-reset", None, "ok"),
         ("trust", [str(config)], "ok"),
         ("untrust", [str(config)], "ok"),
+        ("untrust", [str(own.home / "servers.json")], "ok"),
         ("logout", ["vault"], "ok"),
     ]
     assert {(line["caller"], line["face"]) for line in lines} == {(USER, "cli")}

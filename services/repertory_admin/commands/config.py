@@ -21,7 +21,7 @@ from repertory.workspace import Workspace
 from repertory_admin import terminal
 from repertory_admin.app import command, group
 from repertory_admin.auditing import audited
-from repertory_admin.backend import here, target_of
+from repertory_admin.backend import here, index_tools
 from repertory_admin.exits import ExitCode
 from repertory_admin.options import (
     ASKING,
@@ -32,7 +32,6 @@ from repertory_admin.options import (
     Output,
     OutputOption,
 )
-from repertory_admin.show.runs import show_asked
 
 config = group("config")
 
@@ -161,16 +160,16 @@ def trust(flags: Flags, files: FilesArgument) -> None:
     The MCP servers of such a file may then be run, and their tools are indexed. A repertory.toml
     may then name folders outside of its own, any model, and policies for all items.
     """
-    asked = target_of(flags)
-    workspace = Workspace(asked.settings, asked.directory)
+    settings, directory = here(flags)
+    workspace = Workspace(settings, directory)
     names: set[str] = set()
     for file in files:
+        known = file.expanduser().absolute()
         if file.name == PROJECT_FILE:
-            with audited(flags, "trust", [file.absolute()]):
+            with audited(flags, "trust", [known]):
                 _trust_project(file, workspace, flags)
             continue
-        with audited(flags, "trust", [file.absolute()]):
-            known = file.expanduser()
+        with audited(flags, "trust", [known]):
             is_there = os.path.isfile(known)  # noqa: PTH113 - False also behind a closed link
             digest = digest_now(known, digest_to_trust) if is_there else ""
             sources = defined_by(file, workspace)
@@ -180,12 +179,8 @@ def trust(flags: Flags, files: FilesArgument) -> None:
         names |= {source.name for source in sources}
     # A file that is no part of this catalogue is trusted for another directory.
     names &= {source.name for source in workspace.catalogue().sources if source.asks_server}
-    if not names:
-        return
-    if asked.server:
-        terminal.tell(f"The server at {asked.server.remote.url} asks them for their tools now.")
-        return
-    show_asked(asked.index_here(names), names)
+    if names:
+        index_tools(settings, directory, sorted(names))
 
 
 def _trust_project(file: Path, workspace: Workspace, flags: Flags) -> None:
@@ -201,8 +196,9 @@ def untrust(flags: Flags, files: FilesArgument) -> None:
     workspace = Workspace(*here(flags))
     others = []
     for file in files:
-        with audited(flags, "untrust", [file.absolute()]):
-            known = {file.expanduser().absolute(), *known_as(file, workspace)}
+        path = file.expanduser().absolute()
+        with audited(flags, "untrust", [path]):
+            known = {path, *known_as(file, workspace)}
             was_trusted = [workspace.trust.revoke(one) for one in known]
         if any(was_trusted):
             terminal.tell(f"{file} is no longer trusted; its indexed items stay.")
