@@ -166,10 +166,10 @@ def trust(flags: Flags, files: FilesArgument) -> None:
     for file in files:
         known = file.expanduser().absolute()
         if file.name == PROJECT_FILE:
-            with audited(flags, "trust", [known]):
+            with audited(settings, directory, "trust", [known]):
                 _trust_project(file, workspace, flags)
             continue
-        with audited(flags, "trust", [known]):
+        with audited(settings, directory, "trust", [known]):
             is_there = os.path.isfile(known)  # noqa: PTH113 - False also behind a closed link
             digest = digest_now(known, digest_to_trust) if is_there else ""
             sources = defined_by(file, workspace)
@@ -193,11 +193,12 @@ def _trust_project(file: Path, workspace: Workspace, flags: Flags) -> None:
 @command(config, "untrust", examples=("repertory config untrust .mcp.json",))
 def untrust(flags: Flags, files: FilesArgument) -> None:
     """Revoke trust in configurations: servers are not run, and folders not read, any more."""
-    workspace = Workspace(*here(flags))
+    settings, directory = here(flags)
+    workspace = Workspace(settings, directory)
     others = []
     for file in files:
         path = file.expanduser().absolute()
-        with audited(flags, "untrust", [path]):
+        with audited(settings, directory, "untrust", [path]):
             known = {path, *known_as(file, workspace)}
             was_trusted = [workspace.trust.revoke(one) for one in known]
         if any(was_trusted):

@@ -77,7 +77,7 @@ def login(
         sys.stdout.flush()
         threading.Thread(target=_paste, args=(redirects,), daemon=True).start()
 
-    with audited(flags, "login", [server]):
+    with audited(settings, directory, "login", [server]):
         sign_in(config, show)
     terminal.tell(f"Signed in at {server}.")
     index_tools(settings, directory, [server])
@@ -95,7 +95,7 @@ def logout(flags: Flags, server: ServerArgument) -> None:
     if source and source.config.url:
         with suppress(SourceError):  # a variable is not set: the name suffices
             url = fill_in(source.config).url
-    with audited(flags, "logout", [server]):
+    with audited(settings, directory, "logout", [server]):
         is_forgotten = SignIns(settings.data_dir / SIGN_INS).forget(server, url)
     if not is_forgotten:
         terminal.tell(f"There is no sign-in at {server}.")

@@ -83,7 +83,7 @@ def approve(
     if target.server:  # which records it
         done = target.server.approve(wanted)
     else:
-        with audited(flags, "approve", items or ["--all"]):
+        with audited(target.settings, target.directory, "approve", items or ["--all"]):
             done = _approve_here(target, wanted)
     if done or everything:
         terminal.say(f"Approved {counted(len(done), 'item')}.")
