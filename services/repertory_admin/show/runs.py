@@ -50,6 +50,13 @@ def show(run: Run, skipped: Untrusted) -> None:
         terminal.say(text)
 
 
+def failures(run: Run, names: Collection[str]) -> list[str]:
+    """Why some sources could not be read, one sentence for each."""
+    return [
+        f"{one.name}: {one.error}" for one in run.stats.sources if one.name in names and one.error
+    ]
+
+
 def show_asked(run: Run, names: Collection[str]) -> None:
     """Tell how many tools of some servers are indexed, or why they are not.
 
