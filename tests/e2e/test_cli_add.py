@@ -185,6 +185,7 @@ def test_a_file_that_asks_for_more_is_not_trusted_along_the_way(
     added = cli.run(project, "add", str(repository.path), "--yes")
     assert added.returncode == 0
     assert "repertory config trust" in " ".join(added.stderr.split())
+    assert "It is indexed" not in added.stdout
     assert not first(cli, project, "tie a bowline").startswith("sailing/")
 
 

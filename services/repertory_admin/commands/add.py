@@ -103,19 +103,19 @@ def add(  # noqa: PLR0913 - its options
     store = target.settings.data_dir / FETCHED
     kept = used(store)
     found = _fetched(recognised, workspace, store, name)
-    is_written = False
+    is_written = is_read = False
     try:
         entry = _written(found.recognised.entry, file)
         _show(found, entry, file)
         if not dry_run:
             _say_trust(file, target, flags)
             confirm("Add it?", yes=yes, done="added")
-            _write(file, source_entries.with_entry(read(file), entry), target, flags)
+            is_read = _write(file, source_entries.with_entry(read(file), entry), target, flags)
             is_written = True
     finally:
         if not is_written:
             _discard(found.sources, kept | used(store))  # others may have added it meanwhile
-    if is_written:
+    if is_read:
         _index(target_of(flags), {source.name for source in found.sources})
 
 
@@ -260,8 +260,11 @@ def _say_trust(file: Path, target: Target, flags: Flags) -> None:
         )
 
 
-def _write(file: Path, text: str, target: Target, flags: Flags) -> None:
-    """Replace the configuration file; one that could do all it asked for can still do so."""
+def _write(file: Path, text: str, target: Target, flags: Flags) -> bool:
+    """Replace the configuration file, and return whether all it asks for is read.
+
+    One that could do all it asked for can still do so.
+    """
     is_free = rewrite(file, text, target.settings, target.directory, flags, by_user=True)
     shown = terminal.short_path(str(file))
     terminal.tell(f"Wrote {shown}.")
@@ -270,6 +273,7 @@ def _write(file: Path, text: str, target: Target, flags: Flags) -> None:
             f"{shown} was found and asks for more than its own folder, so nothing of it is "
             f"fetched until you run `repertory config trust {shlex.quote(shown)}`."
         )
+    return is_free
 
 
 def _discard(sources: list[Source], kept: set[str]) -> None:
