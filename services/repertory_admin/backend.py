@@ -118,18 +118,24 @@ class Target(msgspec.Struct, frozen=True):
         with self.open_here() as repertory:
             return Reviews.of(repertory.parts.reviews)
 
-    def refuse_quarantined(self, *wanted: str) -> None:
-        """Say so if an item is in quarantine; a caller who may not see reviews is not told.
+    @contextmanager
+    def naming_quarantined(self, *wanted: str) -> Iterator[None]:
+        """Say of an unknown item if it is in quarantine, unless the caller may not see reviews.
 
         Raises:
-            UnknownItemError: One of them is.
+            UnknownItemError: An item is unknown.
         """
-        waiting: set[str] = set()
-        with suppress(RepertoryError):
-            waiting = {one.item for one in self.reviews().reviews if one.state == "quarantined"}
-        for item in wanted:
-            if item in waiting:
-                raise UnknownItemError(f"{item} is in quarantine: see `repertory trust review`.")
+        try:
+            yield
+        except UnknownItemError:
+            waiting: set[str] = set()
+            with suppress(RepertoryError):
+                waiting = {one.item for one in self.reviews().reviews if one.state == "quarantined"}
+            for item in wanted:
+                if item in waiting:
+                    text = f"{item} is in quarantine: see `repertory trust review`."
+                    raise UnknownItemError(text) from None
+            raise
 
     def _open_for_words(self) -> "Repertory":
         """An index that is not stored: the named model is unavailable, and words alone answer."""

@@ -1,6 +1,5 @@
 """``repertory keys``: the API keys of a server on this machine."""
 
-import sys
 import time
 from pathlib import Path
 from typing import Annotated
@@ -170,7 +169,7 @@ def token(flags: Flags, output: OutputOption = Output.TABLE) -> None:
         terminal.show_json({"token": note.token, "server": note.url, "signIn": url})
         return
     terminal.say(note.token)
-    if sys.stdout.isatty():
+    if terminal.is_terminal():
         terminal.note(f"Open {url} to sign a browser in.")
 
 
