@@ -222,12 +222,8 @@ def index(repertory: Repertory) -> Iterator[Finding]:
         yield Finding(State.BAD, "index", str(error))
         return
     if answer.mode is Mode.HYBRID:
-        items, points = (
-            counted(answer.items, "item"),
-            counted(stats.points or 0, "point"),
-        )
-        text = f"{items}, {points} in {stats.collection}"
-        yield Finding(State.GOOD, "index", text)
+        items, points = counted(answer.items, "item"), counted(stats.points or 0, "point")
+        yield Finding(State.GOOD, "index", f"{items}, {points} in {stats.collection}")
     else:
         yield Finding(State.BAD, "index", answer.degraded)
     if keyword_sync.load(repertory.parts.coordination.snapshots, stats.collection):

@@ -75,6 +75,14 @@ def test_keys_are_created_listed_and_revoked(own: Cli, tmp_path: Path) -> None:
     assert own.json(tmp_path, "keys", "list") == []
 
 
+def test_the_first_key_of_a_team_warns_beside_json(own: Cli, tmp_path: Path) -> None:
+    """On stderr, as beside the table."""
+    team = {"REPERTORY_REDIS_URL": "redis://localhost"}
+    done = own.run(tmp_path, "keys", "create", "ci", "--output", "json", **team)
+    assert json.loads(done.stdout)["name"] == "ci"
+    assert done.stderr.startswith("From now on every caller of the team's server needs a key")
+
+
 def test_the_first_key_of_a_team_says_what_it_changes(own: Cli, tmp_path: Path) -> None:
     """It names the server, which need not run, and how to undo it; the second key says less."""
     team = {"REPERTORY_REDIS_URL": "redis://localhost"}

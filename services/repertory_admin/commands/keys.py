@@ -78,12 +78,12 @@ def create(
         terminal.show_json(
             {"name": name, "scope": scope, "groups": groups, "key": token, "server": server}
         )
-        return
-    terminal.say(token)
-    terminal.note(
-        "Give it as REPERTORY_SERVER_API_KEY, or in the header `Authorization: Bearer KEY`. "
-        "Only a hash of it is stored, so keep it."
-    )
+    else:
+        terminal.say(token)
+        terminal.note(
+            "Give it as REPERTORY_SERVER_API_KEY, or in the header `Authorization: Bearer KEY`. "
+            "Only a hash of it is stored, so keep it."
+        )
     if is_first and is_team:
         terminal.note(
             f"From now on every caller of {server} needs a key, whenever it runs; "
