@@ -103,12 +103,9 @@ def data_directory(data: Path) -> Iterator[Finding]:
             probe.write_bytes(bytes(PROBE_SIZE))
         finally:
             probe.unlink(missing_ok=True)
-    except StoreError as error:
-        yield Finding(State.BAD, "data directory", str(error))
-        return
-    except OSError as error:
-        text = str(unwritable(data, error))
-        yield Finding(State.BAD, "data directory", text)
+    except (StoreError, OSError) as error:
+        why = unwritable(data, error) if isinstance(error, OSError) else error
+        yield Finding(State.BAD, "data directory", str(why))
         return
     yield Finding(State.GOOD, "data directory", f"{terminal.short_path(str(data))} can be written")
     free = shutil.disk_usage(data).free
