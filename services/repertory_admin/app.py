@@ -98,14 +98,7 @@ def _unwrapped(title: str, lines: Iterable[str]) -> str:
     return "\b\n" + "\n  ".join((f"{title}:", *lines))
 
 
-class _Group(TyperGroup):
-    """A group that lists its commands in the order in which they were added."""
-
-    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002, ANN401 - Typer's own types
-        return list(self.commands)
-
-
-class _Root(_Group):
+class _Root(TyperGroup):
     """The group of all commands, which imports a command's module when the command is chosen."""
 
     def __init__(self, **attributes: Any) -> None:  # noqa: ANN401 - Typer's own
@@ -134,7 +127,7 @@ class _Unloaded(TyperCommand):
 
 def _group(text: str, **options: Any) -> typer.Typer:  # noqa: ANN401 - Typer's own
     return typer.Typer(
-        **{"cls": _Group, **options},
+        **options,
         help=text,
         no_args_is_help=True,
         rich_markup_mode=None,  # rich would take longer to import than the help takes to write

@@ -7,16 +7,16 @@ from pathlib import Path
 
 from repertory.audit import Audit, user
 from repertory.errors import UsageError
-from repertory.project import located
+from repertory.settings import Settings
 from repertory_admin import terminal
-from repertory_admin.options import Flags
 
 
 @contextmanager
-def audited(flags: Flags, action: str, what: Iterable[object]) -> Iterator[None]:
+def audited(
+    settings: Settings, directory: Path, action: str, what: Iterable[object]
+) -> Iterator[None]:
     """Record what a command does, with its outcome; warn if the log cannot be written."""
-    settings, project = located(flags, Path.cwd())
-    audit, began, outcome = Audit(settings, project.directory), time.perf_counter(), "failed"
+    audit, began, outcome = Audit(settings, directory), time.perf_counter(), "failed"
     try:
         yield
         outcome = "ok"

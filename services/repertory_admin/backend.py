@@ -118,18 +118,24 @@ class Target(msgspec.Struct, frozen=True):
         with self.open_here() as repertory:
             return Reviews.of(repertory.parts.reviews)
 
-    def refuse_quarantined(self, *wanted: str) -> None:
-        """Say so if an item is in quarantine; a caller who may not see reviews is not told.
+    @contextmanager
+    def naming_quarantined(self, *wanted: str) -> Iterator[None]:
+        """Say of an unknown item if it is in quarantine, unless the caller may not see reviews.
 
         Raises:
-            UnknownItemError: One of them is.
+            UnknownItemError: An item is unknown.
         """
-        waiting: set[str] = set()
-        with suppress(RepertoryError):
-            waiting = {one.item for one in self.reviews().reviews if one.state == "quarantined"}
-        for item in wanted:
-            if item in waiting:
-                raise UnknownItemError(f"{item} is in quarantine: see `repertory trust review`.")
+        try:
+            yield
+        except UnknownItemError:
+            waiting: set[str] = set()
+            with suppress(RepertoryError):
+                waiting = {one.item for one in self.reviews().reviews if one.state == "quarantined"}
+            for item in wanted:
+                if item in waiting:
+                    text = f"{item} is in quarantine: see `repertory trust review`."
+                    raise UnknownItemError(text) from None
+            raise
 
     def _open_for_words(self) -> "Repertory":
         """An index that is not stored: the named model is unavailable, and words alone answer."""
@@ -183,6 +189,21 @@ def index(repertory: "Repertory", bars: Bars, names: Collection[str]) -> "Run":
     """Index a directory; of its servers only those of some names are asked for their tools."""
     bars.wait()
     return repertory.index(bars.step, words_suffice=True, asks=lambda one: one.name in names)
+
+
+def index_tools(settings: Settings, directory: Path, servers: Collection[str]) -> None:
+    """Index the tools of some MCP servers, unless a server of Repertory does so by itself.
+
+    Raises:
+        typer.Exit: An MCP server could not be read.
+    """
+    if settings.values.redis_url or running.client(settings, directory):
+        names = ", ".join(servers)
+        terminal.tell(f"Servers with this data directory ask {names} for tools within seconds.")
+        return
+    from repertory_admin.show import runs  # noqa: PLC0415 - imports the sources
+
+    runs.show_asked(Target(settings, directory, None).index_here(servers), servers)
 
 
 def _index_files(repertory: "Repertory", bars: Bars, *, words_suffice: bool = False) -> None:

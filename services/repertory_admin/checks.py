@@ -103,12 +103,9 @@ def data_directory(data: Path) -> Iterator[Finding]:
             probe.write_bytes(bytes(PROBE_SIZE))
         finally:
             probe.unlink(missing_ok=True)
-    except StoreError as error:
-        yield Finding(State.BAD, "data directory", str(error))
-        return
-    except OSError as error:
-        text = str(unwritable(data, error))
-        yield Finding(State.BAD, "data directory", text)
+    except (StoreError, OSError) as error:
+        why = unwritable(data, error) if isinstance(error, OSError) else error
+        yield Finding(State.BAD, "data directory", str(why))
         return
     yield Finding(State.GOOD, "data directory", f"{terminal.short_path(str(data))} can be written")
     free = shutil.disk_usage(data).free
@@ -222,12 +219,8 @@ def index(repertory: Repertory) -> Iterator[Finding]:
         yield Finding(State.BAD, "index", str(error))
         return
     if answer.mode is Mode.HYBRID:
-        items, points = (
-            counted(answer.items, "item"),
-            counted(stats.points or 0, "point"),
-        )
-        text = f"{items}, {points} in {stats.collection}"
-        yield Finding(State.GOOD, "index", text)
+        items, points = counted(answer.items, "item"), counted(stats.points or 0, "point")
+        yield Finding(State.GOOD, "index", f"{items}, {points} in {stats.collection}")
     else:
         yield Finding(State.BAD, "index", answer.degraded)
     if keyword_sync.load(repertory.parts.coordination.snapshots, stats.collection):

@@ -20,12 +20,3 @@ def begin(verbose: bool) -> None:
     logging.basicConfig(level=logging.INFO, handlers=[handler])
     for package in logs.PACKAGES:
         logging.getLogger(package).setLevel(logging.DEBUG)
-
-
-def begin_service(level: int = logging.INFO) -> None:
-    """Log as a service does.
-
-    Args:
-        level: The minimum level of log records, unless the user asked for another.
-    """
-    logs.begin(level)

@@ -176,6 +176,17 @@ def test_a_clone_with_a_repository_fetches_nothing_until_it_is_trusted(
     assert first(own, project, "tie a bowline") == "sailing/skills/knots"
 
 
+def test_a_team_adds_where_its_watch_service_runs(
+    own: Cli, project: Path, repository: Repository
+) -> None:
+    """The watch service indexes it; nothing is indexed here."""
+    team = {"REPERTORY_REDIS_URL": "redis://127.0.0.1:1"}
+    added = own.run(project, "add", str(repository.path), "--yes", **team)
+    assert added.returncode == 0, added.stderr
+    assert added.stdout.endswith("The watch service of this directory indexes it within seconds.\n")
+    assert own.run(project, "remove", "sailing", "--yes", **team).returncode == 0
+
+
 def test_a_file_that_asks_for_more_is_not_trusted_along_the_way(
     cli: Cli, project: Path, repository: Repository
 ) -> None:
@@ -185,6 +196,7 @@ def test_a_file_that_asks_for_more_is_not_trusted_along_the_way(
     added = cli.run(project, "add", str(repository.path), "--yes")
     assert added.returncode == 0
     assert "repertory config trust" in " ".join(added.stderr.split())
+    assert "It is indexed" not in added.stdout
     assert not first(cli, project, "tie a bowline").startswith("sailing/")
 
 

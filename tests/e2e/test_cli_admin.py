@@ -235,6 +235,23 @@ def test_config_show_names_every_origin_and_hides_secrets(cli: Cli, project: Pat
     assert (flags["search.limit"], flags["oidc.issuer"]) == ("--limit", None)
 
 
+def test_config_show_hides_secrets_of_sources(cli: Cli, project: Path) -> None:
+    """The values of headers as the passwords of URLs."""
+    (project / "repertory.toml").write_text(
+        """[[sources]]
+type = "openapi"
+name = "tracker"
+url = "https://anna:hush@api.example.com/openapi.json"
+headers = {X-Key = "hush"}
+""",
+        "utf-8",
+    )
+    [source] = cli.json(project, "config", "show")["sources"]
+
+    assert source["url"] == "https://api.example.com/openapi.json"
+    assert source["headers"] == {"X-Key": "****"}
+
+
 @pytest.mark.parametrize("url", ["redis://:hu/sh@redis", "redis://redis?password=hush", "hush"])
 def test_config_show_hides_invalid_urls(cli: Cli, tmp_path: Path, url: str) -> None:
     """Half a password may be anywhere in a URL that was not escaped."""

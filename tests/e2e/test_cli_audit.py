@@ -25,6 +25,7 @@ def test_administrative_commands_are_recorded(own: Cli, project: Path) -> None:
         ("keys", "reset", "--yes"),
         ("config", "trust", config),
         ("config", "untrust", config),
+        ("config", "untrust", "~/servers.json"),
         ("logout", "vault"),
         ("keys", "list"),
     ):
@@ -37,9 +38,18 @@ def test_administrative_commands_are_recorded(own: Cli, project: Path) -> None:
         ("key-reset", None, "ok"),
         ("trust", [str(config)], "ok"),
         ("untrust", [str(config)], "ok"),
+        ("untrust", [str(own.home / "servers.json")], "ok"),
         ("logout", ["vault"], "ok"),
     ]
     assert {(line["caller"], line["face"]) for line in lines} == {(USER, "cli")}
+
+
+def test_init_records_the_project_that_it_is_given(own: Cli, project: Path, tmp_path: Path) -> None:
+    """Not the one that it is called in."""
+    write(project / ".mcp.json", '{"mcpServers": {"clock": {"command": "clock"}}}')
+    own.run(tmp_path, "init", project, "--trust")
+    [line] = read_lines(own.data / "audit")
+    assert (line["action"], line["project"]) == ("trust", str(project))
 
 
 def test_a_log_that_cannot_be_written_is_reported(own: Cli, project: Path) -> None:

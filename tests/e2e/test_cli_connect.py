@@ -67,6 +67,8 @@ def test_without_a_host_those_that_are_installed_are_shown(
     done = own.run(project, "connect", **path)
     assert done.returncode == 1
     assert all(host.title in done.stdout for host in HOSTS)
+    done = own.run(project, "connect", "--output", "json", **path)
+    assert (done.returncode, done.stdout) == (1, "[]\n")
 
 
 def test_a_pipe_is_not_asked(own: Cli, project: Path, cursor: Path) -> None:

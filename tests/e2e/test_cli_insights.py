@@ -59,8 +59,8 @@ def test_queries_without_results_become_a_labelled_set(
     assert json.loads(measured.stdout)[0]["queries"] == 2
     assert "Proposed answers that were not checked: 1," in measured.stderr
 
-    other = tmp_path / "other"  # without a server, the records of the directory answer
-    assert own.run(project, "insights", "--labelled-set", other).returncode == 0
+    other = own.home / "other"  # without a server, the records of the directory answer
+    assert own.run(project, "insights", "--labelled-set=~/other").returncode == 0
     assert rows(other / "qrels.jsonl") == rows(folder / "qrels.jsonl")
 
 

@@ -49,6 +49,26 @@ def test_the_journey_of_a_sign_in(own: Cli, project: Path) -> None:
         assert own.run(project, "logout", "vault").returncode == 1
         assert "vault: 1 tool indexed." in pasted(own, project)
 
+        config.write_text(json.dumps({"mcpServers": {"vault": {"url": "${NOT_SET}/mcp"}}}))
+        forgotten = own.run(project, "logout", "vault")
+        assert forgotten.stdout == "The sign-in at vault is forgotten.\n", forgotten.stderr
+
+
+def test_a_team_signs_in_where_its_watch_service_runs(own: Cli, project: Path) -> None:
+    """The watch service asks the server for its tools; nothing is indexed here."""
+    browser = write(own.home / "browser.py", BROWSER)
+    own.environment["BROWSER"] = f"{sys.executable} {browser} %s"
+    with started("oauth.py", "registers") as url:
+        config = write(project / ".mcp.json", json.dumps({"mcpServers": {"vault": {"url": url}}}))
+        own.environment["REPERTORY_REDIS_URL"] = "redis://127.0.0.1:1"
+        for command, argument in (("config trust", config), ("login", "vault")):
+            done = own.run(project, *command.split(), argument)
+            assert done.returncode == 0, done.stderr
+            assert done.stdout.splitlines()[-1] == (
+                "Servers with this data directory ask vault for tools within seconds."
+            )
+        assert own.run(project, "logout", "vault").returncode == 0
+
 
 def pasted(own: Cli, project: Path) -> str:
     """Sign in without a browser here, as in a container; returns what it says."""

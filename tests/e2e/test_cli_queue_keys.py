@@ -21,8 +21,8 @@ def test_without_a_server_there_is_no_queue(own: Cli, tmp_path: Path) -> None:
 def test_a_configured_server_is_required(own: Cli, tmp_path: Path) -> None:
     """An unreachable server is exit code 4 for each command; an invalid URL is exit code 2."""
     make_project(tmp_path / "project")
-    for command in (["search", "x"], ["stats"], ["items", "list"], ["rebuild"], ["queue", "list"]):
-        done = own.run(tmp_path / "project", *command, "--server-url", "http://127.0.0.1:1")
+    for command in ("search x", "stats", "items list", "index", "rebuild", "queue list"):
+        done = own.run(tmp_path / "project", *command.split(), "--server-url", "http://127.0.0.1:1")
 
         assert (done.returncode, done.stdout) == (4, "")
         assert done.stderr.startswith("repertory: The server at http://127.0.0.1:1 cannot be ")
@@ -73,6 +73,14 @@ def test_keys_are_created_listed_and_revoked(own: Cli, tmp_path: Path) -> None:
         assert own.run(tmp_path, "keys", *wrong).returncode == 2
     assert own.run(tmp_path, "keys", "revoke", "ci").returncode == 0
     assert own.json(tmp_path, "keys", "list") == []
+
+
+def test_the_first_key_of_a_team_warns_beside_json(own: Cli, tmp_path: Path) -> None:
+    """On stderr, as beside the table."""
+    team = {"REPERTORY_REDIS_URL": "redis://localhost"}
+    done = own.run(tmp_path, "keys", "create", "ci", "--output", "json", **team)
+    assert json.loads(done.stdout)["name"] == "ci"
+    assert done.stderr.startswith("From now on every caller of the team's server needs a key")
 
 
 def test_the_first_key_of_a_team_says_what_it_changes(own: Cli, tmp_path: Path) -> None:

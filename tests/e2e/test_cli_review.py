@@ -101,6 +101,18 @@ def test_a_suspicious_change_is_withheld_until_it_is_approved(own: Cli, notebook
     assert own.run(notebook, "history", "nothing").returncode == 2
 
 
+def test_what_cannot_be_indexed_after_its_approval_is_said(own: Cli, notebook: Path) -> None:
+    """The approval holds; the line says why its server cannot be asked."""
+    own.run(notebook, "config", "trust", ".mcp.json")
+    declare(notebook, EVIL, FIND)
+    own.run(notebook, "index")
+    (notebook.parent / "tools.json").unlink()
+    approved = own.run(notebook, "trust", "approve", "notes__add_note")
+    assert ids(own, notebook) == ["notes__find_note"]
+    assert (approved.returncode, approved.stdout) == (3, "Approved 1 item.\n")
+    assert approved.stderr.startswith("repertory: notes: ")
+
+
 def test_all_are_those_that_are_listed(own: Cli, notebook: Path) -> None:
     """A list that is cut says so, and a server is asked for what was approved beyond its end."""
     own.run(notebook, "config", "trust", ".mcp.json")

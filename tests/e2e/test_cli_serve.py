@@ -185,6 +185,17 @@ def test_a_rebuild_can_be_waited_for(user: Cli, served: Path) -> None:
     assert "is searched now: 7 items." in written
 
 
+def test_a_rebuild_that_leaves_something_out_is_exit_code_3(user: Cli, served: Path) -> None:
+    """As without a server."""
+    file = add_skill(served, "broken", "---\nname: broken\n---\n")
+    until(lambda: user.json(served, "stats")["errors"] == 1)
+    done = user.run(served, "rebuild", "--wait")
+    file.unlink()
+    until(lambda: user.json(served, "stats")["errors"] == 0)
+
+    assert (done.returncode, "is searched now: 7 items." in done.stdout) == (3, True)
+
+
 def test_index_is_left_to_the_server(user: Cli, served: Path) -> None:
     """It says so; given paths become the catalogue that the server watches."""
     done = user.run(served, "index", "tools")

@@ -15,7 +15,7 @@ import typer
 from repertory.configuration_file import becomes_trusted, project_file, read, rewrite
 from repertory.directory_catalogue import FETCHED
 from repertory.errors import SourceError, UsageError
-from repertory.settings import files
+from repertory.settings import Settings, files
 from repertory.sources.adding import Address, Recognised, recognise, reconsider
 from repertory.sources.entry import checked_name
 from repertory.sources.fetched.content import Content
@@ -29,7 +29,7 @@ from repertory.workspace import Workspace
 from repertory_admin import source_entries, terminal
 from repertory_admin.app import app, command
 from repertory_admin.asking import confirm
-from repertory_admin.backend import Target, target_of
+from repertory_admin.backend import here, target
 from repertory_admin.options import ASKING, INDEXING, STORE, Flags, YesOption
 from repertory_admin.registry_search import FindOption, show_servers
 
@@ -83,12 +83,13 @@ def add(  # noqa: PLR0913 - its options
     project's repertory.toml. Adding is not trusting: MCP servers in it do not run until you trust
     them. It is fetched again every hour while a server runs, and by `repertory index`.
     """
-    target = target_of(flags)
+    settings, directory = here(flags)
+    registry = settings.values.registry
     if find:
-        show_servers(target.settings.values.registry, address)
+        show_servers(registry, address)
         return
-    file = _file(target, flags, user=user)
-    workspace = Workspace(target.settings, target.directory)
+    file = _file(settings, directory, flags, user=user)
+    workspace = Workspace(settings, directory)
     if workspace.paths():
         raise UsageError(
             "The sources of this directory are the paths that `repertory index` was given; run "
@@ -96,27 +97,27 @@ def add(  # noqa: PLR0913 - its options
         )
     options = {"ref": ref, "folder": folder, "sha256": sha256}
     given = {key: value for key, value in options.items() if value is not None}
-    registry = target.settings.values.registry
     recognised = recognise(Address(address, Path.cwd(), given, registry))
     if ignored := given.keys() - recognised.entry.keys():
         raise UsageError(f"--{min(ignored)} means nothing for {recognised.title}.")
-    store = target.settings.data_dir / FETCHED
+    store = settings.data_dir / FETCHED
     kept = used(store)
     found = _fetched(recognised, workspace, store, name)
-    is_written = False
+    is_written = is_read = False
     try:
         entry = _written(found.recognised.entry, file)
         _show(found, entry, file)
         if not dry_run:
-            _say_trust(file, target)
+            _say_trust(file, settings, directory)
             confirm("Add it?", yes=yes, done="added")
-            _write(file, source_entries.with_entry(read(file), entry), target)
+            text = source_entries.with_entry(read(file), entry)
+            is_read = _write(file, text, settings, directory)
             is_written = True
     finally:
         if not is_written:
             _discard(found.sources, kept | used(store))  # others may have added it meanwhile
-    if is_written:
-        _index(target_of(flags), {source.name for source in found.sources})
+    if is_read:
+        _index(flags, {source.name for source in found.sources})
 
 
 @command(app, "remove", examples=("repertory remove acme-skills", "repertory remove acme --user"))
@@ -131,34 +132,33 @@ def remove(
 
     Its items leave the index with the next search. What was fetched stays until `repertory clean`.
     """
-    target = target_of(flags)
-    file = _file(target, flags, user=user)
+    settings, directory = here(flags)
+    file = _file(settings, directory, flags, user=user)
     names = source_entries.names_in(read(file))
     if name not in names:
         known = f"it has {', '.join(names)}" if names else "it has none"
         raise UsageError(f"{terminal.short_path(str(file))} has no source {name!r}; {known}.")
     confirm(f"Remove {name} from {terminal.short_path(str(file))}?", yes=yes)
     # Read again: the user may have changed it while the question was open.
-    _write(file, source_entries.without_entry(read(file), name), target)
-    after = target_of(flags)
-    Workspace(after.settings, after.directory).catalogue()  # notes what it still uses
+    text = source_entries.without_entry(read(file), name)
+    _write(file, text, settings, directory)
+    Workspace(*here(flags)).catalogue()  # notes what it still uses
     terminal.tell(f"Removed {name}; its items leave the index with the next search.")
 
 
-def _file(target: Target, flags: Flags, *, user: bool) -> Path:
+def _file(settings: Settings, directory: Path, flags: Flags, *, user: bool) -> Path:
     """The configuration file to change.
 
     Raises:
         UsageError: The sources are configured on another machine.
     """
-    settings = target.settings
     if settings.values.server_url:
         raise UsageError(
             f"The sources of the server at {settings.values.server_url} are configured there."
         )
     if user:
-        return files(flags, target.directory, settings.environment)[0]
-    return project_file(settings, target.directory)
+        return files(flags, directory, settings.environment)[0]
+    return project_file(settings, directory)
 
 
 def _fetched(recognised: Recognised, workspace: Workspace, store: Path, name: str | None) -> _Found:
@@ -251,18 +251,21 @@ def _written(entry: Mapping[str, Any], file: Path) -> dict[str, Any]:
     return dict(entry)
 
 
-def _say_trust(file: Path, target: Target) -> None:
+def _say_trust(file: Path, settings: Settings, directory: Path) -> None:
     """Say that the user trusts all of a file by adding to it, if it was not trusted before."""
-    if becomes_trusted(file, target.settings, target.directory):
+    if becomes_trusted(file, settings, directory):
         terminal.tell(
             f"{terminal.short_path(str(file))} was found and is not trusted yet. You trust all of "
             "it if you add this: its sources may then follow links out of its folder."
         )
 
 
-def _write(file: Path, text: str, target: Target) -> None:
-    """Replace the configuration file; one that could do all it asked for can still do so."""
-    is_free = rewrite(file, text, target.settings, target.directory, by_user=True)
+def _write(file: Path, text: str, settings: Settings, directory: Path) -> bool:
+    """Replace the configuration file, and return whether all it asks for is read.
+
+    One that could do all it asked for can still do so.
+    """
+    is_free = rewrite(file, text, settings, directory, by_user=True)
     shown = terminal.short_path(str(file))
     terminal.tell(f"Wrote {shown}.")
     if not is_free:
@@ -270,6 +273,7 @@ def _write(file: Path, text: str, target: Target) -> None:
             f"{shown} was found and asks for more than its own folder, so nothing of it is "
             f"fetched until you run `repertory config trust {shlex.quote(shown)}`."
         )
+    return is_free
 
 
 def _discard(sources: list[Source], kept: set[str]) -> None:
@@ -280,12 +284,17 @@ def _discard(sources: list[Source], kept: set[str]) -> None:
             shutil.rmtree(content.folder, ignore_errors=True)
 
 
-def _index(target: Target, names: set[str]) -> None:
+def _index(flags: Flags, names: set[str]) -> None:
     """Index the sources of some names, which were fetched; a server does so by itself."""
-    if target.server:
-        terminal.tell(f"The server at {target.server.remote.url} indexes it now.")
+    settings, directory = here(flags)
+    if settings.values.redis_url:
+        terminal.tell("The watch service of this directory indexes it within seconds.")
         return
-    run = target.index_here()
+    found = target(settings, directory)
+    if found.server:
+        terminal.tell(f"The server at {found.server.remote.url} indexes it now.")
+        return
+    run = found.index_here()
     terminal.tell("It is indexed; `repertory search` finds it.")
     if withheld := sum(one.quarantined for one in run.stats.sources if one.name in names):
         number = counted(withheld, "suspicious item")

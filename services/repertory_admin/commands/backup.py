@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from repertory.settings import load
+from repertory.project import located
 from repertory_admin import terminal
 from repertory_admin.app import app, command
 from repertory_admin.asking import confirm
@@ -48,10 +48,10 @@ def backup(
     from repertory.backup.create import create  # noqa: PLC0415 - imports the engines
     from repertory.compose import Parts  # noqa: PLC0415 - as above
 
-    settings = load(flags, Path.cwd())
+    settings, project = located(flags, Path.cwd())
     path = file.expanduser().absolute()
-    with audited(flags, "backup", [path]), Bars() as bars:
-        parts = Parts(settings, Path.cwd())
+    with audited(settings, project.directory, "backup", [path]), Bars() as bars:
+        parts = Parts(settings, project.directory)
         made, left_out = create(parts, path, bars.step, with_sign_ins=with_sign_ins, force=force)
     size = path.stat().st_size
     for warning in left_out:
@@ -90,16 +90,17 @@ def restore(
     from repertory.backup.archive import Archive  # noqa: PLC0415 - rarely needed
     from repertory.compose import Parts  # noqa: PLC0415 - imports the engines
 
-    settings, path = load(flags, Path.cwd()), file.expanduser().absolute()
+    settings, project = located(flags, Path.cwd())
+    path = file.expanduser().absolute()
     where = terminal.short_path(str(settings.data_dir))
     with Archive(path) as archive, Bars() as bars:
-        parts = Parts(settings, Path.cwd())
+        parts = Parts(settings, project.directory)
         restoring.check(parts, archive, bars.step, force=force)
         bars.clear()
         if output is Output.TABLE:
             _show(archive.manifest)
         confirm(f"Restore this to {where}?", yes=yes, done="restored")
-        with audited(flags, "restore", [path]):
+        with audited(settings, project.directory, "restore", [path]):
             restoring.restore(parts, archive, bars.step)
     if output is Output.JSON:
         terminal.show_json({"dataDir": str(settings.data_dir), **_plain(archive.manifest)})

@@ -10,7 +10,7 @@ import typer
 
 from repertory.embedding.models import DEFAULT
 from repertory.errors import ConfigurationError, UsageError
-from repertory.settings import PROJECT_FILE, Added, Settings
+from repertory.settings import PROJECT_FILE, Settings
 from repertory.sources.fetched.urls import masked
 from repertory.sources.registry import build, digest_to_trust
 from repertory.text import counted
@@ -21,7 +21,7 @@ from repertory.workspace import Workspace
 from repertory_admin import terminal
 from repertory_admin.app import command, group
 from repertory_admin.auditing import audited
-from repertory_admin.backend import here, target_of
+from repertory_admin.backend import here, index_tools
 from repertory_admin.exits import ExitCode
 from repertory_admin.options import (
     ASKING,
@@ -32,7 +32,6 @@ from repertory_admin.options import (
     Output,
     OutputOption,
 )
-from repertory_admin.show.runs import show_asked
 
 config = group("config")
 
@@ -76,7 +75,10 @@ def show(flags: Flags, output: OutputOption = Output.TABLE) -> None:
             {
                 "file": str(file) if file else None,
                 "settings": rows,
-                "sources": [*settings.sources, *map(_without_secrets, settings.added)],
+                "sources": [
+                    _without_secrets(entry)
+                    for entry in (*settings.sources, *(one.entry for one in settings.added))
+                ],
                 "mcpConfigs": [str(path) for path in settings.mcp_configs],
             }
         )
@@ -158,16 +160,16 @@ def trust(flags: Flags, files: FilesArgument) -> None:
     The MCP servers of such a file may then be run, and their tools are indexed. A repertory.toml
     may then name folders outside of its own, any model, and policies for all items.
     """
-    asked = target_of(flags)
-    workspace = Workspace(asked.settings, asked.directory)
+    settings, directory = here(flags)
+    workspace = Workspace(settings, directory)
     names: set[str] = set()
     for file in files:
+        known = file.expanduser().absolute()
         if file.name == PROJECT_FILE:
-            with audited(flags, "trust", [file.absolute()]):
+            with audited(settings, directory, "trust", [known]):
                 _trust_project(file, workspace, flags)
             continue
-        with audited(flags, "trust", [file.absolute()]):
-            known = file.expanduser()
+        with audited(settings, directory, "trust", [known]):
             is_there = os.path.isfile(known)  # noqa: PTH113 - False also behind a closed link
             digest = digest_now(known, digest_to_trust) if is_there else ""
             sources = defined_by(file, workspace)
@@ -177,12 +179,8 @@ def trust(flags: Flags, files: FilesArgument) -> None:
         names |= {source.name for source in sources}
     # A file that is no part of this catalogue is trusted for another directory.
     names &= {source.name for source in workspace.catalogue().sources if source.asks_server}
-    if not names:
-        return
-    if asked.server:
-        terminal.tell(f"The server at {asked.server.remote.url} asks them for their tools now.")
-        return
-    show_asked(asked.index_here(names), names)
+    if names:
+        index_tools(settings, directory, sorted(names))
 
 
 def _trust_project(file: Path, workspace: Workspace, flags: Flags) -> None:
@@ -195,11 +193,13 @@ def _trust_project(file: Path, workspace: Workspace, flags: Flags) -> None:
 @command(config, "untrust", examples=("repertory config untrust .mcp.json",))
 def untrust(flags: Flags, files: FilesArgument) -> None:
     """Revoke trust in configurations: servers are not run, and folders not read, any more."""
-    workspace = Workspace(*here(flags))
+    settings, directory = here(flags)
+    workspace = Workspace(settings, directory)
     others = []
     for file in files:
-        with audited(flags, "untrust", [file.absolute()]):
-            known = {file.expanduser().absolute(), *known_as(file, workspace)}
+        path = file.expanduser().absolute()
+        with audited(settings, directory, "untrust", [path]):
+            known = {path, *known_as(file, workspace)}
             was_trusted = [workspace.trust.revoke(one) for one in known]
         if any(was_trusted):
             terminal.tell(f"{file} is no longer trusted; its indexed items stay.")
@@ -243,9 +243,15 @@ def _shown(settings: Settings, field: str, *, secret: bool) -> Any:  # noqa: ANN
     return masked(value) if isinstance(value, str) else value
 
 
-def _without_secrets(one: Added) -> dict[str, Any]:
-    """The entry of a source that is fetched, without the password of its URL."""
-    return {key: masked(value) if key == "url" else value for key, value in one.entry.items()}
+def _without_secrets(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """The entry of a source without passwords in URLs and values of headers and variables."""
+    shown = dict(entry)
+    for key, value in entry.items():
+        if isinstance(value, str):
+            shown[key] = masked(value)
+        elif isinstance(value, dict):
+            shown[key] = dict.fromkeys(value, "****")
+    return shown
 
 
 def _without_password(url: str) -> str:

@@ -160,13 +160,14 @@ def _list(machine: Machine, wish: Wish, output: Output) -> None:
                 rows.append(show.row(target, state, detail))
     if output is Output.JSON:
         terminal.show_json(rows)
-        return
-    show.table(rows)
-    if not rows:
+    elif rows:
+        show.table(rows)
+        terminal.note("`repertory connect HOST` connects one, `--undo` disconnects it.")
+    else:
         names = ", ".join(host.title for host in HOSTS)
         terminal.tell(f"No agent host was found. These can be connected: {names}.")
+    if not rows:
         raise typer.Exit(ExitCode.NOT_FOUND)
-    terminal.note("`repertory connect HOST` connects one, `--undo` disconnects it.")
 
 
 def _carry_out(

@@ -48,8 +48,9 @@ def index(
     target = target_of(flags)
     if target.server:
         _leave_to(target.server, target, paths or [])
+        stats = target.server.stats()  # also shows that it answers
         if output is Output.JSON:
-            terminal.show_json({"stats": target.server.stats()})
+            terminal.show_json({"stats": stats})
         else:
             terminal.tell(
                 f"The server at {target.server.remote.url} watches the sources and indexes "
@@ -110,6 +111,7 @@ def _rebuild_there(client: Client, output: Output, *, wait: bool) -> None:
         terminal.show_json({"stats": stats})
     else:
         terminal.say(f"{stats.collection} is searched now: {counted(stats.items, 'item')}.")
+    _exit_if_unread(stats)
 
 
 def _rebuilt(client: Client, begun: Rebuild) -> Stats:
@@ -165,5 +167,10 @@ def _index_here(target: Target, output: Output, paths: list[Path] | None = None)
         terminal.show_json(run)
     else:
         runs.show(run, skipped)
-    if (code := runs.exit_code(run)) is not ExitCode.DONE:
-        raise typer.Exit(code)
+    _exit_if_unread(run.stats)
+
+
+def _exit_if_unread(stats: Stats) -> None:
+    """End with another exit code if something could not be read; missing trust does not count."""
+    if stats.errors or stats.queue.failed or not stats.model:
+        raise typer.Exit(ExitCode.UNREAD)

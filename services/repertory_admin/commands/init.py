@@ -12,7 +12,7 @@ from repertory.bounded import real_path
 from repertory.configuration_file import check_place, write
 from repertory.errors import ConfigurationError, UsageError
 from repertory.project import Marker, located
-from repertory.settings import PROJECT_FILE, load
+from repertory.settings import PROJECT_FILE, Settings, load
 from repertory.sources.discover import discover
 from repertory.sources.registry import build, digest_to_trust, files_to_trust
 from repertory.text import counted
@@ -69,7 +69,7 @@ def init(
     settings = load({**flags, "config": str(file)}, folder)
     workspace = Workspace(settings, folder)
     workspace.trust.trust(file, digest_of(data))  # its sources in the home included
-    _settle_trust(flags, workspace, entries, trust=trust)
+    _settle_trust(settings, workspace, entries, trust=trust)
     terminal.say('Next: `repertory index`, then `repertory search "what you are looking for"`.')
 
 
@@ -88,7 +88,7 @@ def _check_above(flags: Flags, folder: Path) -> None:
 
 
 def _settle_trust(
-    flags: Flags, workspace: Workspace, entries: list[dict[str, Any]], *, trust: bool
+    settings: Settings, workspace: Workspace, entries: list[dict[str, Any]], *, trust: bool
 ) -> None:
     """Trust each file that the user allows to define sources; report the others."""
     can_ask = sys.stdin.isatty() and sys.stdout.isatty()
@@ -107,7 +107,7 @@ def _settle_trust(
         terminal.tell(f"{shown} has MCP servers: {described(sources)}.")
         if trust or (can_ask and typer.confirm("May they be run to list their tools?")):
             for file in files:
-                with audited(flags, "trust", [file]):
+                with audited(settings, workspace.base, "trust", [file]):
                     workspace.trust.trust(file, "", env_files(sources), digest_to_trust)
             terminal.say(f"Trusted {shown} until its servers change.")
         else:

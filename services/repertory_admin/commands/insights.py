@@ -104,6 +104,7 @@ def _write(
             )
         raise UsageError("No recorded search found nothing, so there is no query to write.")
     items = backend.items([entry.id for entry in backend.entries()])
+    folder = folder.expanduser()
     written = write_set(folder, found.queries, items.values())
     left = found.total - len(found.queries)
     if output is Output.JSON:

@@ -4,7 +4,6 @@ from typing import Annotated
 
 import typer
 
-from repertory.errors import UnknownItemError
 from repertory.notices import about_text
 from repertory.search.query import filter_of
 from repertory.text import counted
@@ -71,14 +70,10 @@ def show(
     A terminal gets the text as formatted Markdown, a pipe as it was written.
     """
     target = target_of(flags)
-    try:
-        with Bars() as bars, target.open(bars) as backend:
-            found = backend.item(item)
-            links = backend.links(found.id)
-            notice = about_text(found, backend.stats().problems)
-    except UnknownItemError:
-        target.refuse_quarantined(item)
-        raise
+    with target.naming_quarantined(item), Bars() as bars, target.open(bars) as backend:
+        found = backend.item(item)
+        links = backend.links(found.id)
+        notice = about_text(found, backend.stats().problems)
     if output is Output.JSON:
         terminal.show_json(linked(found, links))
     else:

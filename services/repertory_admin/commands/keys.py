@@ -1,6 +1,5 @@
 """``repertory keys``: the API keys of a server on this machine."""
 
-import sys
 import time
 from pathlib import Path
 from typing import Annotated
@@ -69,21 +68,22 @@ def create(
 
     A key without groups shows only the sources without `visible_to`, one with the scope admin all.
     """
-    keys, server, is_team = _keys(flags)
+    settings, directory = here(flags)
+    keys, server, is_team = _keys(settings, directory)
     is_first = not keys.required
     groups = list(dict.fromkeys(group or ()))
-    with audited(flags, "key-create", [name]):
+    with audited(settings, directory, "key-create", [name]):
         token = keys.create(name, scope, groups)
     if output is Output.JSON:
         terminal.show_json(
             {"name": name, "scope": scope, "groups": groups, "key": token, "server": server}
         )
-        return
-    terminal.say(token)
-    terminal.note(
-        "Give it as REPERTORY_SERVER_API_KEY, or in the header `Authorization: Bearer KEY`. "
-        "Only a hash of it is stored, so keep it."
-    )
+    else:
+        terminal.say(token)
+        terminal.note(
+            "Give it as REPERTORY_SERVER_API_KEY, or in the header `Authorization: Bearer KEY`. "
+            "Only a hash of it is stored, so keep it."
+        )
     if is_first and is_team:
         terminal.note(
             f"From now on every caller of {server} needs a key, whenever it runs; "
@@ -94,7 +94,7 @@ def create(
 @command(keys, "list", settings=SETTINGS, examples=("repertory keys list",))
 def list_keys(flags: Flags, output: OutputOption = Output.TABLE) -> None:
     """List the names, scopes and groups of the keys of this directory's server."""
-    keys, server, is_team = _keys(flags)
+    keys, server, is_team = _keys(*here(flags))
     found = keys.list()
     if output is Output.JSON:
         terminal.show_json(
@@ -130,8 +130,9 @@ def revoke(flags: Flags, name: NameArgument) -> None:
     After the last one of a team's server is revoked, callers still need a key; see
     `repertory keys reset`.
     """
-    keys, server, is_team = _keys(flags)
-    with audited(flags, "key-revoke", [name]):
+    settings, directory = here(flags)
+    keys, server, is_team = _keys(settings, directory)
+    with audited(settings, directory, "key-revoke", [name]):
         keys.revoke(name)
     terminal.tell(f"The key {name!r} is no longer valid.")
     if is_team and not keys.list():
@@ -168,7 +169,7 @@ def token(flags: Flags, output: OutputOption = Output.TABLE) -> None:
         terminal.show_json({"token": note.token, "server": note.url, "signIn": url})
         return
     terminal.say(note.token)
-    if sys.stdout.isatty():
+    if terminal.is_terminal():
         terminal.note(f"Open {url} to sign a browser in.")
 
 
@@ -187,20 +188,20 @@ def reset(
 
     This takes the right to write the data directory. A running server follows at once.
     """
-    keys, server, is_team = _keys(flags)
+    settings, directory = here(flags)
+    keys, server, is_team = _keys(settings, directory)
     after = "callers need none" if is_team else "it answers only you"
     if not keys.required:
         terminal.tell(f"There are no keys of {server}, so {after}.")
         return
     confirm(f"Remove all keys of {server}, so that {after}?", yes=yes)
-    with audited(flags, "key-reset", []):
+    with audited(settings, directory, "key-reset", []):
         keys.reset()
     terminal.tell(f"All keys of {server} are removed; {after}.")
 
 
-def _keys(flags: Flags) -> tuple[Keys, str, bool]:
+def _keys(settings: Settings, directory: Path) -> tuple[Keys, str, bool]:
     """The keys, in words whose they are, and whether that is a team's server."""
-    settings, directory = here(flags)
     is_team = bool(settings.values.redis_url)
     return keys_of(settings, directory), _server(settings, directory), is_team
 

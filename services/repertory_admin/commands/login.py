@@ -4,11 +4,12 @@ import os
 import sys
 import threading
 import webbrowser
+from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from repertory.errors import UsageError
+from repertory.errors import SourceError, UsageError
 from repertory.settings import SIGN_INS
 from repertory.sources.mcp.sign_ins import SignIns
 from repertory.sources.mcp.source import McpServer
@@ -17,10 +18,9 @@ from repertory.workspace import Workspace
 from repertory_admin import terminal
 from repertory_admin.app import app, command
 from repertory_admin.auditing import audited
-from repertory_admin.backend import Target, target_of
+from repertory_admin.backend import here, index_tools
 from repertory_admin.exits import ExitCode
 from repertory_admin.options import ASKING, INDEXING, STORE, TEAM, Flags
-from repertory_admin.show.runs import show_asked
 
 if TYPE_CHECKING:
     from repertory.sources.mcp.redirects import Redirects
@@ -60,9 +60,8 @@ def login(
     stay in the data directory, where only you can read them, and are renewed by themselves. For a
     team, run this where its watch service runs, with the same data directory.
     """
-    target = target_of(flags)
-    source = _source(target, server)
-    config = source.to_contact()
+    settings, directory = here(flags)
+    config = _source(Workspace(settings, directory), server).to_contact()
     from repertory.sources.mcp.signing_in import sign_in  # noqa: PLC0415 - the SDK is slow
 
     def show(address: str, redirects: "Redirects") -> None:
@@ -78,13 +77,10 @@ def login(
         sys.stdout.flush()
         threading.Thread(target=_paste, args=(redirects,), daemon=True).start()
 
-    with audited(flags, "login", [server]):
+    with audited(settings, directory, "login", [server]):
         sign_in(config, show)
     terminal.tell(f"Signed in at {server}.")
-    if target.server or target.settings.values.redis_url:
-        terminal.tell("Servers with this data directory ask it for its tools within seconds.")
-    else:
-        show_asked(target.index_here([server]), [server])
+    index_tools(settings, directory, [server])
 
 
 @command(app, "logout", settings=SETTINGS, examples=("repertory logout github",))
@@ -93,32 +89,33 @@ def logout(flags: Flags, server: ServerArgument) -> None:
 
     Its indexed items stay.
     """
-    target = target_of(flags)
+    settings, directory = here(flags)
+    source = _servers(Workspace(settings, directory)).get(server)
     url = ""
-    workspace = Workspace(target.settings, target.directory)
-    for source in workspace.catalogue().sources:
-        if isinstance(source, McpServer) and source.name == server and source.config.url:
+    if source and source.config.url:
+        with suppress(SourceError):  # a variable is not set: the name suffices
             url = fill_in(source.config).url
-    with audited(flags, "logout", [server]):
-        is_forgotten = SignIns(target.settings.data_dir / SIGN_INS).forget(server, url)
+    with audited(settings, directory, "logout", [server]):
+        is_forgotten = SignIns(settings.data_dir / SIGN_INS).forget(server, url)
     if not is_forgotten:
         terminal.tell(f"There is no sign-in at {server}.")
         raise typer.Exit(ExitCode.NOT_FOUND)
     terminal.tell(f"The sign-in at {server} is forgotten.")
 
 
-def _source(target: Target, name: str) -> McpServer:
+def _servers(workspace: Workspace) -> dict[str, McpServer]:
+    """The MCP servers of a catalogue by their names."""
+    sources = workspace.catalogue().sources
+    return {source.name: source for source in sources if isinstance(source, McpServer)}
+
+
+def _source(workspace: Workspace, name: str) -> McpServer:
     """The MCP server of a name.
 
     Raises:
         UsageError: The catalogue has none.
     """
-    workspace = Workspace(target.settings, target.directory)
-    servers = {
-        source.name: source
-        for source in workspace.catalogue().sources
-        if isinstance(source, McpServer)
-    }
+    servers = _servers(workspace)
     if name in servers:
         return servers[name]
     there = ", ".join(servers) or "none"

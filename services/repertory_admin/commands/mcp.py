@@ -10,11 +10,11 @@ from typing import Annotated
 
 import typer
 
+from repertory import logs
 from repertory.errors import UsageError
 from repertory_admin import terminal
 from repertory_admin.app import app, command
 from repertory_admin.backend import here
-from repertory_admin.logs import begin_service
 from repertory_admin.options import ASKING, CALLING, RANKING, STORE, WATCHING, Flags
 from repertory_query.mcp.toolset_names import Toolset
 
@@ -74,7 +74,7 @@ def mcp(
             "An agent host starts this command and speaks MCP with it; `repertory connect` sets "
             "one up. Ctrl-C ends it."
         )
-    begin_service(logging.WARNING)
+    logs.begin(logging.WARNING)
     from repertory.audit import Audit  # noqa: PLC0415 - only for this
     from repertory.compose import Parts  # noqa: PLC0415 - slow to import
     from repertory.defaults import Defaults  # noqa: PLC0415 - only for this

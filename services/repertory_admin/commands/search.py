@@ -5,7 +5,6 @@ from typing import Annotated
 import typer
 
 from repertory.catalogue.item import Kind
-from repertory.errors import UnknownItemError
 from repertory.formats.table import Format, Host, Rendered, render
 from repertory.search.query import query_of
 from repertory_admin import completion, terminal
@@ -163,12 +162,8 @@ def explain(
         servers=server or (),
         tags=tag or (),
     )
-    try:
-        with Bars() as bars, target.open(bars, embeds=True) as backend:
-            found = backend.explain(asked, item)
-    except UnknownItemError:
-        target.refuse_quarantined(item)
-        raise
+    with target.naming_quarantined(item), Bars() as bars, target.open(bars, embeds=True) as backend:
+        found = backend.explain(asked, item)
     answers.warn_if_degraded(found)
     answers.show_notices(found)
     if output is Output.JSON:

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from repertory import logs
 from repertory.errors import StoreBusyError
 from repertory.running import sign_in_url
 from repertory_admin import terminal
 from repertory_admin.app import app, command
 from repertory_admin.backend import here
-from repertory_admin.logs import begin_service
 from repertory_admin.options import RANKING, SERVING, STORE, WATCHING, Flags
 from repertory_embedded import start
 from repertory_query.signals import termination_signals
@@ -45,7 +45,7 @@ def serve(flags: Flags) -> None:
     `repertory keys`.
     """
     settings, directory = here(flags)
-    begin_service()
+    logs.begin()
     with termination_signals() as stopping:
         caller = _Caller(directory, stopping)
         while not stopping:

@@ -5,9 +5,9 @@ from typing import Annotated
 
 import typer
 
+from repertory import logs
 from repertory.settings import load
 from repertory_admin.app import app, command
-from repertory_admin.logs import begin_service
 from repertory_admin.options import CLUSTER, RANKING, SERVING, STORE, TEAM, WATCHING, Flags
 
 
@@ -25,7 +25,7 @@ def watch(flags: Flags) -> None:
     """
     directory = Path.cwd()
     settings = load(flags, directory)
-    begin_service()
+    logs.begin()
     from repertory_watch.run import run  # noqa: PLC0415 - slow to import, and optional
 
     run(settings, directory)
@@ -60,7 +60,7 @@ def worker(
     worker needs no access to the files.
     """
     settings = load(flags, Path.cwd())
-    begin_service()
+    logs.begin()
     from repertory.indexing.celery_queue import QUEUES  # noqa: PLC0415 - slow to import, and optional
     from repertory_worker.app import run  # noqa: PLC0415 - slow to import
 
@@ -91,7 +91,7 @@ def api(
     behind a load balancer; see `repertory watch`.
     """
     settings = load(flags, Path.cwd())
-    begin_service()
+    logs.begin()
     if processes == 1:
         from repertory_query.run import run  # noqa: PLC0415 - slow to import, and optional
 

@@ -15,6 +15,7 @@ from repertory_admin.backend import Target, index, target_of
 from repertory_admin.exits import ExitCode
 from repertory_admin.options import ASKING, INDEXING, STORE, Flags, Output, OutputOption
 from repertory_admin.progress import Bars
+from repertory_admin.show import runs
 from repertory_admin.show.reviews import show_review
 
 if TYPE_CHECKING:
@@ -74,34 +75,42 @@ def approve(
 ) -> None:
     """Approve items as they are now, and index those that were in quarantine.
 
-    Exit code 1 if an item that you name does not wait for approval.
+    Exit code 1 if an item that you name does not wait for approval, 3 if one cannot be indexed.
     """
     if bool(items) == everything:
         raise UsageError("Name the items to approve, or give --all.")
     target = target_of(flags)
     wanted = None if everything else items
+    failures: list[str] = []
     if target.server:  # which records it
         done = target.server.approve(wanted)
     else:
-        with audited(flags, "approve", items or ["--all"]):
-            done = _approve_here(target, wanted)
+        with audited(target.settings, target.directory, "approve", items or ["--all"]):
+            done, failures = _approve_here(target, wanted)
     if done or everything:
         terminal.say(f"Approved {counted(len(done), 'item')}.")
+    for failure in failures:
+        terminal.warn(failure)
     left = [one for one in items or () if not {one, one.rpartition("@")[0]}.intersection(done)]
     if left:
         names = ", ".join(left)
         terminal.warn(f"Nothing named {names} waits for approval: see `repertory trust review`.")
         raise typer.Exit(ExitCode.NOT_FOUND)
+    if failures:
+        raise typer.Exit(ExitCode.UNREAD)
 
 
-def _approve_here(target: Target, items: list[str] | None) -> list[str]:
-    """Approve in this process, and ask the servers of what was in quarantine again."""
+def _approve_here(target: Target, items: list[str] | None) -> tuple[list[str], list[str]]:
+    """Approve in this process, and ask the servers of what was in quarantine again.
+
+    Returns:
+        The approved items, and why their sources could not be read.
+    """
     with Bars() as bars, target.open_here(bars) as repertory:
         reviews = repertory.parts.reviews
         hidden = reviews.quarantined()
         done = reviews.approve(items, user())
         approved = set(done)
         sources = {source for source, item in hidden if item in approved}
-        if sources:
-            index(repertory, bars, sources)
-    return done
+        failures = runs.failures(index(repertory, bars, sources), sources) if sources else []
+    return done, failures

@@ -4,7 +4,6 @@ from typing import Annotated
 
 import typer
 
-from repertory.errors import UnknownItemError
 from repertory.index.vectors import Filter
 from repertory.text import listed
 from repertory_admin import completion, terminal
@@ -50,11 +49,7 @@ def types(
 
     wanted = listed(",".join([*(names or ()), *(only or ())]))
     target = target_of(flags)
-    try:
-        with Bars() as bars, target.open(bars) as backend:
-            ids = select_tools(backend.entries(Filter(kinds=("tool",))), wanted)
-            made = module(list(backend.items(ids).values()), backend.gateway)
-    except UnknownItemError:
-        target.refuse_quarantined(*wanted)
-        raise
+    with target.naming_quarantined(*wanted), Bars() as bars, target.open(bars) as backend:
+        ids = select_tools(backend.entries(Filter(kinds=("tool",))), wanted)
+        made = module(list(backend.items(ids).values()), backend.gateway)
     terminal.say(made.text.rstrip())

@@ -40,8 +40,6 @@ def row(target: Target, state: State, detail: str) -> dict[str, Any]:
 
 def table(rows: list[dict[str, Any]]) -> None:
     """Show configurations as a table."""
-    if not rows:
-        return
     terminal.show_table(
         ("Host", "Scope", "State", "Configuration", "Connected to"),
         [

@@ -1,4 +1,4 @@
-"""Shows a run of indexing, and chooses the exit code."""
+"""Shows a run of indexing."""
 
 from collections.abc import Callable, Collection, Iterable
 
@@ -13,13 +13,6 @@ from repertory_admin import terminal
 from repertory_admin.exits import ExitCode
 
 MAX_PROBLEMS = 20
-
-
-def exit_code(run: Run) -> ExitCode:
-    """Whether everything could be indexed; a server that waits for trust does not count."""
-    stats = run.stats
-    is_unread = stats.errors or stats.queue.failed or not stats.model
-    return ExitCode.UNREAD if is_unread else ExitCode.DONE
 
 
 def errors(problems: Iterable[Problem]) -> list[Problem]:
@@ -55,6 +48,13 @@ def show(run: Run, skipped: Untrusted) -> None:
     if text := advice(skipped):
         terminal.say()
         terminal.say(text)
+
+
+def failures(run: Run, names: Collection[str]) -> list[str]:
+    """Why some sources could not be read, one sentence for each."""
+    return [
+        f"{one.name}: {one.error}" for one in run.stats.sources if one.name in names and one.error
+    ]
 
 
 def show_asked(run: Run, names: Collection[str]) -> None:
