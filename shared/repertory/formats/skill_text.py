@@ -49,9 +49,13 @@ def skill_text(item: Item) -> str:
 
 
 def defect(item: Item) -> str:
-    """Why the Agent Skills format does not allow a skill; empty if it does."""
-    if not is_skill_name(item.name):
-        return f"its name {item.name[:100]!r} is not lower-case letters, digits and single hyphens"
+    """Why hosts of the Agent Skills format may refuse a skill; empty if they take it.
+
+    The format's reference validator takes names in any script; MCP's conformance suite does not.
+    """
+    if not (is_skill_name(item.name) and item.name.isascii()):
+        name = repr(item.name[:100])
+        return f"its name {name} is not lower-case letters of ASCII, digits and single hyphens"
     if not 0 < len(item.description) <= MAX_DESCRIPTION_LENGTH:
         return f"its description does not have 1 to {MAX_DESCRIPTION_LENGTH:,} characters"
     shown = front_matter(item)
