@@ -157,8 +157,10 @@ class Matches:
         if len(self.terms) != 1:
             return set()
         [term] = self.terms
-        written = (term.written,) if term.written in term.forms else ()
-        return self._heaviest(written, limit, where) | self._heaviest(term.forms, limit, where)
+        as_typed, any_form = (
+            self._heaviest(terms, limit, where) for terms in ([term.written], term.forms)
+        )
+        return as_typed | any_form
 
     def _heaviest(self, terms: Sequence[str], limit: int, where: Filter | None) -> set[int]:
         """The rows in which one of some terms weighs most."""
@@ -168,6 +170,7 @@ class Matches:
                 allowed = self._index.allowed(rows, where) if where else slice(None)
                 read.append((rows[allowed], weights[allowed]))
         found = Totals.of(read, self._index.rows, np.maximum).highest(limit)
+        # Of equals, those of lower keys, as in ``best``.
         order = np.lexsort((self._index.keys_of(found.rows), -found.values))
         return {*found.rows[order[:limit]].tolist()}
 
