@@ -50,6 +50,7 @@ def run(
             pool.submit(scan_source, source, refresh=refreshes(source)) for source in sources
         }
         worked = has_news = True
+        sent = 0
         while scanning or worked or not coordinator.is_finished:
             if not worked:
                 time.sleep(IDLE)
@@ -62,7 +63,10 @@ def run(
             if ledger := coordinator.ledger:
                 done, total = ledger.progress()
                 progress(INDEXING, done, total)
-                if not scanning and is_late() and (done or not worked):
+                # What was sent just now has not been tried yet: that it waits is known after that.
+                waits = not worked and ledger.counts.total() == sent > 0
+                sent = ledger.counts.total()
+                if not scanning and is_late() and (done or waits):
                     return
             worked = queue.work()
             if coordinator.error and not (worked or scanning or coordinator.is_finished):
