@@ -9,6 +9,7 @@ import textwrap
 import time
 from collections.abc import Sequence
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -135,6 +136,15 @@ def test_a_large_first_index_is_searched_before_it_is_complete(
 
     assert 0 < len(found) < SKILLS
     assert notices == (one_shot.UNFINISHED, about_first_index(SKILLS - len(found), SKILLS))
+    work, calls = InProcessQueue.work, count()
+
+    def idle_at_first(queue: InProcessQueue) -> bool:
+        if next(calls):
+            return work(queue)
+        time.sleep(0.3)  # the files are read meanwhile, and nothing was sent yet
+        return False
+
+    monkeypatch.setattr(InProcessQueue, "work", idle_at_first)
     with Repertory(settings_of(project), project) as repertory:
         assert repertory.stats().items == len(found)
         run = repertory.index_files()
