@@ -70,7 +70,12 @@ async def body_of(request: Request, kind: type[T]) -> T:
 
 
 def _decoded(content: bytes) -> object:
-    """The value of JSON; half a character in it becomes the replacement character."""
+    """The value of JSON; half a character in it becomes the replacement character.
+
+    Raises:
+        UnicodeDecodeError: It is not UTF-8.
+    """
+    content.decode()  # msgspec before 0.23 raises this error, and its own since
     try:
         return msgspec.json.decode(content)
     except msgspec.DecodeError:
