@@ -9,7 +9,6 @@ import textwrap
 import time
 from collections.abc import Sequence
 from functools import partial
-from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +23,9 @@ from repertory.embedding.load import load_engine
 from repertory.errors import ModelError, UnknownItemError
 from repertory.freshness import Freshness
 from repertory.index.vectors import Filter
-from repertory.indexing import in_process_queue, job
+from repertory.indexing import job, pace
 from repertory.indexing.in_process_queue import InProcessQueue
+from repertory.indexing.scan import ScanResult, scan_source
 from repertory.notices import about_first_index
 from repertory.one_shot import Repertory
 from repertory.search.query import Query
@@ -34,6 +34,7 @@ from repertory.sources.folder import FolderSource
 from repertory.sources.openapi.source import FetchedOpenApi
 from repertory.sources.reading.files import Found
 from repertory.sources.registry import build
+from repertory.sources.source import Source
 from repertory.update import BATCH_SIZE, Timer, Update
 from repertory_embedded.server import running
 from tests.support.builders import write, write_shop, write_skill
@@ -130,21 +131,19 @@ def test_a_large_first_index_is_searched_before_it_is_complete(
         write_skill(project, f"knots-{number}", f"Tie the knot of {number} loops")
     monkeypatch.setattr(one_shot, "FIRST_BUDGET_S", 0.0)
     monkeypatch.setattr(job, "MAX_ITEMS", 3)
-    monkeypatch.setattr(in_process_queue, "BATCH_SIZE", 1)
+    monkeypatch.setattr(pace, "MAX_TEXTS", 1)
+    monkeypatch.setattr(pace, "MIN_TEXTS", 1)
 
     found, notices = search(project, "tie a knot")
 
     assert 0 < len(found) < SKILLS
     assert notices == (one_shot.UNFINISHED, about_first_index(SKILLS - len(found), SKILLS))
-    work, calls = InProcessQueue.work, count()
 
-    def idle_at_first(queue: InProcessQueue) -> bool:
-        if next(calls):
-            return work(queue)
-        time.sleep(0.3)  # the files are read meanwhile, and nothing was sent yet
-        return False
+    def scan_slowly(source: Source, *, refresh: bool) -> ScanResult:
+        time.sleep(0.3)  # nothing is sent yet, and there is nothing to do
+        return scan_source(source, refresh=refresh)
 
-    monkeypatch.setattr(InProcessQueue, "work", idle_at_first)
+    monkeypatch.setattr("repertory.indexing.run.scan_source", scan_slowly)
     with Repertory(settings_of(project), project) as repertory:
         assert repertory.stats().items == len(found)
         run = repertory.index_files()

@@ -19,7 +19,7 @@ from repertory.indexing import in_process_queue, maintenance
 from repertory.indexing.attempts import MAX_ATTEMPTS
 from repertory.indexing.collection_names import next_alias
 from repertory.indexing.in_process_queue import InProcessQueue
-from repertory.indexing.job import Job, QueueName
+from repertory.indexing.job import Job, QueueName, jobs
 from repertory.indexing.keyword_feed import KeywordFeed
 from repertory.indexing.maintenance import MAX_PAUSE_S, PAUSE_S
 from repertory.values import NAMESPACE
@@ -246,6 +246,24 @@ def test_a_rebuild_that_cannot_begin_now_begins_later(
     assert queue.work()
     assert not queue.work()
     assert any("0000000000000002" in name for name in place.store.collections())
+
+
+def test_a_save_waits_for_a_part_of_a_build_of_long_texts(place: Place) -> None:
+    """As many texts are done together as take half a second, however few items they are of."""
+    queue = InProcessQueue(place.writer, place.coordination)
+    body = "".join(f"## Part {n}\n\n{'Tie a knot. ' * 100}\n" for n in range(40))
+    built = [skill(f"long{n}", body=body) for n in range(32)]
+    for job in jobs(place.collection, 1, built, []):
+        queue.submit(job, QueueName.BUILDS)
+    waiting = queue.waiting()["builds"]
+    assert queue.work()
+    assert queue.waiting()["builds"] == waiting - 1
+    queue.submit(
+        Job(id="s", collection=place.collection, revision=2, items=(skill("saved"),)),
+        QueueName.SAVES,
+    )
+    assert queue.work()
+    assert queue.waiting() == {"saves": 0, "builds": waiting - 1}
 
 
 def test_no_snapshot_is_stored_between_the_jobs_of_a_process(place: Place) -> None:

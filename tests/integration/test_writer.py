@@ -598,7 +598,7 @@ def test_a_job_with_a_name_of_a_stranger_is_refused(name: str) -> None:
 @pytest.mark.parametrize("field", ["body", "description", "input_schema", "extra", "path"])
 def test_jobs_stay_small(field: str) -> None:
     """Many or large items are split into several jobs, whatever is large; none is lost."""
-    texts = ["x" * (n % 3) * 400_000 for n in range(12)] + [""] * 60
+    texts = ["x" * (n % 3) * (MAX_BYTES * 2 // 5) for n in range(12)] + [""] * 60
     values = [{"": text} if field in ("input_schema", "extra") else text for text in texts]
     items = [
         msgspec.structs.replace(skill(f"s{n}"), **{field: value}) for n, value in enumerate(values)

@@ -23,11 +23,11 @@ from repertory.indexing import maintenance
 from repertory.indexing.attempts import attempt
 from repertory.indexing.celery_queue import LEASE_S, redis_key
 from repertory.indexing.job import Job, QueueName, job_of
+from repertory.indexing.pace import Pace, text_count
 from repertory.indexing.save_trace import processing
 from repertory.settings import Settings
 from repertory.text import clean
 from repertory_worker.gathering import Gathering, waiting_beside
-from repertory_worker.pace import Pace
 from repertory_worker.snapshots import Snapshots
 
 # Between attempts while a store is unavailable; then the task goes back to its queue.
@@ -124,7 +124,7 @@ class WorkerProcess:
                     queue=self._queue,
                 )
             )
-        self._pace.took(queue_name, sum(map(_texts, jobs)), time.monotonic() - began)
+        self._pace.took(queue_name, sum(map(text_count, jobs)), time.monotonic() - began)
         self._jobs += len(jobs)
         self._items += items
         self._errors.pop("release", None)
@@ -195,11 +195,7 @@ class WorkerProcess:
     def _gathered(self, first: Job | None, others: Gathering, queue_name: QueueName) -> list[Job]:
         """A job and waiting ones, up to as many texts as should be embedded together."""
         jobs = [first] if first else []
-        engine = self._engine
-        room = self._pace.texts(queue_name)
-        if engine and engine.device != "cpu":
-            room = engine.batch
-        room -= sum(map(_texts, jobs))
+        room = self._pace.texts(queue_name, self._engine) - sum(map(text_count, jobs))
         while room > 0 and (text := next(others, None)) is not None:
             try:
                 job = self._read(text)
@@ -208,7 +204,7 @@ class WorkerProcess:
                 continue
             if job:
                 jobs.append(job)
-                room -= _texts(job)
+                room -= text_count(job)
         return jobs
 
     def _with_retries(self, do: Callable[[], Result]) -> Result:
@@ -305,8 +301,3 @@ class WorkerProcess:
             self._has_news.set()
             _log.info("model_loaded", extra={"model": engine.model.id, "device": engine.device})
         return True
-
-
-def _texts(job: Job) -> int:
-    """The most texts that a job may embed; at least one, so that gathering ends."""
-    return max(1, sum(len(item.views()) for item in job.items))

@@ -16,13 +16,13 @@ from repertory.errors import StoreError
 from repertory.indexing import maintenance
 from repertory.indexing.attempts import attempt
 from repertory.indexing.job import Job, JobQueue, QueueName
+from repertory.indexing.pace import Pace, text_count
 from repertory.indexing.save_trace import processing
 from repertory.indexing.writer import Writer
 from repertory.memory import trim
 from repertory.telemetry import spans
 
 WORKER = "worker:server"  # its name on the status board
-BATCH_SIZE = 8  # jobs that are done in one batch
 LATER_S = 10.0  # after which a rebuild that could not begin is tried again
 RETRY_INTERVAL_S = 1.0  # seconds after a store was away
 
@@ -58,6 +58,7 @@ class InProcessQueue(JobQueue):
         self._maintenance: deque[Callable[[], None]] = deque()
         self._parents: dict[str, str] = {}  # of the trace that a job continues, by its id
         self._taken = 0
+        self._pace = Pace()
         self._delayed: list[tuple[float, Job, QueueName]] = []
         self._later: dict[tuple[str, int], float] = {}  # rebuilds to begin, and when
         self._changed = threading.Condition()
@@ -179,12 +180,16 @@ class InProcessQueue(JobQueue):
         return None
 
     def _batch(self, queue_name: QueueName) -> Callable[[], None]:
-        jobs = self._queues[queue_name]
-        together = [jobs.popleft() for _ in range(min(BATCH_SIZE, len(jobs)))]
+        jobs, together, texts = self._queues[queue_name], [], 0
+        most = self._pace.texts(queue_name, self._writer.loaded)
+        while jobs and texts < most:
+            together.append(jobs.popleft())
+            texts += text_count(together[-1])
         self._taken = len(together)  # at once: it is never neither waiting nor taken
-        return lambda: self._do(together, queue_name)
+        return lambda: self._do(together, queue_name, texts)
 
-    def _do(self, jobs: Sequence[Job], queue_name: QueueName) -> None:
+    def _do(self, jobs: Sequence[Job], queue_name: QueueName, texts: int) -> None:
+        began = time.monotonic()
         try:
             parents = [self._parents.pop(job.id, "") for job in jobs]
             collections = {job.collection for job in jobs}
@@ -194,6 +199,7 @@ class InProcessQueue(JobQueue):
                     self._begins(collection)
                     self._coordination.snapshots.drop(collection)
                 attempt(jobs, queue_name, writer=self._writer, failures=failures, queue=self)
+            self._pace.took(queue_name, texts, time.monotonic() - began)
         finally:
             self._taken = 0
 

@@ -12,10 +12,11 @@ from repertory.errors import JobError, NewerReleaseError
 from repertory.indexing.collection_names import is_newer
 
 VERSION = 1
-MAX_ITEMS = 32  # per job: about a second of work without a GPU
+MAX_ITEMS = 32  # per job
 MAX_REMOVED = 1_000  # per job
-# Of a job's items as JSON, or of its ids; one larger item is a job of its own.
-MAX_BYTES = 1_000_000
+# Of a job's items as JSON, or of its ids; one larger item is a job of its own. It has a hundred
+# texts or so: about a second of work without a GPU, for which newer saves wait.
+MAX_BYTES = 100_000
 
 T = TypeVar("T")
 

@@ -90,6 +90,11 @@ class Writer:
                     raise StoreError(f"Nothing can be embedded now: {error}") from error
             return self._engine
 
+    @property
+    def loaded(self) -> EmbeddingEngine | None:
+        """The embedding engine, if it is loaded."""
+        return self._engine
+
     def write(self, jobs: Sequence[Job]) -> None:
         """Do jobs together: all of their texts are embedded as one batch.
 

@@ -1,6 +1,7 @@
-"""How many texts a worker takes at once, so that saves come between those of a build."""
+"""How many texts are done at once, so that saves come between those of a build."""
 
-from repertory.indexing.job import QueueName
+from repertory.embedding.engine import EmbeddingEngine
+from repertory.indexing.job import Job, QueueName
 
 MAX_TEXTS = 256  # that a CPU embeds together
 MIN_TEXTS = 32
@@ -16,8 +17,15 @@ class Pace:
     def __init__(self) -> None:
         self._of_builds = MIN_TEXTS
 
-    def texts(self, queue_name: QueueName) -> int:
-        """How many to take from a queue."""
+    def texts(self, queue_name: QueueName, engine: EmbeddingEngine | None) -> int:
+        """How many to take from a queue; for a GPU it is always a whole batch.
+
+        Args:
+            queue_name: The queue.
+            engine: What embeds them, if it is loaded.
+        """
+        if engine and engine.device != "cpu":
+            return engine.batch
         return self._of_builds if queue_name is QueueName.BUILDS else MAX_TEXTS
 
     def took(self, queue_name: QueueName, texts: int, seconds: float) -> None:
@@ -25,3 +33,8 @@ class Pace:
         if queue_name is QueueName.BUILDS and texts:
             fitting = int(texts * BATCH_S / max(seconds, 1e-3))
             self._of_builds = max(MIN_TEXTS, min(fitting, 2 * self._of_builds, MAX_TEXTS))
+
+
+def text_count(job: Job) -> int:
+    """The most texts that a job may embed; at least one, so that gathering ends."""
+    return max(1, sum(len(item.views()) for item in job.items))
