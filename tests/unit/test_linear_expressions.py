@@ -112,7 +112,7 @@ EXAMPLES = {
     "repertory.index.keywords.inflections._PLURAL": ["dishes", "boxes", "as"],
     "repertory.index.keywords.inflections._VOWEL": ["bba"],
     "repertory.index.keywords.names._OF_HOST": [" mcp__a__b", "mcp__a_"],
-    "repertory.index.keywords.query_words._CLITIC": ["a's", "a'"],
+    "repertory.index.keywords.query_words._CLITIC": ["a's", "a'", "can't", "can"],
     "repertory.index.keywords.spellings._SPELT": ["colour", "organizes", "greyed"],
     "repertory.index.keywords.names._LAST_LETTER": ["ab -_c "],
     "repertory.index.keywords.tokens.RUN": ["ab-cd.ef gh"],

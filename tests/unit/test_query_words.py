@@ -54,6 +54,8 @@ def test_separators_and_camel_case_divide_an_identifier_alike(parts: list[str]) 
         ("E501", ["e501"]),  # a code
         ("c-find", ["find", "c-find"]),  # the letter is no word, but tells it from "find"
         ("the client's notes, they're", ["client", "notes"]),
+        ("styles don't apply, tests won\u2019t run", ["styles", "apply", "tests", "run"]),
+        ("it isnt saved", ["saved"]),
         ("the client\u2019s", ["client"]),
     ],
 )

@@ -33,7 +33,10 @@ MAX_FEW = 3  # words of a query that is nearly one: "get the invoice", not "who 
 MIN_PART = 2  # characters of each common word into which a rare word is divided
 LEAST = 1e-3  # the frequency of a stop word, which is not counted, when words are divided
 AROUND = " \"'\u2018\u2019\u201c\u201d"  # quotation marks
-_CLITIC = re.compile(r"(?<=[a-z])['\u2019](?:s|t|d|m|ll|re|ve)\b")  # of "client's" and "they're"
+# Of "client's", "they're" and "don't"; all of "can't" and "won't".
+_CLITIC = re.compile(
+    r"(?:\b(?:ca|wo|sha)|(?<=[a-z]))n['\u2019]t\b|(?<=[a-z])['\u2019](?:s|t|d|m|ll|re|ve)\b"
+)
 
 
 class Word(NamedTuple):
