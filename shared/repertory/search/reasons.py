@@ -132,12 +132,13 @@ def _whole_words(query: str, terms: Sequence[Term]) -> list[Term]:
     Neighbours that an item has as one word are that word: ``postmortem``.
     """
     found: list[Term] = []
+    typed = {*runs(query.lower())}
     for spelling, group in groupby(terms, lambda term: compact_name(term.matched)):
         parts = [*group]
         is_one = term_of(compact_name("".join(one.typed for one in parts))) == term_of(spelling)
         whole = Term(typed=parts[0].matched, matched=parts[0].matched, field=parts[0].field)
-        found += [whole] if is_one and len(parts) > 1 else parts
-    typed = {*runs(query.lower())}
+        is_whole = (is_one and len(parts) > 1) or spelling in typed
+        found += [whole] if is_whole else parts
     wholes = {compact_name(term.typed) for term in found if term.typed in typed}
     return [
         term
