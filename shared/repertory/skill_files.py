@@ -25,6 +25,7 @@ from repertory.project_search.private import has_secrets, is_private
 from repertory.sources.reading import frontmatter
 from repertory.sources.reading.fields import text_field
 from repertory.sources.reading.files import read_text
+from repertory.sources.reading.markdown import described
 from repertory.sources.reading.walk import MAX_DEPTH, SKIPPED, TEMPORARY
 from repertory.text import is_clean
 
@@ -162,8 +163,8 @@ def _defect(item: Item) -> str:
     if text is None:
         return UNREADABLE
     parsed = frontmatter.parse(text, item.path)
-    told = text_field(parsed.fields or {}, "description"), parsed.body.strip()
-    return "" if told == (item.description, item.body) else CHANGED
+    description = text_field(parsed.fields or {}, "description") or described(parsed.body)
+    return "" if (description, parsed.body.strip()) == (item.description, item.body) else CHANGED
 
 
 def _is_ours(place: str) -> bool:

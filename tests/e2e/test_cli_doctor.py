@@ -25,7 +25,7 @@ from tests.support.redis_server import RedisProcess
 def test_thousands_of_problems_are_counted(own: Cli, project: Path) -> None:
     """The first hundred are shown, the JSON has all."""
     for number in range(150):
-        write(project / "skills" / f"s{number}" / "SKILL.md", "no front matter")
+        write(project / "skills" / f"s{number}" / "SKILL.md", "# No description")
     shown = own.run(project, "doctor").stdout
     found = own.json(project, "doctor")["problems"]
 

@@ -127,12 +127,31 @@ def test_a_skill_that_departs_from_the_format_is_loaded_with_a_warning(
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("---\nname: a\n---\nbody", "The skill has no description"),
-        (
-            "---\nname: a\ndescription: [x]\n---\n",
-            "The skill has a description that is no text",
-        ),
-        ("# Just text", "The skill has no front matter"),
+        ("---\nname: a\n---\n# A\n\nTie a knot.", "The skill has no description, so its first"),
+        ("---\nname: a\ndescription: [x]\n---\nTie a knot.", "The skill has no description"),
+        ("# A\n\nTie a knot.\n\nMore.", "The skill has neither name nor description"),
+        ("# A\n\n> Tie a knot.\n\n- a list", "The skill has neither name nor description"),
+    ],
+)
+def test_a_skill_without_description_is_described_by_its_first_paragraph(
+    tmp_path: Path, text: str, reason: str
+) -> None:
+    """As Claude Code does; thousands of shared skills have no front matter."""
+    write(tmp_path / "a" / "SKILL.md", text)
+    found = scan(tmp_path)
+    [item] = found.items
+    assert (item.id, item.name, item.description) == ("team/a", "a", "Tie a knot.")
+    [problem] = found.problems
+    assert (problem.severity, problem.item) == ("warning", "team/a")
+    assert problem.message.startswith(reason)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("---\nname: a\n---\n", "The skill has no description"),
+        ("---\nname: a\ndescription: [x]\n---\n$ARGUMENTS", "The skill has no description"),
+        ("# A heading alone", "The skill has no description"),
         ("---\nname: a\ndescription: d", "The front matter is not closed"),
         ("", "The file is empty"),
     ],

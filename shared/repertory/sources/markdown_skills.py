@@ -1,6 +1,5 @@
 """Plain Markdown skills: one file, one skill, named after the file."""
 
-import re
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -11,13 +10,12 @@ from repertory.sources.folder import FolderSource
 from repertory.sources.reading import frontmatter
 from repertory.sources.reading.fields import text_field
 from repertory.sources.reading.files import Found
-from repertory.sources.reading.markdown import first_paragraph
+from repertory.sources.reading.markdown import described
 from repertory.sources.reading_cache import Reading
 from repertory.sources.source import warning
 from repertory.text import one_line
 
 _SUFFIXES = (".md", ".markdown")
-_ARGUMENTS = re.compile(r"\$ARGUMENTS\b")  # where the host puts what is typed after a command
 
 
 class MarkdownSkills(FolderSource):
@@ -46,7 +44,7 @@ class MarkdownSkills(FolderSource):
             file,
             parsed.fields,
             name=text_field(parsed.fields, "name") or PurePosixPath(file.place).stem,
-            description=_description(parsed.fields) or _described(parsed.body),
+            description=_description(parsed.fields) or described(parsed.body),
             body=parsed.body,
         )
         problems = [*parsed.problems, *wrong]
@@ -60,9 +58,3 @@ def _description(fields: dict[str, Any]) -> str:
     r"""The description of an agent; Claude Code writes its ends of lines as ``\n``, unquoted."""
     text = text_field(fields, "description")
     return one_line(text.replace("\\n", "\n")) if "\\n\\n" in text else text
-
-
-def _described(body: str) -> str:
-    """The first paragraph of a body, without the place of the arguments; empty if it is no more."""
-    text = _ARGUMENTS.sub("…", first_paragraph(body))
-    return text if any(map(str.isalnum, text)) else ""

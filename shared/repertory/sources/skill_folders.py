@@ -6,6 +6,7 @@ from typing import Any
 
 from typing_extensions import override
 
+from repertory.catalogue.item import Item
 from repertory.catalogue.skill_format import (
     MAX_DESCRIPTION_LENGTH,
     MAX_NAME_LENGTH,
@@ -16,6 +17,7 @@ from repertory.sources.folder import FolderSource
 from repertory.sources.reading import frontmatter
 from repertory.sources.reading.fields import is_true, text_field
 from repertory.sources.reading.files import Found
+from repertory.sources.reading.markdown import described
 from repertory.sources.reading.walk import Walk
 from repertory.sources.reading_cache import Reading
 from repertory.sources.source import Problem, error, warning
@@ -98,7 +100,7 @@ class SkillFolders(FolderSource):
 
     @override
     def read(self, file: Found, text: str) -> Reading:
-        """Read the skill of a ``SKILL.md`` leniently: only the description is required."""
+        """Read the skill of a ``SKILL.md`` leniently: it only has to say what it does."""
         parsed = frontmatter.parse(text, file.path)
         if parsed.fields is None:
             return Reading(problems=parsed.problems, broken=True)
@@ -106,13 +108,10 @@ class SkillFolders(FolderSource):
             return Reading(hidden=hidden)
         item_id = self.file_id(file.place)
         name = text_field(parsed.fields, "name")
-        description = text_field(parsed.fields, "description")
+        description = text_field(parsed.fields, "description") or described(parsed.body)
         if not description:
-            lacks = "no description" if parsed.fields else "no front matter"
-            if isinstance(parsed.fields.get("description"), list | dict):
-                lacks = "a description that is no text"
             message = (
-                f"The skill has {lacks} and was left out; begin the file with front matter "
+                "The skill has no description and was left out; begin the file with front matter "
                 "whose `description` says what it does and when to use it."
             )
             problem = error(file.path, message, item=item_id)
@@ -121,7 +120,7 @@ class SkillFolders(FolderSource):
         item, wrong = self.item(
             file, parsed.fields, name=name or folder, description=description, body=parsed.body
         )
-        deviations = _deviations(name, description, folder, file.path, item_id)
+        deviations = _deviations(parsed.fields, item, folder)
         return Reading(items=[item], problems=[*parsed.problems, *wrong, *deviations])
 
 
@@ -146,10 +145,16 @@ def _hidden(fields: dict[str, Any]) -> str:
     return "it has `internal: true` in its `metadata`" if is_internal else ""
 
 
-def _deviations(name: str, description: str, folder: str, path: str, item_id: str) -> list[Problem]:
+def _deviations(fields: dict[str, Any], item: Item, folder: str) -> list[Problem]:
     """Return a warning for each deviation from the format."""
     messages = []
-    if not name:
+    name, description = text_field(fields, "name"), text_field(fields, "description")
+    if not (name or description):
+        messages.append(
+            "The skill has neither name nor description, so its folder's name and its first "
+            "paragraph are used; begin the file with front matter that has both."
+        )
+    elif not name:
         messages.append(f"The skill has no name, so its folder's is used, {folder!r}.")
     elif len(name) > MAX_NAME_LENGTH:
         messages.append(
@@ -159,9 +164,14 @@ def _deviations(name: str, description: str, folder: str, path: str, item_id: st
         messages.append(f"The name {name!r} is not lower-case letters, digits and single hyphens.")
     elif normalized("NFKC", name) != normalized("NFKC", folder):
         messages.append(f"The name {name!r} differs from its folder's, {folder!r}.")
+    if name and not description:
+        messages.append(
+            "The skill has no description, so its first paragraph is used; hosts may not know "
+            "when to use it."
+        )
     if len(description) > MAX_DESCRIPTION_LENGTH:
         messages.append(
             f"The description has {len(description):,} characters; the format allows "
             f"{MAX_DESCRIPTION_LENGTH:,}, and hosts may cut the rest."
         )
-    return [warning(path, message, item=item_id) for message in messages]
+    return [warning(item.path, message, item=item.id) for message in messages]

@@ -9,6 +9,7 @@ from repertory.text import cut, one_line
 MAX_PARAGRAPH_LENGTH = 500
 _HEAD_SIZE = 16_000  # characters that are searched
 
+_ARGUMENTS = re.compile(r"\$ARGUMENTS\b")  # where the host puts what is typed after a command
 _COMMENT = re.compile(r"\s{0,3}<!--")
 _HEADING = re.compile(r"\s{0,3}(?:#{1,6}|={1,6})[ \t]+(\S.*)")
 _CLOSING = re.compile(r"(?:^|\s)[#=]+$")  # what may follow a heading
@@ -48,6 +49,12 @@ def first_paragraph(text: str) -> str:
             return cut(_plain(block), MAX_PARAGRAPH_LENGTH)
         labels = labels or block
     return cut(_plain(labels), MAX_PARAGRAPH_LENGTH)
+
+
+def described(body: str) -> str:
+    """The first paragraph of a skill, without the place of arguments; empty if it is no more."""
+    text = _ARGUMENTS.sub("…", first_paragraph(body))
+    return text if any(map(str.isalnum, text)) else ""
 
 
 def _plain(text: str) -> str:
