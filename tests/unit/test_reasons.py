@@ -177,6 +177,24 @@ def test_an_item_that_matches_hardly_is_a_weak_match() -> None:
 
 
 @pytest.mark.parametrize(
+    ("description", "words"),
+    [
+        ("ターミナルを分割する", "ターミナルを分割"),
+        ("分割したターミナル", "ターミナル, 分割"),
+        ("git のターミナル", "ターミナル, git"),
+    ],
+)
+def test_a_reason_names_words_without_spaces_whole(description: str, words: str) -> None:
+    """Not the pairs of characters by which they are found."""
+    [hit] = (
+        keyword_engine([skill("tool", description)])
+        .search(Query(text="ターミナルを分割 git", threshold=0))
+        .hits
+    )
+    assert hit.reason == f"Keywords in description ({words})"
+
+
+@pytest.mark.parametrize(
     ("name", "text", "words"),
     [
         ("größeÄndern", "jetzt ändern", "ändern"),

@@ -1,7 +1,7 @@
 """Why a hit was found, in words that a person and a model can use."""
 
 from collections.abc import Iterable, Sequence
-from itertools import groupby
+from itertools import groupby, pairwise
 
 from msgspec.structs import replace
 
@@ -15,7 +15,14 @@ from repertory.index.keywords.matches import Matches
 from repertory.index.keywords.names import EXACT, ONE_EDIT
 from repertory.index.keywords.places import Places
 from repertory.index.keywords.query_words import AROUND, plain
-from repertory.index.keywords.tokens import STOP_WORDS, runs, spellings, term_of, terms
+from repertory.index.keywords.tokens import (
+    STOP_WORDS,
+    is_unspaced,
+    runs,
+    spellings,
+    term_of,
+    terms,
+)
 from repertory.search.answer import Evidence, Term
 from repertory.search.capabilities import jobs
 from repertory.search.similar_names import OTHER, closest_name
@@ -96,7 +103,8 @@ def reason(
         label = next(served, "")
         parts.append(f"Semantic similarity ({label})" if label else "Semantic similarity")
     is_placed = bool(section) and bool(parts or within)
-    matched = _whole_words(query, _as_typed(query, within if is_placed else matched))
+    joined = _unspaced_words(query, within if is_placed else matched)
+    matched = _whole_words(query, _as_typed(query, joined))
     if matched and not (close and close != OTHER):
         parts.append(_keywords(matched[:MAX_TERMS], is_placed=is_placed))
     text = " + ".join(parts)
@@ -115,6 +123,21 @@ def _typed_name(query: str, entry: Entry) -> str:
         if found := names.get(compact_name(typed)):
             return found
     return closest_name(query, entry)
+
+
+def _unspaced_words(query: str, terms: Sequence[Term]) -> Sequence[Term]:
+    """The terms, of which pairs of characters that overlap in the query are joined: 端末を."""
+    if query.isascii():
+        return terms
+    text, found = folded(query.lower()), list(terms[:1])
+    for last, term in pairwise(terms):
+        joined = found[-1].typed + term.typed[1:]
+        overlaps = last.typed[-1:] == term.typed[:1] and last.field == term.field
+        if overlaps and is_unspaced(joined) and joined in text:
+            found[-1] = Term(typed=joined, matched=joined, field=term.field)
+        else:
+            found.append(term)
+    return found
 
 
 def _as_typed(query: str, terms: Sequence[Term]) -> Sequence[Term]:
