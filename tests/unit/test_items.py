@@ -86,8 +86,8 @@ def test_a_section_about_other_items_is_not_embedded(heading: str) -> None:
 
 
 def test_headings_in_fenced_code_do_not_split() -> None:
-    """A comment in a shell example is not a heading."""
-    body = "intro\n# One\n```sh\n# not one\n```\nrest\n## Two\nend"
+    """A comment in a shell example is not a heading, nor are attributes a part of one."""
+    body = "intro\n# One { #one }\n```sh\n# not one\n```\nrest\n## Two\nend"
     assert [section.heading for section in split_at_headings(body)] == ["", "# One", "## Two"]
 
 

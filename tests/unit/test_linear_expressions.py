@@ -82,6 +82,7 @@ EXAMPLES = {
     "repertory.catalogue.views._SPACE": ["a \n b"],
     "repertory.agent_hosts.wanted._PLAIN": ["https://repertory.example.org/mcp"],
     "repertory.catalogue.names._SIGNS": ["C++ and F#"],
+    "repertory.catalogue.views._ATTRIBUTES": ["Install {#a}", "Install { #install .wide }"],
     "repertory.catalogue.views._CLOSING": ["A heading #"],
     "repertory.sources.reading.markdown._ARGUMENTS": ["a $ARGUMENTS b"],
     "repertory.sources.reading.markdown._BOLD": ["**a b**"],

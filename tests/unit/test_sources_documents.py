@@ -160,6 +160,8 @@ def test_a_name_in_front_matter_is_a_title(tmp_path: Path) -> None:
     [
         ("# One ##\n\ntext", "One", "text"),
         ("One\n===\n\ntext", "One", "text"),
+        ("# Use C# { #use-c .wide }\n\ntext", "Use C#", "text"),
+        ("One {:#one}\n===\n\ntext", "One", "text"),
         ("One\n---\ntext", "One", "text"),
         ("=====\nOne\n=====\n\ntext", "One", "text"),
         ("= One\n:toc:\n\ntext", "One", "text"),

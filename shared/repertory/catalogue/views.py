@@ -19,7 +19,10 @@ MAX_SECTIONS = 16
 LEAD = MAX_SECTIONS  # the section number of a description's first sentence
 MIN_LEAD_LENGTH = 20  # characters; an earlier full stop belongs to an abbreviation
 
-_CLOSING = re.compile(r"(?:^|\s)#+$")  # what may follow a heading; C# ends with a sign of its own
+# What may follow a heading: its marks again, and attributes such as { #install }. C# ends with a
+# sign of its own.
+_CLOSING = re.compile(r"(?:^|\s)#+$")
+_ATTRIBUTES = re.compile(r"\s\{:?\s?[#.][^{}]*\}$")
 _HEADING = re.compile(r"(#{1,6})\s+(\S.*)")
 _OF_OTHERS = re.compile(r"(?i)\W*(?:related (?:skill|command|tool)s|see also|when not to use)\b")
 _SPACE = re.compile(r"\s+")
@@ -67,12 +70,17 @@ def split_at_headings(body: str, deepest: int = 6) -> list[Section]:
         fence = fences.after(fence, line)
         if not fence and (found := _HEADING.match(line)) and len(found[1]) <= deepest:
             sections.append(Section(heading, "\n".join(lines).strip()))
-            title = _CLOSING.sub("", found[2].rstrip()).rstrip() or found[2][0]
+            title = _CLOSING.sub("", without_attributes(found[2])).rstrip() or found[2][0]
             heading, lines = f"{found[1]} {title}", []
             continue
         lines.append(line)
     sections.append(Section(heading, "\n".join(lines).strip()))
     return [section for section in sections if section.heading or section.text]
+
+
+def without_attributes(heading: str) -> str:
+    """A heading without the attributes that extensions of Markdown write behind it."""
+    return _ATTRIBUTES.sub("", heading.rstrip()).rstrip()
 
 
 def views(name: str, server: str, description: str, body: str) -> list[View]:

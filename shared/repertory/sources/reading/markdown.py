@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 
 from repertory.catalogue import fences
+from repertory.catalogue.views import without_attributes
 from repertory.text import cut, one_line
 
 MAX_PARAGRAPH_LENGTH = 500
@@ -72,7 +73,7 @@ def _blocks(text: str) -> Iterator[tuple[bool, str]]:
             continue
         bare = line.strip()
         if len(paragraph) == 1 and _UNDERLINE.fullmatch(bare):
-            yield True, one_line(paragraph.pop())
+            yield True, one_line(without_attributes(paragraph.pop()))
             continue
         heading, comment, fence = _HEADING.match(line), _COMMENT.match(line), _after("", line)
         if bare and not (heading or comment or fence or _UNDERLINE.fullmatch(bare)):
@@ -82,7 +83,7 @@ def _blocks(text: str) -> Iterator[tuple[bool, str]]:
             yield False, one_line(" ".join(_QUOTE.sub("", line, count=1) for line in paragraph))
         paragraph.clear()
         if heading:
-            yield True, one_line(_CLOSING.sub("", heading[1].rstrip()))
+            yield True, one_line(_CLOSING.sub("", without_attributes(heading[1])))
 
 
 def _after(fence: str, line: str) -> str:
