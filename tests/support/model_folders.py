@@ -26,6 +26,7 @@ def write_model(
     seed: int = 1,
     extra_input: str = "",
     shape: tuple[str | int, ...] | None = None,
+    has_weights_beside: bool = False,
 ) -> Path:
     """Write a folder with a model that mixes its tokens a little, so that all pooling differs.
 
@@ -50,7 +51,12 @@ def write_model(
         (folder / "1_Pooling" / "config.json").write_text(json.dumps(modes))
     graph = folder / place
     graph.parent.mkdir(exist_ok=True)
-    onnx.save(_encoder(dimension, seed, extra_input, shape), graph)
+    onnx.save(
+        _encoder(dimension, seed, extra_input, shape),
+        graph,
+        save_as_external_data=has_weights_beside,
+        location=f"{graph.name}_data",
+    )
     return folder
 
 

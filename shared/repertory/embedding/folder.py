@@ -137,9 +137,14 @@ def files_of_weights(folder: Path) -> list[Path]:
     for names in WEIGHTS.values():
         used = next((folder / name for name in names if (folder / name).is_file()), None)
         if used:
-            data = used.with_name(f"{used.name}_data")
+            data = data_of(used)
             found += [used, data] if data.is_file() else [used]
     return found
+
+
+def data_of(graph: Path) -> Path:
+    """The file of the weights of a graph that has none in itself."""
+    return graph.with_name(f"{graph.name}_data")
 
 
 def describe(folder: Path, digests: Digests | None = None, repository: str = "") -> Model:

@@ -17,6 +17,7 @@ from weakref import WeakValueDictionary
 import onnxruntime as ort  # type: ignore[import-untyped]  # ships no types
 
 from repertory.embedding.digests import identity
+from repertory.embedding.folder import data_of
 from repertory.errors import DeviceUnavailableError, ModelError
 from repertory.files import PRIVATE, make_private, write_atomically
 from repertory.memory import forget_pages, keep_little
@@ -85,7 +86,7 @@ def open_session(graph: Path, cache: Path, device: str = "cpu") -> Session:
     """
     keep_little()  # else what one batch frees is not used by the next one of another size
     try:
-        key = (identity(graph), device, cache)
+        key = (_state(graph), device, cache)
     except OSError as exc:
         raise ModelError(f"The weights {graph} cannot be read: {exc}.") from exc
     with _opening:
@@ -93,6 +94,12 @@ def open_session(graph: Path, cache: Path, device: str = "cpu") -> Session:
         if session is None:
             session = _open[key] = _opened(graph, key[0], cache, device)
         return session
+
+
+def _state(graph: Path) -> str:
+    """A name for the current state of a graph and of the weights beside it."""
+    data = data_of(graph)
+    return identity(graph) + (f"-{identity(data)}" if data.is_file() else "")
 
 
 def _opened(graph: Path, name: str, cache: Path, device: str) -> Session:
