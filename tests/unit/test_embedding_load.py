@@ -98,3 +98,16 @@ def test_a_torch_that_cannot_be_imported_is_none(
     assert load_engine(folder, "auto", tmp_path).device == "cpu"
     with pytest.raises(ModelError, match="sentence-transformers cannot be imported"):
         load_engine(folder, "gpu", tmp_path)
+
+
+@pytest.mark.parametrize("device", ["auto", "cpu"])
+def test_an_onnx_runtime_that_cannot_be_imported_is_an_error(
+    device: str, folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as one whose library the system refuses: then a search goes on with words alone."""
+    monkeypatch.setattr(devices, "find_spec", lambda _: None)
+    monkeypatch.delitem(sys.modules, "repertory.embedding.onnx", raising=False)
+    for module in ("onnxruntime", "repertory.embedding.session"):
+        monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(ModelError, match="ONNX Runtime cannot be imported"):
+        load_engine(folder, device, tmp_path)

@@ -17,6 +17,7 @@ from repertory.embedding.published import published
 from repertory.errors import ModelError
 from repertory.text import one_line
 
+SOURCE = ".source"  # the end of the name of a file; see ``source_of``
 MAX_CONFIG_SIZE = 1_000_000  # bytes; real ones have a few hundred
 
 
@@ -145,6 +146,14 @@ def files_of_weights(folder: Path) -> list[Path]:
 def data_of(graph: Path) -> Path:
     """The file of the weights of a graph that has none in itself."""
     return graph.with_name(f"{graph.name}_data")
+
+
+def source_of(optimised: Path) -> Path:
+    """The file that holds the path of the graph that an optimised one was made of.
+
+    Its name begins with the digest of that path, as those of optimised graphs do.
+    """
+    return optimised.with_name(f"{optimised.name.partition('-')[0]}{SOURCE}")
 
 
 def describe(folder: Path, digests: Digests | None = None, repository: str = "") -> Model:

@@ -13,6 +13,7 @@ from repertory.errors import ConfigurationError, DeviceUnavailableError, ModelEr
 from repertory.progress import Download
 
 if TYPE_CHECKING:
+    from repertory.embedding.onnx import OnnxEngine
     from repertory.embedding.sentence_transformer import SentenceTransformerEngine
 
 DEVICES = ("auto", "cpu", "gpu")
@@ -104,9 +105,19 @@ def _load(
             warn(weights.notice)
     if from_torch:
         return from_torch(weights, placement.device)
-    from repertory.embedding.onnx import OnnxEngine  # noqa: PLC0415 - imports onnxruntime
+    return _onnx_engine()(weights, cache / "optimised", placement.device)
 
-    return OnnxEngine(weights, cache / "optimised", placement.device)
+
+def _onnx_engine() -> "type[OnnxEngine]":
+    try:
+        from repertory.embedding.onnx import OnnxEngine  # noqa: PLC0415 - imports onnxruntime
+    # A boundary, as for torch: the system may refuse its library.
+    except Exception as error:
+        raise ModelError(
+            f"ONNX Runtime cannot be imported: {error}; install onnxruntime again, in a version "
+            "for this system."
+        ) from error
+    return OnnxEngine
 
 
 def _torch_engine() -> "type[SentenceTransformerEngine]":

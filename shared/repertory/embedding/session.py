@@ -17,15 +17,13 @@ from weakref import WeakValueDictionary
 import onnxruntime as ort  # type: ignore[import-untyped]  # ships no types
 
 from repertory.embedding.digests import identity
-from repertory.embedding.folder import data_of
+from repertory.embedding.folder import data_of, source_of
 from repertory.errors import DeviceUnavailableError, ModelError
 from repertory.files import PRIVATE, make_private, write_atomically
 from repertory.memory import forget_pages, keep_little
 
 _CPU = "CPUExecutionProvider"
 _GPUS = {"cuda": "CUDAExecutionProvider", "rocm": "MIGraphXExecutionProvider"}
-
-SOURCE = ".source"  # the end of its name; the rest is the digest of the graph's path
 
 _log = logging.getLogger(__name__)
 
@@ -173,11 +171,6 @@ def _optimise(graph: Path, optimised: Path) -> ort.InferenceSession:
     finally:
         with contextlib.suppress(OSError):
             partial.unlink(missing_ok=True)
-
-
-def source_of(optimised: Path) -> Path:
-    """The file that holds the path of the graph that an optimised one was made of."""
-    return optimised.with_name(f"{optimised.name.partition('-')[0]}{SOURCE}")
 
 
 def _load(file: Path, options: ort.SessionOptions, provider: str = _CPU) -> ort.InferenceSession:
