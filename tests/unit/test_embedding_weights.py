@@ -95,6 +95,13 @@ def test_a_missing_path_is_an_error(tmp_path: Path) -> None:
         resolve(str(tmp_path / "nowhere"), Format.ONNX, tmp_path)
 
 
+@pytest.mark.parametrize("name", ["x" * 300, "/" + "x" * 300, "~no_user_of_this_name/m", "a\0b"])
+def test_a_name_that_no_file_can_have_is_an_error(name: str, tmp_path: Path) -> None:
+    """It names no folder and no repository."""
+    with pytest.raises(ModelError, match="There is no model '"):
+        resolve(name, Format.ONNX, tmp_path)
+
+
 def test_a_known_name_is_never_a_local_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
