@@ -343,7 +343,7 @@ class LiveSearch:
             if not has_vectors(collection):
                 self._missing["model"] = NO_VECTORS
             elif self._missing.get("model") == NO_VECTORS:
-                del self._missing["model"]
+                self._missing.pop("model", None)  # the other thread may be doing so, too
             unavailable = self._missing.get("vectors")
             engine = self._engines.engine(
                 feed.index,

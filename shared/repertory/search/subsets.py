@@ -155,9 +155,10 @@ class Subsets:
 
     def of(self, groups: frozenset[str]) -> SearchEngine:
         """The engine as callers with some groups see it; see ``visible`` for errors."""
+        engine = self._of(groups)
         with self._lock:
             self._asked[groups] = time.monotonic()
-        return self._of(groups)
+        return engine
 
     def _of(self, groups: frozenset[str]) -> SearchEngine:
         visible = self.visible(groups)
