@@ -134,7 +134,7 @@ class SearchEngine:
             index_version=self.version,
             items=len(whole.candidates.index),
             stale_sources=self._stale,
-            notices=self._notices(whole),
+            notices=self.notices_on(whole),
             best_below=0.0 if closest is None else task.merged.confidence[closest],
             closest="" if closest is None else whole.candidates.index.entry(closest).id,
         )
@@ -154,7 +154,8 @@ class SearchEngine:
         """The number of items in the keyword index."""
         return 0 if self.keywords is None else len(self.keywords)
 
-    def _notices(self, found: Ranked) -> tuple[str, ...]:
+    def notices_on(self, found: Ranked) -> tuple[str, ...]:
+        """What to know beside what was found for a query as a whole."""
         is_empty = self.keywords is not None and not len(found.candidates.index)
         if is_empty:
             return NOTHING_TO_SEARCH, *self.notices
