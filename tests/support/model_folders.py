@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
@@ -11,6 +12,8 @@ from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import Whitespace
 from tokenizers.processors import TemplateProcessing
+
+from repertory.embedding.folder import Format, manifest_file
 
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *(f"w{number}" for number in range(60))]
 WORDS += ["Represent", "this", "sentence", "for", "searching", "relevant", "passages", ":"]
@@ -57,6 +60,19 @@ def write_model(
         save_as_external_data=has_weights_beside,
         location=f"{graph.name}_data",
     )
+    return folder
+
+
+def write_cached(data_dir: Path, repository: str) -> Path:
+    """Write a folder of the cache, as a finished download leaves it."""
+    folder = write_model(data_dir / "models" / repository.replace("/", "--"))
+    files = {
+        str(path.relative_to(folder)): path.stat().st_size
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+    manifest = {"repository": repository, "revision": "", "files": files}
+    manifest_file(folder, Format.ONNX).write_bytes(msgspec.json.encode(manifest))
     return folder
 
 

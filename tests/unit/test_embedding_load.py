@@ -12,8 +12,10 @@ from repertory.embedding import load
 from repertory.embedding.device import Placement
 from repertory.embedding.folder import Format
 from repertory.embedding.load import load_engine
+from repertory.embedding.model_engine import ModelEngine
+from repertory.embedding.models import BGE_SMALL, ENCODER
 from repertory.errors import ConfigurationError, ModelError
-from tests.support.model_folders import write_model
+from tests.support.model_folders import write_cached, write_model
 
 
 @pytest.fixture
@@ -72,6 +74,25 @@ def test_a_gpu_that_does_not_start_is_an_error_for_gpu_and_the_cpu_for_auto(
     assert load_engine(folder, "auto", tmp_path).device == "cpu"
     with pytest.raises(ModelError):
         load_engine(folder, "gpu", tmp_path)
+
+
+@pytest.mark.parametrize("is_cached", [True, False])
+def test_a_gpu_takes_the_place_of_no_model_that_the_cpu_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_cached: bool
+) -> None:
+    """Queries are embedded on the CPU: with another model they would be answered by words alone."""
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    pretend(monkeypatch, Placement(Format.TORCH, "cuda"))
+    monkeypatch.setattr(load, "_torch_engine", lambda: ModelEngine)
+    monkeypatch.setattr(
+        load, "_onnx_engine", lambda: lambda weights, *_: ModelEngine(weights, "cpu")
+    )
+    if is_cached:  # for the CPU alone
+        write_cached(tmp_path, BGE_SMALL.id)
+    texts = load_engine(None, "auto", tmp_path)
+    queries = load_engine(None, "auto", tmp_path, queries_only=True)
+    assert texts.model == queries.model == (BGE_SMALL if is_cached else ENCODER)
+    assert texts.device == ("cpu" if is_cached else "cuda")
 
 
 def test_auto_looks_for_no_gpu_when_only_queries_are_embedded(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from repertory.embedding.device import CPU, Placement, accelerators
 from repertory.embedding.engine import EmbeddingEngine
 from repertory.embedding.folder import Format
-from repertory.embedding.weights import resolve
+from repertory.embedding.weights import WeightFiles, resolve
 from repertory.errors import ConfigurationError, DeviceUnavailableError, ModelError
 from repertory.progress import Download
 
@@ -55,9 +55,20 @@ def load_engine(
     if device not in DEVICES:
         raise ConfigurationError(f"The device {device!r} is none of {', '.join(DEVICES)}.")
     failure: ModelError | None = None
+    cache = cache or data_dir / "models"
+
+    def find(form: Format) -> WeightFiles:
+        found = resolve(model_name, form, data_dir, progress, cache / "digests")
+        # Queries are embedded on the CPU: vectors of two models cannot be compared.
+        if device == "auto" and form is Format.TORCH and found.notice:
+            other = find(Format.ONNX).model
+            if other != found.model:
+                raise ModelError(f"A GPU can use {found.model.id} alone, and the CPU {other.id}.")
+        return found
+
     for placement in _placements(device, queries_only=queries_only):
         try:
-            engine = _load(model_name, placement, data_dir, cache, progress, warn)
+            engine = _load(placement, find, cache, warn)
         except ModelError as exc:
             if placement == CPU:
                 raise
@@ -88,17 +99,14 @@ def _placements(device: str, *, queries_only: bool) -> Iterator[Placement]:
 
 
 def _load(
-    model_name: str | None,
     placement: Placement,
-    data_dir: Path,
-    cache: Path | None,
-    progress: Download | None,
+    find: Callable[[Format], WeightFiles],
+    cache: Path,
     warn: Callable[[str], None] | None,
 ) -> EmbeddingEngine:
     # Imported before anything is downloaded for it.
     from_torch = _torch_engine() if placement.form is Format.TORCH else None
-    cache = cache or data_dir / "models"
-    weights = resolve(model_name, placement.form, data_dir, progress, cache / "digests")
+    weights = find(placement.form)
     if weights.notice:
         _log.info("embedding_model_substituted", extra={"model": weights.model.id})
         if warn:
