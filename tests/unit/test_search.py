@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from repertory.catalogue.item import Item, Kind
+from repertory.catalogue.policy import Policy
 from repertory.errors import StoreError, UsageError
 from repertory.index.vectors import Filter
 from repertory.search import candidates
@@ -79,6 +80,15 @@ def test_copies_of_a_weak_hit_leave_room_for_a_general_tool() -> None:
         hits = search("commit my changes to git", [*ITEMS, *searched], limit=3).hits
         assert [hit.name for hit in hits] == ["branching-advice", "run_command"]
         assert len(hits[0].duplicates) == len(searched) - 1
+
+
+def test_confidence_does_not_rise_behind_a_tool_that_its_policy_lowers() -> None:
+    """At a low threshold a weak hit may fit better than what is inferred."""
+    shell = tool("term__run_command", "Executes one in a terminal", policy=Policy(boost=-1.0))
+    other = tool("notes__changes", "Lists what is new in a text that others wrote")
+    hits = search("commit my changes to git", [shell, other], threshold=0.0).hits
+    assert [hit.id for hit in hits] == [other.id, shell.id]
+    assert hits[0].confidence > hits[1].confidence
 
 
 def test_the_closest_item_is_none_that_is_shown() -> None:

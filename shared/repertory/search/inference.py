@@ -114,7 +114,8 @@ def beside(hits: list[Hit], inferred: Sequence[Hit]) -> list[Hit]:
         for hit in hits
         if hit.confidence < DEFAULT_THRESHOLD and known.isdisjoint((hit.id, *hit.duplicates))
     ]
-    return [*usual, *inferred, *weak]
+    # A policy may have lowered what was inferred below a weak hit.
+    return [*usual, *sorted([*inferred, *weak], key=lambda hit: -hit.confidence)]
 
 
 def items_for(
