@@ -187,7 +187,8 @@ class LiveSearch:
             self.wait(seconds)
             # Without a collection, words alone are searched, or nothing can be.
             while self._index is not None and self._is_first and self._clock() < end:
-                self._stopping.wait(FIRST_POLL_S)
+                if self._stopping.wait(FIRST_POLL_S):
+                    return
 
     @property
     def _is_first(self) -> bool:
