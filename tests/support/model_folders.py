@@ -1,6 +1,7 @@
 """Tiny sentence encoders, laid out as the hub lays them out."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,26 @@ from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import Whitespace
 from tokenizers.processors import TemplateProcessing
+from typing_extensions import override
 
+from repertory.embedding.engine import Vectors
 from repertory.embedding.folder import Format, manifest_file
+from repertory.embedding.model_engine import ModelEngine
 
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *(f"w{number}" for number in range(60))]
 WORDS += ["Represent", "this", "sentence", "for", "searching", "relevant", "passages", ":"]
+
+
+class Unrun(ModelEngine):
+    """An engine that has the files of a model, and does not run it."""
+
+    @override
+    def embed_texts(self, texts: Sequence[str]) -> Vectors:
+        raise NotImplementedError
+
+    @override
+    def embed_queries(self, texts: Sequence[str]) -> Vectors:
+        raise NotImplementedError
 
 
 def write_model(

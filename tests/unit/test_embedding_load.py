@@ -12,10 +12,9 @@ from repertory.embedding import load
 from repertory.embedding.device import Placement
 from repertory.embedding.folder import Format
 from repertory.embedding.load import load_engine
-from repertory.embedding.model_engine import ModelEngine
 from repertory.embedding.models import BGE_SMALL, ENCODER
 from repertory.errors import ConfigurationError, ModelError
-from tests.support.model_folders import write_cached, write_model
+from tests.support.model_folders import Unrun, write_cached, write_model
 
 
 @pytest.fixture
@@ -83,10 +82,8 @@ def test_a_gpu_takes_the_place_of_no_model_that_the_cpu_has(
     """Queries are embedded on the CPU: with another model they would be answered by words alone."""
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     pretend(monkeypatch, Placement(Format.TORCH, "cuda"))
-    monkeypatch.setattr(load, "_torch_engine", lambda: ModelEngine)
-    monkeypatch.setattr(
-        load, "_onnx_engine", lambda: lambda weights, *_: ModelEngine(weights, "cpu")
-    )
+    monkeypatch.setattr(load, "_torch_engine", lambda: Unrun)
+    monkeypatch.setattr(load, "_onnx_engine", lambda: lambda weights, *_: Unrun(weights, "cpu"))
     if is_cached:  # for the CPU alone
         write_cached(tmp_path, BGE_SMALL.id)
     texts = load_engine(None, "auto", tmp_path)

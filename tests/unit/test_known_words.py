@@ -11,9 +11,9 @@ from tokenizers import Tokenizer
 from repertory import embedding
 from repertory.embedding.folder import Format
 from repertory.embedding.known_words import knows
-from repertory.embedding.model_engine import ModelEngine
 from repertory.embedding.models import ENCODER, MINILM
 from repertory.embedding.weights import Origin, WeightFiles, resolve
+from tests.support.model_folders import Unrun
 
 
 @pytest.fixture(scope="module")
@@ -73,5 +73,5 @@ def test_what_a_tokenizers_file_adds_to_a_short_text_is_no_known_word() -> None:
     assert knows(Tokenizer.from_file(str(file)), "ใบแจ้งหนี้"), "the file fills it up"
     weights = WeightFiles(model=MINILM, file=file, tokenizer=file, origin=Origin.PACKAGE)
     vectors = np.ones((2, 1), np.float32)
-    ModelEngine(weights, "cpu").forget_unknown(vectors, ["ใบแจ้งหนี้", "weather"])
+    Unrun(weights, "cpu").forget_unknown(vectors, ["ใบแจ้งหนี้", "weather"])
     assert vectors.ravel().tolist() == [0, 1]
