@@ -66,7 +66,8 @@ class VisibleCollection(Searched):
         if self._index is not None:
             keys = [*self._index.rows_of(keys)]
         found = self._collection.records(keys) if keys else {}
-        return {one: record for one, record in found.items() if record["source"] in self._sources}
+        seen = self._sources
+        return {one: record for one, record in found.items() if record.get("source") in seen}
 
     @override
     def states(self, items: Sequence[str] | None = None) -> Iterator[State]:
