@@ -20,9 +20,8 @@ from filelock import FileLock, Timeout
 from repertory.backup.workplace import left_by_backups
 from repertory.directory_catalogue import FETCHED
 from repertory.embedding.digests import identity
-from repertory.embedding.folder import WEIGHTS, Format
+from repertory.embedding.folder import SOURCE, WEIGHTS, Format, source_of
 from repertory.embedding.packages import installed_weights
-from repertory.embedding.session import SOURCE, source_of
 from repertory.errors import StoreBusyError, StoreError
 from repertory.files import PRIVATE, UNFINISHED, is_gone, size_on_disk
 from repertory.index.edge import EdgeStore

@@ -14,6 +14,7 @@ from repertory.index.edge_collection import EdgeCollection
 from repertory.indexing import keyword_feed
 from repertory.indexing.keyword_feed import KeywordFeed
 from repertory.search.live import LiveSearch
+from repertory.stats import Building
 from repertory.values import NAMESPACE
 from tests.support.builders import Folder, no_model
 from tests.support.keyword_search import reader
@@ -183,6 +184,24 @@ def test_words_are_searched_alone_until_the_collection_can_be_opened(
     live.refresh()
     assert [*known, live.sources] == [known[0]] * 4
     assert live.engine.collection is not None
+    live.close()
+
+
+def test_a_search_that_ends_waits_no_longer_for_its_first_index(
+    team: SteeredTeam, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor does a waiting thread ask without a pause whether that is whole."""
+    building = Building(collection=team.active, done=7, total=100)
+    status = replace(team.coordinator.status(), building=building)
+    team.coordination.status.report("watch", msgspec.to_builtins(status))
+    live = live_of(team, is_shared=True)
+    monkeypatch.setattr(live, "wait", lambda _: live.refresh())
+    live.stop()
+    waiting = threading.Thread(target=live.await_first, args=(3_600.0,), daemon=True)
+    waiting.start()
+    waiting.join(TIMEOUT_S)
+    assert not waiting.is_alive()
+    assert live.sources.missing(len(found(live))) > 0
     live.close()
 
 

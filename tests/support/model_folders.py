@@ -1,9 +1,11 @@
 """Tiny sentence encoders, laid out as the hub lays them out."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
@@ -11,9 +13,26 @@ from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import Whitespace
 from tokenizers.processors import TemplateProcessing
+from typing_extensions import override
+
+from repertory.embedding.engine import Vectors
+from repertory.embedding.folder import Format, manifest_file
+from repertory.embedding.model_engine import ModelEngine
 
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *(f"w{number}" for number in range(60))]
 WORDS += ["Represent", "this", "sentence", "for", "searching", "relevant", "passages", ":"]
+
+
+class Unrun(ModelEngine):
+    """An engine that has the files of a model, and does not run it."""
+
+    @override
+    def embed_texts(self, texts: Sequence[str]) -> Vectors:
+        raise NotImplementedError
+
+    @override
+    def embed_queries(self, texts: Sequence[str]) -> Vectors:
+        raise NotImplementedError
 
 
 def write_model(
@@ -26,6 +45,7 @@ def write_model(
     seed: int = 1,
     extra_input: str = "",
     shape: tuple[str | int, ...] | None = None,
+    has_weights_beside: bool = False,
 ) -> Path:
     """Write a folder with a model that mixes its tokens a little, so that all pooling differs.
 
@@ -50,7 +70,25 @@ def write_model(
         (folder / "1_Pooling" / "config.json").write_text(json.dumps(modes))
     graph = folder / place
     graph.parent.mkdir(exist_ok=True)
-    onnx.save(_encoder(dimension, seed, extra_input, shape), graph)
+    onnx.save(
+        _encoder(dimension, seed, extra_input, shape),
+        graph,
+        save_as_external_data=has_weights_beside,
+        location=f"{graph.name}_data",
+    )
+    return folder
+
+
+def write_cached(data_dir: Path, repository: str) -> Path:
+    """Write a folder of the cache, as a finished download leaves it."""
+    folder = write_model(data_dir / "models" / repository.replace("/", "--"))
+    files = {
+        str(path.relative_to(folder)): path.stat().st_size
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+    manifest = {"repository": repository, "revision": "", "files": files}
+    manifest_file(folder, Format.ONNX).write_bytes(msgspec.json.encode(manifest))
     return folder
 
 

@@ -154,8 +154,13 @@ def test_positions_after_the_padding_token_are_not_counted(tmp_path: Path) -> No
         ({"architectures": ["BertForSequenceClassification"]}, "classifier or reranker"),
         ({"is_encoder_decoder": True}, "encoder-decoder"),
         ({"is_decoder": True}, "is a decoder"),
-        ({"hidden_size": "many"}, "no hidden_size"),
+        ({"hidden_size": "many"}, "hidden_size"),
+        ({"hidden_size": 0}, "no hidden_size"),
         ({"max_position_embeddings": None}, "no max_position_embeddings"),
+        ({"architectures": 5}, "architectures"),
+        ({"model_type": []}, "model_type"),
+        ({"pad_token_id": "0"}, "pad_token_id"),
+        ({"model_type": "roberta", "pad_token_id": 600}, "leaves no position for a token"),
     ],
 )
 def test_a_model_that_is_not_a_sentence_encoder_is_refused(

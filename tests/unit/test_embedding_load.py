@@ -12,8 +12,9 @@ from repertory.embedding import load
 from repertory.embedding.device import Placement
 from repertory.embedding.folder import Format
 from repertory.embedding.load import load_engine
+from repertory.embedding.models import BGE_SMALL, ENCODER
 from repertory.errors import ConfigurationError, ModelError
-from tests.support.model_folders import write_model
+from tests.support.model_folders import Unrun, write_cached, write_model
 
 
 @pytest.fixture
@@ -74,6 +75,23 @@ def test_a_gpu_that_does_not_start_is_an_error_for_gpu_and_the_cpu_for_auto(
         load_engine(folder, "gpu", tmp_path)
 
 
+@pytest.mark.parametrize("is_cached", [True, False])
+def test_a_gpu_takes_the_place_of_no_model_that_the_cpu_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_cached: bool
+) -> None:
+    """Queries are embedded on the CPU: with another model they would be answered by words alone."""
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    pretend(monkeypatch, Placement(Format.TORCH, "cuda"))
+    monkeypatch.setattr(load, "_torch_engine", lambda: Unrun)
+    monkeypatch.setattr(load, "_onnx_engine", lambda: lambda weights, *_: Unrun(weights, "cpu"))
+    if is_cached:  # for the CPU alone
+        write_cached(tmp_path, BGE_SMALL.id)
+    texts = load_engine(None, "auto", tmp_path)
+    queries = load_engine(None, "auto", tmp_path, queries_only=True)
+    assert texts.model == queries.model == (BGE_SMALL if is_cached else ENCODER)
+    assert texts.device == ("cpu" if is_cached else "cuda")
+
+
 def test_auto_looks_for_no_gpu_when_only_queries_are_embedded(
     folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -98,3 +116,16 @@ def test_a_torch_that_cannot_be_imported_is_none(
     assert load_engine(folder, "auto", tmp_path).device == "cpu"
     with pytest.raises(ModelError, match="sentence-transformers cannot be imported"):
         load_engine(folder, "gpu", tmp_path)
+
+
+@pytest.mark.parametrize("device", ["auto", "cpu"])
+def test_an_onnx_runtime_that_cannot_be_imported_is_an_error(
+    device: str, folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as one whose library the system refuses: then a search goes on with words alone."""
+    monkeypatch.setattr(devices, "find_spec", lambda _: None)
+    monkeypatch.delitem(sys.modules, "repertory.embedding.onnx", raising=False)
+    for module in ("onnxruntime", "repertory.embedding.session"):
+        monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(ModelError, match="ONNX Runtime cannot be imported"):
+        load_engine(folder, device, tmp_path)

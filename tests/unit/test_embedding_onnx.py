@@ -155,6 +155,20 @@ def test_the_optimised_graph_is_kept_and_follows_its_source(tmp_path: Path) -> N
     assert not np.allclose(engine(folder, tmp_path).embed_query("w1 w2"), before, atol=1e-2)
 
 
+def test_the_optimised_graph_follows_the_weights_beside_its_source(tmp_path: Path) -> None:
+    """They may be replaced without the graph, in which only their place is written."""
+    folder, other = (
+        write_model(tmp_path / name, seed=seed, has_weights_beside=True)
+        for name, seed in (("model", 1), ("other", 2))
+    )
+    before = engine(folder, tmp_path).embed_query("w1 w2")
+    place = "onnx/model.onnx_data"
+    (folder / place).write_bytes((other / place).read_bytes())
+    after, expected = (engine(one, tmp_path).embed_query("w1 w2") for one in (folder, other))
+    assert not np.allclose(after, before, atol=1e-2)
+    assert np.array_equal(after, expected)
+
+
 def test_queries_and_texts_share_one_session(tmp_path: Path) -> None:
     """Two engines of one model load its weights once, as long as one of them is used."""
     folder = write_model(tmp_path / "model")

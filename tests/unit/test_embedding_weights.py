@@ -15,26 +15,13 @@ from repertory.embedding.folder import Format, manifest_file
 from repertory.embedding.models import BGE_SMALL, ENCODER, MINILM
 from repertory.embedding.weights import RETRY_INTERVAL_S, Origin, resolve
 from repertory.errors import ModelError, WeightsUnavailableError
-from tests.support.model_folders import write_model
+from tests.support.model_folders import write_cached, write_model
 
 
 @pytest.fixture(autouse=True)
 def offline(monkeypatch: pytest.MonkeyPatch) -> None:
     """The hub is not asked in these tests."""
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-
-
-def write_cached(data_dir: Path, repository: str) -> Path:
-    """A folder of the cache, as a finished download leaves it."""
-    folder = write_model(data_dir / "models" / repository.replace("/", "--"))
-    files = {
-        str(path.relative_to(folder)): path.stat().st_size
-        for path in folder.rglob("*")
-        if path.is_file()
-    }
-    manifest = {"repository": repository, "revision": "", "files": files}
-    manifest_file(folder, Format.ONNX).write_bytes(msgspec.json.encode(manifest))
-    return folder
 
 
 def without_packages(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -93,6 +80,13 @@ def test_a_missing_path_is_an_error(tmp_path: Path) -> None:
     """The message names the folder."""
     with pytest.raises(ModelError, match=r"no model folder .*nowhere"):
         resolve(str(tmp_path / "nowhere"), Format.ONNX, tmp_path)
+
+
+@pytest.mark.parametrize("name", ["x" * 300, "/" + "x" * 300, "~no_user_of_this_name/m", "a\0b"])
+def test_a_name_that_no_file_can_have_is_an_error(name: str, tmp_path: Path) -> None:
+    """It names no folder and no repository."""
+    with pytest.raises(ModelError, match="There is no model '"):
+        resolve(name, Format.ONNX, tmp_path)
 
 
 def test_a_known_name_is_never_a_local_folder(

@@ -2,13 +2,18 @@
 
 # ruff: noqa: RUF001 - letters of other scripts are what these tests are of
 
+from pathlib import Path
+
+import numpy as np
 import pytest
 from tokenizers import Tokenizer
 
+from repertory import embedding
 from repertory.embedding.folder import Format
 from repertory.embedding.known_words import knows
-from repertory.embedding.models import ENCODER
-from repertory.embedding.weights import resolve
+from repertory.embedding.models import ENCODER, MINILM
+from repertory.embedding.weights import Origin, WeightFiles, resolve
+from tests.support.model_folders import Unrun
 
 
 @pytest.fixture(scope="module")
@@ -60,3 +65,13 @@ def test_words_of_a_latin_script_are_known(english: Tokenizer, text: str) -> Non
 def test_a_text_that_is_unknown_or_spelled_out_is_not_known(english: Tokenizer, text: str) -> None:
     """A script of which the model has letters alone, or nothing."""
     assert not knows(english, text)
+
+
+def test_what_a_tokenizers_file_adds_to_a_short_text_is_no_known_word() -> None:
+    """The one of all-MiniLM-L6-v2 fills every text up to 128 tokens; neither engine does."""
+    file = Path(embedding.__file__).parent / "minilm" / "tokenizer.json"
+    assert knows(Tokenizer.from_file(str(file)), "ใบแจ้งหนี้"), "the file fills it up"
+    weights = WeightFiles(model=MINILM, file=file, tokenizer=file, origin=Origin.PACKAGE)
+    vectors = np.ones((2, 1), np.float32)
+    Unrun(weights, "cpu").forget_unknown(vectors, ["ใบแจ้งหนี้", "weather"])
+    assert vectors.ravel().tolist() == [0, 1]

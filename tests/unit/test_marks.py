@@ -31,7 +31,7 @@ def marks_of(first: str, second: str) -> Callable[[int], str]:
 
 
 @pytest.mark.parametrize("run", RUNS)
-@pytest.mark.parametrize("call", [folded, split_name.__wrapped__, terms, file.folded, pascal])
+@pytest.mark.parametrize("call", [folded, split_name, terms, file.folded, pascal])
 def test_marks_take_linear_time(call: Callable[[str], object], run: str) -> None:
     """Of whatever letters."""
     assert not grows_too_fast(call, marks_of(*RUNS[run]))

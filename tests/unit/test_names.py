@@ -415,3 +415,10 @@ def test_a_tool_is_found_by_its_name_in_an_agent_host(typed: str) -> None:
     assert {index.entry(row).id: like for row, like in index.names.close(typed).items()} == {
         drain.id: EXACT
     }
+
+
+def test_the_words_of_a_short_name_are_kept_and_those_of_a_long_query_are_not() -> None:
+    """A process that runs for long would hold thousands of the longest queries."""
+    name, query = "create_issue", "create issue " * 100
+    assert split_name(name) is split_name(name)
+    assert split_name(query) is not split_name(query)

@@ -165,6 +165,12 @@ def test_a_query_is_quoted_without_the_space_around_it() -> None:
     assert first(" convrt_tims ").reason.startswith("Fuzzy name match (convrt_tims → ")
 
 
+def test_a_query_of_several_lines_is_quoted_on_one() -> None:
+    """A reason is a line of a table."""
+    assert first("convert\n times").reason == "Fuzzy name match (convert times → convert_time)"
+    assert first("convert\tti").reason == "Name begins with “convert ti”"
+
+
 def test_an_item_that_matches_hardly_is_a_weak_match() -> None:
     """It says so, in the words of the arm that found it."""
     query = Query(text="a clockwork", threshold=0.0)

@@ -2,9 +2,11 @@
 
 from unittest.mock import Mock
 
+import msgspec
 import pytest
 
 from repertory.catalogue.item import Item, Kind
+from repertory.catalogue.policy import Policy
 from repertory.errors import StoreError, UsageError
 from repertory.index.vectors import Filter
 from repertory.search import candidates
@@ -12,7 +14,7 @@ from repertory.search.answer import Answer, Mode
 from repertory.search.engine import SearchEngine
 from repertory.search.query import Query, query_of
 from repertory.values import Values
-from tests.support.builders import no_model, tool
+from tests.support.builders import no_model, skill, tool
 from tests.support.keyword_search import keyword_engine, reader
 
 ITEMS = [
@@ -68,6 +70,56 @@ def test_a_capability_is_inferred_if_no_item_does_the_job() -> None:
     assert first.id == "term__run_command"
     assert first.reason == "Capability inference (shell → git operations)"
     assert first.evidence.capability == "shell → git operations"
+
+
+def test_copies_of_a_weak_hit_leave_room_for_a_general_tool() -> None:
+    """Three copies of a skill are one hit of three: the shell is offered beside it."""
+    advice = skill("branching-advice", "Ideas for git changes of teams and people in firms")
+    copies = [msgspec.structs.replace(advice, id=f"host{at}/advice") for at in range(3)]
+    for searched in ([advice], copies):
+        hits = search("commit my changes to git", [*ITEMS, *searched], limit=3).hits
+        assert [hit.name for hit in hits] == ["branching-advice", "run_command"]
+        assert len(hits[0].duplicates) == len(searched) - 1
+
+
+def test_confidence_does_not_rise_behind_a_tool_that_its_policy_lowers() -> None:
+    """At a low threshold a weak hit may fit better than what is inferred."""
+    shell = tool("term__run_command", "Executes one in a terminal", policy=Policy(boost=-1.0))
+    other = tool("notes__changes", "Lists what is new in a text that others wrote")
+    hits = search("commit my changes to git", [shell, other], threshold=0.0).hits
+    assert [hit.id for hit in hits] == [other.id, shell.id]
+    assert hits[0].confidence > hits[1].confidence
+
+
+def test_the_closest_item_is_none_that_is_shown() -> None:
+    """A tool may be offered for its capability whose own confidence is below the threshold."""
+    shell = tool("term__run_command", "Runs a command and shows the changes")
+    other = skill("notes", "Lists what is new", "Some changes are listed.")
+    answer = search("commit my changes to git", [shell, other])
+    assert [(hit.id, bool(hit.evidence.capability)) for hit in answer.hits] == [(shell.id, True)]
+    assert answer.closest == other.id
+
+
+def test_what_is_gone_is_not_the_closest_item_and_takes_no_room() -> None:
+    """A search that may not wait for the index asks whether the files of its hits are there."""
+    shell = tool("term__run_command", "Executes one in a terminal")
+    advice = [
+        skill(f"branching-{at}", f"Ideas {at} for git changes of teams and people in firms")
+        for at in range(2)
+    ]
+    weak = [tool("a__changes", "Lists what is new"), tool("b__changes_of", "Lists what is old")]
+    gone = {one.id for one in (*advice, weak[0])}
+    index = keyword_engine([shell, *advice, *weak]).keywords
+    engine = SearchEngine(
+        keywords=index,
+        collection=None,
+        embedding=no_model,
+        reader=reader(),
+        is_gone=lambda entry: entry.id in gone,
+    )
+    answer = engine.search(Query(text="commit my changes to git", limit=2))
+    assert [hit.id for hit in answer.hits] == [shell.id]
+    assert answer.closest == weak[1].id
 
 
 def test_nothing_is_inferred_if_an_item_fits() -> None:

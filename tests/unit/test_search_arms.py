@@ -19,6 +19,7 @@ from repertory.notices import UNKNOWN_WORDS
 from repertory.search.answer import Answer, Mode
 from repertory.search.candidates import MAX_BY_MEANING
 from repertory.search.engine import SearchEngine
+from repertory.search.explain import explain
 from repertory.search.nearest import ask
 from repertory.search.query import Query, Weights
 from repertory.search.steps import MAX_EMBEDDED
@@ -453,6 +454,7 @@ def test_a_query_whose_words_the_model_does_not_know_is_answered_by_its_words(te
     ]
     assert (answer.mode, answer.degraded) == (Mode.KEYWORD, "")
     assert answer.notices == (UNKNOWN_WORDS,)
+    assert explain(engine, Query(text=text), "team/bread").notices == (UNKNOWN_WORDS,)
     assert engine.search(Query(text="bread")).notices == ()
 
 

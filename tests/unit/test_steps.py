@@ -155,10 +155,18 @@ def test_a_line_that_is_not_full_ends_its_step() -> None:
 
 def test_a_long_text_of_one_need_is_searched_in_parts() -> None:
     """No word of it is lost."""
-    text = "the finance report " * 500
+    text = ("the finance report " * 500).strip()
     beginning, *parts = searched(text)
     assert beginning == parts[0] == text[:MAX_LENGTH]
     assert "".join(parts) == text
+
+
+@pytest.mark.parametrize("text", ["{0}read a file", "read a file{0}", "{0}read{0}a file"])
+def test_no_blank_text_is_searched(text: str) -> None:
+    """A model gives it a vector like any other, which is near to some items."""
+    found = searched(text.format(" \n" * MAX_LENGTH))
+    assert all(one.strip() for one in found)
+    assert "".join(found[-1].split()).endswith("afile")
 
 
 def test_a_long_task_has_a_bounded_number_of_steps() -> None:
@@ -176,8 +184,8 @@ def test_all_texts_have_few_steps_with_their_words(text: str) -> None:
     found = searched(text)
     assert len(found) <= MAX_STEPS + 1
     assert all(len(one) <= MAX_LENGTH for one in found)
-    assert found[0] == text[:MAX_LENGTH]
-    assert all(one.strip() for one in found[1:])
+    assert found[0] == text.strip()[:MAX_LENGTH]
+    assert all(one.strip() for one in (found if text.strip() else found[1:]))
 
 
 @pytest.mark.parametrize(

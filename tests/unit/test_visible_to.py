@@ -197,6 +197,15 @@ def test_a_subset_follows_the_index_while_it_is_searched() -> None:
     assert not idle._subsets
 
 
+def test_nothing_is_prepared_for_callers_who_could_not_be_answered() -> None:
+    """Another engine replaces the one before, although there still is no report."""
+    before, after = (Subsets(keyword_engine([skill("bread")]), KnownSources()) for _ in range(2))
+    with pytest.raises(StoreError, match="is not known yet"):
+        before.of(NOBODY)
+    after.prepare(before)
+    assert not after._subsets
+
+
 class Moved(Searched):
     """Points whose records say that an item has moved to a hidden source."""
 
@@ -204,7 +213,7 @@ class Moved(Searched):
 
     @override
     def records(self, keys: Sequence[int]) -> dict[str, dict[str, Any]]:
-        return {}
+        return {"a": {"source": "vault"}, "b": {"source": "team"}, "c": {}}
 
     @override
     def states(self, items: Sequence[str] | None = None) -> Iterator[State]:
@@ -220,7 +229,7 @@ def test_records_that_come_along_are_of_visible_sources() -> None:
     """The index may be older than the store; what cannot be read is hidden."""
     seen = VisibleCollection(Moved(), None, frozenset({"team"}), is_filtered=True)
     (answer,) = seen.query([VectorQuery(vector=np.ones(4, np.float32), limit=1)])
-    assert {*answer.records} == {"b"}
+    assert {*answer.records} == {*seen.records([1])} == {"b"}
 
 
 def test_subsets_are_bounded() -> None:

@@ -2,10 +2,9 @@
 
 import re
 import unicodedata
-from functools import lru_cache
 from itertools import pairwise
 
-from repertory.text import REMEMBERED, normalized
+from repertory.text import normalized, remembered
 
 # Marks that belong to the letter before them (vowel signs, accents), which `\w` leaves out.
 MARKS = "".join(c for c in map(chr, range(0x300, 0x1CFF)) if unicodedata.category(c)[0] == "M")
@@ -33,7 +32,7 @@ _SIGNS = re.compile(r"(?<=[^\W\d_])(#|\+\+)(?![#+])")
 _NOT_IN_ASCII_NAMES = {code: None for code in range(128) if not chr(code).isalnum()}
 
 
-@lru_cache(maxsize=REMEMBERED)  # a short query is compared with the names of all that it found
+@remembered  # a short query is compared with the names of all that it found
 def split_name(name: str) -> str:
     """Split at separators, case changes and digits: ``getHTTPUrl_v2`` → ``get http url v 2``."""
     if name.isascii() and name.isalpha() and (name.islower() or name.istitle() or name.isupper()):

@@ -38,10 +38,7 @@ def accelerators(*, thorough: bool) -> Iterator[Placement]:
     installed = find_spec("torch") and find_spec("sentence_transformers")
     if installed and (thorough or _has_driver()) and (device := _torch_device()):
         yield Placement(Format.TORCH, device)
-
-    from repertory.embedding.session import gpus  # noqa: PLC0415 - imports onnxruntime
-
-    for device in gpus():
+    for device in _onnx_devices():
         yield Placement(Format.ONNX, device)
 
 
@@ -69,3 +66,14 @@ def _torch_device() -> str:
     if torch.cuda.is_available():
         return "rocm" if torch.version.hip else "cuda"
     return "mps" if torch.backends.mps.is_available() else ""
+
+
+def _onnx_devices() -> list[str]:
+    """The GPUs that ONNX Runtime supports; none if it cannot be imported."""
+    try:
+        from repertory.embedding.session import gpus  # noqa: PLC0415 - imports onnxruntime
+    # A boundary, as for torch.
+    except Exception as error:
+        _log.warning("onnxruntime_unusable", extra={"error": str(error)})
+        return []
+    return gpus()

@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from repertory.embedding.models import Model
-from repertory.embedding.weights import WeightFiles
 
 Vectors = NDArray[np.float32]
 
@@ -65,13 +64,3 @@ class EmbeddingEngine(Protocol):
         """Embed one query: shape ``(model.dimension,)``."""
         vector: Vectors = self.embed_queries([text])[0]
         return vector
-
-
-class ModelEngine(EmbeddingEngine):
-    """The base of the engines that run a model themselves."""
-
-    def __init__(self, weights: WeightFiles, device: str) -> None:
-        self.model = weights.model
-        self.files = (weights.file, weights.tokenizer)
-        self.device = device
-        self.batch = CPU_BATCH if device == "cpu" else GPU_BATCH

@@ -17,6 +17,7 @@ from repertory.embedding.published import published
 from repertory.errors import ModelError
 from repertory.text import one_line
 
+SOURCE = ".source"  # the end of the name of a file; see ``source_of``
 MAX_CONFIG_SIZE = 1_000_000  # bytes; real ones have a few hundred
 
 
@@ -59,6 +60,21 @@ _PLAIN_MODULES = {
 }
 
 
+class _Config(msgspec.Struct, frozen=True):
+    """What is read of a ``config.json``."""
+
+    architectures: list[str] | None = None
+    model_type: str | None = None
+    is_decoder: bool | None = None
+    is_encoder_decoder: bool | None = None
+    hidden_size: int | None = None
+    dim: int | None = None
+    d_model: int | None = None
+    max_position_embeddings: int | None = None
+    pad_token_id: int | None = None
+    name_or_path: str | None = msgspec.field(default=None, name="_name_or_path")
+
+
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     """The files of a folder of the cache; written last, so a folder with one is complete."""
 
@@ -98,14 +114,14 @@ def check_architecture(folder: Path) -> None:
     Raises:
         ModelError: The model cannot be used; the message says why.
     """
-    config = _read(folder / "config.json")
-    if config.get("is_encoder_decoder"):
+    config = _config(folder)
+    if config.is_encoder_decoder:
         raise _refusal(folder, "it is an encoder-decoder")
-    if config.get("is_decoder"):
+    if config.is_decoder:
         raise _refusal(folder, "it is a decoder")
-    for architecture in config.get("architectures") or []:
+    for architecture in config.architectures or ():
         for ending, reason in _NOT_ENCODERS.items():
-            if str(architecture).endswith(ending):
+            if architecture.endswith(ending):
                 raise _refusal(folder, f"{reason} ({architecture})")
 
 
@@ -137,9 +153,22 @@ def files_of_weights(folder: Path) -> list[Path]:
     for names in WEIGHTS.values():
         used = next((folder / name for name in names if (folder / name).is_file()), None)
         if used:
-            data = used.with_name(f"{used.name}_data")
+            data = data_of(used)
             found += [used, data] if data.is_file() else [used]
     return found
+
+
+def data_of(graph: Path) -> Path:
+    """The file of the weights of a graph that has none in itself."""
+    return graph.with_name(f"{graph.name}_data")
+
+
+def source_of(optimised: Path) -> Path:
+    """The file that holds the path of the graph that an optimised one was made of.
+
+    Its name begins with the digest of that path, as those of optimised graphs do.
+    """
+    return optimised.with_name(f"{optimised.name.partition('-')[0]}{SOURCE}")
 
 
 def describe(folder: Path, digests: Digests | None = None, repository: str = "") -> Model:
@@ -157,14 +186,14 @@ def describe(folder: Path, digests: Digests | None = None, repository: str = "")
         ModelError: The description is incomplete, or the model is not a sentence encoder.
     """
     check_architecture(folder)
-    config = _read(folder / "config.json")
+    config = _config(folder)
     dimension = _number(folder, config, "hidden_size", "dim", "d_model")
     pooling = _pooling(folder)
     name = _name(folder)
     model = published(digests.weights, digests.tokenizer) if digests else None
     if model and model.dimension == dimension and pooling in (None, model.pooling):
         return model
-    bge = any(_BGE_ENGLISH.search(trace) for trace in (name, str(config.get("_name_or_path"))))
+    bge = any(_BGE_ENGLISH.search(trace) for trace in (name, config.name_or_path or ""))
     slug = re.sub(r"[^a-z0-9.]+", "-", name.lower()).strip("-.")[:40] or "model"
     found = Model(
         id=repository or name,
@@ -188,10 +217,12 @@ def _name(folder: Path) -> str:
     return folder.name.rpartition("--")[2]
 
 
-def _max_tokens(folder: Path, config: dict[str, Any]) -> int:
+def _max_tokens(folder: Path, config: _Config) -> int:
     positions = _number(folder, config, "max_position_embeddings")
-    if config.get("model_type") in _POSITIONS_AFTER_PADDING:
-        positions -= int(config.get("pad_token_id") or 0) + 1
+    if config.model_type in _POSITIONS_AFTER_PADDING:
+        positions -= (config.pad_token_id or 0) + 1
+    if positions <= 0:
+        raise _refusal(folder, "its config.json leaves no position for a token")
     stated = _read(folder / "sentence_bert_config.json", is_optional=True).get("max_seq_length")
     if stated is None:  # sentence-transformers 6 writes the limit here alone
         tokenizer = _read(folder / "tokenizer_config.json", is_optional=True)
@@ -214,10 +245,15 @@ def _pooling(folder: Path) -> Pooling | None:
     raise _refusal(folder, f"its pooling is {', '.join(sorted(modes))}, neither mean nor cls")
 
 
-def _number(folder: Path, config: dict[str, Any], *keys: str) -> int:
+def _config(folder: Path) -> _Config:
+    config: _Config = _read(folder / "config.json", _Config)
+    return config
+
+
+def _number(folder: Path, config: _Config, *keys: str) -> int:
     for key in keys:
-        if isinstance(value := config.get(key), int) and 0 < value <= 100_000:
-            return value
+        if 0 < (value := getattr(config, key) or 0) <= 100_000:
+            return int(value)
     raise _refusal(folder, f"its config.json has no {keys[0]}")
 
 

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 from repertory.embedding.device import CPU, Placement, accelerators
 from repertory.embedding.engine import EmbeddingEngine
 from repertory.embedding.folder import Format
-from repertory.embedding.weights import resolve
+from repertory.embedding.weights import WeightFiles, resolve
 from repertory.errors import ConfigurationError, DeviceUnavailableError, ModelError
 from repertory.progress import Download
 
 if TYPE_CHECKING:
+    from repertory.embedding.onnx import OnnxEngine
     from repertory.embedding.sentence_transformer import SentenceTransformerEngine
 
 DEVICES = ("auto", "cpu", "gpu")
@@ -54,9 +55,20 @@ def load_engine(
     if device not in DEVICES:
         raise ConfigurationError(f"The device {device!r} is none of {', '.join(DEVICES)}.")
     failure: ModelError | None = None
+    cache = cache or data_dir / "models"
+
+    def find(form: Format) -> WeightFiles:
+        found = resolve(model_name, form, data_dir, progress, cache / "digests")
+        # Queries are embedded on the CPU: vectors of two models cannot be compared.
+        if device == "auto" and form is Format.TORCH and found.notice:
+            other = find(Format.ONNX).model
+            if other != found.model:
+                raise ModelError(f"A GPU can use {found.model.id} alone, and the CPU {other.id}.")
+        return found
+
     for placement in _placements(device, queries_only=queries_only):
         try:
-            engine = _load(model_name, placement, data_dir, cache, progress, warn)
+            engine = _load(placement, find, cache, warn)
         except ModelError as exc:
             if placement == CPU:
                 raise
@@ -87,26 +99,33 @@ def _placements(device: str, *, queries_only: bool) -> Iterator[Placement]:
 
 
 def _load(
-    model_name: str | None,
     placement: Placement,
-    data_dir: Path,
-    cache: Path | None,
-    progress: Download | None,
+    find: Callable[[Format], WeightFiles],
+    cache: Path,
     warn: Callable[[str], None] | None,
 ) -> EmbeddingEngine:
     # Imported before anything is downloaded for it.
     from_torch = _torch_engine() if placement.form is Format.TORCH else None
-    cache = cache or data_dir / "models"
-    weights = resolve(model_name, placement.form, data_dir, progress, cache / "digests")
+    weights = find(placement.form)
     if weights.notice:
         _log.info("embedding_model_substituted", extra={"model": weights.model.id})
         if warn:
             warn(weights.notice)
     if from_torch:
         return from_torch(weights, placement.device)
-    from repertory.embedding.onnx import OnnxEngine  # noqa: PLC0415 - imports onnxruntime
+    return _onnx_engine()(weights, cache / "optimised", placement.device)
 
-    return OnnxEngine(weights, cache / "optimised", placement.device)
+
+def _onnx_engine() -> "type[OnnxEngine]":
+    try:
+        from repertory.embedding.onnx import OnnxEngine  # noqa: PLC0415 - imports onnxruntime
+    # A boundary, as for torch: the system may refuse its library.
+    except Exception as error:
+        raise ModelError(
+            f"ONNX Runtime cannot be imported: {error}; install onnxruntime again, in a version "
+            "for this system."
+        ) from error
+    return OnnxEngine
 
 
 def _torch_engine() -> "type[SentenceTransformerEngine]":

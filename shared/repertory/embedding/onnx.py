@@ -7,13 +7,12 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import onnxruntime as ort  # type: ignore[import-untyped]  # ships no types
-from tokenizers import Tokenizer
 from typing_extensions import override
 
 from repertory.embedding.device import cores
-from repertory.embedding.engine import ModelEngine, Vectors, unit
-from repertory.embedding.known_words import knows
-from repertory.embedding.models import Model, Pooling
+from repertory.embedding.engine import Vectors, unit
+from repertory.embedding.model_engine import ModelEngine
+from repertory.embedding.models import Pooling
 from repertory.embedding.session import open_session
 from repertory.embedding.weights import WeightFiles
 from repertory.errors import ModelError
@@ -53,7 +52,6 @@ class OnnxEngine(ModelEngine):
         self._weights = weights
         self._cores = cores()
         self._budget = BATCH_TOKENS if device == "cpu" else GPU_BATCH_TOKENS
-        self._tokenizer = _load_tokenizer(weights.tokenizer, weights.model)
         self._session = open_session(weights.file, cache, device)
         self._signature = _check(self._session.graph, weights)
 
@@ -68,7 +66,7 @@ class OnnxEngine(ModelEngine):
             vectors[batch] = self._run([tokens[i] for i in batch], is_last=is_last)
         if are_many:
             self._session.rest()
-        vectors[[not knows(self._tokenizer, self.model.cut(text)) for text in texts]] = 0.0
+        self.forget_unknown(vectors, texts)
         return vectors
 
     @override
@@ -145,17 +143,6 @@ def _batches(tokens: list[list[int]], budget: int) -> Iterator[list[int]]:
         batch.append(index)
     if batch:
         yield batch
-
-
-def _load_tokenizer(file: Path, model: Model) -> Tokenizer:
-    try:
-        tokenizer = Tokenizer.from_file(str(file))
-    except Exception as exc:  # the tokenizers library raises nothing narrower
-        raise ModelError(f"The tokenizer {file} cannot be loaded: {str(exc)[:300]}.") from exc
-    # The file may pad everything to a fixed length and cut below the model's limit.
-    tokenizer.no_padding()
-    tokenizer.enable_truncation(model.max_tokens)
-    return tokenizer
 
 
 def _check(session: ort.InferenceSession, weights: WeightFiles) -> _Signature:

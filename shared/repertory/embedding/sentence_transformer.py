@@ -10,11 +10,10 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 from sentence_transformers import SentenceTransformer
-from tokenizers import Tokenizer
 from typing_extensions import override
 
-from repertory.embedding.engine import GPU_BATCH, ModelEngine, Vectors, unit
-from repertory.embedding.known_words import knows
+from repertory.embedding.engine import GPU_BATCH, Vectors, unit
+from repertory.embedding.model_engine import ModelEngine
 from repertory.embedding.weights import WeightFiles
 from repertory.errors import ModelError
 
@@ -35,7 +34,6 @@ class SentenceTransformerEngine(ModelEngine):
         self._run = CPU_RUN if device == "cpu" else GPU_BATCH
         self._lock = threading.Lock()
         try:
-            self._tokenizer = Tokenizer.from_file(str(weights.tokenizer))
             self._encoder = SentenceTransformer(
                 str(weights.file.parent),
                 device="cuda" if device == "rocm" else device,  # torch calls both cuda
@@ -56,7 +54,7 @@ class SentenceTransformerEngine(ModelEngine):
     @override
     def embed_queries(self, texts: Sequence[str]) -> Vectors:
         vectors = self.embed_texts([self.model.query_prefix + text for text in texts])
-        vectors[[not knows(self._tokenizer, self.model.cut(text)) for text in texts]] = 0.0
+        self.forget_unknown(vectors, texts)
         return vectors
 
     @override

@@ -17,14 +17,13 @@ from weakref import WeakValueDictionary
 import onnxruntime as ort  # type: ignore[import-untyped]  # ships no types
 
 from repertory.embedding.digests import identity
+from repertory.embedding.folder import data_of, source_of
 from repertory.errors import DeviceUnavailableError, ModelError
 from repertory.files import PRIVATE, make_private, write_atomically
 from repertory.memory import forget_pages, keep_little
 
 _CPU = "CPUExecutionProvider"
 _GPUS = {"cuda": "CUDAExecutionProvider", "rocm": "MIGraphXExecutionProvider"}
-
-SOURCE = ".source"  # the end of its name; the rest is the digest of the graph's path
 
 _log = logging.getLogger(__name__)
 
@@ -85,7 +84,7 @@ def open_session(graph: Path, cache: Path, device: str = "cpu") -> Session:
     """
     keep_little()  # else what one batch frees is not used by the next one of another size
     try:
-        key = (identity(graph), device, cache)
+        key = (_state(graph), device, cache)
     except OSError as exc:
         raise ModelError(f"The weights {graph} cannot be read: {exc}.") from exc
     with _opening:
@@ -93,6 +92,12 @@ def open_session(graph: Path, cache: Path, device: str = "cpu") -> Session:
         if session is None:
             session = _open[key] = _opened(graph, key[0], cache, device)
         return session
+
+
+def _state(graph: Path) -> str:
+    """A name for the current state of a graph and of the weights beside it."""
+    data = data_of(graph)
+    return identity(graph) + (f"-{identity(data)}" if data.is_file() else "")
 
 
 def _opened(graph: Path, name: str, cache: Path, device: str) -> Session:
@@ -166,11 +171,6 @@ def _optimise(graph: Path, optimised: Path) -> ort.InferenceSession:
     finally:
         with contextlib.suppress(OSError):
             partial.unlink(missing_ok=True)
-
-
-def source_of(optimised: Path) -> Path:
-    """The file that holds the path of the graph that an optimised one was made of."""
-    return optimised.with_name(f"{optimised.name.partition('-')[0]}{SOURCE}")
 
 
 def _load(file: Path, options: ort.SessionOptions, provider: str = _CPU) -> ort.InferenceSession:

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import stat
 import time
 from enum import StrEnum
 from pathlib import Path
@@ -27,6 +28,7 @@ from repertory.embedding.models import DEFAULT, Model, known
 from repertory.errors import ModelError, WeightsUnavailableError
 from repertory.files import write_atomically
 from repertory.progress import Download
+from repertory.text import cut, one_line
 
 # The pause after a failed download while a package is used instead: otherwise each search from a
 # shell would import the hub's client, and wait for a timeout where packets are dropped.
@@ -86,8 +88,8 @@ def resolve(
     models = data_dir / "models"
     digests = digests or models / "digests"
     model = DEFAULT if name is None else known(name)
-    if name is not None and model is None and _is_path(name):
-        return _from_path(Path(name).expanduser(), form, digests)
+    if name is not None and model is None and (path := _path(name)):
+        return _from_path(path, form, digests)
     repository = _repository(model, form) if model else str(name)
     folder = models / repository.replace("/", "--")
     if _is_complete(folder, form):
@@ -122,8 +124,25 @@ def resolve(
     )
 
 
-def _is_path(name: str) -> bool:
-    return name.startswith((".", "~")) or Path(name).is_absolute() or Path(name).is_dir()
+def _path(name: str) -> Path | None:
+    """The folder that a name of a model is the path of; None for a name on the hub.
+
+    Raises:
+        ModelError: There is no such folder, or no file can have that name.
+    """
+    is_path = name.startswith((".", "~")) or Path(name).is_absolute()
+    try:
+        path = Path(name).expanduser() if is_path else Path(name)
+        is_folder = stat.S_ISDIR(path.stat().st_mode)
+    except (FileNotFoundError, NotADirectoryError):
+        is_folder = False
+    except (OSError, RuntimeError, ValueError) as exc:  # too long; the home of no user; a NUL
+        reason = getattr(exc, "strerror", None) or exc
+        shown = cut(one_line(name), 100)
+        raise ModelError(f"There is no model {shown!r} ({reason}); give another name.") from exc
+    if is_path and not is_folder:
+        raise ModelError(f"There is no model folder {path}; give one, or the name of a model.")
+    return path if is_folder else None
 
 
 def _repository(model: Model, form: Format) -> str:
@@ -145,8 +164,6 @@ def _is_complete(folder: Path, form: Format) -> bool:
 
 
 def _from_path(folder: Path, form: Format, digests: Path) -> WeightFiles:
-    if not folder.is_dir():
-        raise ModelError(f"There is no model folder {folder}; give one, or the name of a model.")
     folder = folder.absolute()  # not resolved: the name is part of the id
     weights_in(folder, form)
     try:

@@ -74,7 +74,7 @@ def jobs(query: str) -> list[Job]:
     """The jobs that a query plainly asks for, those with most of its words first."""
     asked = query_words(query)
     typed = {word.term for word in asked if len(word.term) > 1 and not word.term.isdigit()}
-    wholes = (term_of(word.whole) for word in asked if word.whole)
+    wholes = map(term_of, {word.whole for word in asked if word.whole})  # each may be long
     typed.update(term for term in wholes if any(term in job.words for job in JOBS))
     own = {job: typed & job.words for job in JOBS if job.is_asked_by(typed)}
     plain = [job for job in own if len(own[job]) >= MIN_SHARE * len((typed - PLAIN) | own[job])]

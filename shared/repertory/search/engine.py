@@ -120,32 +120,42 @@ class SearchEngine:
             StoreError: Neither arm can answer.
         """
         task = self.rank(query)
-        whole, confidence = task.texts[0], task.merged.confidence
+        whole = task.texts[0]
         reached = task.reaching(query.threshold)
-        shown = {*reached}
-        below = [row for row in task.merged.order if row not in shown and confidence[row]]
-        best = max(below, key=confidence.__getitem__, default=None)
         problems = [*whole.problems]
+        hits = self.hits(task, task.query, reached, problems)
+        closest = self._closest(task, reached, hits)
         return Answer(
             query=task.query.text,
-            hits=self.hits(task, task.query, reached, problems),
+            hits=hits,
             threshold=query.threshold,
             mode=whole.candidates.mode,
             degraded=" ".join(problems),
             index_version=self.version,
             items=len(whole.candidates.index),
             stale_sources=self._stale,
-            notices=self._notices(whole),
-            best_below=0.0 if best is None else confidence[best],
-            closest="" if best is None else whole.candidates.index.entry(best).id,
+            notices=self.notices_on(whole),
+            best_below=0.0 if closest is None else task.merged.confidence[closest],
+            closest="" if closest is None else whole.candidates.index.entry(closest).id,
         )
+
+    def _closest(self, task: Task, reached: Sequence[int], hits: Sequence[Hit]) -> int | None:
+        """The row of the best item below the threshold that is not inferred; None without one."""
+        index, confidence = task.texts[0].candidates.index, task.merged.confidence
+        inferred = [hit for hit in hits if hit.evidence.capability]
+        shown = [item_key(one) for hit in inferred for one in (hit.id, *hit.duplicates)]
+        out = {*reached, *index.rows_of(shown).values()}
+        below = [row for row in task.merged.order if row not in out and confidence[row]]
+        best = sorted(below, key=confidence.__getitem__, reverse=True)
+        return next((row for row in best if not self._gone([[row]], index)), None)
 
     @property
     def searched_items(self) -> int:
         """The number of items in the keyword index."""
         return 0 if self.keywords is None else len(self.keywords)
 
-    def _notices(self, found: Ranked) -> tuple[str, ...]:
+    def notices_on(self, found: Ranked) -> tuple[str, ...]:
+        """What to know beside what was found for a query as a whole."""
         is_empty = self.keywords is not None and not len(found.candidates.index)
         if is_empty:
             return NOTHING_TO_SEARCH, *self.notices
@@ -260,8 +270,10 @@ class SearchEngine:
         whole = task.texts[0].candidates
         rows = task.reaching(query.threshold) if reached is None else reached
         groups = _groups(rows, whole.index, query.limit)
+        away: set[int] = set()
         while gone := self._gone(groups, whole.index):
             # The first of some copies may be gone, and others not: they may come later now.
+            away |= gone
             rows = [row for row in rows if row not in gone]
             groups = _groups(rows, whole.index, query.limit)
         first = [one for one, *_ in groups]
@@ -270,7 +282,8 @@ class SearchEngine:
         ]
         cut = replace(query, text=whole.query.text)
         sure = task.merged.confidence
-        direct = [sure[row] for row in task.reaching(DEFAULT_THRESHOLD)]
+        usual = [row for row in task.reaching(DEFAULT_THRESHOLD) if row not in away]
+        direct = [sure[one] for one, *_ in _groups(usual, whole.index, query.limit)]
         shown = {
             one
             for row, same in zip(first, copies, strict=True)

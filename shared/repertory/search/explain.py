@@ -84,7 +84,7 @@ def explain(engine: SearchEngine, query: Query, item: str) -> Explanation:
         ),
         mode=found.mode,
         degraded=" ".join(text.problems),
-        notices=engine.notices,
+        notices=engine.notices_on(task.texts[0]),
         items=len(index),
     )
 

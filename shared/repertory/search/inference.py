@@ -80,8 +80,8 @@ def infer(
     Args:
         query: The search.
         index: The keyword index.
-        direct: The confidences of all hits from ``DEFAULT_THRESHOLD`` on, at any threshold. No tool
-            has more than the lowest one.
+        direct: The confidences of the hits from ``DEFAULT_THRESHOLD`` on, at any threshold, up to
+            the limit. No tool has more than the lowest one.
         items: The whole items of ``items_for`` by id, as far as they are available.
         exclude: The ids of the items that are not offered.
     """
@@ -114,7 +114,8 @@ def beside(hits: list[Hit], inferred: Sequence[Hit]) -> list[Hit]:
         for hit in hits
         if hit.confidence < DEFAULT_THRESHOLD and known.isdisjoint((hit.id, *hit.duplicates))
     ]
-    return [*usual, *inferred, *weak]
+    # A policy may have lowered what was inferred below a weak hit.
+    return [*usual, *sorted([*inferred, *weak], key=lambda hit: -hit.confidence)]
 
 
 def items_for(

@@ -187,7 +187,8 @@ class LiveSearch:
             self.wait(seconds)
             # Without a collection, words alone are searched, or nothing can be.
             while self._index is not None and self._is_first and self._clock() < end:
-                self._stopping.wait(FIRST_POLL_S)
+                if self._stopping.wait(FIRST_POLL_S):
+                    return
 
     @property
     def _is_first(self) -> bool:
@@ -343,7 +344,7 @@ class LiveSearch:
             if not has_vectors(collection):
                 self._missing["model"] = NO_VECTORS
             elif self._missing.get("model") == NO_VECTORS:
-                del self._missing["model"]
+                self._missing.pop("model", None)  # the other thread may be doing so, too
             unavailable = self._missing.get("vectors")
             engine = self._engines.engine(
                 feed.index,

@@ -20,8 +20,8 @@ class Weights(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """How much each kind of evidence counts, 0…1.
 
     Attributes:
-        alpha: The share of the semantic arm; the rest is the keyword arm's.
-        name_weight: The maximum that a name like the query adds to the score of both arms.
+        alpha: How much the meaning counts; the rest is the share of the words.
+        name_weight: How much a name like the query adds. One that is typed counts always.
         section_weight: The share of a section's cosine that counts for its item.
     """
 

@@ -26,6 +26,7 @@ from repertory.index.keywords.tokens import (
 from repertory.search.answer import Evidence, Term
 from repertory.search.capabilities import jobs
 from repertory.search.similar_names import OTHER, closest_name
+from repertory.text import one_line
 
 # In the order of a reason.
 FIELDS = ("name", "description", "server", "parameters", "headings", "body")
@@ -81,7 +82,7 @@ def reason(
     if close >= EXACT:
         return "Exact name match" if what == "name" else f"Exact alias match ({name})"
     parts = []
-    typed = query.strip(AROUND)
+    typed = one_line(query).strip(AROUND)
     is_fuzzy = _has_another_spelling(query, name)
     if close >= ONE_EDIT:
         match = f"Fuzzy {what}" if is_fuzzy else what.title()

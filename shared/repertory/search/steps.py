@@ -68,6 +68,7 @@ class Merged(msgspec.Struct, frozen=True, kw_only=True):
 
 def searched(text: str) -> list[str]:
     """The texts to search for a task: its beginning, then its steps if it has several."""
+    text = text.strip()  # else its beginning may be blank
     found = steps(text)
     return [text[:MAX_LENGTH], *(found if len(found) > 1 else ())]
 
@@ -88,7 +89,7 @@ def steps(text: str) -> list[str]:
     is_context = bool(found) and found[0].endswith(";")
     if is_list or sum(map(_is_request, found)) - is_context >= MIN_REQUESTS:
         return _grouped([part for piece in found for part in _cut(piece)])
-    return [*_cut(text)] or [text]
+    return _cut(text) or [text]
 
 
 def merge(found: Sequence[Iterable[tuple[int, float]]]) -> Merged:
@@ -194,9 +195,10 @@ def _is_request(piece: str) -> bool:
     return word in _VERBS or not (not word or word in ENGLISH or is_form)
 
 
-def _cut(piece: str) -> Iterator[str]:
-    for start in range(0, len(piece), MAX_LENGTH):
-        yield piece[start : start + MAX_LENGTH]
+def _cut(piece: str) -> list[str]:
+    """A piece in parts of the most characters; without blank ones, which find what is like none."""
+    parts = (piece[start : start + MAX_LENGTH] for start in range(0, len(piece), MAX_LENGTH))
+    return [part for part in parts if not part.isspace()]
 
 
 def _grouped(pieces: Sequence[str]) -> list[str]:

@@ -66,7 +66,8 @@ class VisibleCollection(Searched):
         if self._index is not None:
             keys = [*self._index.rows_of(keys)]
         found = self._collection.records(keys) if keys else {}
-        return {one: record for one, record in found.items() if record["source"] in self._sources}
+        seen = self._sources
+        return {one: record for one, record in found.items() if record.get("source") in seen}
 
     @override
     def states(self, items: Sequence[str] | None = None) -> Iterator[State]:
@@ -155,9 +156,10 @@ class Subsets:
 
     def of(self, groups: frozenset[str]) -> SearchEngine:
         """The engine as callers with some groups see it; see ``visible`` for errors."""
+        engine = self._of(groups)
         with self._lock:
             self._asked[groups] = time.monotonic()
-        return self._of(groups)
+        return engine
 
     def _of(self, groups: frozenset[str]) -> SearchEngine:
         visible = self.visible(groups)

@@ -117,8 +117,7 @@ def _words_of(run: str) -> tuple[Pair, ...]:
     if run.isupper() and run.lower() in STOP_WORDS and 1 < len(run) <= MAX_ACRONYM:
         return ((run.lower(), run.lower()),)
     found: list[Pair] = []
-    split = split_name if len(run) <= MAX_REMEMBERED else split_name.__wrapped__
-    for part in split(run).split():
+    for part in split_name(run).split():
         if part.isascii():
             found += _word(part)
             continue
