@@ -1,5 +1,6 @@
 """Connecting agent hosts: their files on all systems, states, plans, and undoing."""
 
+import json
 import os
 import stat
 import sys
@@ -303,6 +304,36 @@ def test_settings_of_the_user_in_the_entry_stay(tmp_path: Path) -> None:
     assert state_of(at, wanted) == (State.CONNECTED, "/opt/repertory mcp")
 
 
+@pytest.mark.parametrize("host", [one for one in HOSTS if one.remote], ids=named)
+def test_a_key_goes_to_no_other_server(tmp_path: Path, host: Host) -> None:
+    """It stays as long as the URL does; other headers of the user always stay."""
+    at, records = target(tmp_path, host), Records(tmp_path / "data")
+    connect(at, records, TEAM)
+    as_it_was = at.file.read_bytes()
+    connect(at, records, Wish(TEAM.words, TEAM.url))
+    assert at.file.read_bytes() == as_it_was
+    connect(at, records, Wish(TEAM.words, "https://other.example/mcp"))
+    wanted = entry_for(host, at.scope, machine(tmp_path), Wish([], "https://other.example/mcp"))
+    assert entry_in(at.file.read_bytes(), host.syntax, host.keys) == wanted
+
+
+def test_other_headers_of_the_user_stay(tmp_path: Path) -> None:
+    """Beside the one with the key."""
+    at, records = target(tmp_path, host_named("cursor")), Records(tmp_path / "data")
+    headers = {"X-Team": "a", "authorization": "Bearer old"}
+    put(
+        at,
+        json.dumps({"mcpServers": {"repertory": {"url": TEAM.url, "headers": headers}}}).encode(),
+    )
+    connect(at, records, TEAM)
+    entry = entry_in(at.file.read_bytes(), at.host.syntax, at.host.keys)
+    assert entry
+    assert entry["headers"] == {
+        "X-Team": "a",
+        "Authorization": "Bearer ${env:REPERTORY_SERVER_API_KEY}",
+    }
+
+
 @pytest.mark.parametrize("host", HOSTS, ids=named)
 def test_the_state_of_a_host(tmp_path: Path, host: Host) -> None:
     """It is read from the file; a server that was chosen before counts as connected."""
@@ -525,6 +556,7 @@ def test_a_lost_backup_is_not_trusted(tmp_path: Path) -> None:
         ("http://127.0.0.1:7700/mcp", "http://127.0.0.1:7700/mcp"),
         ("http://127.0.0.1:7700/mcp/skills", "http://127.0.0.1:7700/mcp/skills"),
         ("https://team.example/tools", "https://team.example/tools/mcp"),
+        ("https://team.example/mcp-tools", "https://team.example/mcp-tools/mcp"),
     ],
 )
 def test_the_endpoint_of_a_url(url: str, expected: str) -> None:
@@ -532,7 +564,17 @@ def test_the_endpoint_of_a_url(url: str, expected: str) -> None:
     assert endpoint(url) == expected
 
 
-@pytest.mark.parametrize("url", ["team.example", "ftp://team.example", "https://", "https://a:b@c"])
+@pytest.mark.parametrize(
+    "url",
+    [
+        "team.example",
+        "ftp://team.example",
+        "https://",
+        "https://a:b@c",
+        "https://:b@c",
+        "https://a?",
+    ],
+)
 def test_what_is_no_url(url: str) -> None:
     """It is refused before a file is read."""
     with pytest.raises(UsageError, match="it must be a URL like"):
