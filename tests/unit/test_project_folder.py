@@ -139,6 +139,7 @@ def test_hidden_files_are_searched_and_secrets_are_not(tmp_path: Path) -> None:
         ),
         *("id_ed25519", "deploy.key", ".ssh/config", ".aws/config", ".git/config", "sub/.git"),
         *("mcp.json", ".mcp.json", ".cursor/mcp.json", ".codex/config.toml", "secrets.yaml"),
+        *("opencode.json", ".zed/settings.json", ".mcp.json.repertory-backup"),
         *("node_modules/x/index.js", "infra/prod.tfstate"),
     ):
         write(tmp_path / place, "token")
