@@ -87,7 +87,9 @@ def found_tools(session: Session, query: str, asked: Asked) -> Iterator[ToolSpec
     items = whole_items(session, answer)
     for hit in answer.hits:
         spec = tool_spec(hit, items)
-        yield msgspec.structs.replace(spec, text=cut(spec.text or spec.id, MAX_DESCRIPTION_LENGTH))
+        room = MAX_DESCRIPTION_LENGTH - len(f"\n\n{spec.further}")
+        parts = (cut(spec.text or spec.id, room), spec.further)
+        yield msgspec.structs.replace(spec, text="\n\n".join(filter(None, parts)))
 
 
 def words_of(result: CallResult) -> str:
