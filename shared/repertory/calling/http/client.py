@@ -116,7 +116,7 @@ class _Response:
         """The body as clean text."""
         try:
             return clean(self.content.decode(self.charset, "replace"))
-        except LookupError:
+        except (LookupError, ValueError):  # it is unknown, or does not replace what it cannot read
             return clean(self.content.decode("utf-8", "replace"))
 
 
@@ -184,7 +184,7 @@ def _result(api: Api, response: _Response, credentials: Credentials) -> CallResu
     if status in (401, 403):
         head += f": the API {api.name} refuses the credentials, or they do not permit this"
     if status == 429 and response.retry_after:
-        head += f": call again after {_quoted(response.retry_after)}"
+        head += f": call again after {_quoted(credentials.redact(response.retry_after))}"
     text = cut(str(block.get("text", "")), MAX_TEXT_LENGTH)
     said = {"type": "text", "text": f"{head}\n{text}".strip()}
     return CallResult(content=[said], structured_content=structured, is_error=True)
