@@ -108,6 +108,19 @@ def test_the_text_is_searched_as_it_is_on_the_disk(tmp_path: Path) -> None:
     assert found(search, "define procedure") == found(search, "endcomment") == ["area.ns.txt"]
 
 
+def test_words_in_older_encodings_are_found(tmp_path: Path) -> None:
+    """As those of UTF-8."""
+    texts = {"latin-1": "ein Köder", "cp932": "設定ファイル", "gb18030": "搜索文件"}
+    for coding, text in texts.items():
+        (tmp_path / f"{coding}.txt").write_bytes(text.encode(coding))
+    search = ProjectSearch(tmp_path, Folder(tmp_path))
+    assert [found(search, word) for word in ("köder", "設定", "搜索")] == [
+        ["latin-1.txt"],
+        ["cp932.txt"],
+        ["gb18030.txt"],
+    ]
+
+
 def test_names_and_paths_are_searched(tmp_path: Path) -> None:
     """First the files whose name contains the query, then by content, last by folder."""
     for place in ("helpers/a.py", "src/math_helpers.py", "logo.png"):
