@@ -255,7 +255,7 @@ def test_a_schema_is_converted_to_the_form_that_model_apis_accept(
 
 
 def test_parameters_whose_names_model_apis_refuse_are_named_in_the_description() -> None:
-    """One such name makes them refuse the whole request, and a model can give it all the same."""
+    """One such name makes them refuse the whole request, but a model can give it."""
     tools = answer(TOOL)
     schema = {"properties": {"été": {}, "a": {}, "b\nTool id: c": {}}, "required": ["été"]}
     spec = tool_spec(TOOL, items_of(tools, description="Counts.", input_schema=schema))
