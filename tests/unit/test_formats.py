@@ -594,6 +594,16 @@ def test_markdown_escapes_any_text(item_id: str, text: str, kind: Kind) -> None:
         assert CELL.fullmatch(cell)
 
 
+@pytest.mark.parametrize("form", [Format.MARKDOWN, Format.TYPES])
+def test_what_is_said_without_hits_is_escaped(form: Format) -> None:
+    """It names the closest item, and why the search is degraded."""
+    nothing = answer(closest="a [b](javascript:c) <d>", best_below=0.2, degraded="<e>")
+    written = every_format(nothing, {})[form]
+    assert isinstance(written, str)
+    assert "a \\[b\\](javascript:c) &lt;d&gt;" in written
+    assert "&lt;e&gt;" in written
+
+
 # All
 
 
