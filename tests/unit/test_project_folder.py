@@ -186,7 +186,7 @@ def test_files_that_git_ignores_are_not_searched(tmp_path: Path) -> None:
     assert places(project) == shown
 
 
-@pytest.mark.parametrize("named", ["~/mine", "{home}/mine", '"~/mine"'])
+@pytest.mark.parametrize("named", ["~/mine # of all", "{home}/mine", '"~/mine" ; all'])
 def test_the_excludes_file_that_git_is_configured_with_is_read(tmp_path: Path, named: str) -> None:
     """Instead of the default one."""
     home = Path.home()
