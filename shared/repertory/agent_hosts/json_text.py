@@ -55,6 +55,8 @@ def read(text: str) -> dict[str, Any]:
         raise EditError(
             f"the JSON cannot be read: {error.msg}; correct it", error.lineno
         ) from error
+    except ValueError as error:  # Python refuses to convert it
+        raise EditError("a number in the JSON has too many digits; correct it") from error
     except RecursionError as error:
         raise EditError("the JSON is nested too deeply; correct it") from error
     if not isinstance(value, dict):
