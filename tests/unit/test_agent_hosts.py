@@ -19,7 +19,7 @@ from repertory.agent_hosts.records import Records, backup_of
 from repertory.agent_hosts.table import HOSTS, host_named
 from repertory.agent_hosts.wanted import Wish, endpoint, entry_for, program, read_key
 from repertory.errors import ConfigurationError, StoreError, UsageError
-from repertory_admin.show.hosts import outcome
+from repertory_admin.show.hosts import outcome, row
 from tests.support.host_files import BOM, files
 from tests.unit.test_host_documents import FILES
 
@@ -507,6 +507,22 @@ def test_a_file_that_cannot_be_read_is_left_alone(tmp_path: Path) -> None:
         with pytest.raises(ConfigurationError, match=r"\.claude\.json:3: the JSON cannot be read"):
             run(at, records)
     assert at.file.read_bytes() == before
+
+
+def test_a_folder_that_may_not_be_read_is_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a configuration that is unreadable; the error is simulated, since root reads all."""
+    at = target(tmp_path, host_named("vscode"), Scope.PROJECT)
+
+    def refuse(*_: object, **_options: object) -> int:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(os, "open", refuse)
+    monkeypatch.setattr(os, "stat", refuse)
+    shown = row(at, *state_of(at, {}))
+    monkeypatch.undo()
+    assert (shown["state"], shown["exists"]) == (State.UNREADABLE, False)
 
 
 def test_a_folder_in_the_place_of_a_file(tmp_path: Path) -> None:
