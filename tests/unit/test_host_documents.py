@@ -1,5 +1,6 @@
 """Entries in the texts of configuration files: nothing else of a file changes."""
 
+import functools
 import json
 import tomllib
 from collections.abc import Callable
@@ -11,7 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from repertory.agent_hosts import toml_text
-from repertory.agent_hosts.document import Syntax, entry_in, with_entry, without_entry
+from repertory.agent_hosts.document import (
+    Syntax,
+    entry_in,
+    secrets_in,
+    with_entry,
+    without_entry,
+)
 from repertory.agent_hosts.edits import EditError
 from repertory.sources.reading.jsonc import plain_json
 
@@ -231,6 +238,28 @@ def test_other_encodings_are_refused() -> None:
     """A text that is not UTF-8 would be damaged."""
     with pytest.raises(EditError, match="it is not UTF-8 text"):
         with_entry('{"a": "é"}'.encode("latin-1"), Syntax.JSON, KEYS[Syntax.JSON], ENTRY)
+
+
+@pytest.mark.parametrize(
+    ("syntax", "text"),
+    [
+        (Syntax.TOML, '[mcp_servers.a.env]\nKEY = """\nline one\nline two\n"""\n'),
+        (
+            Syntax.YAML,
+            "extensions:\n  a:\n    envs:\n      KEY: |\n        line one\n        line two\n",
+        ),
+        (Syntax.JSON, '{"a": {"headers": {"KEY": "line one\\nline two"}}}'),
+    ],
+)
+def test_each_line_of_a_secret_is_one(syntax: Syntax, text: str) -> None:
+    """A difference shows the lines before our entry, and hides these."""
+    found = secrets_in(text.encode(), syntax)
+    shown = [line for line in text.splitlines() if "line" in line]
+    assert shown
+    for line in shown:
+        assert "line" not in functools.reduce(
+            lambda left, secret: left.replace(secret, "****"), sorted(found, key=len)[::-1], line
+        )
 
 
 def test_what_comes_after_an_entry_stays() -> None:

@@ -163,6 +163,22 @@ def test_hidden_files_are_searched_and_secrets_are_not(tmp_path: Path) -> None:
     assert found(ProjectSearch(tmp_path, Folder(tmp_path)), "token") == shown
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        KEY,
+        "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\n",
+        "-----BEGIN PGP PRIVATE KEY BLOCK-----\n\n" + "lQOYBF" * 8,
+        "-----BEGIN PGP PRIVATE KEY BLOCK-----\nVersion: GnuPG v2\n\nlQOYBF\n",
+        "-----BEGIN PGP PRIVATE KEY BLOCK-----\r\nComment: mine\r\n\r\nlQOYBF\r\n",
+    ],
+)
+def test_private_keys_of_all_kinds_are_left_out(tmp_path: Path, text: str) -> None:
+    """Those of PGP may have lines before their content."""
+    (tmp_path / "key.txt").write_bytes(text.encode())
+    assert places(tmp_path) == []
+
+
 def test_a_file_that_gets_a_secret_is_no_longer_shown(tmp_path: Path) -> None:
     """Not even what was read before."""
     write(tmp_path / "notes.txt", "token")

@@ -141,7 +141,7 @@ def _at(value: Any, keys: Keys) -> Any:  # noqa: ANN401 - any document
 
 
 def _secrets(value: object, *, is_secret: bool) -> Iterator[str]:
-    """The texts of a value that may be secrets, as they are and as JSON writes them."""
+    """The texts of a value that may be secrets: as they are, as JSON writes them, and by lines."""
     if isinstance(value, dict):
         for key, part in value.items():
             yield from _secrets(part, is_secret=is_secret or key in _SECRET_TABLES)
@@ -152,3 +152,5 @@ def _secrets(value: object, *, is_secret: bool) -> Iterator[str]:
         is_reference = any(reference in value for reference in _REFERENCES)
         if len(value) >= MIN_SECRET_LENGTH and not is_reference:
             yield from (value, json.dumps(value)[1:-1])
+            lines = map(str.strip, value.splitlines())  # TOML and YAML have them as lines, too
+            yield from (line for line in lines if len(line) >= MIN_SECRET_LENGTH)

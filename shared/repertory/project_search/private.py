@@ -23,7 +23,8 @@ _ENDINGS = (
 )
 _TEMPLATES = (".example", ".sample", ".template", ".dist")  # of an environment, without its values
 _KEY = re.compile(
-    r"-----BEGIN [A-Z ]*PRIVATE KEY(?: BLOCK)?-----(?:\\[nr]|\s)+(?:[A-Za-z0-9+/=]{32}|Proc-Type)"
+    r"-----BEGIN [A-Z ]*PRIVATE KEY(?: BLOCK)?-----(?:\\[nr]|\s)+"
+    r"(?:[A-Za-z0-9+/=]{32}|Proc-Type:|Version:|Comment:)"
 )
 
 
