@@ -96,11 +96,12 @@ def _further(schema: Mapping[str, Any]) -> str:
     parameters, required = merged(schema)
     needed = set(required)
     names = [
-        json.dumps(clean(name), ensure_ascii=False) + (" (required)" if name in needed else "")
+        json.dumps(name, ensure_ascii=False) + (" (required)" if name in needed else "")
         for name in parameters
         if not _PARAMETER.fullmatch(name)
     ]
-    return cut(f"It also takes {', '.join(names)}.", MAX_FURTHER_LENGTH) if names else ""
+    line = one_line(f"It also takes {', '.join(names)}.")
+    return cut(line, MAX_FURTHER_LENGTH) if names else ""
 
 
 def merged(schema: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
