@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from repertory.agent_hosts import plan, writing
-from repertory.agent_hosts.document import entry_in
+from repertory.agent_hosts.document import entry_in, written
 from repertory.agent_hosts.host import Host, Machine, Scope, System
 from repertory.agent_hosts.plan import State, Target, connecting, state_of, target_for, undoing
 from repertory.agent_hosts.records import Records, backup_of
@@ -507,6 +507,19 @@ def test_a_file_that_cannot_be_read_is_left_alone(tmp_path: Path) -> None:
         with pytest.raises(ConfigurationError, match=r"\.claude\.json:3: the JSON cannot be read"):
             run(at, records)
     assert at.file.read_bytes() == before
+
+
+@pytest.mark.parametrize("name", ["claude-desktop", "windsurf"])
+def test_a_project_whose_path_is_no_unicode_is_refused(tmp_path: Path, name: str) -> None:
+    """The entry has to name it, and no file can."""
+    at = target(tmp_path, host_named(name))
+    project = tmp_path / os.fsdecode(b"caf\xe9")
+    odd = Machine(System.LINUX, tmp_path / "home", project, {})
+    wanted = entry_for(at.host, at.scope, odd, LOCAL)
+    with pytest.raises(UsageError, match="no valid Unicode"):
+        connecting(at, wanted, Records(tmp_path / "data"))
+    with pytest.raises(UsageError, match="no valid Unicode"):
+        written(at.host.syntax, at.host.keys, wanted)
 
 
 def test_a_folder_that_may_not_be_read_is_shown(
