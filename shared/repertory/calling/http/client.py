@@ -25,7 +25,7 @@ from repertory.sources.openapi.api import Api
 from repertory.sources.openapi.operation import Operation
 from repertory.sources.openapi.servers import origin
 from repertory.text import clean, cut, media_type_of, one_line
-from repertory.waiting import cancelling, when_given_up
+from repertory.waiting import cancelling, leave_lookups, when_given_up
 
 MAX_BYTES = 8 * 2**20  # of one response
 MAX_REDIRECTS = 5
@@ -121,6 +121,7 @@ class _Response:
 
 
 async def _fetch(api: Api, request: Request, seconds: float) -> _Response:
+    leave_lookups()
     with anyio.CancelScope() as given_up, anyio.fail_after(seconds):
         when_given_up(cancelling(given_up))
         async with httpx.AsyncClient(
