@@ -11,7 +11,8 @@ import anyio
 import pytest
 
 from repertory.calling.http.client import Requests
-from repertory.errors import CallTimeoutError, SourceError
+from repertory.calling.sessions import Sessions
+from repertory.errors import CallError, SourceError
 from repertory.sources.mcp.client import list_tools
 from repertory.sources.mcp.server import ServerConfig, Transport
 from repertory.sources.openapi.api import Api
@@ -19,6 +20,7 @@ from repertory.sources.openapi.operation import Operation
 from repertory.waiting import leave_lookups
 
 HOST = "http://slow.example"
+SERVER = ServerConfig(name="slow", transport=Transport.HTTP, url=f"{HOST}/mcp", timeout=0.3)
 
 
 def call_api() -> None:
@@ -29,11 +31,19 @@ def call_api() -> None:
 
 def ask_server() -> None:
     """Ask an MCP server for its tools."""
-    server = ServerConfig(name="slow", transport=Transport.HTTP, url=f"{HOST}/mcp", timeout=0.3)
-    list_tools(server, Future())
+    list_tools(SERVER, Future())
 
 
-@pytest.mark.parametrize("ask", [call_api, ask_server])
+def call_tool() -> None:
+    """Call a tool of an MCP server, and end the sessions."""
+    sessions = Sessions()
+    try:
+        sessions.call(SERVER, "tool", {}, 0.3)
+    finally:
+        sessions.close()
+
+
+@pytest.mark.parametrize("ask", [call_api, ask_server, call_tool])
 def test_a_timeout_waits_for_no_lookup(
     ask: Callable[[], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -46,7 +56,7 @@ def test_a_timeout_waits_for_no_lookup(
 
     monkeypatch.setattr(socket, "getaddrinfo", look_up)
     try:
-        with pytest.raises((CallTimeoutError, SourceError), match=r"did not answer within 0\.3 s"):
+        with pytest.raises((CallError, SourceError), match=r"did not answer within 0\.3 s"):
             ask()
         assert lookups == []
     finally:
