@@ -284,6 +284,39 @@ def test_tables_within_an_entry_belong_to_it() -> None:
     assert without_entry(text.encode(), Syntax.TOML, KEYS[Syntax.TOML], keep=False) == b"[a]\n[d]\n"
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[mcp_servers.repertory]\nx = [\n" + "[1],\n" * 30_000 + "]\n",
+        "".join(f"[mcp_servers.repertory.a{number}]\nx = 1\n" for number in range(10_000)),
+    ],
+)
+def test_tables_are_found_in_linear_time(text: str) -> None:
+    """A stranger's project may have such a file. In quadratic time, it would take an hour."""
+    after = with_entry(text.encode(), Syntax.TOML, KEYS[Syntax.TOML], OTHER)
+    assert tomllib.loads(after.decode()) == {"mcp_servers": {"repertory": OTHER}}
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        '"""\n[mcp_servers.repertory]\n\\""" \n[mcp_servers.repertory]""""',
+        "'''\n[mcp_servers.repertory]\n''''",
+        "[ # ]\n[1], # [\n['[', \"]\"],\n]",
+        '{ a = "}", b = [\n["[x]"]\n] }',
+        r'"\\"',
+    ],
+)
+def test_brackets_in_values_begin_no_table(value: str) -> None:
+    """In texts of several lines, comments and lists."""
+    text = f"a = {value}\n[mcp_servers.repertory] # x\nb = {value}\n[c]\n"
+    values = tomllib.loads(text)
+    after = with_entry(text.encode(), Syntax.TOML, KEYS[Syntax.TOML], OTHER).decode()
+    assert tomllib.loads(after) == {**values, "mcp_servers": {"repertory": OTHER}}
+    assert after.startswith(f"a = {value}\n[mcp_servers.repertory]\n")
+    assert after.endswith("\n[c]\n")
+
+
 def test_a_comment_stays_in_what_held_the_entry() -> None:
     """What the user has written beside it is not ours to remove."""
     text = '{\n  "mcpServers": {\n    // mine\n    "repertory": {}\n  }\n}\n'

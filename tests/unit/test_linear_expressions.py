@@ -52,7 +52,11 @@ EXAMPLES = {
     "repertory.agent_hosts.json_text._SAME_LINE_COMMENT": ["  // a", "\t/* a */ b", "/* a"],
     "repertory.agent_hosts.json_text._SPACE": [" \t\r\n a"],
     "repertory.agent_hosts.toml_text._BARE": ["a-b_9 c"],
-    "repertory.agent_hosts.toml_text._LINE": ["a b\nc"],
+    "repertory.agent_hosts.toml_text._TOKEN": [
+        'a = """b\\" "" [c]\n""""',
+        "'''a '' b'''",
+        '"a\\"b" # c\n[{}]',
+    ],
     "repertory.agent_hosts.yaml_text._PLAIN": ["_a-b c"],
     "repertory.catalogue.names._ACCENTS": ["a\u0300\u0301b"],
     "repertory.catalogue.names._INSIDE": ["getHTTPCode2xx", "getURLsOf"],
