@@ -87,7 +87,7 @@ def test_a_tool_without_a_schema_accepts_anything() -> None:
     ("schema", "wrong"),
     [
         ({"$ref": "#/$defs/a", "$defs": {"a": {"required": ["x"]}}}, "x must be given"),
-        ({"properties": {"a": False}}, "the whole holds what the schema does not allow"),
+        ({"properties": {"a": False}}, "a holds what the schema does not allow"),
         ({"properties": {"a": {"const": 2}}}, "a must be 2"),
         ({"properties": {"a": {"not": {}}}}, "a does not fit the schema's `not`"),
         (

@@ -66,7 +66,24 @@ def _bounded(draft: Any) -> Any:  # noqa: ANN401 - classes without a type
         """Keep this class for subschemas: the class of a draft they name would have no bounds."""
         return type(self)(schema, registry=Registry(), _resolver=_resolver or self._resolver)
 
-    bounded.evolve = evolve
+    library = bounded.descend
+
+    def descend(
+        self: _Validator,
+        instance: object,
+        schema: object,
+        path: str | int | None = None,
+        schema_path: str | int | None = None,
+        resolver: object = None,
+    ) -> Iterator[ValidationError]:
+        """Name the part that must not be there, which the library does not."""
+        if schema is False and path is not None:
+            keyword: Any = None  # there is none
+            yield ValidationError("", validator=keyword, path=[path])
+        else:
+            yield from library(self, instance, schema, path, schema_path, resolver)
+
+    bounded.evolve, bounded.descend = evolve, descend
     return bounded
 
 
