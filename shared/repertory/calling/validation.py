@@ -78,7 +78,7 @@ def _bounded(draft: Any) -> Any:  # noqa: ANN401 - classes without a type
     ) -> Iterator[ValidationError]:
         """Name the part that must not be there, which the library does not."""
         if schema is False and path is not None:
-            keyword: Any = None  # there is none
+            keyword: Any = None  # no keyword forbids it
             yield ValidationError("", validator=keyword, path=[path])
         else:
             yield from library(self, instance, schema, path, schema_path, resolver)
