@@ -1,13 +1,19 @@
 """Calls that their callers do not wait for any more: they are cancelled, wherever they are."""
 
+import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
+
+from typing_extensions import override
 
 if TYPE_CHECKING:
     from anyio import CancelScope
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 _END: ContextVar[Future[None] | None] = ContextVar("end_of_waiting", default=None)
 
@@ -44,3 +50,35 @@ def cancelling(scope: "CancelScope") -> Callable[[], None]:
             loop.call_soon_threadsafe(scope.cancel)
 
     return cancel
+
+
+class _Lookups(ThreadPoolExecutor):
+    """Looks up the addresses of hosts, which nothing can interrupt, and is never waited for."""
+
+    @override
+    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        done: Future[T] = Future()
+        done.set_running_or_notify_cancel()
+
+        def run() -> None:
+            try:
+                done.set_result(fn(*args, **kwargs))
+            except BaseException as error:
+                done.set_exception(error)
+
+        threading.Thread(target=run, name="lookup", daemon=True).start()
+        return done
+
+    @override
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """Leave what is under way to itself."""
+
+
+def leave_lookups() -> None:
+    """Have the event loop that runs here not wait at its end for the lookup of an address.
+
+    Otherwise a call would take as long as the lookup, whatever its timeout is.
+    """
+    import asyncio  # noqa: PLC0415 - as above
+
+    asyncio.get_running_loop().set_default_executor(_Lookups())

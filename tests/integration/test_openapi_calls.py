@@ -201,6 +201,13 @@ def test_statuses_become_results_or_errors(shop: Shop) -> None:
     )
 
 
+@pytest.mark.parametrize("charset", ["utf-8", "none", "idna", "undefined", "punycode"])
+def test_any_encoding_may_be_named(shop: Shop, charset: str) -> None:
+    """Python has some that raise errors of their own; the text is read as UTF-8 then."""
+    found = shop.call("busy", charset=charset).words
+    assert found == "HTTP status 429 Too Many Requests: call again after ***\ntrop tôt"
+
+
 def test_responses_are_bounded(shop: Shop) -> None:
     """In time, also if bytes keep coming, and in size."""
     with pytest.raises(CallTimeoutError, match=r"within 0\.5 s"):

@@ -2,9 +2,11 @@
 
 import json
 import logging
+import os
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -110,6 +112,24 @@ def test_unreadable_skills_are_kept(
     assert [record.message for record in caplog.records].count("skill_problem") == 3
     (tmp_path / "away").rename(tmp_path / "skills")
     assert rebuild() == 0
+
+
+def test_a_folder_that_may_not_be_read_stops_no_rebuild(
+    rebuild: Rebuild, index: SkillDiscoveryIndex, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its error is simulated: the tests may run as root."""
+    locked = tmp_path / "skills" / "locked"
+    locked.mkdir()
+    stat = os.stat
+
+    def refuse(path: Any, **options: Any) -> os.stat_result:  # noqa: ANN401 - as that of os
+        if locked in Path(os.fsdecode(path) if isinstance(path, bytes) else str(path)).parents:
+            raise PermissionError(13, "Permission denied")
+        return stat(path, **options)
+
+    monkeypatch.setattr(os, "stat", refuse)
+    assert rebuild() == 4
+    assert ids(index) == EVERYTHING
 
 
 def test_missing_folders_are_empty(

@@ -182,6 +182,11 @@ def _odd(app: FastAPI) -> None:
     def moved(to: str) -> RedirectResponse:
         return RedirectResponse(to, 302)
 
+    @app.get("/busy")
+    def busy(charset: str) -> Response:
+        headers = {"Content-Type": f"text/plain; charset={charset}", "Retry-After": SECRET}
+        return Response("trop tôt".encode(), 429, headers)
+
     @app.get("/picture")
     def picture() -> Response:
         return Response(b"\x89PNG\0", media_type="image/png")

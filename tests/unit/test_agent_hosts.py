@@ -1,5 +1,6 @@
 """Connecting agent hosts: their files on all systems, states, plans, and undoing."""
 
+import json
 import os
 import stat
 import sys
@@ -11,14 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from repertory.agent_hosts import plan, writing
-from repertory.agent_hosts.document import entry_in
+from repertory.agent_hosts.document import entry_in, written
 from repertory.agent_hosts.host import Host, Machine, Scope, System
 from repertory.agent_hosts.plan import State, Target, connecting, state_of, target_for, undoing
 from repertory.agent_hosts.records import Records, backup_of
 from repertory.agent_hosts.table import HOSTS, host_named
 from repertory.agent_hosts.wanted import Wish, endpoint, entry_for, program, read_key
 from repertory.errors import ConfigurationError, StoreError, UsageError
-from repertory_admin.show.hosts import outcome
+from repertory_admin.show.hosts import outcome, row
 from tests.support.host_files import BOM, files
 from tests.unit.test_host_documents import FILES
 
@@ -303,6 +304,36 @@ def test_settings_of_the_user_in_the_entry_stay(tmp_path: Path) -> None:
     assert state_of(at, wanted) == (State.CONNECTED, "/opt/repertory mcp")
 
 
+@pytest.mark.parametrize("host", [one for one in HOSTS if one.remote], ids=named)
+def test_a_key_goes_to_no_other_server(tmp_path: Path, host: Host) -> None:
+    """It stays as long as the URL does; other headers of the user always stay."""
+    at, records = target(tmp_path, host), Records(tmp_path / "data")
+    connect(at, records, TEAM)
+    as_it_was = at.file.read_bytes()
+    connect(at, records, Wish(TEAM.words, TEAM.url))
+    assert at.file.read_bytes() == as_it_was
+    connect(at, records, Wish(TEAM.words, "https://other.example/mcp"))
+    wanted = entry_for(host, at.scope, machine(tmp_path), Wish([], "https://other.example/mcp"))
+    assert entry_in(at.file.read_bytes(), host.syntax, host.keys) == wanted
+
+
+def test_other_headers_of_the_user_stay(tmp_path: Path) -> None:
+    """Beside the one with the key."""
+    at, records = target(tmp_path, host_named("cursor")), Records(tmp_path / "data")
+    headers = {"X-Team": "a", "authorization": "Bearer old"}
+    put(
+        at,
+        json.dumps({"mcpServers": {"repertory": {"url": TEAM.url, "headers": headers}}}).encode(),
+    )
+    connect(at, records, TEAM)
+    entry = entry_in(at.file.read_bytes(), at.host.syntax, at.host.keys)
+    assert entry
+    assert entry["headers"] == {
+        "X-Team": "a",
+        "Authorization": "Bearer ${env:REPERTORY_SERVER_API_KEY}",
+    }
+
+
 @pytest.mark.parametrize("host", HOSTS, ids=named)
 def test_the_state_of_a_host(tmp_path: Path, host: Host) -> None:
     """It is read from the file; a server that was chosen before counts as connected."""
@@ -478,6 +509,35 @@ def test_a_file_that_cannot_be_read_is_left_alone(tmp_path: Path) -> None:
     assert at.file.read_bytes() == before
 
 
+@pytest.mark.parametrize("name", ["claude-desktop", "windsurf"])
+def test_a_project_whose_path_is_no_unicode_is_refused(tmp_path: Path, name: str) -> None:
+    """The entry has to name it, and no file can."""
+    at = target(tmp_path, host_named(name))
+    project = tmp_path / os.fsdecode(b"caf\xe9")
+    odd = Machine(System.LINUX, tmp_path / "home", project, {})
+    wanted = entry_for(at.host, at.scope, odd, LOCAL)
+    with pytest.raises(UsageError, match="no valid Unicode"):
+        connecting(at, wanted, Records(tmp_path / "data"))
+    with pytest.raises(UsageError, match="no valid Unicode"):
+        written(at.host.syntax, at.host.keys, wanted)
+
+
+def test_a_folder_that_may_not_be_read_is_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a configuration that is unreadable; the error is simulated, since root reads all."""
+    at = target(tmp_path, host_named("vscode"), Scope.PROJECT)
+
+    def refuse(*_: object, **_options: object) -> int:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(os, "open", refuse)
+    monkeypatch.setattr(os, "stat", refuse)
+    shown = row(at, *state_of(at, {}))
+    monkeypatch.undo()
+    assert (shown["state"], shown["exists"]) == (State.UNREADABLE, False)
+
+
 def test_a_folder_in_the_place_of_a_file(tmp_path: Path) -> None:
     """It cannot be read, and nothing is made in it."""
     at = target(tmp_path, host_named("goose"))
@@ -525,6 +585,7 @@ def test_a_lost_backup_is_not_trusted(tmp_path: Path) -> None:
         ("http://127.0.0.1:7700/mcp", "http://127.0.0.1:7700/mcp"),
         ("http://127.0.0.1:7700/mcp/skills", "http://127.0.0.1:7700/mcp/skills"),
         ("https://team.example/tools", "https://team.example/tools/mcp"),
+        ("https://team.example/mcp-tools", "https://team.example/mcp-tools/mcp"),
     ],
 )
 def test_the_endpoint_of_a_url(url: str, expected: str) -> None:
@@ -532,7 +593,17 @@ def test_the_endpoint_of_a_url(url: str, expected: str) -> None:
     assert endpoint(url) == expected
 
 
-@pytest.mark.parametrize("url", ["team.example", "ftp://team.example", "https://", "https://a:b@c"])
+@pytest.mark.parametrize(
+    "url",
+    [
+        "team.example",
+        "ftp://team.example",
+        "https://",
+        "https://a:b@c",
+        "https://:b@c",
+        "https://a?",
+    ],
+)
 def test_what_is_no_url(url: str) -> None:
     """It is refused before a file is read."""
     with pytest.raises(UsageError, match="it must be a URL like"):

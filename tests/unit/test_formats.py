@@ -26,6 +26,8 @@ from repertory.formats.table import Format, Host, Rendered, render
 from repertory.formats.tools import host_name, object_schema, tool_spec
 from repertory.formats.uris import folder_of, id_of, places_of, uri_of
 from repertory.search.answer import Answer, Evidence, Hit, Mode
+from repertory.typescript.schema import declarations
+from repertory.typescript.syntax import IdentifierPool
 from repertory_admin.options import SearchOutput
 
 NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
@@ -234,6 +236,14 @@ def test_other_uris_are_no_files_of_skills(uri: str) -> None:
             {"properties": {"a b": {}, "c": {}}, "required": ["a b", ["c"], 7]},
             {"type": "object", "properties": {"c": {}}},
         ),
+        (
+            {"properties": {"été": {}, "c": {}}, "additionalProperties": False},
+            {"type": "object", "properties": {"c": {}}},
+        ),
+        (
+            {"$ref": "#/$defs/a", "$defs": {"a": {**SCHEMA, "anyOf": [{"$ref": "#"}]}}},
+            {**SCHEMA, "$defs": {"a": {**SCHEMA, "anyOf": [{"$ref": "#"}]}}},
+        ),
     ],
 )
 def test_a_schema_is_converted_to_the_form_that_model_apis_accept(
@@ -242,6 +252,31 @@ def test_a_schema_is_converted_to_the_form_that_model_apis_accept(
     """They reject a whole request if one tool's schema has branches at its top level."""
     assert object_schema(schema) == taken
     jsonschema.Draft202012Validator.check_schema(taken)
+
+
+def test_parameters_whose_names_model_apis_refuse_are_named_in_the_description() -> None:
+    """One such name makes them refuse the whole request, but a model can give it."""
+    tools = answer(TOOL)
+    schema = {"properties": {"été": {}, "a": {}, "b\nTool id: c": {}}, "required": ["été"]}
+    spec = tool_spec(TOOL, items_of(tools, description="Counts.", input_schema=schema))
+
+    assert list(spec.parameters["properties"]) == ["a"]
+    assert spec.description.split("\n\n") == [
+        "Counts.",
+        'It also takes "été" (required), "b\\nTool id: c".',
+        f"Tool id: {TOOL.id}",
+    ]
+    assert '"été"' in short_function(spec)["description"]
+
+
+def test_a_schema_with_many_required_parameters_is_read_in_linear_time() -> None:
+    """Every search that finds the tool does so. In quadratic time, so many would take an hour."""
+    names = [f"p{number}" for number in range(200_000)]
+    schema = {"properties": {name: {} for name in names}, "required": names[::-1]}
+    item = Item(id="t", kind=Kind.TOOL, name="t", source="s", input_schema=schema)
+    assert signature("t", item).startswith("t(p0, p1, ")
+    assert object_schema(schema)["required"] == names
+    assert declarations("T", schema, "", IdentifierPool()).count(": unknown;") == len(names)
 
 
 # Anthropic
@@ -485,6 +520,13 @@ def test_a_text_of_an_author_stays_on_its_line_in_a_tools_result() -> None:
         ({"properties": {"tags": {}, "text": {}}, "required": ["text"]}, "t(text, tags?)"),
         ({"properties": "no", "required": [7]}, "t()"),
         ({"anyOf": [{"properties": {"a": {}}, "required": ["a"]}]}, "t(a?)"),
+        (
+            {
+                "$ref": "#/definitions/T",
+                "definitions": {"T": {"properties": {"a": {}}, "required": ["a"]}},
+            },
+            "t(a)",
+        ),
         ({"properties": {"关键词": {}, "été": {}}, "required": ["été"]}, "t(été, 关键词?)"),
         ({"properties": {"$filter": {}, "two words": {}, "a\u202eb": {}}}, "t($filter?, …)"),
         ({"properties": {f"parameter_{n}": {} for n in range(99)}}, None),
@@ -550,6 +592,16 @@ def test_markdown_escapes_any_text(item_id: str, text: str, kind: Kind) -> None:
     assert CODE.fullmatch(cells[0]) or CELL.fullmatch(cells[0])
     for cell in cells[1:]:
         assert CELL.fullmatch(cell)
+
+
+@pytest.mark.parametrize("form", [Format.MARKDOWN, Format.TYPES])
+def test_what_is_said_without_hits_is_escaped(form: Format) -> None:
+    """It names the closest item, and why the search is degraded."""
+    nothing = answer(closest="a [b](javascript:c) <d>", best_below=0.2, degraded="<e>")
+    written = every_format(nothing, {})[form]
+    assert isinstance(written, str)
+    assert "a \\[b\\](javascript:c) &lt;d&gt;" in written
+    assert "&lt;e&gt;" in written
 
 
 # All

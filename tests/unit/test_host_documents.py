@@ -1,5 +1,6 @@
 """Entries in the texts of configuration files: nothing else of a file changes."""
 
+import functools
 import json
 import tomllib
 from collections.abc import Callable
@@ -11,7 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from repertory.agent_hosts import toml_text
-from repertory.agent_hosts.document import Syntax, entry_in, with_entry, without_entry
+from repertory.agent_hosts.document import (
+    Syntax,
+    entry_in,
+    secrets_in,
+    with_entry,
+    without_entry,
+)
 from repertory.agent_hosts.edits import EditError
 from repertory.sources.reading.jsonc import plain_json
 
@@ -206,6 +213,7 @@ def test_an_entry_can_be_replaced_again_and_again(syntax: Syntax, data: st.DataO
         (Syntax.JSON, "\n[1]", "it is no JSON object", 2),
         (Syntax.JSON, '{\n"mcpServers": []}', "mcpServers is no object", 2),
         (Syntax.JSON, "[" * 100_000, "the JSON is nested too deeply", None),
+        (Syntax.JSON, f'{{"a": {"1" * 5_000}}}', "a number in the JSON has too many digits", None),
         (Syntax.TOML, "a = 1\nb =\n", "the TOML cannot be read: Invalid value", 2),
         (Syntax.TOML, "mcp_servers = { a = {} }", "without changing more of it", None),
         (Syntax.TOML, "[mcp_servers]\nrepertory.url = 'x'", "is not written as a table", None),
@@ -232,6 +240,28 @@ def test_other_encodings_are_refused() -> None:
         with_entry('{"a": "é"}'.encode("latin-1"), Syntax.JSON, KEYS[Syntax.JSON], ENTRY)
 
 
+@pytest.mark.parametrize(
+    ("syntax", "text"),
+    [
+        (Syntax.TOML, '[mcp_servers.a.env]\nKEY = """\nline one\nline two\n"""\n'),
+        (
+            Syntax.YAML,
+            "extensions:\n  a:\n    envs:\n      KEY: |\n        line one\n        line two\n",
+        ),
+        (Syntax.JSON, '{"a": {"headers": {"KEY": "line one\\nline two"}}}'),
+    ],
+)
+def test_each_line_of_a_secret_is_one(syntax: Syntax, text: str) -> None:
+    """A difference shows the lines before our entry, and hides these."""
+    found = secrets_in(text.encode(), syntax)
+    shown = [line for line in text.splitlines() if "line" in line]
+    assert shown
+    for line in shown:
+        assert "line" not in functools.reduce(
+            lambda left, secret: left.replace(secret, "****"), sorted(found, key=len)[::-1], line
+        )
+
+
 def test_what_comes_after_an_entry_stays() -> None:
     """A comment above the next table belongs to that table."""
     text = "[mcp_servers.repertory]\ncommand = 'x'\n\n# about b\n[mcp_servers.b]\ncommand = 'y'\n"
@@ -252,6 +282,39 @@ def test_tables_within_an_entry_belong_to_it() -> None:
         "d": {},
     }
     assert without_entry(text.encode(), Syntax.TOML, KEYS[Syntax.TOML], keep=False) == b"[a]\n[d]\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[mcp_servers.repertory]\nx = [\n" + "[1],\n" * 30_000 + "]\n",
+        "".join(f"[mcp_servers.repertory.a{number}]\nx = 1\n" for number in range(10_000)),
+    ],
+)
+def test_tables_are_found_in_linear_time(text: str) -> None:
+    """A stranger's project may have such a file. In quadratic time, it would take an hour."""
+    after = with_entry(text.encode(), Syntax.TOML, KEYS[Syntax.TOML], OTHER)
+    assert tomllib.loads(after.decode()) == {"mcp_servers": {"repertory": OTHER}}
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        '"""\n[mcp_servers.repertory]\n\\""" \n[mcp_servers.repertory]""""',
+        "'''\n[mcp_servers.repertory]\n''''",
+        "[ # ]\n[1], # [\n['[', \"]\"],\n]",
+        '{ a = "}", b = [\n["[x]"]\n] }',
+        r'"\\"',
+    ],
+)
+def test_brackets_in_values_begin_no_table(value: str) -> None:
+    """In texts of several lines, comments and lists."""
+    text = f"a = {value}\n[mcp_servers.repertory] # x\nb = {value}\n[c]\n"
+    values = tomllib.loads(text)
+    after = with_entry(text.encode(), Syntax.TOML, KEYS[Syntax.TOML], OTHER).decode()
+    assert tomllib.loads(after) == {**values, "mcp_servers": {"repertory": OTHER}}
+    assert after.startswith(f"a = {value}\n[mcp_servers.repertory]\n")
+    assert after.endswith("\n[c]\n")
 
 
 def test_a_comment_stays_in_what_held_the_entry() -> None:

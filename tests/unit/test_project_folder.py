@@ -108,6 +108,19 @@ def test_the_text_is_searched_as_it_is_on_the_disk(tmp_path: Path) -> None:
     assert found(search, "define procedure") == found(search, "endcomment") == ["area.ns.txt"]
 
 
+def test_words_in_older_encodings_are_found(tmp_path: Path) -> None:
+    """As those of UTF-8."""
+    texts = {"latin-1": "ein Köder", "cp932": "設定ファイル", "gb18030": "搜索文件"}
+    for coding, text in texts.items():
+        (tmp_path / f"{coding}.txt").write_bytes(text.encode(coding))
+    search = ProjectSearch(tmp_path, Folder(tmp_path))
+    assert [found(search, word) for word in ("köder", "設定", "搜索")] == [
+        ["latin-1.txt"],
+        ["cp932.txt"],
+        ["gb18030.txt"],
+    ]
+
+
 def test_names_and_paths_are_searched(tmp_path: Path) -> None:
     """First the files whose name contains the query, then by content, last by folder."""
     for place in ("helpers/a.py", "src/math_helpers.py", "logo.png"):
@@ -139,6 +152,7 @@ def test_hidden_files_are_searched_and_secrets_are_not(tmp_path: Path) -> None:
         ),
         *("id_ed25519", "deploy.key", ".ssh/config", ".aws/config", ".git/config", "sub/.git"),
         *("mcp.json", ".mcp.json", ".cursor/mcp.json", ".codex/config.toml", "secrets.yaml"),
+        *("opencode.json", ".zed/settings.json", ".mcp.json.repertory-backup"),
         *("node_modules/x/index.js", "infra/prod.tfstate"),
     ):
         write(tmp_path / place, "token")
@@ -147,6 +161,22 @@ def test_hidden_files_are_searched_and_secrets_are_not(tmp_path: Path) -> None:
     write(tmp_path / "servers.json", '{"mcpServers": {"x": {"env": {"A": "token"}}}}')
     assert sorted(places(tmp_path)) == shown
     assert found(ProjectSearch(tmp_path, Folder(tmp_path)), "token") == shown
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        KEY,
+        "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\n",
+        "-----BEGIN PGP PRIVATE KEY BLOCK-----\n\n" + "lQOYBF" * 8,
+        "-----BEGIN PGP PRIVATE KEY BLOCK-----\nVersion: GnuPG v2\n\nlQOYBF\n",
+        "-----BEGIN PGP PRIVATE KEY BLOCK-----\r\nComment: mine\r\n\r\nlQOYBF\r\n",
+    ],
+)
+def test_private_keys_of_all_kinds_are_left_out(tmp_path: Path, text: str) -> None:
+    """Those of PGP may have lines before their content."""
+    (tmp_path / "key.txt").write_bytes(text.encode())
+    assert places(tmp_path) == []
 
 
 def test_a_file_that_gets_a_secret_is_no_longer_shown(tmp_path: Path) -> None:
@@ -172,7 +202,7 @@ def test_files_that_git_ignores_are_not_searched(tmp_path: Path) -> None:
     assert places(project) == shown
 
 
-@pytest.mark.parametrize("named", ["~/mine", "{home}/mine", '"~/mine"'])
+@pytest.mark.parametrize("named", ["~/mine # of all", "{home}/mine", '"~/mine" ; all'])
 def test_the_excludes_file_that_git_is_configured_with_is_read(tmp_path: Path, named: str) -> None:
     """Instead of the default one."""
     home = Path.home()

@@ -210,6 +210,15 @@ def test_a_word_is_located_in_the_original_text(text: str, word: str, place: str
     assert text[start:end] == place
 
 
+def test_a_number_is_not_located_in_a_longer_one() -> None:
+    """Digits beside it are a part of it, as letters are of a word."""
+    assert [place_of_word(text, "12") for text in ("312 12", "3.12", "v12")] == [
+        (4, 6),
+        (2, 4),
+        (1, 3),
+    ]
+
+
 def test_a_vowel_sign_does_not_end_a_word() -> None:
     """A word of Hindi is one word, and a misspelt one is no exact match."""
     files = [file(1, "one", "यह सारांश बनाता है"), file(2, "two", "तब तक काम करता है")]

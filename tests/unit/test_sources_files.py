@@ -190,11 +190,51 @@ def test_text_that_is_marked_as_utf_16_is_read(tmp_path: Path, coding: str) -> N
 
 def test_invalid_utf8_is_replaced_with_a_warning(tmp_path: Path) -> None:
     """The warning names the byte and the line."""
-    text, problems = read(tmp_path / "a", b"one\ntwo \xe4\n")
+    text, problems = read(tmp_path / "a", b"one\ntwo \x81\n")
     assert text == "one\ntwo \ufffd\n"
     assert problems == [
         ":2: The file is not UTF-8 (byte 8); what could not be read was replaced. Save it as UTF-8."
     ]
+
+
+@pytest.mark.parametrize(
+    ("coding", "name", "text"),
+    [
+        ("latin-1", "Windows-1252", "créée"),
+        ("latin-1", "Windows-1252", "Größe: Ångström, ¿Cómo? Þetta ævintýrið"),
+        ("cp1252", "Windows-1252", "a — “quoted” … €5"),
+        ("cp932", "Shift JIS", "設定ファイル"),
+        ("cp932", "Shift JIS", "run: サーバーを起動するには、次のコマンドを実行します。"),
+        ("euc_jp", "EUC-JP", "サーバーを起動するには、次のコマンドを実行します。"),
+        ("cp949", "EUC-KR", "서버를 시작하려면 漢字 다음 명령을 실행하세요. 뷁"),
+        ("gb18030", "GB 18030", "中文"),
+        ("gb18030", "GB 18030", "# 翻译\n使用 git clone 下载源码、编译并安装。注意镕、喆"),
+    ],
+)
+def test_usual_older_encodings_are_read_with_a_warning(
+    tmp_path: Path, coding: str, name: str, text: str
+) -> None:
+    """Their words are found as those of any other file."""
+    found, [problem] = read(tmp_path / "a", text.encode(coding))
+    assert found == text
+    assert f"; it was read as {name}. Save it as UTF-8." in problem
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        "été, noël, ñ".encode() + b"\xe2\x82",
+        "Привет, мир. Это длинный документ".encode("cp1251"),
+        "這是一個中文文檔、可以搜尋伺服器設定".encode("big5"),
+        bytes(range(1, 256)),
+    ],
+)
+def test_what_is_no_usual_encoding_is_replaced(tmp_path: Path, data: bytes) -> None:
+    """So is what is damaged: all that is UTF-8 in it stays."""
+    found, problems = read(tmp_path / "a", data)
+    assert found
+    assert "\ufffd" in found
+    assert "what could not be read was replaced" in problems[0]
 
 
 def test_control_characters_are_left_out_with_a_warning(tmp_path: Path) -> None:

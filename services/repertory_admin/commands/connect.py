@@ -155,9 +155,10 @@ def _list(machine: Machine, wish: Wish, output: Output) -> None:
             if target is None:
                 continue
             state, detail = state_of(target, entry_for(host, scope, machine, wish))
-            is_there = host.is_installed(machine) if scope is Scope.USER else target.file.exists()
+            row = show.row(target, state, detail)
+            is_there = host.is_installed(machine) if scope is Scope.USER else row["exists"]
             if is_there or state is not State.MISSING:
-                rows.append(show.row(target, state, detail))
+                rows.append(row)
     if output is Output.JSON:
         terminal.show_json(rows)
     elif rows:

@@ -1,6 +1,7 @@
 """Agent hosts, and how their configurations change."""
 
 import difflib
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -33,7 +34,8 @@ def row(target: Target, state: State, detail: str) -> dict[str, Any]:
         "scope": target.scope,
         "state": state,
         "file": str(target.file),
-        "exists": target.file.exists(),
+        # Unlike ``Path.exists``, it raises nothing in a folder that may not be read.
+        "exists": os.path.exists(target.file),  # noqa: PTH110 - see above
         "detail": detail,
     }
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from repertory.agent_hosts import json_text, toml_text, yaml_text
 from repertory.agent_hosts.edits import EditError, Keys, Value
+from repertory.errors import UsageError
 
 _BOM = b"\xef\xbb\xbf"
 
@@ -52,6 +53,7 @@ def with_entry(data: bytes, syntax: Syntax, keys: Keys, value: Value) -> bytes:
 
     Raises:
         EditError: The file cannot be read, or not be edited without changing something else.
+        UsageError: A path in the entry is no valid Unicode.
     """
 
     def put(values: dict[str, Any]) -> None:
@@ -91,9 +93,13 @@ def secrets_in(data: bytes, syntax: Syntax) -> set[str]:
 
 
 def written(syntax: Syntax, keys: Keys, value: Value) -> str:
-    """The text of a new file with an entry alone."""
+    """The text of a new file with an entry alone.
+
+    Raises:
+        UsageError: As for ``with_entry``.
+    """
     text: str = _EDITORS[syntax].put("", keys, value)
-    return text
+    return _encoded(text).decode()
 
 
 def _edited(
@@ -114,7 +120,7 @@ def _edited(
         is_same = False
     if not is_same:
         raise EditError("it cannot be edited without changing more of it; edit it by hand")
-    return (_BOM if data.startswith(_BOM) else b"") + edited.encode()
+    return (_BOM if data.startswith(_BOM) else b"") + _encoded(edited)
 
 
 def _is_same(values: dict[str, Any], expected: dict[str, Any], holder: str) -> bool:
@@ -134,6 +140,16 @@ def _text(data: bytes) -> str:
         ) from error
 
 
+def _encoded(text: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        raise UsageError(
+            "The entry would have a path that is no valid Unicode, which no configuration can "
+            "have; rename the folder."
+        ) from error
+
+
 def _at(value: Any, keys: Keys) -> Any:  # noqa: ANN401 - any document
     for key in keys:
         value = value.get(key) if isinstance(value, dict) else None
@@ -141,7 +157,7 @@ def _at(value: Any, keys: Keys) -> Any:  # noqa: ANN401 - any document
 
 
 def _secrets(value: object, *, is_secret: bool) -> Iterator[str]:
-    """The texts of a value that may be secrets, as they are and as JSON writes them."""
+    """The texts of a value that may be secrets: as they are, as JSON writes them, and by lines."""
     if isinstance(value, dict):
         for key, part in value.items():
             yield from _secrets(part, is_secret=is_secret or key in _SECRET_TABLES)
@@ -152,3 +168,5 @@ def _secrets(value: object, *, is_secret: bool) -> Iterator[str]:
         is_reference = any(reference in value for reference in _REFERENCES)
         if len(value) >= MIN_SECRET_LENGTH and not is_reference:
             yield from (value, json.dumps(value)[1:-1])
+            lines = map(str.strip, value.splitlines())  # TOML and YAML have them as lines, too
+            yield from (line for line in lines if len(line) >= MIN_SECRET_LENGTH)

@@ -19,6 +19,13 @@ class EditError(ValueError):
         self.line = line
 
 
+def nested(keys: Keys, value: Value) -> Value:
+    """The value within one mapping for each key."""
+    for key in reversed(keys):
+        value = {key: value}
+    return value
+
+
 def line_at(text: str, at: int) -> int:
     """The number of the line of a place, from 1."""
     return text.count("\n", 0, at) + 1

@@ -4,6 +4,10 @@ from typing import Any
 
 from repertory.agent_hosts.edits import Value
 
+_URLS = ("url", "httpUrl", "serverUrl", "uri")
+_HEADERS = ("headers", "http_headers")
+_KEYS = ("bearer_token_env_var", "env_keys")  # the variables of keys, at Codex and Goose
+
 
 def program(words: list[str]) -> Value:
     """The form of most hosts."""
@@ -66,7 +70,7 @@ def goose_url(url: str, authorization: str) -> Value:
 
 def target_of(entry: Value) -> str:
     """The URL or the command line of an entry of any host, for people."""
-    for key in ("url", "httpUrl", "serverUrl", "uri"):
+    for key in _URLS:
         if key in entry:
             return str(entry[key])
     words = entry.get("command", entry.get("cmd", ""))
@@ -76,7 +80,21 @@ def target_of(entry: Value) -> str:
 
 def is_url(entry: Value) -> bool:
     """Whether an entry of any host names a URL."""
-    return not {"url", "httpUrl", "serverUrl", "uri"}.isdisjoint(entry)
+    return not entry.keys().isdisjoint(_URLS)
+
+
+def without_key(entry: Value) -> Value:
+    """An entry of any host without its URL and the key for it, which no other server may get."""
+    kept = {name: part for name, part in entry.items() if name not in (*_URLS, *_KEYS)}
+    for name in _HEADERS:
+        if isinstance(headers := kept.pop(name, None), dict):
+            kept |= {name: others} if (others := without_authorization(headers)) else {}
+    return kept
+
+
+def without_authorization(headers: Value) -> Value:
+    """The headers of an entry but for the one with the key."""
+    return {name: value for name, value in headers.items() if name.lower() != "authorization"}
 
 
 def _goose(kind: str) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from repertory.agent_hosts.edits import EditError, Keys, Value, line_at, newline_of
+from repertory.agent_hosts.edits import EditError, Keys, Value, line_at, nested, newline_of
 from repertory.sources.reading.jsonc import plain_json, without_comments
 
 _SPACE = re.compile(r"[ \t\r\n]*+")
@@ -55,6 +55,8 @@ def read(text: str) -> dict[str, Any]:
         raise EditError(
             f"the JSON cannot be read: {error.msg}; correct it", error.lineno
         ) from error
+    except ValueError as error:  # Python refuses to convert it
+        raise EditError("a number in the JSON has too many digits; correct it") from error
     except RecursionError as error:
         raise EditError("the JSON is nested too deeply; correct it") from error
     if not isinstance(value, dict):
@@ -73,12 +75,12 @@ def put(text: str, keys: Keys, value: Value) -> str:
     unit = found[1] if (found := _INDENTATION.search(text)) else "  "
     if not plain.strip():
         before = text if not text or text.endswith("\n") else text + newline
-        return before + _dump(_nested(keys, value), newline, unit) + newline
+        return before + _dump(nested(keys, value), newline, unit) + newline
     at = _skip(plain, 0)
     for depth, key in enumerate(keys):
         holder = _object(plain, at, keys[:depth])
         if key not in holder.members:
-            return _added(text, holder, key, _nested(keys[depth + 1 :], value), unit)
+            return _added(text, holder, key, nested(keys[depth + 1 :], value), unit)
         at = holder.members[key].value
     member = holder.members[keys[-1]]
     written = _dump(value, newline + _indentation(text, member.key), unit)
@@ -199,13 +201,6 @@ def _indentation(text: str, at: int) -> str:
     """The white space that begins the line of a place."""
     line = text[text.rfind("\n", 0, at) + 1 : at]
     return line[: len(line) - len(line.lstrip(" \t"))]
-
-
-def _nested(keys: Keys, value: Value) -> Value:
-    """The value within one object for each key."""
-    for key in reversed(keys):
-        value = {key: value}
-    return value
 
 
 def _dump(value: object, newline: str, unit: str) -> str:

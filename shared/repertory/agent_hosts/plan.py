@@ -9,7 +9,12 @@ import msgspec
 
 from repertory.agent_hosts.document import entry_in, has_holder, with_entry, without_entry
 from repertory.agent_hosts.edits import EditError, Value
-from repertory.agent_hosts.entries import is_url, target_of
+from repertory.agent_hosts.entries import (
+    is_url,
+    target_of,
+    without_authorization,
+    without_key,
+)
 from repertory.agent_hosts.host import Host, Machine, Scope
 from repertory.agent_hosts.records import Record, Records, backup_of
 from repertory.agent_hosts.wanted import VARIABLE
@@ -179,13 +184,17 @@ def _settled(wanted: Value, entry: Value | None) -> Value:
     """The wanted entry, with what else the user has set in an entry of the same kind."""
     if entry is None or is_url(entry) != is_url(wanted):
         return wanted
+    if is_url(wanted) and target_of(entry) != target_of(wanted):
+        entry = without_key(entry)
     settled = {**entry, **wanted}
-    variables = entry.get("env")
+    variables, headers = entry.get("env"), entry.get("headers")
     if isinstance(variables, dict):  # a key that an earlier command wrote does not stay
         kept = {name: value for name, value in variables.items() if name != VARIABLE}
         settled["env"] = {**kept, **wanted.get("env", {})}
         if variables and not settled["env"]:
             del settled["env"]
+    if isinstance(headers, dict) and "headers" in wanted:
+        settled["headers"] = {**without_authorization(headers), **wanted["headers"]}
     return settled
 
 

@@ -1,7 +1,6 @@
 """Entries in TOML: a table of its own at the end of the file.
 
-A line that begins with ``[`` may also be part of a list or of a text of several lines. It begins a
-table if what comes before it is TOML by itself, so Python's own parser decides.
+A line that begins with ``[`` may also be part of a list or of a text of several lines.
 """
 
 import json
@@ -13,7 +12,14 @@ from repertory.agent_hosts.edits import EditError, Keys, Value, newline_of
 from repertory.sources.reading.toml import TomlError, parse
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
-_LINE = re.compile(r"[^\n]*+\n?")
+# What brackets may stand in, brackets, and line ends. An open text takes the rest: linear time.
+_TOKEN = re.compile(
+    r'"""(?:[^"\\]++|\\.|"(?!""))*+"{0,5}'
+    r"|'{3}(?:[^']++|'(?!''))*+'{0,5}"
+    r'|"(?:[^"\\\n]++|\\.)*+"?'
+    r"|'[^'\n]*+'?|#[^\n]*+|[\[\]{}\n]",
+    re.DOTALL,
+)
 
 
 def read(text: str) -> dict[str, Any]:
@@ -76,19 +82,32 @@ def cut(text: str, keys: Keys, *, keep: bool) -> str:  # noqa: ARG001 - TOML nee
 
 def _tables(text: str, keys: Keys) -> Iterator[tuple[int, int]]:
     """The places of an entry's table and of the tables in it, without the comments that follow."""
-    starts = [line.start() for line in _LINE.finditer(text) if line[0].lstrip().startswith("[")]
-    for number, start in enumerate(starts):
-        header = text[start:].partition("\n")[0].rstrip()
-        if _names(header)[: len(keys)] != keys or not _is_toml(text[:start]):
+    starts = list(_starts(text))
+    for start, after in zip(starts, [*starts[1:], len(text)], strict=False):
+        whole = text[start:after]
+        if _names(whole.partition("\n")[0].rstrip())[: len(keys)] != keys:
             continue
-        after = (stop for stop in starts[number + 1 :] if _is_toml(text[start:stop]))
-        whole = text[start : next(after, len(text))]
         lines = whole.splitlines(keepends=True)
         while not lines[-1].strip() or lines[-1].lstrip().startswith("#"):
             lines.pop()
         table = "".join(lines)
         is_same = _is_toml(table) and parse(table) == parse(whole)
         yield start, start + len(table if is_same else whole)
+
+
+def _starts(text: str) -> Iterator[int]:
+    """Where the lines begin that begin a table of a text, which is TOML."""
+    depth = line = 0
+    for token in _TOKEN.finditer(text):
+        match token[0]:
+            case "\n":
+                line = token.end()
+            case "[" | "{":
+                if depth == 0 and not text[line : token.start()].strip():
+                    yield line
+                depth += 1
+            case "]" | "}":
+                depth -= 1
 
 
 def _names(header: str) -> Keys:

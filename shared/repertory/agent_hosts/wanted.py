@@ -16,7 +16,7 @@ from repertory.errors import UsageError
 
 VARIABLE = "REPERTORY_SERVER_API_KEY"  # of the key, in the environment of a host
 MAX_KEY_SIZE = 4096  # bytes
-_PLAIN = re.compile(r"[!-~]+")
+_PLAIN = re.compile(r'[!"$->@-~]+')  # without a query and a fragment
 _ENDPOINT = "/mcp"
 
 
@@ -80,10 +80,10 @@ def endpoint(url: str) -> str:
         is_one = parts.port != 0 and parts.scheme in {"http", "https"} and bool(parts.hostname)
     except ValueError:  # of its host or its port
         is_one = False
-    if not is_one or parts.username or parts.query or parts.fragment or not _PLAIN.fullmatch(url):
+    if not is_one or "@" in parts.netloc or not _PLAIN.fullmatch(url):
         raise UsageError(f"--url is {url!r}; it must be a URL like https://repertory.example.com.")
     url = url.rstrip("/")
-    return url if _ENDPOINT in f"{parts.path}/" else url + _ENDPOINT
+    return url if f"{_ENDPOINT}/" in f"{parts.path}/" else url + _ENDPOINT
 
 
 def read_key(file: Path) -> str:

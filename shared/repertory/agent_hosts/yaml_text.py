@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from repertory.agent_hosts.edits import EditError, Keys, Value, line_at, newline_of
+from repertory.agent_hosts.edits import EditError, Keys, Value, line_at, nested, newline_of
 from repertory.sources.reading.structured import Defect, load
 
 _UNIT = "  "
@@ -39,12 +39,12 @@ def put(text: str, keys: Keys, value: Value) -> str:
     node = _document(text)
     if node is None:
         before = text if not text or text.endswith("\n") else text + newline
-        return before + newline.join(_lines(_nested(keys, value), "")) + newline
+        return before + newline.join(_lines(nested(keys, value), "")) + newline
     for depth, key in enumerate(keys):
         if not isinstance(node, yaml.MappingNode):
-            return _opened(text, node, keys[:depth], _nested(keys[depth:], value))
+            return _opened(text, node, keys[:depth], nested(keys[depth:], value))
         if key not in _members(node):
-            return _added(text, node, _nested(keys[depth:], value))
+            return _added(text, node, nested(keys[depth:], value))
         name, node = _members(node)[key]
     start, stop = name.start_mark.index, _end(node)
     if "\n" in text[start:stop] or _begins_line(text, start):
@@ -158,12 +158,6 @@ def _line_end(text: str, at: int) -> int:
 
 def _begins_line(text: str, at: int) -> bool:
     return not text[text.rfind("\n", 0, at) + 1 : at].strip()
-
-
-def _nested(keys: Keys, value: Value) -> Value:
-    for key in reversed(keys):
-        value = {key: value}
-    return value
 
 
 def _lines(value: Value, indentation: str) -> Iterator[str]:

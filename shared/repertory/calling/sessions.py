@@ -18,7 +18,7 @@ from repertory.sources.mcp.client import converse
 from repertory.sources.mcp.conversation import Conversation, LineLostError
 from repertory.sources.mcp.server import ServerConfig
 from repertory.sources.mcp.traffic import quote
-from repertory.waiting import when_given_up
+from repertory.waiting import leave_lookups, when_given_up
 
 IDLE_TIMEOUT_S = 300.0  # an unused session is closed after this time or up to twice as long
 MAX_AGE_S = 3_600.0  # the server's program may have been replaced by a newer one
@@ -99,6 +99,7 @@ class Sessions:
 
     async def _run(self, started: Future[BlockingPortal]) -> None:
         """Run the event loop of the sessions until ``close``."""
+        leave_lookups()
         async with BlockingPortal() as portal, anyio.create_task_group() as self._tasks:
             started.set_result(portal)
             await portal.sleep_until_stopped()

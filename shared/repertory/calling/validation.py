@@ -1,7 +1,7 @@
 """JSON Schema validation with a time limit, because schemas and values come from strangers.
 
-The library's keywords run with a deadline check before each one. Keywords that match patterns or
-compare all items with each other are our own. Nothing is ever fetched.
+The library's keywords run with a deadline check before each one, and our own ones, which match
+patterns or compare all items with each other, before each pattern. Nothing is ever fetched.
 """
 
 import functools
@@ -19,7 +19,7 @@ from pydantic_core import ValidationError as Mismatch
 from referencing import Registry
 
 CHECK_TIMEOUT_S = 1.0  # processor time
-PATTERN_CACHE_SIZE = 1_024  # compiled patterns
+PATTERN_CACHE_SIZE = 64  # compiled patterns, of up to 10 MB each
 
 # The library has no types for its validators and keywords.
 _Validator = Any
@@ -66,7 +66,24 @@ def _bounded(draft: Any) -> Any:  # noqa: ANN401 - classes without a type
         """Keep this class for subschemas: the class of a draft they name would have no bounds."""
         return type(self)(schema, registry=Registry(), _resolver=_resolver or self._resolver)
 
-    bounded.evolve = evolve
+    library = bounded.descend
+
+    def descend(
+        self: _Validator,
+        instance: object,
+        schema: object,
+        path: str | int | None = None,
+        schema_path: str | int | None = None,
+        resolver: object = None,
+    ) -> Iterator[ValidationError]:
+        """Name the part that must not be there, which the library does not."""
+        if schema is False and path is not None:
+            keyword: Any = None  # no keyword forbids it
+            yield ValidationError("", validator=keyword, path=[path])
+        else:
+            yield from library(self, instance, schema, path, schema_path, resolver)
+
+    bounded.evolve, bounded.descend = evolve, descend
     return bounded
 
 
@@ -74,11 +91,15 @@ def _timed(keyword: _Keyword) -> _Keyword:
     def run(
         validator: _Validator, wanted: object, value: object, schema: object
     ) -> Iterator[ValidationError] | None:
-        if time.thread_time() > _deadline.get():
-            raise CheckTimeoutError
+        _check_time()
         return keyword(validator, wanted, value, schema)
 
     return run
+
+
+def _check_time() -> None:
+    if time.thread_time() > _deadline.get():
+        raise CheckTimeoutError
 
 
 def _anything(*_: object) -> None:
@@ -138,6 +159,7 @@ _OWN: dict[str, _Keyword] = {
 
 def _is_found(pattern: str, text: str) -> bool | None:
     """Whether a text contains a match; None if the pattern is unsupported."""
+    _check_time()  # a keyword may have thousands of patterns
     matcher = _compiled(pattern)
     if matcher is None:
         return None

@@ -21,7 +21,7 @@ def markdown(answer: Answer) -> str:
     for notice in phrases.notices(answer):
         lines += [escaped(notice), ""]
     if not answer.hits:
-        return "\n".join([*lines, phrases.nothing(answer), ""])
+        return "\n".join([*lines, escaped(phrases.nothing(answer)), ""])
     lines += [row(_COLUMNS), row(["---"] * len(_COLUMNS))]
     for hit in answer.hits:
         cells = (

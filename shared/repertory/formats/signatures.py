@@ -22,8 +22,9 @@ def signature(tool_id: str, item: Item | None) -> str:
 
 
 def _parameters(item: Item) -> str:
-    parameters, required = merged(item.input_schema or {})
-    ordered = [*required, *(name for name in parameters if name not in required)]
+    parameters, needed = merged(item.input_schema or {})
+    required = set(needed)
+    ordered = [*needed, *(name for name in parameters if name not in required)]
     length, shown = 0, []
     for name in filter(_is_shown, ordered):
         length += len(name) + len(", ")

@@ -1,6 +1,8 @@
 """A tool in the form that model APIs accept; one invalid tool makes them reject the request."""
 
+import json
 import re
+from collections import deque
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -8,13 +10,15 @@ import msgspec
 
 from repertory.catalogue.item import KEY_BYTES, Item, item_key
 from repertory.search.answer import Hit
-from repertory.text import clean, one_line
+from repertory.text import clean, cut, one_line
+from repertory.typescript.references import References, as_list
 
 ID_LINE = "Tool id: "
 MAX_NAME_LENGTH = 64
+MAX_FURTHER_LENGTH = 200  # characters
 
 _BRANCHES = ("allOf", "anyOf", "oneOf")
-_REFUSED = {*_BRANCHES, "enum", "not"}  # at the top of a schema
+_REFUSED = {*_BRANCHES, "$ref", "enum", "not"}  # at the top of a schema
 _DIGITS = 10  # of the digest in a name: 40 bits; only names with the same start can collide
 _NAME = re.compile(rf"[a-zA-Z0-9_-]{{1,{MAX_NAME_LENGTH}}}")
 _PARAMETER = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
@@ -27,28 +31,32 @@ class ToolSpec(msgspec.Struct, frozen=True, kw_only=True):
         name: See ``host_name``.
         id: The tool's id, on one line.
         text: The author's description.
+        further: A line with the parameters whose names model APIs refuse; empty without any.
         parameters: The schema of its arguments; see ``object_schema``.
     """
 
     name: str
     id: str
     text: str
+    further: str = ""
     parameters: dict[str, Any]
 
     @property
     def description(self) -> str:
         """The author's description; the last line has the id to call it by."""
-        return f"{self.text}\n\n{ID_LINE}{self.id}".lstrip()
+        return "\n\n".join(filter(None, (self.text, self.further, f"{ID_LINE}{self.id}")))
 
 
 def tool_spec(hit: Hit, items: Mapping[str, Item]) -> ToolSpec:
     """Describe a tool by its item, or by the hit alone if the item is unavailable."""
     item = items.get(hit.id)
+    schema = (item and item.input_schema) or {}
     return ToolSpec(
         name=host_name(hit.id),
         id=one_line(hit.id),
         text=clean((item and item.description) or hit.description),
-        parameters=object_schema((item and item.input_schema) or {}),
+        further=_further(schema),
+        parameters=object_schema(schema),
     )
 
 
@@ -69,12 +77,13 @@ def host_name(item_id: str) -> str:
 def object_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
     """Convert a schema to the form that model APIs accept: an object without top-level branches.
 
-    The parameters of all branches are merged; those with invalid names are dropped. Calls are
-    still validated against the original schema.
+    The parameters of all branches and references are merged; those with invalid names are dropped,
+    but allowed. Calls are still validated against the original schema.
     """
     parameters, required = merged(schema)
     fitting = {name: value for name, value in parameters.items() if _PARAMETER.fullmatch(name)}
-    allowed = {key: value for key, value in schema.items() if key not in _REFUSED}
+    refused = _REFUSED if len(fitting) == len(parameters) else _REFUSED | {"additionalProperties"}
+    allowed = {key: value for key, value in schema.items() if key not in refused}
     allowed |= {"type": "object", "properties": fitting}
     allowed.pop("required", None)
     if kept := [name for name in required if name in fitting]:
@@ -82,23 +91,47 @@ def object_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
     return allowed
 
 
+def _further(schema: Mapping[str, Any]) -> str:
+    """A line with the parameters that ``object_schema`` drops; models can give them, too."""
+    parameters, required = merged(schema)
+    needed = set(required)
+    names = [
+        json.dumps(name, ensure_ascii=False) + (" (required)" if name in needed else "")
+        for name in parameters
+        if not _PARAMETER.fullmatch(name)
+    ]
+    line = one_line(f"It also takes {', '.join(names)}.")
+    return cut(line, MAX_FURTHER_LENGTH) if names else ""
+
+
 def merged(schema: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """The parameters of a schema and its branches, by name, and which of them are required."""
+    """The parameters of a schema, by name, and which of them are required.
+
+    They are also those of its branches and of what they refer to.
+    """
     parameters: dict[str, Any] = {}
-    required: list[Any] = []
+    required: set[str] = set()
     for part, always in _parts(schema):
         if isinstance(given := part.get("properties"), Mapping):
             parameters |= {name: given[name] for name in given if name not in parameters}
-        if always and isinstance(names := part.get("required"), list):
-            required += names
+        if always:
+            required |= {name for name in as_list(part.get("required")) if isinstance(name, str)}
     return parameters, [name for name in parameters if name in required]
 
 
 def _parts(schema: Mapping[str, Any]) -> Iterator[tuple[Mapping[str, Any], bool]]:
-    """Yield a schema and its branches, each with whether it always applies."""
-    yield schema, True
-    for keyword in _BRANCHES:
-        branches = schema.get(keyword)
-        for branch in branches if isinstance(branches, list) else ():
-            if isinstance(branch, Mapping):
-                yield branch, keyword == "allOf"
+    """Yield a schema, its branches and what they refer to, each with whether it always applies."""
+    references = References(schema)
+    waiting: deque[tuple[object, bool]] = deque([(schema, True)])
+    seen: set[tuple[int, bool]] = set()
+    while waiting:
+        part, always = waiting.popleft()
+        if not isinstance(part, Mapping) or (id(part), always) in seen:
+            continue
+        seen.add((id(part), always))
+        yield part, always
+        if (pointer := references.pointer(part.get("$ref"))) is not None:
+            waiting.append((references.at(pointer), always))
+        for keyword in _BRANCHES:
+            is_certain = always and keyword == "allOf"
+            waiting += [(branch, is_certain) for branch in as_list(part.get(keyword))]

@@ -16,10 +16,10 @@ def types_markdown(answer: Answer, items: Mapping[str, Item], gateway: str) -> s
 
     The module calls the tools at the URL ``gateway``, and leaves out tools missing in ``items``.
     """
-    lines = [f"{phrases.degraded(answer)}\n"] if answer.degraded else []
+    lines = [f"{escaped(phrases.degraded(answer))}\n"] if answer.degraded else []
     lines += [f"{escaped(notice)}\n" for notice in phrases.notices(answer)]
     if not answer.hits:
-        return "\n".join([*lines, phrases.nothing(answer), ""])
+        return "\n".join([*lines, escaped(phrases.nothing(answer)), ""])
     lines += [row(("Tool", "Confidence", "Reason")), row(("---", "---", "---"))]
     for hit in answer.hits:
         lines.append(row((code(hit.id), f"{hit.confidence:.2f}", escaped(phrases.reason(hit)))))

@@ -87,15 +87,22 @@ def found_tools(session: Session, query: str, asked: Asked) -> Iterator[ToolSpec
     items = whole_items(session, answer)
     for hit in answer.hits:
         spec = tool_spec(hit, items)
-        yield msgspec.structs.replace(spec, text=cut(spec.text or spec.id, MAX_DESCRIPTION_LENGTH))
+        room = MAX_DESCRIPTION_LENGTH - len(f"\n\n{spec.further}")
+        parts = (cut(spec.text or spec.id, room), spec.further)
+        yield msgspec.structs.replace(spec, text="\n\n".join(filter(None, parts)))
 
 
 def words_of(result: CallResult) -> str:
-    """All that a tool says, for a model: its texts, or else its data."""
-    texts = [str(block["text"]) for block in result.content if block.get("type") == "text"]
-    if texts or result.structured_content is None:
-        return "\n".join(texts)
-    return as_json(result.structured_content)
+    """All that a tool says, for a model: its texts, or else its data.
+
+    A resource without a text stands as its URI, an image or a sound as its media type.
+    """
+    inner = ((block.get("resource"), block) for block in result.content)
+    blocks = [one if isinstance(one, dict) else block for one, block in inner]
+    if result.structured_content is not None and not any("text" in one for one in blocks):
+        return as_json(result.structured_content)
+    said = (one.get("text", one.get("uri", one.get("mimeType", ""))) for one in blocks)
+    return "\n".join(map(str, said))
 
 
 def as_json(value: object) -> str:

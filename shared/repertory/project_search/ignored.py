@@ -8,7 +8,10 @@ from repertory.bounded import real_path
 from repertory.sources.reading.files import Found, read_text
 from repertory.sources.reading.gitignore import GitIgnore, read_patterns
 
-_EXCLUDES_FILE = re.compile(r"^[ \t]*excludesfile[ \t]*=(.*)$", re.IGNORECASE | re.MULTILINE)
+# A hash or a semicolon begins a comment.
+_EXCLUDES_FILE = re.compile(
+    r"^[ \t]*excludesfile[ \t]*=[ \t]*\"?([^\"#;\n]*+)", re.IGNORECASE | re.MULTILINE
+)
 
 
 class Ignored:
@@ -74,6 +77,5 @@ def _excludes_file(git: Path, home: Path) -> Path:
     for file in (git / "config", home / ".gitconfig", config / "config"):
         text, _ = read_text(str(file))
         if named := _EXCLUDES_FILE.search(text or ""):
-            name = named[1].strip().removeprefix('"').removesuffix('"')
-            return home / name.removeprefix("~/")
+            return home / named[1].strip().removeprefix("~/")
     return config / "ignore"

@@ -12,16 +12,19 @@ _NAMES = frozenset(
     | {".aws", ".ssh", ".gnupg", ".kube", ".azure", ".gcloud"}
     # MCP configurations of agent hosts, whose environments and headers hold keys
     | {"mcp.json", ".mcp.json", ".toolscript.json", ".claude.json", "claude_desktop_config.json"}
+    | {"opencode.json", "opencode.jsonc"}
 )
 _ENDINGS = (
     *(".env", ".pem", ".key", ".p8", ".p12", ".pfx", ".jks", ".keystore", ".kdbx", ".ppk"),
     *(".tfstate", ".tfstate.backup"),
     *(".docker/config.json", ".gemini/settings.json", ".codex/config.toml"),
-    ".claude/settings.local.json",
+    *(".claude/settings.local.json", ".zed/settings.json"),
+    ".repertory-backup",  # what connecting an agent host keeps beside its configuration
 )
 _TEMPLATES = (".example", ".sample", ".template", ".dist")  # of an environment, without its values
 _KEY = re.compile(
-    r"-----BEGIN [A-Z ]*PRIVATE KEY(?: BLOCK)?-----(?:\\[nr]|\s)+(?:[A-Za-z0-9+/=]{32}|Proc-Type)"
+    r"-----BEGIN [A-Z ]*PRIVATE KEY(?: BLOCK)?-----(?:\\[nr]|\s)+"
+    r"(?:[A-Za-z0-9+/=]{32}|Proc-Type:|Version:|Comment:)"
 )
 
 

@@ -12,6 +12,7 @@ CUT = "..."
 
 _RUN = re.compile(rf"[\w{MARKS}]+")
 _PART = rf"[^\W\d_]|[{MARKS}]"  # of a word
+_PART_OF_NUMBER = rf"[^\W_]|[{MARKS}]"
 _SPACE = re.compile(r"\s")
 
 
@@ -25,7 +26,8 @@ def place_of(text: str, query: str) -> tuple[int, int]:
 def place_of_word(text: str, word: str) -> tuple[int, int]:
     """The start and end of the first occurrence of a word of ``words_of``; (0, 0) if missing."""
     folded = text.casefold()
-    if found := re.search(rf"(?<!{_PART}){re.escape(word)}(?!{_PART})", folded):
+    part = _PART_OF_NUMBER if word.isdecimal() else _PART
+    if found := re.search(rf"(?<!{part}){re.escape(word)}(?!{part})", folded):
         return _in_original(text, folded, *found.span())
     for run in _RUN.finditer(text):  # with accents, or in a script without spaces
         within = run[0].casefold()

@@ -1,6 +1,7 @@
 """Rebuild of the skill index from its sources; only new and changed skills are embedded."""
 
 import logging
+import os
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -108,8 +109,12 @@ class _PlainSkills(MarkdownSkills):
 
     @override
     def passes_over(self, place: str) -> str:
-        folder = self.path / place
-        is_skill = any((folder / name).is_file() for name in (SKILL_FILE, *MANIFESTS))
+        folder = os.path.join(self.path, place)  # noqa: PTH118 - as below
+        # Unlike ``Path.is_file``, it raises nothing in a folder that may not be read.
+        is_skill = any(
+            os.path.isfile(os.path.join(folder, name))  # noqa: PTH113, PTH118 - see above
+            for name in (SKILL_FILE, *MANIFESTS)
+        )
         return "it is a skill with a file of its own" if is_skill else super().passes_over(place)
 
 

@@ -159,7 +159,8 @@ class _Writer:
 
     def _object(self, schema: Json, depth: int) -> Type:
         properties = _mapping(schema.get("properties"))
-        required = [one for one in as_list(schema.get("required")) if isinstance(one, str)]
+        listed = as_list(schema.get("required"))
+        required = dict.fromkeys(one for one in listed if isinstance(one, str))
         lines = []
         for name in dict.fromkeys([*properties, *required]):
             inner = properties.get(name, True)  # a required property need not be described

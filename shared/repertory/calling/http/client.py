@@ -25,7 +25,7 @@ from repertory.sources.openapi.api import Api
 from repertory.sources.openapi.operation import Operation
 from repertory.sources.openapi.servers import origin
 from repertory.text import clean, cut, media_type_of, one_line
-from repertory.waiting import cancelling, when_given_up
+from repertory.waiting import cancelling, leave_lookups, when_given_up
 
 MAX_BYTES = 8 * 2**20  # of one response
 MAX_REDIRECTS = 5
@@ -116,11 +116,12 @@ class _Response:
         """The body as clean text."""
         try:
             return clean(self.content.decode(self.charset, "replace"))
-        except LookupError:
+        except (LookupError, ValueError):  # it is unknown, or does not replace what it cannot read
             return clean(self.content.decode("utf-8", "replace"))
 
 
 async def _fetch(api: Api, request: Request, seconds: float) -> _Response:
+    leave_lookups()
     with anyio.CancelScope() as given_up, anyio.fail_after(seconds):
         when_given_up(cancelling(given_up))
         async with httpx.AsyncClient(
@@ -184,7 +185,7 @@ def _result(api: Api, response: _Response, credentials: Credentials) -> CallResu
     if status in (401, 403):
         head += f": the API {api.name} refuses the credentials, or they do not permit this"
     if status == 429 and response.retry_after:
-        head += f": call again after {_quoted(response.retry_after)}"
+        head += f": call again after {_quoted(credentials.redact(response.retry_after))}"
     text = cut(str(block.get("text", "")), MAX_TEXT_LENGTH)
     said = {"type": "text", "text": f"{head}\n{text}".strip()}
     return CallResult(content=[said], structured_content=structured, is_error=True)

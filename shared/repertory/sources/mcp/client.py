@@ -19,7 +19,7 @@ from repertory.sources.mcp.server import ServerConfig, Transport
 from repertory.sources.mcp.traffic import SAYS, TOO_MUCH, Listing, Traffic, quote, quote_end
 from repertory.sources.mcp.transports import open_streams, silence
 from repertory.sources.mcp.variables import Launch, fill_in
-from repertory.waiting import cancelling
+from repertory.waiting import cancelling, leave_lookups
 
 DISCONNECT_TIMEOUT_S = 2.0  # after the answer, for which alone the server's timeout is
 
@@ -45,6 +45,7 @@ def list_tools(server: ServerConfig, given_up: Future[None]) -> Listing:
         listings.append(await conversation.list_tools())
 
     async def ask() -> None:
+        leave_lookups()
         with anyio.CancelScope() as scope:
             cancel = cancelling(scope)
             given_up.add_done_callback(lambda _: cancel())

@@ -5,6 +5,7 @@ import os
 import msgspec
 
 from repertory.bounded import UTF_16, UnfitFileError, read_bytes, read_inside
+from repertory.sources.reading.encodings import in_older_encoding
 from repertory.sources.source import Problem, error, warning
 from repertory.text import UNFIT, clean, is_clean
 
@@ -37,8 +38,8 @@ def read_text(path: str, limit: int = FILE_LIMIT) -> tuple[str | None, list[Prob
 def read_file(file: Found, limit: int = FILE_LIMIT) -> tuple[str | None, list[Problem]]:
     """Read a file of at most ``limit`` bytes as UTF-8; line ends become newlines.
 
-    A byte order mark is left out; one of UTF-16 is believed. Invalid UTF-8 is replaced and unfit
-    characters are left out, each with a warning.
+    A byte order mark is left out; one of UTF-16 is believed. A text in a usual older encoding is
+    read, other invalid UTF-8 is replaced, and unfit characters are left out, each with a warning.
 
     Returns:
         The text and the problems. The text is None if the file is unreadable, not a plain file,
@@ -52,11 +53,10 @@ def read_file(file: Found, limit: int = FILE_LIMIT) -> tuple[str | None, list[Pr
     try:
         text = data.decode()
     except UnicodeDecodeError as exc:
-        text = data.decode(errors="replace")
-        message = (
-            f"The file is not UTF-8 (byte {exc.start:,}); what could not be read was replaced. "
-            "Save it as UTF-8."
-        )
+        older = in_older_encoding(data)
+        text, name = older or (data.decode(errors="replace"), "")
+        done = f"it was read as {name}" if name else "what could not be read was replaced"
+        message = f"The file is not UTF-8 (byte {exc.start:,}); {done}. Save it as UTF-8."
         line = data.count(b"\n", 0, exc.start) + 1
         problems.append(warning(path, message, line))
     if "\r" in text:

@@ -1,0 +1,63 @@
+"""Texts in the encodings from before UTF-8 that are still met, recognised by their letters."""
+
+import re
+from collections.abc import Callable
+
+_ASCII = re.compile(r"[\x00-\x7f]+")
+_IN_A_ROW = re.compile(r"[^\x00-\x7f]{4}")
+_KANA = re.compile("[\u3041-\u30ff]")
+_HANGUL = re.compile("[\uac00-\ud7a3]")
+# The first bytes of the rare signs of GB 2312; those of the 3,755 common ones are lower.
+_RARE = bytes(range(0xD8, 0x100))
+
+
+def in_older_encoding(data: bytes) -> tuple[str, str] | None:
+    """The text of bytes that are no UTF-8, and the name of its encoding; None if it is not clear.
+
+    Bytes that are mostly UTF-8 are a damaged text.
+    """
+    replaced = data.decode(errors="replace")
+    if 2 * replaced.count("\ufffd") <= len(_ASCII.sub("", replaced)):
+        return None
+    for name, (encoding, is_of) in _ENCODINGS.items():
+        try:
+            text = data.decode(encoding)
+        except UnicodeDecodeError:
+            continue
+        if is_of(text):
+            return text, name
+    return None
+
+
+def _is_japanese(text: str) -> bool:
+    """Whether a fifth of the signs are kana."""
+    return 5 * len(_KANA.findall(text)) > len(_ASCII.sub("", text))
+
+
+def _is_korean(text: str) -> bool:
+    """Whether most signs are syllables, and few of those that EUC-KR writes in eight bytes."""
+    signs = _ASCII.sub("", text)
+    size = len(signs.encode("euc_kr", "ignore"))
+    return 2 * len(_HANGUL.findall(text)) > len(signs) and size < 3 * len(signs)
+
+
+def _is_chinese(text: str) -> bool:
+    """Whether most signs are common ones."""
+    signs = _ASCII.sub("", text)
+    first = signs.encode("gb2312", "ignore")[::2]
+    return 5 * len(first.translate(None, _RARE)) > 3 * len(signs)
+
+
+def _is_western(text: str) -> bool:
+    """Whether there are never four letters with accents in a row."""
+    return not _IN_A_ROW.search(text)
+
+
+# Each is tried after those whose texts it could be taken for.
+_ENCODINGS: dict[str, tuple[str, Callable[[str], bool]]] = {
+    "Shift JIS": ("cp932", _is_japanese),
+    "EUC-JP": ("euc_jp", _is_japanese),
+    "EUC-KR": ("cp949", _is_korean),
+    "GB 18030": ("gb18030", _is_chinese),
+    "Windows-1252": ("cp1252", _is_western),
+}
