@@ -16,7 +16,7 @@ import pytest
 import qdrant_edge as engine
 
 from repertory.errors import StoreError
-from repertory.index import edge_graph, edge_shard, layout
+from repertory.index import edge_collection, edge_graph, edge_shard, layout
 from repertory.index.edge import EdgeStore
 from repertory.index.edge_collection import EdgeCollection
 from repertory_embedded import graphs
@@ -151,6 +151,37 @@ def test_a_graph_without_8_bit_numbers_is_searched(
     assert collection.build_graph(threading.Event())
     assert not [*collection._path.glob("segments/*/vector_storage/quantized.*")]
     assert collection.search(direction(1, 7), 5) == before
+
+
+def test_points_that_were_written_again_get_a_graph_again(collection: EdgeCollection) -> None:
+    """The engine counts those that are gone from a graph as its points."""
+    assert collection.build_graph(threading.Event())
+    numbers = range(POINTS)
+    again = [point(f"item {one}", direction(1, one), revision=2) for one in numbers]
+    collection.upsert(again[: POINTS // 3])  # too few
+    assert not collection.build_graph(threading.Event())
+    collection.upsert(again)
+    assert collection.build_graph(threading.Event())
+    assert not collection.build_graph(threading.Event())
+    collection.delete_items([f"item {one}" for one in numbers], before=3)
+    assert not collection.build_graph(threading.Event())  # of no points
+    collection.upsert([point(f"new {one}", direction(1, one)) for one in numbers])
+    assert collection.build_graph(threading.Event())
+    assert not collection.build_graph(threading.Event())
+
+
+def test_a_graph_is_built_while_files_come_and_go(
+    collection: EdgeCollection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of a write, which is done before or after they are measured."""
+    measure = edge_collection._size
+
+    def size(directory: Path) -> int:
+        assert collection._shard._using.locked()
+        return measure(directory)
+
+    monkeypatch.setattr(edge_collection, "_size", size)
+    assert collection.build_graph(threading.Event())
 
 
 @reads_ahead

@@ -86,8 +86,9 @@ class EdgeCollection(StoredCollection):
     def build_graph(self, stopping: threading.Event) -> bool:
         if self._kilobytes_without_graph() < layout.GRAPH_FROM:
             return False
-        # A copy, and the new segments beside the old ones, with 8-bit numbers.
-        require_room(self._path, ROOM + 9 * _size(self._path) // 4)
+        with self._shard.using():  # else a write may remove a file while it is measured
+            # A copy, and the new segments beside the old ones, with 8-bit numbers.
+            require_room(self._path, ROOM + 9 * _size(self._path) // 4)
         return self._shard.rebuild(lambda copy: edge_graph.build(copy, stopping))
 
     @override
@@ -105,12 +106,13 @@ class EdgeCollection(StoredCollection):
     def _kilobytes_without_graph(self) -> int:
         first = engine.ScrollRequest(limit=1, with_vector=True)
         with self._shard.using() as shard:
-            info = shard.info()
+            shard.flush()  # the files of graphs say what is gone from them
+            info, gone = shard.info(), _gone_from_graphs(self._path)
             [point], _ = shard.scroll(first) if info.points_count else ([None], None)
         if point is None:
             return 0
         size = np.float32().nbytes * len(cast("list[float]", point.vector))
-        return (info.points_count - info.indexed_vectors_count) * size // 1024
+        return (info.points_count + gone - info.indexed_vectors_count) * size // 1024
 
     def _answer(self, query: VectorQuery) -> VectorAnswer:
         must: list[engine.ConditionType] = [
@@ -236,6 +238,16 @@ def _any(field: str, values: Sequence[str]) -> engine.FieldCondition:
     """That a point has one of these values in this field."""
     facets = [f"{field}:{value}" for value in values]
     return engine.FieldCondition(FACETS, match=engine.MatchAny(facets))
+
+
+def _gone_from_graphs(shard: Path) -> int:
+    """How many points of a flushed shard's graphs are deleted or replaced since they were built.
+
+    The engine counts them as indexed. A bit stands for each of them.
+    """
+    graphs = shard.glob("segments/*/vector_index/graph.bin")
+    files = [graph.parents[1] / "id_tracker.deleted" for graph in graphs]
+    return sum(int.from_bytes(file.read_bytes(), "big").bit_count() for file in files)
 
 
 def _size(directory: Path) -> int:
