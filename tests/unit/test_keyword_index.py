@@ -1,6 +1,7 @@
 """The keyword index finds the right items, and an updated index equals one built at once."""
 
 from collections import Counter
+from itertools import combinations
 from unittest.mock import Mock
 from zlib import crc32
 
@@ -417,6 +418,28 @@ def test_copies_among_the_best_take_no_places() -> None:
     names = {entry.name for entry in index.entries(found)}
     assert len(names) == 20
     assert {item.name for item in better} < names
+
+
+def test_copies_have_equal_scores() -> None:
+    """Wherever their rows are: of equals, those of lower keys come first."""
+    text = "zebra heron otter quokka badger lemur gecko"
+    index = index_of(*(tool("srv__a", text, id=f"c{n}", body="walrus lemur") for n in range(200)))
+    for number in range(2, 8):
+        for words in combinations([*text.split(), "walrus", "read"], number):
+            scores = index.match(" ".join(words)).scores(index.all_rows())
+            assert len({*scores.tolist()}) == 1
+
+
+def test_words_of_what_is_gone_are_no_forms() -> None:
+    """What was removed tells nothing about a word, nor does what cannot be seen."""
+    name = tool("a__custom", "Made to measure", source="a")
+    other = tool("b__border", "The customs and their customers", source="b")
+    both = index_of(name, other)
+    [term] = both.match("customs").terms
+    assert (term.forms, term.others) == (("=customs",), ("=customers",))
+    for index in (both.updated([other.id], ()), both.only(["a"])):
+        [term] = index.match("customs").terms
+        assert (term.forms, term.others) == ((), ())
 
 
 def test_the_digest_of_skills_follows_their_texts() -> None:

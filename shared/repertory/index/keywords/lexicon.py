@@ -140,7 +140,7 @@ class Lexicon:
             found = {one for part in self._parts for one in _beginning(part, beginning)}
             for one in sorted(found):
                 written = one.removeprefix(WRITTEN)
-                if term_of(written) == term:
+                if term_of(written) == term and self._has(one):
                     (forms if base_of(written) == base else others)[one] = None
         return tuple(forms), tuple(others)
 
