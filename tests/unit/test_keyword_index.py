@@ -2,6 +2,7 @@
 
 from collections import Counter
 from itertools import combinations
+from typing import Any
 from unittest.mock import Mock
 from zlib import crc32
 
@@ -476,6 +477,12 @@ def test_a_damaged_snapshot_is_refused(damage: bytes | None, part: str) -> None:
         unpack(head, segments)
 
 
+def sealed(arrays: dict[str, Any]) -> bytes:
+    """Arrays of a segment as a snapshot stores them, with their checksum."""
+    packed: bytes = msgspec.msgpack.encode(arrays)
+    return crc32(packed).to_bytes(4, "big") + packed
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [
@@ -491,6 +498,7 @@ def test_a_damaged_snapshot_is_refused(damage: bytes | None, part: str) -> None:
         ("keys", b""),
         ("names.rows", np.array([4], np.int32).tobytes()),
         ("names.keys.offsets", np.array([5, 0], np.int64).tobytes()),
+        ("names.keys.offsets", b""),
         ("tags.offsets", np.array([0, 9], np.int64).tobytes()),
         ("source.codes", np.array([7] * 4, np.int32).tobytes()),
         ("policies", np.array([4], np.int32).tobytes()),
@@ -506,9 +514,23 @@ def test_a_snapshot_that_contradicts_itself_is_refused(name: str, value: bytes |
     arrays[name][1] = value
     if value is None:
         del arrays[name]
-    packed = msgspec.msgpack.encode(arrays)
     with pytest.raises(StoreCorruptError):
-        unpack(head, {segment: crc32(packed).to_bytes(4, "big") + packed})
+        unpack(head, {segment: sealed(arrays)})
+
+
+@pytest.mark.parametrize("name", ["offsets", "keys", "postings.rows", "kind.codes", "kind.text"])
+def test_a_snapshot_with_numbers_of_another_type_is_refused(name: str) -> None:
+    """Searches would fail on them."""
+    head, segments = pack(index_of(*FILES), 1)
+    ((segment, data),) = segments.items()
+    arrays = msgspec.msgpack.decode(data[4:])
+    kind, content = arrays[name]
+    if name == "keys":
+        arrays[name][0] = "|S6"
+    else:
+        arrays[name] = ["<f8", np.frombuffer(content, kind).astype("<f8").tobytes()]
+    with pytest.raises(StoreCorruptError):
+        unpack(head, {segment: sealed(arrays)})
 
 
 def test_a_prepared_index_builds_nothing_more() -> None:
