@@ -369,6 +369,32 @@ def test_a_failure_changes_nothing(
     assert len(items(collection)) == POINTS + 1
 
 
+def test_a_collection_that_cannot_be_opened_for_a_moment_is_opened_later(
+    store: EdgeStore, collection: EdgeCollection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the next search or write: the files are replaced, and others have it open for long."""
+    load = edge_shard._engine_of
+
+    def fail(_: Path) -> engine.EdgeShard:
+        monkeypatch.setattr(edge_shard, "_engine_of", load)
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    monkeypatch.setattr(edge_shard, "_engine_of", fail)
+    with store.open(NAME) as second:
+        with pytest.raises(StoreError, match="Too many open files"):
+            collection.build_graph(threading.Event())
+        assert collection.count() == second.count() == POINTS
+        second.upsert([point("later")])
+        assert ready(collection) == POINTS
+
+
+def test_a_file_that_cannot_be_copied_is_named(collection: EdgeCollection) -> None:
+    """The error of a whole copy has no reason but those of its files."""
+    (collection._path / "link").symlink_to("nowhere")
+    with pytest.raises(StoreError, match=r"cannot be used: .*link"):
+        collection._shard.rebuild(lambda _: True)
+
+
 def test_the_end_of_the_server_ends_it(collection: EdgeCollection, tmp_path: Path) -> None:
     """The process is killed and its files are removed."""
     stopping = threading.Event()

@@ -76,12 +76,14 @@ class OpenShard:
         self._since: list[engine.UpdateOperation] | None = None  # written since a copy was made
         with translated(path):
             require_room(path)
-            self._engine = _loaded(path)
+            self._engine: engine.EdgeShard | None = _loaded(path)
 
     @contextlib.contextmanager
     def using(self) -> Iterator[engine.EdgeShard]:
         """The engine, with its errors translated; not to be kept."""
         with translated(self.path), self._using:
+            if self._engine is None:  # it could not be opened after a rebuild
+                self._engine = _loaded(self.path)
             yield self._engine
 
     def update(self, operation: engine.UpdateOperation) -> None:
@@ -145,12 +147,11 @@ class OpenShard:
             for operation in since:
                 newer.update(operation)
             newer.close()
-            with self._using:
-                self._engine.close()
-                try:
-                    _replace(self.path, copy)
-                finally:
-                    self._engine = _loaded(self.path)
+            with self.using() as before:
+                before.close()
+                self._engine = None
+                _replace(self.path, copy)
+                self._engine = _loaded(self.path)
             narrow(self.path)
         return True
 
@@ -296,7 +297,8 @@ def translated(path: Path) -> Iterator[None]:
     except RepertoryError:
         raise
     except OSError as exc:
-        raise StoreError(f"{path} cannot be used: {exc.strerror}.") from exc
+        reason = exc.strerror or str(exc)[:300]  # of several files, if it has no own one
+        raise StoreError(f"{path} cannot be used: {reason}.") from exc
     except BaseException as exc:
         if not (type(exc) is Exception or type(exc).__name__ == "PanicException"):
             raise
