@@ -16,6 +16,8 @@ from repertory.catalogue.item import Item, Kind
 from repertory.catalogue.policy import Policy
 from repertory.errors import StoreCorruptError
 from repertory.index.keywords.index import KeywordIndex
+from repertory.index.keywords.names import MAX_COMPLETIONS
+from repertory.index.keywords.packed import Strings
 from repertory.index.keywords.snapshot import unpack
 from repertory.index.keywords.tokens import term_of
 from repertory.index.vectors import Filter
@@ -376,6 +378,42 @@ def test_an_index_kept_up_to_date_equals_one_built_at_once(
             for one in (index, built)
         )
         assert terms == same
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 6), st.sampled_from(["ab", "abc é", "abcd", "b 文a"]))),
+    st.sampled_from(["", "a", "ab", "=", "文", "z"]),
+)
+def test_the_strings_that_begin_alike_are_those_of_what_is_left(
+    changes: list[tuple[int, str]], prefix: str
+) -> None:
+    """The shortest come first, by their bytes."""
+    index = KeywordIndex.empty()
+    for number, name in changes:
+        index = index.updated((), [tool(name, f"{name}s", id=f"item{number}")])
+    for part in index.parts:
+        table = part.segment.postings.table
+        left = [one for one in table.keys if one.startswith(prefix) and part.frequency(one)]
+        found = [*part.beginning_with(prefix, table)]
+        assert found == sorted(left, key=lambda one: (len(one.encode()), one))
+
+
+def test_the_beginning_of_many_names_reads_few_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many begin so, and however few of them can be seen."""
+    every = index_of(*(tool(f"{'ab'[n % 50 == 0]}__wizard_{n}_thing") for n in range(3_000)))
+    read, reads = Strings._bytes, Mock()
+
+    def noted(strings: Strings, place: int) -> bytes:
+        reads(place)
+        return read(strings, place)
+
+    monkeypatch.setattr(Strings, "_bytes", noted)
+    for index in (every, every.only(["b"])):
+        [term] = index.match("wiza").terms
+        assert len(term.variants) == 12
+        assert len(index.names.close("wiza")) == min(MAX_COMPLETIONS, len(index))
+        assert reads.call_count < 500
+        reads.reset_mock()
 
 
 @settings(max_examples=100, deadline=None)

@@ -5,8 +5,6 @@ from collections.abc import Iterator
 from heapq import nsmallest
 from itertools import islice
 
-import numpy as np
-
 from repertory.catalogue.names import compact_name, digits, signs
 from repertory.index.keywords.part import Part
 from repertory.index.keywords.parts import Parts
@@ -111,11 +109,7 @@ def _shortest(part: Part, key: str) -> Iterator[str]:
     """The names and aliases of a part that start with the key and are longer, by their bytes."""
     names = part.segment.names
     for table in (names.names, names.aliases):
-        places = table.keys.beginning_with(key)
-        lengths = np.diff(table.keys.offsets[places.start : places.stop + 1])
-        by_length = places.start + np.argsort(lengths, kind="stable")
-        left = (place for place in by_length.tolist() if part.has(table.at(place)))
-        longer = (name for place in left if (name := table.keys[place]) != key)
+        longer = (name for name in part.beginning_with(key, table) if name != key)
         yield from islice(longer, MAX_COMPLETIONS)
 
 
