@@ -19,9 +19,10 @@ from repertory.errors import StoreError
 from repertory.index import edge_collection, edge_graph, edge_shard, layout
 from repertory.index.edge import EdgeStore
 from repertory.index.edge_collection import EdgeCollection
+from repertory.index.vectors import Filter
 from repertory_embedded import graphs
 from repertory_embedded.graphs import building_graphs
-from tests.support.points import DIMENSION, direction, point
+from tests.support.points import DIMENSION, direction, item_of, point
 from tests.support.waiting import until
 
 NAME = "repertory_x"
@@ -168,6 +169,38 @@ def test_points_that_were_written_again_get_a_graph_again(collection: EdgeCollec
     collection.upsert([point(f"new {one}", direction(1, one)) for one in numbers])
     assert collection.build_graph(threading.Event())
     assert not collection.build_graph(threading.Event())
+
+
+def test_a_graph_that_has_lost_most_of_its_points_hides_no_others(
+    store: EdgeStore, collection: EdgeCollection
+) -> None:
+    """No way through it leads to them, so vectors are compared, also after opening it again."""
+    assert collection.build_graph(threading.Event())
+    left = {f"item {one}" for one in range(POINTS - 30, POINTS)}
+    with store.open(NAME) as writer:
+        writer.delete_items([f"item {one}" for one in range(POINTS - 30)], before=2)
+
+    def found(where: Filter | None = None) -> set[str]:
+        return {item_of(one) for one in collection.search(direction(1, POINTS - 9), 50, where)}
+
+    assert found() == found(Filter(kinds=("tool",))) == left
+    collection.close()
+    collection = store.open(NAME)
+    assert found() == left
+
+
+def test_what_is_gone_from_a_graph_is_dropped(store: EdgeStore) -> None:
+    """If it is much, the graph is built again without it, once."""
+    numbers = range(2 * POINTS)
+    with store.create(NAME, DIMENSION) as collection:
+        collection.upsert([point(f"item {one}", direction(1, one)) for one in numbers])
+        assert collection.build_graph(threading.Event())
+        collection.delete_items([f"item {one}" for one in numbers[: POINTS // 2]], before=2)
+        assert not collection.build_graph(threading.Event())
+        collection.delete_items([f"item {one}" for one in numbers[:POINTS]], before=2)
+        assert collection.build_graph(threading.Event())
+        assert ready(collection) == collection.count() == POINTS
+        assert not collection.build_graph(threading.Event())
 
 
 def test_a_graph_is_built_while_files_come_and_go(

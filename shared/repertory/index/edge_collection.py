@@ -18,7 +18,7 @@ from typing_extensions import override
 from repertory.errors import StoreError
 from repertory.files import narrow
 from repertory.index import edge_graph, layout
-from repertory.index.edge_shard import FACETS, ROOM, OpenShard, require_room
+from repertory.index.edge_shard import DROPPED_FROM, FACETS, ROOM, OpenShard, graphs, require_room
 from repertory.index.stored_collection import StoredCollection
 from repertory.index.vectors import Point, VectorAnswer, VectorQuery
 
@@ -84,7 +84,8 @@ class EdgeCollection(StoredCollection):
 
     @override
     def build_graph(self, stopping: threading.Event) -> bool:
-        if self._kilobytes_without_graph() < layout.GRAPH_FROM:
+        without = self._kilobytes_without_graph()
+        if without < layout.GRAPH_FROM and self._shard.sparse < DROPPED_FROM:
             return False
         with self._shard.using():  # else a write may remove a file while it is measured
             # A copy, and the new segments beside the old ones, with 8-bit numbers.
@@ -105,9 +106,9 @@ class EdgeCollection(StoredCollection):
 
     def _kilobytes_without_graph(self) -> int:
         first = engine.ScrollRequest(limit=1, with_vector=True)
+        self._shard.flush()  # the files of graphs say what is gone from them
         with self._shard.using() as shard:
-            shard.flush()  # the files of graphs say what is gone from them
-            info, gone = shard.info(), _gone_from_graphs(self._path)
+            info, gone = shard.info(), sum(gone for _, gone in graphs(self._path))
             [point], _ = shard.scroll(first) if info.points_count else ([None], None)
         if point is None:
             return 0
@@ -119,7 +120,8 @@ class EdgeCollection(StoredCollection):
             _any(field, values) for field, values in layout.conditions(query.where)
         ]
         nearest = engine.Query.Nearest(layout.numbers(query.vector))
-        found = self._found(nearest, query.limit, must, _params(is_filtered=bool(must)))
+        params = _EXACT if self._shard.sparse else _params(is_filtered=bool(must))
+        found = self._found(nearest, query.limit, must, params)
         matches = [*starmap(layout.match, found)]
         scores = {}
         known = {one.key for one in matches}
@@ -238,16 +240,6 @@ def _any(field: str, values: Sequence[str]) -> engine.FieldCondition:
     """That a point has one of these values in this field."""
     facets = [f"{field}:{value}" for value in values]
     return engine.FieldCondition(FACETS, match=engine.MatchAny(facets))
-
-
-def _gone_from_graphs(shard: Path) -> int:
-    """How many points of a flushed shard's graphs are deleted or replaced since they were built.
-
-    The engine counts them as indexed. A bit stands for each of them.
-    """
-    graphs = shard.glob("segments/*/vector_index/graph.bin")
-    files = [graph.parents[1] / "id_tracker.deleted" for graph in graphs]
-    return sum(int.from_bytes(file.read_bytes(), "big").bit_count() for file in files)
 
 
 def _size(directory: Path) -> int:

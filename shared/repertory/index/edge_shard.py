@@ -39,6 +39,11 @@ _STEP = 128 * 2**10  # what systems read for one request at least; they leave ou
 STARTING_S = 10.0  # that a process may take to start
 _LOCKED = "WouldBlock"  # of the log
 
+# The share of a graph's points that may be gone. With more, a search may find no way through it and
+# then nothing. Of a graph of ``DROPPED_FROM`` points the engine drops them, from a fifth on.
+MAX_GONE = 0.3
+DROPPED_FROM = 1_100  # the engine says 1,000; ours are multiples of 64
+
 MAX_SINCE = 200  # writes while a copy is rebuilt, which are repeated on it and kept until then
 
 _REPLACED = "replaced"  # files of this name were those of a shard until a moment ago
@@ -63,6 +68,7 @@ class OpenShard:
     Attributes:
         path: Its directory.
         users: Its users; the last one closes it.
+        sparse: How many points the largest graph has of which too many are gone; 0 for none.
     """
 
     def __init__(self, path: Path, lock: StoreLock) -> None:
@@ -77,6 +83,7 @@ class OpenShard:
         with translated(path):
             require_room(path)
             self._engine: engine.EdgeShard | None = _loaded(path)
+            self.sparse = _sparse(path)
 
     @contextlib.contextmanager
     def using(self) -> Iterator[engine.EdgeShard]:
@@ -127,6 +134,7 @@ class OpenShard:
         """Make everything written so far safe against power loss."""
         with self.using() as shard:
             shard.flush()
+            self.sparse = _sparse(self.path)
             narrow(self.path)
 
     def close(self) -> None:
@@ -152,8 +160,24 @@ class OpenShard:
                 self._engine = None
                 _replace(self.path, copy)
                 self._engine = _loaded(self.path)
+                self.sparse = _sparse(self.path)
             narrow(self.path)
         return True
+
+
+def graphs(shard: Path) -> list[tuple[int, int]]:
+    """How many points each graph of a flushed shard has, and how many of them are gone.
+
+    They are deleted, or written again since it was built; the engine counts them as indexed. A bit
+    stands for each point, and the number of bits is a multiple of 64.
+    """
+    found = [graph.parents[1] for graph in shard.glob("segments/*/vector_index/graph.bin")]
+    bits = [(segment / "id_tracker.deleted").read_bytes() for segment in found]
+    return [(8 * len(one), int.from_bytes(one, "big").bit_count()) for one in bits]
+
+
+def _sparse(shard: Path) -> int:
+    return max((size for size, gone in graphs(shard) if gone > MAX_GONE * size), default=0)
 
 
 def exists(path: Path) -> bool:
