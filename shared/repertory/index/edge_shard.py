@@ -171,8 +171,9 @@ def graphs(shard: Path) -> list[tuple[int, int]]:
     They are deleted, or written again since it was built; the engine counts them as indexed. A bit
     stands for each point, and the number of bits is a multiple of 64.
     """
-    found = [graph.parents[1] for graph in shard.glob("segments/*/vector_index/graph.bin")]
-    bits = [(segment / "id_tracker.deleted").read_bytes() for segment in found]
+    files = shard.glob("segments/*/id_tracker.deleted")
+    has_graph = (file for file in files if (file.parent / "vector_index" / "graph.bin").exists())
+    bits = [file.read_bytes() for file in has_graph]
     return [(8 * len(one), int.from_bytes(one, "big").bit_count()) for one in bits]
 
 
