@@ -16,12 +16,13 @@ import pytest
 import qdrant_edge as engine
 
 from repertory.errors import StoreError
-from repertory.index import edge_graph, edge_shard, layout
+from repertory.index import edge_collection, edge_graph, edge_shard, layout
 from repertory.index.edge import EdgeStore
 from repertory.index.edge_collection import EdgeCollection
+from repertory.index.vectors import Filter
 from repertory_embedded import graphs
 from repertory_embedded.graphs import building_graphs
-from tests.support.points import DIMENSION, direction, point
+from tests.support.points import DIMENSION, direction, item_of, point
 from tests.support.waiting import until
 
 NAME = "repertory_x"
@@ -151,6 +152,69 @@ def test_a_graph_without_8_bit_numbers_is_searched(
     assert collection.build_graph(threading.Event())
     assert not [*collection._path.glob("segments/*/vector_storage/quantized.*")]
     assert collection.search(direction(1, 7), 5) == before
+
+
+def test_points_that_were_written_again_get_a_graph_again(collection: EdgeCollection) -> None:
+    """The engine counts those that are gone from a graph as its points."""
+    assert collection.build_graph(threading.Event())
+    numbers = range(POINTS)
+    again = [point(f"item {one}", direction(1, one), revision=2) for one in numbers]
+    collection.upsert(again[: POINTS // 3])  # too few
+    assert not collection.build_graph(threading.Event())
+    collection.upsert(again)
+    assert collection.build_graph(threading.Event())
+    assert not collection.build_graph(threading.Event())
+    collection.delete_items([f"item {one}" for one in numbers], before=3)
+    assert not collection.build_graph(threading.Event())  # of no points
+    collection.upsert([point(f"new {one}", direction(1, one)) for one in numbers])
+    assert collection.build_graph(threading.Event())
+    assert not collection.build_graph(threading.Event())
+
+
+def test_a_graph_that_has_lost_most_of_its_points_hides_no_others(
+    store: EdgeStore, collection: EdgeCollection
+) -> None:
+    """No way through it leads to them, so vectors are compared, also after opening it again."""
+    assert collection.build_graph(threading.Event())
+    left = {f"item {one}" for one in range(POINTS - 30, POINTS)}
+    with store.open(NAME) as writer:
+        writer.delete_items([f"item {one}" for one in range(POINTS - 30)], before=2)
+
+    def found(where: Filter | None = None) -> set[str]:
+        return {item_of(one) for one in collection.search(direction(1, POINTS - 9), 50, where)}
+
+    assert found() == found(Filter(kinds=("tool",))) == left
+    collection.close()
+    collection = store.open(NAME)
+    assert found() == left
+
+
+def test_what_is_gone_from_a_graph_is_dropped(store: EdgeStore) -> None:
+    """If it is much, the graph is built again without it, once."""
+    numbers = range(2 * POINTS)
+    with store.create(NAME, DIMENSION) as collection:
+        collection.upsert([point(f"item {one}", direction(1, one)) for one in numbers])
+        assert collection.build_graph(threading.Event())
+        collection.delete_items([f"item {one}" for one in numbers[: POINTS // 2]], before=2)
+        assert not collection.build_graph(threading.Event())
+        collection.delete_items([f"item {one}" for one in numbers[:POINTS]], before=2)
+        assert collection.build_graph(threading.Event())
+        assert ready(collection) == collection.count() == POINTS
+        assert not collection.build_graph(threading.Event())
+
+
+def test_a_graph_is_built_while_files_come_and_go(
+    collection: EdgeCollection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of a write, which is done before or after they are measured."""
+    measure = edge_collection._size
+
+    def size(directory: Path) -> int:
+        assert collection._shard._using.locked()
+        return measure(directory)
+
+    monkeypatch.setattr(edge_collection, "_size", size)
+    assert collection.build_graph(threading.Event())
 
 
 @reads_ahead
@@ -336,6 +400,32 @@ def test_a_failure_changes_nothing(
     assert folders(tmp_path) == {NAME}
     collection.upsert([point("later")])
     assert len(items(collection)) == POINTS + 1
+
+
+def test_a_collection_that_cannot_be_opened_for_a_moment_is_opened_later(
+    store: EdgeStore, collection: EdgeCollection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the next search or write: the files are replaced, and others have it open for long."""
+    load = edge_shard._engine_of
+
+    def fail(_: Path) -> engine.EdgeShard:
+        monkeypatch.setattr(edge_shard, "_engine_of", load)
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    monkeypatch.setattr(edge_shard, "_engine_of", fail)
+    with store.open(NAME) as second:
+        with pytest.raises(StoreError, match="Too many open files"):
+            collection.build_graph(threading.Event())
+        assert collection.count() == second.count() == POINTS
+        second.upsert([point("later")])
+        assert ready(collection) == POINTS
+
+
+def test_a_file_that_cannot_be_copied_is_named(collection: EdgeCollection) -> None:
+    """The error of a whole copy has no reason but those of its files."""
+    (collection._path / "link").symlink_to("nowhere")
+    with pytest.raises(StoreError, match=r"cannot be used: .*link"):
+        collection._shard.rebuild(lambda _: True)
 
 
 def test_the_end_of_the_server_ends_it(collection: EdgeCollection, tmp_path: Path) -> None:

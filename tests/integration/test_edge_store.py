@@ -152,6 +152,22 @@ def test_what_this_process_holds_is_not_long_awaited(
     assert waits == [30.0, OWN_S]
 
 
+def test_a_process_of_the_same_number_is_another_one(store: EdgeStore, tmp_path: Path) -> None:
+    """Two containers that share a directory may number theirs alike."""
+    store.create(NAME, DIMENSION).close()
+    own = StoreLock(tmp_path / "own", 0)
+    with child(HOLDER, tmp_path, NAME) as holder:
+        assert holder.stdout
+        assert holder.stdin
+        assert holder.stdout.readline() == "open\n"
+        note = tmp_path / "collections" / f"{NAME}.holder"
+        note.write_text((tmp_path / "own.holder").read_text())
+        with pytest.raises(StoreBusyError, match="in use by process"):
+            store.open(NAME)
+        holder.stdin.write("\n")
+    own.release()
+
+
 def test_a_lock_whose_note_cannot_be_removed_is_released(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

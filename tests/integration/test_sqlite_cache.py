@@ -138,6 +138,23 @@ def test_a_corrupt_file_is_set_aside_once(path: Path) -> None:
     other.close()
 
 
+def test_a_file_that_was_removed_is_made_again(path: Path) -> None:
+    """Also while processes have it open: they lose its vectors, and no later ones."""
+    caches = [SqliteVectorCache(path, DIMENSION) for _ in range(2)]
+    for number, cache in enumerate(caches):
+        cache.put(vectors(number, 1))
+    path.unlink()
+    caches.append(SqliteVectorCache(path, DIMENSION))
+    for number, cache in enumerate(caches, 10):
+        cache.put(vectors(number, 1))
+    for cache in caches:
+        assert {*cache.get([*vectors(0, 20)])} == {*vectors(10, 3)}
+        cache.close()
+    again = SqliteVectorCache(path, DIMENSION)
+    assert {*again.get([*vectors(0, 20)])} == {*vectors(10, 3)}
+    again.close()
+
+
 def test_a_vector_of_another_length_is_missing(path: Path) -> None:
     """A truncated vector or one of another model is not returned, and can be replaced."""
     (key,) = vectors(0, 1)

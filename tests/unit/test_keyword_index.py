@@ -1,6 +1,8 @@
 """The keyword index finds the right items, and an updated index equals one built at once."""
 
 from collections import Counter
+from itertools import combinations
+from typing import Any
 from unittest.mock import Mock
 from zlib import crc32
 
@@ -14,6 +16,8 @@ from repertory.catalogue.item import Item, Kind
 from repertory.catalogue.policy import Policy
 from repertory.errors import StoreCorruptError
 from repertory.index.keywords.index import KeywordIndex
+from repertory.index.keywords.names import MAX_COMPLETIONS
+from repertory.index.keywords.packed import Strings
 from repertory.index.keywords.snapshot import unpack
 from repertory.index.keywords.tokens import term_of
 from repertory.index.vectors import Filter
@@ -376,6 +380,42 @@ def test_an_index_kept_up_to_date_equals_one_built_at_once(
         assert terms == same
 
 
+@given(
+    st.lists(st.tuples(st.integers(0, 6), st.sampled_from(["ab", "abc é", "abcd", "b 文a"]))),
+    st.sampled_from(["", "a", "ab", "=", "文", "z"]),
+)
+def test_the_strings_that_begin_alike_are_those_of_what_is_left(
+    changes: list[tuple[int, str]], prefix: str
+) -> None:
+    """The shortest come first, by their bytes."""
+    index = KeywordIndex.empty()
+    for number, name in changes:
+        index = index.updated((), [tool(name, f"{name}s", id=f"item{number}")])
+    for part in index.parts:
+        table = part.segment.postings.table
+        left = [one for one in table.keys if one.startswith(prefix) and part.frequency(one)]
+        found = [*part.beginning_with(prefix, table)]
+        assert found == sorted(left, key=lambda one: (len(one.encode()), one))
+
+
+def test_the_beginning_of_many_names_reads_few_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many begin so, and however few of them can be seen."""
+    every = index_of(*(tool(f"{'ab'[n % 50 == 0]}__wizard_{n}_thing") for n in range(3_000)))
+    read, reads = Strings._bytes, Mock()
+
+    def noted(strings: Strings, place: int) -> bytes:
+        reads(place)
+        return read(strings, place)
+
+    monkeypatch.setattr(Strings, "_bytes", noted)
+    for index in (every, every.only(["b"])):
+        [term] = index.match("wiza").terms
+        assert len(term.variants) == 12
+        assert len(index.names.close("wiza")) == min(MAX_COMPLETIONS, len(index))
+        assert reads.call_count < 500
+        reads.reset_mock()
+
+
 @settings(max_examples=100, deadline=None)
 @given(
     st.lists(st.tuples(st.integers(0, 30), st.sampled_from(Kind), st.booleans()), max_size=60),
@@ -419,6 +459,28 @@ def test_copies_among_the_best_take_no_places() -> None:
     assert {item.name for item in better} < names
 
 
+def test_copies_have_equal_scores() -> None:
+    """Wherever their rows are: of equals, those of lower keys come first."""
+    text = "zebra heron otter quokka badger lemur gecko"
+    index = index_of(*(tool("srv__a", text, id=f"c{n}", body="walrus lemur") for n in range(200)))
+    for number in range(2, 8):
+        for words in combinations([*text.split(), "walrus", "read"], number):
+            scores = index.match(" ".join(words)).scores(index.all_rows())
+            assert len({*scores.tolist()}) == 1
+
+
+def test_words_of_what_is_gone_are_no_forms() -> None:
+    """What was removed tells nothing about a word, nor does what cannot be seen."""
+    name = tool("a__custom", "Made to measure", source="a")
+    other = tool("b__border", "The customs and their customers", source="b")
+    both = index_of(name, other)
+    [term] = both.match("customs").terms
+    assert (term.forms, term.others) == (("=customs",), ("=customers",))
+    for index in (both.updated([other.id], ()), both.only(["a"])):
+        [term] = index.match("customs").terms
+        assert (term.forms, term.others) == ((), ())
+
+
 def test_the_digest_of_skills_follows_their_texts() -> None:
     """That of other items does not matter."""
     skill = tool("a", "Does a.", kind=Kind.SKILL)
@@ -453,6 +515,12 @@ def test_a_damaged_snapshot_is_refused(damage: bytes | None, part: str) -> None:
         unpack(head, segments)
 
 
+def sealed(arrays: dict[str, Any]) -> bytes:
+    """Arrays of a segment as a snapshot stores them, with their checksum."""
+    packed: bytes = msgspec.msgpack.encode(arrays)
+    return crc32(packed).to_bytes(4, "big") + packed
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [
@@ -468,6 +536,7 @@ def test_a_damaged_snapshot_is_refused(damage: bytes | None, part: str) -> None:
         ("keys", b""),
         ("names.rows", np.array([4], np.int32).tobytes()),
         ("names.keys.offsets", np.array([5, 0], np.int64).tobytes()),
+        ("names.keys.offsets", b""),
         ("tags.offsets", np.array([0, 9], np.int64).tobytes()),
         ("source.codes", np.array([7] * 4, np.int32).tobytes()),
         ("policies", np.array([4], np.int32).tobytes()),
@@ -483,9 +552,23 @@ def test_a_snapshot_that_contradicts_itself_is_refused(name: str, value: bytes |
     arrays[name][1] = value
     if value is None:
         del arrays[name]
-    packed = msgspec.msgpack.encode(arrays)
     with pytest.raises(StoreCorruptError):
-        unpack(head, {segment: crc32(packed).to_bytes(4, "big") + packed})
+        unpack(head, {segment: sealed(arrays)})
+
+
+@pytest.mark.parametrize("name", ["offsets", "keys", "postings.rows", "kind.codes", "kind.text"])
+def test_a_snapshot_with_numbers_of_another_type_is_refused(name: str) -> None:
+    """Searches would fail on them."""
+    head, segments = pack(index_of(*FILES), 1)
+    ((segment, data),) = segments.items()
+    arrays = msgspec.msgpack.decode(data[4:])
+    kind, content = arrays[name]
+    if name == "keys":
+        arrays[name][0] = "|S6"
+    else:
+        arrays[name] = ["<f8", np.frombuffer(content, kind).astype("<f8").tobytes()]
+    with pytest.raises(StoreCorruptError):
+        unpack(head, {segment: sealed(arrays)})
 
 
 def test_a_prepared_index_builds_nothing_more() -> None:

@@ -20,6 +20,7 @@ from repertory.index.keywords.names import (
     EXACT,
     MAX_COMPLETIONS,
     ONE_EDIT,
+    ONE_MORE,
     UNPREFIXED,
 )
 from repertory.search.answer import Hit
@@ -412,8 +413,22 @@ def test_a_tool_is_found_by_its_name_in_an_agent_host(typed: str) -> None:
     """Hosts write it with their own beginning."""
     drain = tool("kube__drain_node", "Move all pods away", server="kube")
     index = KeywordIndex.empty().updated((), [drain, tool("kube__uncordon_node", server="kube")])
-    assert {index.entry(row).id: like for row, like in index.names.close(typed).items()} == {
-        drain.id: EXACT
+    assert _close(index, typed) == {drain.id: EXACT}
+
+
+def test_a_name_may_itself_begin_as_in_an_agent_host() -> None:
+    """Such as those of tools that were listed there; they do not take the place of the tool."""
+    name = "mcp__kube__drain_node"
+    listed = tool("listed", "Move all pods away", name=name, server="")
+    index = KeywordIndex.empty().updated((), [listed, tool("x__kube_drain_nodes")])
+    assert [index.entry(row).id for row in index.names.exact(name)] == [listed.id]
+    assert _close(index, name)[listed.id] == EXACT
+    both = index.updated((), [tool("kube__drain_node", server="kube"), tool("kube-drain-node")])
+    assert _close(both, name) == {
+        "listed": EXACT,
+        "kube__drain_node": EXACT,
+        "kube-drain-node": ALSO,
+        "x__kube_drain_nodes": ONE_MORE,
     }
 
 
@@ -422,3 +437,8 @@ def test_the_words_of_a_short_name_are_kept_and_those_of_a_long_query_are_not() 
     name, query = "create_issue", "create issue " * 100
     assert split_name(name) is split_name(name)
     assert split_name(query) is not split_name(query)
+
+
+def _close(index: KeywordIndex, typed: str) -> dict[str, float]:
+    """The items whose names are similar to a typed one, with their similarity."""
+    return {index.entry(row).id: like for row, like in index.names.close(typed).items()}

@@ -23,7 +23,7 @@ from typing_extensions import override
 from repertory.database import make_file
 from repertory.embedding.models import Model
 from repertory.errors import StoreBusyError, StoreCorruptError, StoreError
-from repertory.files import PRIVATE
+from repertory.files import PRIVATE, identity, make_private
 
 Vector = NDArray[np.float32]
 
@@ -38,6 +38,7 @@ _OPENING = (
     "PRAGMA synchronous = NORMAL",  # safe from kill -9 at once, from power loss a little later
     "CREATE TABLE IF NOT EXISTS vectors (key BLOB PRIMARY KEY, vector BLOB NOT NULL)",
 )
+_LOG = ("-wal", "-shm")  # of a database, and the index of that
 # No database, a damaged one, or one with a table of another make.
 _CORRUPT = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR}
 
@@ -101,7 +102,7 @@ class SqliteVectorCache(VectorCache):
         self._size = 4 * dimension
         self._lock = threading.Lock()  # a connection serves one thread at a time
         self._connection: sqlite3.Connection | None = None
-        self._file = 0  # the inode that the connection was opened on
+        self._file: tuple[int, int] | None = None  # that the connection was opened on
         self._closed = False
         self._run(lambda _: None)
 
@@ -159,9 +160,11 @@ class SqliteVectorCache(VectorCache):
                     return work(self._connected())
 
     def _connected(self) -> sqlite3.Connection:
+        if self._connection is not None and identity(str(self._path)) != self._file:
+            self._disconnect()  # it was removed, or another process has set it aside
         if self._connection is None:
-            make_file(self._path)
-            self._file = self._path.stat().st_ino
+            self._make()
+            self._file = identity(str(self._path))
             with contextlib.ExitStack() as stack:
                 connection = sqlite3.connect(
                     self._path, timeout=_TIMEOUT_S, check_same_thread=False
@@ -173,6 +176,24 @@ class SqliteVectorCache(VectorCache):
             self._connection = connection
         return self._connection
 
+    def _make(self) -> None:
+        """Make the file if it is missing, without the log of one that was removed.
+
+        Other processes may have that open: SQLite would use its log with the new file.
+        """
+        make_private(self._path.parent)
+        if self._path.exists():
+            return
+        with self._locked():
+            if not self._path.exists():
+                for suffix in _LOG:
+                    Path(f"{self._path}{suffix}").unlink(missing_ok=True)
+                make_file(self._path)
+
+    def _locked(self) -> FileLock:
+        """The right to make the file, or to set it aside."""
+        return FileLock(f"{self._path}.lock", timeout=_TIMEOUT_S, mode=PRIVATE)
+
     def _disconnect(self) -> None:
         if self._connection is not None:
             with contextlib.suppress(sqlite3.Error):  # a corrupt file may fail even here
@@ -181,13 +202,13 @@ class SqliteVectorCache(VectorCache):
 
     def _set_aside(self, reason: StoreCorruptError) -> None:
         """Rename the corrupt file, unless another process has done so already."""
-        with FileLock(f"{self._path}.lock", timeout=_TIMEOUT_S, mode=PRIVATE):
-            if self._path.exists() and self._path.stat().st_ino != self._file:
+        with self._locked():
+            if identity(str(self._path)) not in (None, self._file):
                 return
             names = (self._path.with_name(f"{self._path.name}.corrupt-{n}") for n in count(1))
             aside = next(name for name in names if not name.exists())
             # The log goes first: SQLite would apply an old log to a new file beside it.
-            for suffix in ("-wal", "-shm", ""):
+            for suffix in (*_LOG, ""):
                 with contextlib.suppress(FileNotFoundError):
                     Path(f"{self._path}{suffix}").rename(f"{aside}{suffix}")
         extra = {"error": str(reason), "set_aside": str(aside)}

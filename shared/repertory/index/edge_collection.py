@@ -18,7 +18,7 @@ from typing_extensions import override
 from repertory.errors import StoreError
 from repertory.files import narrow
 from repertory.index import edge_graph, layout
-from repertory.index.edge_shard import FACETS, ROOM, OpenShard, require_room
+from repertory.index.edge_shard import DROPPED_FROM, FACETS, ROOM, OpenShard, graphs, require_room
 from repertory.index.stored_collection import StoredCollection
 from repertory.index.vectors import Point, VectorAnswer, VectorQuery
 
@@ -84,10 +84,12 @@ class EdgeCollection(StoredCollection):
 
     @override
     def build_graph(self, stopping: threading.Event) -> bool:
-        if self._kilobytes_without_graph() < layout.GRAPH_FROM:
+        without = self._kilobytes_without_graph()
+        if without < layout.GRAPH_FROM and self._shard.sparse < DROPPED_FROM:
             return False
-        # A copy, and the new segments beside the old ones, with 8-bit numbers.
-        require_room(self._path, ROOM + 9 * _size(self._path) // 4)
+        with self._shard.using():  # else a write may remove a file while it is measured
+            # A copy, and the new segments beside the old ones, with 8-bit numbers.
+            require_room(self._path, ROOM + 9 * _size(self._path) // 4)
         return self._shard.rebuild(lambda copy: edge_graph.build(copy, stopping))
 
     @override
@@ -104,20 +106,22 @@ class EdgeCollection(StoredCollection):
 
     def _kilobytes_without_graph(self) -> int:
         first = engine.ScrollRequest(limit=1, with_vector=True)
+        self._shard.flush()  # the files of graphs say what is gone from them
         with self._shard.using() as shard:
-            info = shard.info()
+            info, gone = shard.info(), sum(gone for _, gone in graphs(self._path))
             [point], _ = shard.scroll(first) if info.points_count else ([None], None)
         if point is None:
             return 0
         size = np.float32().nbytes * len(cast("list[float]", point.vector))
-        return (info.points_count - info.indexed_vectors_count) * size // 1024
+        return (info.points_count + gone - info.indexed_vectors_count) * size // 1024
 
     def _answer(self, query: VectorQuery) -> VectorAnswer:
         must: list[engine.ConditionType] = [
             _any(field, values) for field, values in layout.conditions(query.where)
         ]
         nearest = engine.Query.Nearest(layout.numbers(query.vector))
-        found = self._found(nearest, query.limit, must, _params(is_filtered=bool(must)))
+        params = _EXACT if self._shard.sparse else _params(is_filtered=bool(must))
+        found = self._found(nearest, query.limit, must, params)
         matches = [*starmap(layout.match, found)]
         scores = {}
         known = {one.key for one in matches}

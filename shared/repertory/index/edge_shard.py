@@ -39,6 +39,11 @@ _STEP = 128 * 2**10  # what systems read for one request at least; they leave ou
 STARTING_S = 10.0  # that a process may take to start
 _LOCKED = "WouldBlock"  # of the log
 
+# The share of a graph's points that may be gone. With more, a search may find no way through it and
+# then nothing. Of a graph of ``DROPPED_FROM`` points the engine drops them, from a fifth on.
+MAX_GONE = 0.3
+DROPPED_FROM = 1_100  # the engine says 1,000; ours are multiples of 64
+
 MAX_SINCE = 200  # writes while a copy is rebuilt, which are repeated on it and kept until then
 
 _REPLACED = "replaced"  # files of this name were those of a shard until a moment ago
@@ -63,6 +68,7 @@ class OpenShard:
     Attributes:
         path: Its directory.
         users: Its users; the last one closes it.
+        sparse: How many points the largest graph has of which too many are gone; 0 for none.
     """
 
     def __init__(self, path: Path, lock: StoreLock) -> None:
@@ -76,12 +82,15 @@ class OpenShard:
         self._since: list[engine.UpdateOperation] | None = None  # written since a copy was made
         with translated(path):
             require_room(path)
-            self._engine = _loaded(path)
+            self._engine: engine.EdgeShard | None = _loaded(path)
+            self.sparse = _sparse(path)
 
     @contextlib.contextmanager
     def using(self) -> Iterator[engine.EdgeShard]:
         """The engine, with its errors translated; not to be kept."""
         with translated(self.path), self._using:
+            if self._engine is None:  # it could not be opened after a rebuild
+                self._engine = _loaded(self.path)
             yield self._engine
 
     def update(self, operation: engine.UpdateOperation) -> None:
@@ -125,6 +134,7 @@ class OpenShard:
         """Make everything written so far safe against power loss."""
         with self.using() as shard:
             shard.flush()
+            self.sparse = _sparse(self.path)
             narrow(self.path)
 
     def close(self) -> None:
@@ -145,14 +155,30 @@ class OpenShard:
             for operation in since:
                 newer.update(operation)
             newer.close()
-            with self._using:
-                self._engine.close()
-                try:
-                    _replace(self.path, copy)
-                finally:
-                    self._engine = _loaded(self.path)
+            with self.using() as before:
+                before.close()
+                self._engine = None
+                _replace(self.path, copy)
+                self._engine = _loaded(self.path)
+                self.sparse = _sparse(self.path)
             narrow(self.path)
         return True
+
+
+def graphs(shard: Path) -> list[tuple[int, int]]:
+    """How many points each graph of a flushed shard has, and how many of them are gone.
+
+    They are deleted, or written again since it was built; the engine counts them as indexed. A bit
+    stands for each point, and the number of bits is a multiple of 64.
+    """
+    files = shard.glob("segments/*/id_tracker.deleted")
+    has_graph = (file for file in files if (file.parent / "vector_index" / "graph.bin").exists())
+    bits = [file.read_bytes() for file in has_graph]
+    return [(8 * len(one), int.from_bytes(one, "big").bit_count()) for one in bits]
+
+
+def _sparse(shard: Path) -> int:
+    return max((size for size, gone in graphs(shard) if gone > MAX_GONE * size), default=0)
 
 
 def exists(path: Path) -> bool:
@@ -296,7 +322,8 @@ def translated(path: Path) -> Iterator[None]:
     except RepertoryError:
         raise
     except OSError as exc:
-        raise StoreError(f"{path} cannot be used: {exc.strerror}.") from exc
+        reason = exc.strerror or str(exc)[:300]  # of several files, if it has no own one
+        raise StoreError(f"{path} cannot be used: {reason}.") from exc
     except BaseException as exc:
         if not (type(exc) is Exception or type(exc).__name__ == "PanicException"):
             raise

@@ -97,7 +97,7 @@ class Fields(msgspec.Struct, frozen=True, kw_only=True):
 def point(number: UUID, vector: Sequence[float], stored: dict[str, Any] | None) -> Point:
     """A point, from its id, its vector and its payload."""
     try:
-        plain = {**(stored or {})}
+        plain = stored or {}
         found = msgspec.convert({**plain, "record": json.loads(plain["record"])}, Fields)
     except (LookupError, TypeError, ValueError) as exc:
         raise StoreCorruptError(f"A stored point cannot be read: {exc!r}.") from exc

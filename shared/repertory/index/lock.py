@@ -8,9 +8,11 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from repertory.errors import StoreBusyError, StoreError
-from repertory.files import PRIVATE, make_private, private
+from repertory.files import PRIVATE, identity, make_private, private
 
 OWN_S = 2.5  # that a session of this process may take to close
+
+_held: set[tuple[int, tuple[int, int] | None]] = set()  # the lock files, with the process
 
 
 class StoreLock:
@@ -50,12 +52,15 @@ class StoreLock:
         except OSError as exc:
             self._lock.release()
             raise StoreError(f"{self._note} cannot be written ({exc.strerror}).") from exc
+        self._file = self._file_of_process()
+        _held.add(self._file)
 
     def release(self) -> None:
         """Release the lock; releasing twice is allowed."""
         if self._lock.is_locked:
             with contextlib.suppress(OSError):  # the disk may be read-only now: the lock counts
                 self._note.unlink()
+            _held.discard(self._file)
             self._lock.release()
 
     @property
@@ -67,7 +72,11 @@ class StoreLock:
 
     @property
     def _is_own(self) -> bool:
-        return self._holder == _this_process()
+        """Whether this process holds it: one of another container may have the same number."""
+        return self._file_of_process() in _held and self._holder == _this_process()
+
+    def _file_of_process(self) -> tuple[int, tuple[int, int] | None]:
+        return os.getpid(), identity(self._lock.lock_file)
 
     def _taken(self) -> str:
         if self._is_own:

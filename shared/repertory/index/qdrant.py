@@ -55,7 +55,7 @@ class QdrantStore(VectorStore):
     ) -> None:
         """Use a server, like ``http://host:6333``; nothing is sent to it yet.
 
-        A user and a password in the URL are not shown in messages.
+        A user and a password in the URL are neither sent nor shown in messages.
 
         Args:
             urls: One address, or several of one cluster, separated by commas.

@@ -193,7 +193,7 @@ def all_candidates(
         cosine=cosine,
         semantic=calibration.apply(cosine),
         weights=weights,
-        keyword=words.matches.shares @ weights,
+        keyword=words.matches.mean(weights),
         similarity=similarities(query.text, index, ordered),
         close=np.array([close.get(row, 0.0) for row in ordered], np.float32),
         sections=sections,

@@ -6,7 +6,8 @@ Which terms a word stands for depends on the word and on what the index has, nev
 import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from itertools import chain, islice, pairwise
+from heapq import merge
+from itertools import chain, pairwise
 
 import msgspec
 
@@ -14,6 +15,7 @@ from repertory.catalogue.names import compact_name, digits
 from repertory.index.keywords.background import frequency, is_english, is_known, rarity
 from repertory.index.keywords.document import WRITTEN
 from repertory.index.keywords.inflections import base_of
+from repertory.index.keywords.packed import encoded
 from repertory.index.keywords.part import Part
 from repertory.index.keywords.query_words import query_words
 from repertory.index.keywords.spellings import other_spellings
@@ -137,7 +139,9 @@ class Lexicon:
             term, base = term_of(word), base_of(word)
             # The last letter of a term may be another one than that of the word: an i for a y.
             beginning = WRITTEN + term[: max(MIN_PREFIX_LENGTH, len(term) - 1)]
-            found = {one for part in self._parts for one in _beginning(part, beginning)}
+            # What has a form of the word has its term.
+            parts = [part for part in self._parts if part.has_term(term)]
+            found = {one for part in parts for one in _beginning(part, beginning)}
             for one in sorted(found):
                 written = one.removeprefix(WRITTEN)
                 if term_of(written) == term:
@@ -162,9 +166,13 @@ class Lexicon:
         """The corrections and completions of an unknown word."""
         near = self._near(word) or self._near(word.removesuffix("s")) if is_corrected else set()
         corrections = (key for other in sorted(near) for key in (WRITTEN + other, other))
-        found = dict.fromkeys(chain(corrections, self._completions(word)))
-        left = (one for one in found if one not in exact and self._has(one))
-        return tuple(islice(left, MAX_VARIANTS))
+        found: dict[str, None] = {}
+        for one in chain(corrections, self._completions(word)):
+            if len(found) == MAX_VARIANTS:
+                break
+            if one not in exact and self._has(one):
+                found[one] = None
+        return tuple(found)
 
     def _near(self, word: str) -> set[str]:
         """The words one edit away, with the same digits; none of a code: ``e501``, ``w501``."""
@@ -177,19 +185,22 @@ class Lexicon:
             if digits(one) == digits(word)
         }
 
-    def _completions(self, word: str) -> list[str]:
-        """The indexed terms that start with a word, the shortest first."""
+    def _completions(self, word: str) -> Iterator[str]:
+        """The indexed terms that start with a word, the shortest first; some more than once."""
         if len(word) < MIN_PREFIX_LENGTH:
-            return []
-        found: list[str] = []
-        for key in (WRITTEN + word, word):
-            found += sorted({one for part in self._parts for one in _beginning(part, key)})
-        return sorted(found, key=len)
+            return iter(())
+        found = (_beginning(part, key) for part in self._parts for key in (WRITTEN + word, word))
+        return merge(*found, key=_order)
 
 
-def _beginning(part: Part, key: str) -> Iterator[str]:
-    vocabulary = part.segment.postings.vocabulary
-    return map(vocabulary.__getitem__, vocabulary.beginning_with(key))
+def _beginning(part: Part, prefix: str) -> Iterator[str]:
+    """The terms of what is left of a part that begin with a prefix, in ``_order``."""
+    return part.beginning_with(prefix, part.segment.postings.table)
+
+
+def _order(term: str) -> tuple[int, bool, str]:
+    """The shortest terms come first; of equals, words as they are written."""
+    return len(encoded(term)), not term.startswith(WRITTEN), term
 
 
 def _other_number(word: str, term: str) -> str:

@@ -211,8 +211,15 @@ class Matches:
 
         A term that no item contains lowers the score of every row.
         """
-        score: Scores = self.shares @ self.weights(rows)
-        return score
+        return self.mean(self.weights(rows))
+
+    def mean(self, weights: Scores) -> Scores:
+        """The mean of the weights of the terms in some rows, by rarity: equal for equal weights.
+
+        The last digit of a product of matrices depends on the place of a row.
+        """
+        mean: Scores = (self.shares[:, None] * weights).sum(axis=0)
+        return mean
 
     def in_item_term(self, term: Term, row: int, places: Places) -> ItemMatch | None:
         """One term as an item has it, or None if the item does not contain it."""

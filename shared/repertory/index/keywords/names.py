@@ -5,8 +5,6 @@ from collections.abc import Iterator
 from heapq import nsmallest
 from itertools import islice
 
-import numpy as np
-
 from repertory.catalogue.names import compact_name, digits, signs
 from repertory.index.keywords.part import Part
 from repertory.index.keywords.parts import Parts
@@ -39,11 +37,10 @@ class NameIndex:
 
         If no item has it, the rows of which it is an alias.
         """
-        key = compact_name(_id_of(typed))
-        own = self._under("names", key)
-        if len(typed.split()) <= MAX_ID_WORDS:
-            own += self._under("ids", key)
-        return own or self._under("aliases", key)
+        keys = {compact_name(one): None for one in _spelt(typed)}
+        tables = ("names", "ids") if len(typed.split()) <= MAX_ID_WORDS else ("names",)
+        own = {row: None for key in keys for table in tables for row in self._under(table, key)}
+        return [*own] or [row for key in keys for row in self._under("aliases", key)]
 
     def close(self, typed: str) -> dict[int, float]:
         """The rows of names similar to the typed one, each with its similarity, 0…1.
@@ -54,7 +51,8 @@ class NameIndex:
         ``search_c`` is not ``search``. A name of which only the beginning was typed counts by the
         share that was typed, below ``BEGUN``.
         """
-        key = compact_name(_id_of(typed))
+        spelt = _spelt(typed)
+        key = compact_name(spelt[0])
         found: dict[int, float] = {}
         for name in self._begun(key):
             like = BEGUN * len(key) / len(name)
@@ -78,7 +76,7 @@ class NameIndex:
         found |= dict.fromkeys(self._under("aliases", key), ALSO)
         found |= dict.fromkeys(exact, EXACT)
         compared = exact if len(exact) <= MAX_SPELT else []
-        identical = [row for row in compared if typed.strip() in self._spellings(row)]
+        identical = [row for row in compared if not {*spelt}.isdisjoint(self._spellings(row))]
         if identical:  # the exact spelling beats other spellings of the same letters
             found |= dict.fromkeys(exact, ALSO)
             found |= dict.fromkeys(identical, EXACT)
@@ -111,17 +109,16 @@ def _shortest(part: Part, key: str) -> Iterator[str]:
     """The names and aliases of a part that start with the key and are longer, by their bytes."""
     names = part.segment.names
     for table in (names.names, names.aliases):
-        places = table.keys.beginning_with(key)
-        lengths = np.diff(table.keys.offsets[places.start : places.stop + 1])
-        by_length = places.start + np.argsort(lengths, kind="stable")
-        left = (place for place in by_length.tolist() if part.has(table.at(place)))
-        longer = (name for place in left if (name := table.keys[place]) != key)
+        longer = (name for name in part.beginning_with(key, table) if name != key)
         yield from islice(longer, MAX_COMPLETIONS)
 
 
-def _id_of(typed: str) -> str:
-    """A name without the beginning that agent hosts give the tools of their MCP servers."""
-    return _OF_HOST.sub("", typed)
+def _spelt(typed: str) -> tuple[str, str]:
+    """A name without the beginning that agent hosts give the tools of their MCP servers, and whole.
+
+    Few names have this beginning themselves.
+    """
+    return _OF_HOST.sub("", typed).strip(), typed.strip()
 
 
 def _begins_a_word(typed: str) -> bool:

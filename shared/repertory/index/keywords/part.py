@@ -1,6 +1,6 @@
 """A part of an index: a segment, and which of its rows are left."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from repertory.catalogue.item import KEY_BYTES
 from repertory.index.keywords.columns import Columns
 from repertory.index.keywords.name_tables import NameTables
-from repertory.index.keywords.packed import Rows, rearranged
+from repertory.index.keywords.packed import Rows, Table, rearranged
 from repertory.index.keywords.postings import Postings, Scores
 from repertory.index.keywords.segment import KEY, Keys, Segment
 
@@ -54,9 +54,19 @@ class Part:
             rows = rows[self.alive[rows]]
         return rows + np.int32(self.start)
 
-    def has(self, rows: Rows) -> bool:
-        """Whether one of some rows of the segment is left."""
-        return bool(len(rows)) and (self.alive is None or bool(self.alive[rows].any()))
+    def beginning_with(self, prefix: str, table: Table) -> Iterator[str]:
+        """The strings of a table of the segment that begin with a prefix and have a row left.
+
+        The shortest come first, by their bytes; they are read one by one, as there may be many.
+        """
+        found = table.keys.beginning_with(prefix)
+        places = np.arange(found.start, found.stop)
+        if self.alive is not None and found:
+            starts, end = table.offsets[places], table.offsets[found.stop]
+            left = self.alive[table.rows[starts[0] : end]]
+            places = places[np.logical_or.reduceat(left, starts - starts[0])]
+        lengths = table.keys.offsets[places + 1] - table.keys.offsets[places]
+        return map(table.keys.__getitem__, places[np.argsort(lengths, kind="stable")].tolist())
 
     def has_term(self, term: str) -> bool:
         """Whether an item that is left contains a term."""
@@ -67,8 +77,9 @@ class Part:
         postings = self.segment.postings
         start, end = postings.span(term_id)
         # As a rule fewer items are gone than contain a term that many have.
-        is_sure = self.alive is None or end - start > len(self.segment) - self.size
-        return bool(is_sure or self.has(postings.rows[start:end]))
+        if self.alive is None or end - start > len(self.segment) - self.size:
+            return True
+        return bool(self.alive[postings.rows[start:end]].any())
 
     def frequency(self, term: str) -> int:
         """How many items that are left contain a term."""

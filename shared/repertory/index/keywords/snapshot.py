@@ -23,6 +23,19 @@ from repertory.index.keywords.segment import KEY, Segment
 # Raise it when the index is built or packed differently.
 VERSION = 17
 
+# The type of each array, by the last part of its name.
+_TYPES = {
+    "entries": np.dtype(np.uint8),
+    "text": np.dtype(np.uint8),
+    "offsets": np.dtype(np.int64),
+    "keys": KEY,
+    "policies": np.dtype(np.int32),
+    "rows": np.dtype(np.int32),
+    "codes": np.dtype(np.int32),
+    "weights": np.dtype(np.float16),
+    "things": np.dtype(np.uint64),
+}
+
 
 class _Head(msgspec.Struct, frozen=True, array_like=True):
     version: Annotated[int, Meta(ge=VERSION, le=VERSION)]
@@ -116,9 +129,10 @@ def _part(name: str, left: bytes, data: bytes) -> Part:
 def _consistent(segment: Segment) -> Iterator[bool]:
     """Whether all places in it exist: the checksum says nothing about who made a snapshot."""
     items, postings, columns = len(segment), segment.postings, segment.columns
+    arrays = segment.arrays()
+    yield all(one.dtype == _TYPES[name.rpartition(".")[2]] for name, one in arrays.items())
     yield len(segment.keys) == len(columns.duplicate_keys) == items
-    yield segment.keys.dtype == KEY
-    yield _divides(segment.offsets, items, segment.arrays()["entries"].size)
+    yield _divides(segment.offsets, items, arrays["entries"].size)
     yield _has_strings(postings.vocabulary)
     yield len(postings.rows) == len(postings.weights)
     yield _divides(postings.offsets, len(postings.vocabulary), len(postings.rows))
@@ -140,7 +154,8 @@ def _is_table(table: Table, items: int) -> bool:
 
 
 def _has_strings(strings: Strings) -> bool:
-    return _divides(strings.offsets, len(strings.offsets) - 1, strings.text.size)
+    parts = len(strings.offsets) - 1
+    return parts >= 0 and _divides(strings.offsets, parts, strings.text.size)
 
 
 def _divides(offsets: Offsets, parts: int, size: int) -> bool:

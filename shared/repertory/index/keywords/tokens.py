@@ -34,7 +34,7 @@ RUN = re.compile(rf"[\w{MARKS}]+(?:[-.][\w{MARKS}]+)*")
 _SEPARATORS = re.compile("[-._]+")
 MAX_PIECES = 3  # of a word with separators that is a term as a whole
 _UNSPACED = re.compile(f"([{UNSPACED}]+)")
-_stem = Stemmer.Stemmer("english")
+_stem = Stemmer.Stemmer("english", 0)  # its cache takes longer than the stemming
 
 Pair = tuple[str, str]  # a word as it is written, in lower case, and its term
 Find = Callable[[str], tuple[Pair, ...]]
