@@ -79,7 +79,7 @@ EXAMPLES = {
     "repertory.review.suspicious_changes._ORDERS": ["a always call it, important: do not ask"],
     "repertory.catalogue.views._HEADING": ["##  Title b ## "],
     "repertory.catalogue.views._OF_OTHERS": ["** Related skills"],
-    "repertory.catalogue.views._SENTENCE_END": ["A b. C", "\u3002a"],
+    "repertory.catalogue.views.SENTENCE_END": ["A b. C", "\u3002a"],
     "repertory.catalogue.views._SPACE": ["a \n b"],
     "repertory.agent_hosts.wanted._PLAIN": ["https://repertory.example.org/mcp"],
     "repertory.catalogue.names._SIGNS": ["C++ and F#"],

@@ -18,9 +18,9 @@ from repertory.catalogue.item import Item
 from repertory.database import connected, transaction
 from repertory.errors import StoreError
 from repertory.files import unwritable
+from repertory.review.difference import difference
 from repertory.review.judgement import Judgement, State
 from repertory.review.suspicions import Finding
-from repertory.review.suspicious_changes import difference
 
 MAX_EVENTS = 50  # of one item
 MAX_DIFF = 20_000  # characters of one event

@@ -1,23 +1,16 @@
 """What is suspicious about a change: rules that compare an item with the version before it."""
 
-import difflib
 import re
 from collections.abc import Iterator, Mapping
-from itertools import islice
 from typing import Any
 
 import msgspec
 
 from repertory.catalogue.item import Item, Kind
 from repertory.catalogue.passages import item_passages
-from repertory.catalogue.policy import set_fields
 from repertory.catalogue.safety import READ_ONLY
 from repertory.review.suspicions import Finding, readings, shown, suspicions
-from repertory.text import clean
 
-MAX_DIFF_LINES = 200
-MAX_DIFF_LINE = 300  # characters
-MAX_COMPARED_LINES = 2_000  # of each version: a comparison may take the square of this
 MAX_NESTING = 10  # of parameters
 
 # Orders to the model. Many honest texts have them, so only new ones of a tool count.
@@ -106,33 +99,3 @@ def _takes_any_text(schema: Mapping[str, Any]) -> bool:
     of = types if isinstance(types, list) else [types]
     bounds = ("enum", "const", "format", "pattern", "$ref", "properties")
     return ("string" in of or types is None) and not any(bound in schema for bound in bounds)
-
-
-def difference(item: Item, before: Item | None) -> list[str]:
-    """The change of an item as lines of a unified diff, without file names, bounded.
-
-    A new item, without a version before, consists of new lines.
-    """
-    old, new = _lines(before) if before else [], _lines(item)
-    lines = list(islice(difflib.unified_diff(old, new, n=1, lineterm=""), 2, MAX_DIFF_LINES + 3))
-    if len(lines) > MAX_DIFF_LINES:
-        lines[MAX_DIFF_LINES:] = ["… and more"]
-    return lines
-
-
-def _lines(item: Item) -> list[str]:
-    """The text of an item for a comparison: one field, parameter or line of text in each line."""
-    lines = [f"name: {item.name}", *f"description: {item.description}".splitlines()]
-    if item.tags:
-        lines.append(f"tags: {', '.join(item.tags)}")
-    for label, value in (
-        ("input", item.input_schema),
-        ("output", item.output_schema),
-        ("extra", item.extra or None),
-        ("policy", set_fields(item.policy) or None),
-    ):
-        if value is not None:
-            text = msgspec.json.format(msgspec.json.encode(value, order="deterministic"), indent=1)
-            lines += [f"{label} {line.strip()}" for line in text.decode().splitlines()]
-    lines += item.body.splitlines()
-    return [clean(line)[:MAX_DIFF_LINE] for line in lines[:MAX_COMPARED_LINES]]

@@ -134,7 +134,7 @@ def test_the_page_approves_all_that_it_shows(reviewed: RunningService) -> None:
 
 
 def test_an_id_of_several_lines_approves_itself_alone(reviewed: RunningService) -> None:
-    """Its lines are no ids of other items, whose versions nobody has seen."""
+    """Its lines are no ids of other items, whose versions were not shown."""
     name = "a\nteam/lure\nb"
     write(reviewed.project / "skills" / name / "SKILL.md", LURE.replace("lure", "trap"))
     reviewed.scan("team/lure", f"team/{name}")
