@@ -228,7 +228,10 @@ class WatchService:
         """
         if self._is_ending:
             raise SourceError("The watch ends.")
-        if state.changed and (result := state.rescan()) is not None:
+        if not state.changed:
+            return
+        result = state.rescan()
+        if result is not None or state.finished_at is not None:  # a first scan has all of it
             self._results.put((state, result, False))
             self._wake.set()
 
