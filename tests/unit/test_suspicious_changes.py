@@ -97,6 +97,43 @@ def test_what_was_there_before_is_not_a_suspicious_change() -> None:
     assert "key-files" in [one.rule for one in suspicious_changes(after, before)]
 
 
+@pytest.mark.parametrize(
+    ("parameter", "paths"),
+    [
+        ({"$ref": "#/$defs/text"}, {"a"}),
+        ({"$ref": "#/$defs/note"}, {"a.text"}),
+        ({"$ref": "#/$defs/of~1others"}, {"a"}),
+        ({"$ref": "https://a.example/schema.json"}, {"a"}),
+        ({"anyOf": [{"$ref": "#/$defs/note"}, {"type": "null"}]}, {"a.text"}),
+        ({"anyOf": [{"type": "integer"}, {"type": "null"}]}, set()),
+        ({"type": "string", "anyOf": []}, {"a"}),
+        ({"type": "string", "properties": {}}, {"a"}),
+        ({"type": "object", "additionalProperties": {"type": "string"}}, {"a.*"}),
+        ({"type": "object", "additionalProperties": True}, set()),
+        ({"items": {"items": {"type": ["string", "null"]}, "type": "array"}}, {"a", "a[][]"}),
+        ({"$ref": "#"}, set()),
+        (True, {"a"}),
+    ],
+)
+def test_a_text_is_found_wherever_a_schema_has_it(parameter: object, paths: set[str]) -> None:
+    """Also behind a reference: else a change could add it unseen."""
+    text = {"type": "string"}
+    definitions = {"text": text, "note": {"properties": {"text": text}}}
+    assert free_text({"properties": {"a": parameter}, "$defs": definitions}) == paths
+
+
+def test_a_schema_whose_parts_refer_to_each_other_without_end_is_suspicious_if_it_changes() -> None:
+    """No person could read all that it takes."""
+    definitions = {
+        f"d{n}": {"properties": {f"p{m}": {"$ref": f"#/$defs/d{n + 1}"} for m in range(20)}}
+        for n in range(10)
+    }
+    before: dict[str, Any] = {"$ref": "#/$defs/d0", "$defs": definitions}
+    after = {**before, "properties": {"order": {"enum": ["up"]}}}
+    assert free_text(before) == free_text({**before})
+    assert free_text(after) - free_text(before)
+
+
 def test_a_change_is_shown_as_a_bounded_diff() -> None:
     """Description, tags, parameters and body, line by line; long ones are cut."""
     after = _changed(description="Adds two notes.", tags=())
