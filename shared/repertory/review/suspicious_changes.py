@@ -16,6 +16,8 @@ MAX_NESTING = 20  # of the parts of a schema
 MAX_PARTS = 20_000  # of a schema that are looked at, each as often as others refer to it
 
 _COMBINED = ("anyOf", "oneOf", "allOf")
+# They carry little away. A validator passes over formats that it does not know.
+_SHORT_FORMATS = ("date", "date-time", "time", "duration", "uuid", "ipv4", "ipv6")
 
 T = TypeVar("T")
 
@@ -136,7 +138,8 @@ def _of(part: Mapping[str, Any], key: str, kind: type[T]) -> T:
 
 def _takes_any_text(schema: Mapping[str, Any]) -> bool:
     types = schema.get("type")
-    if any(bound in schema for bound in ("enum", "const", "format", "pattern")):
+    is_short = schema.get("format") in _SHORT_FORMATS
+    if is_short or any(bound in schema for bound in ("enum", "const", "pattern")):
         return False
     if "string" in (types if isinstance(types, list) else [types]):
         return True
