@@ -136,8 +136,8 @@ class FolderWatches:
             that are watched, if the system dropped events.
         """
         before = dict(self.polling)
-        has_lost = self._has_lost.is_set()
-        self._has_lost.clear()
+        if has_lost := self._has_lost.is_set():
+            self._has_lost.clear()  # what is lost from now on counts at the next check
         if self._observer is not None and _has_failed(self._observer):
             self._restart()
         if thoroughly:

@@ -18,7 +18,7 @@ from typing import TypeVar
 from msgspec.structs import replace
 
 from repertory.coordination.status import StatusBoard
-from repertory.errors import StoreError
+from repertory.errors import SourceError, StoreError
 from repertory.files import signature
 from repertory.indexing.coordinator import Coordinator
 from repertory.indexing.scan import ChangeResult, ScanResult
@@ -81,6 +81,8 @@ class WatchService:
         self._lock = threading.Lock()
         self._events: set[tuple[str, str]] = set()  # bounded by the files if the loop is held up
         self._signals: SimpleQueue[WatchedSource] = SimpleQueue()
+        self._stop = threading.Event()
+        self._is_closing = False
         # The last value says whether the task has finished.
         self._results: SimpleQueue[tuple[Task, Result | None, bool]] = SimpleQueue()
 
@@ -89,6 +91,7 @@ class WatchService:
         checked_at = reported_at = float("-inf")
         reported = ("", False)
         reconciled_at = time.monotonic()
+        self._stop = stop
         try:
             with self._folders:
                 self._start(self._loading)
@@ -130,6 +133,11 @@ class WatchService:
             or self._coordinator.is_busy
             or self._coordinator.is_verifying
         )
+
+    @property
+    def _is_ending(self) -> bool:
+        """Whether nothing that takes long should go on."""
+        return self._is_closing or self._stop.is_set()
 
     def _check(self, now: float, *, thoroughly: bool = False) -> None:
         """Check for changes without events: folders replaced, configuration files changed."""
@@ -200,8 +208,10 @@ class WatchService:
             self._pool.submit(self._run, state, state.rescan)
 
     def _run(self, task: Task, run: Callable[[], Result | None]) -> None:
+        if self._is_ending:
+            return
         result = run()
-        if isinstance(result, ScanResult | ChangeResult):
+        if isinstance(result, ScanResult | ChangeResult) and not self._is_ending:
             try:
                 self._coordinator.examine(result)
             # A boundary: a bug here must not keep the result back. What it missed is done later.
@@ -211,14 +221,25 @@ class WatchService:
         self._wake.set()
 
     def _on_pause(self, state: WatchedSource) -> None:
-        """Read again what changed while a scan runs. Called on the scan's thread."""
-        if state.changed and (result := state.rescan()) is not None:
+        """Read again what changed while a scan runs. Called on the scan's thread.
+
+        Raises:
+            SourceError: The watch ends, and the scan with it.
+        """
+        if self._is_ending:
+            raise SourceError("The watch ends.")
+        if not state.changed:
+            return
+        result = state.rescan()
+        if result is not None or state.finished_at is not None:  # a first scan has all of it
             self._results.put((state, result, False))
             self._wake.set()
 
     def _collect(self) -> None:
         """Take in the results of finished tasks."""
         for task, result, is_finished in _drain(self._results):
+            if self._is_ending:  # each of many scans may take a second
+                return
             if is_finished:
                 task.is_running = False
                 task.finished_at = time.monotonic()
@@ -325,6 +346,8 @@ class WatchService:
             _log.debug("status_unsaid", extra={"error": str(error)})
 
     def _close(self) -> None:
+        self._is_closing = True
+        self._pool.shutdown(wait=False, cancel_futures=True)
         for state in self._states.values():
             if state.stop is not None:
                 self._stops.submit(state.stop)

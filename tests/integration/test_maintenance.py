@@ -113,6 +113,14 @@ def test_a_failing_snapshot_is_tried_ever_more_rarely(place: Place) -> None:
     assert place.errors() == [FULL]
 
 
+def test_a_snapshot_that_has_failed_for_weeks_is_still_tried(place: Place) -> None:
+    """Once an hour is a thousand times in six weeks."""
+    for _ in range(1_100):
+        place.failures.attempt(f"snapshot:{place.collection}")
+    place.request()
+    assert place.errors() == [FULL]
+
+
 def test_a_failing_snapshot_is_listed_until_one_succeeds(place: Place) -> None:
     """The first attempts may fail in an outage; then it is a failure with the reason."""
     for _ in range(MAX_ATTEMPTS - 1):

@@ -1,11 +1,14 @@
 """Traces and metrics of a team's server, as an OpenTelemetry collector receives them."""
 
 import http.client
+import socket
 from collections.abc import Iterator
 from urllib.parse import quote
 
 import pytest
+from prometheus_client.core import GaugeMetricFamily
 
+from repertory.telemetry import export, meters
 from tests.support.model_folders import write_model
 from tests.support.otlp_receiver import Receiver, Seen, receiving
 from tests.support.team import Team
@@ -121,3 +124,16 @@ def test_the_collector_has_the_numbers_of_the_metrics(team: Team, receiver: Rece
     names = ("repertory_queue_waiting", "repertory_source_items", "repertory_pending_items")
     assert [name for name in names if name not in shown] == []
     until(lambda: all(map(receiver.metric, names)))
+
+
+def test_the_end_does_not_wait_for_a_collector_that_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else a server would be killed before it has stored its index."""
+    monkeypatch.setattr(meters, "CLOSE_S", 0.1)
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "60")
+    family = GaugeMetricFamily("repertory_items", "Items.", 1.0)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = silent.getsockname()[1]
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{port}")
+        meters.Meters(export.resource("test"), lambda: [family]).close()
+        connection, _ = silent.accept()  # it was asked
+        connection.close()

@@ -18,11 +18,14 @@ from watchdog.events import FileSystemEventHandler
 from watchdog.observers import inotify, inotify_c
 from watchdog.observers.api import EventQueue, ObservedWatch
 
+from repertory.indexing.scan import ScanResult
 from repertory.settings import load
+from repertory.sources.folder import MAX_SCANS, FolderSource
 from repertory.sources.source import WatchedFolder
 from repertory.workspace import Workspace
 from repertory_watch import events, filesystems, tasks
 from repertory_watch.configuration import Configuration, reload
+from repertory_watch.service import SCAN_CONCURRENCY
 from tests.support.builders import write
 from tests.support.bulletin_source import registered
 from tests.support.mcp_servers import SERVERS
@@ -101,6 +104,53 @@ def test_a_save_is_one_scan(skills: Path, watch: Watch) -> None:
     watching.wait(lambda: watching.scans() == scans + 3)
     save(skills / "deep" / "er" / "third.md")
     watching.wait_for("team/deep/er/third", "team/second")
+
+
+def test_the_end_waits_for_no_scan(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Scans that run end at their next pause, and those that wait do not begin."""
+    begun: list[str] = []
+
+    def scan(source: FolderSource) -> dict[str, str]:
+        begun.append(source.name)
+        while True:
+            source._pause()
+            time.sleep(0.01)
+
+    monkeypatch.setattr(FolderSource, "_scan", scan)
+    configure(project, *((f"s{number}", f"skills/{number}") for number in range(6)))
+    with Watching(project) as watching:
+        watching.wait(lambda: len(begun) == SCAN_CONCURRENCY)
+    assert len(begun) == SCAN_CONCURRENCY
+
+
+def test_what_only_a_scan_can_tell_is_not_lost_during_one(
+    skills: Path, watch: Watch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A scan reads such changes again, but not for ever; then the next one does."""
+    save(skills / "folder" / "a.md")
+    (skills / "link").symlink_to(skills / "folder")
+    watching = watch("team/first", "team/folder/a")
+    saves = [f"Save {number}." for number in range(MAX_SCANS + 1)]
+    scanned = FolderSource._scan
+
+    def scan(source: FolderSource) -> dict[str, str]:
+        passed = scanned(source)
+        if saves:
+            save(skills / "folder" / "a.md", saves.pop(0))
+            while not source._noted:
+                source._pause()
+                time.sleep(0.01)
+        return passed
+
+    monkeypatch.setattr(FolderSource, "_scan", scan)
+    save(skills / "folder" / "a.md", "Save.")
+
+    def is_known() -> bool:
+        last = watching.coordinator.scans[-1]
+        read = last.scan if isinstance(last, ScanResult) else None
+        return any(f"Save {MAX_SCANS}" in one.description for one in read.items) if read else False
+
+    watching.wait(is_known)
 
 
 def test_temporary_files_of_editors_cause_no_scan(

@@ -303,6 +303,26 @@ def test_copies_of_databases_are_made_beside_the_backup(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["backup.zip", "first"]
 
 
+def test_a_database_that_stays_locked_ends_a_backup(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SQLite would wait for ever, as for a process that was stopped while it wrote."""
+    monkeypatch.setattr(files, "_BUSY_S", 0.0)
+    monkeypatch.setattr(files, "_ATTEMPT_S", 0.0)
+    (tmp_path / "reviews").mkdir()
+    with closing(sqlite3.connect(tmp_path / "reviews" / "a.sqlite")) as connection:
+        connection.execute("CREATE TABLE items (id)")
+        connection.execute("BEGIN EXCLUSIVE")
+        with (
+            pytest.raises(StoreError, match="another process writes it"),
+            files.readable(tmp_path, "reviews/a.sqlite", tmp_path),
+        ):
+            pass
+        connection.execute("COMMIT")
+        with files.readable(tmp_path, "reviews/a.sqlite", tmp_path) as path:
+            assert path.read_bytes().startswith(b"SQLite")
+
+
 def test_a_backup_removes_what_a_killed_one_left(archive: Path, tmp_path: Path) -> None:
     """But not what one that runs has there, nor a folder of a similar name."""
     old = parts(tmp_path / "first")

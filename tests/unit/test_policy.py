@@ -7,7 +7,7 @@ import pytest
 
 from repertory.catalogue.item import Item, Kind
 from repertory.catalogue.policies import Policies, rules
-from repertory.catalogue.policy import MAX_AUTHOR_BOOST, Policy, Rule
+from repertory.catalogue.policy import MAX_AUTHOR_BOOST, Policy, Rule, apply_rules
 from repertory.errors import ConfigurationError
 from repertory.indexing.latest_scans import LatestScans
 from repertory.indexing.scan import scan_source
@@ -96,6 +96,15 @@ def test_an_author_may_raise_an_item_only_a_little() -> None:
     policy, messages = of({"boost": 1})
     assert policy == Policy(boost=MAX_AUTHOR_BOOST)
     assert "only a [[policy]] of a configuration may give more" in messages[0]
+
+
+def test_a_found_configuration_bounds_only_its_own_boost() -> None:
+    """What a user has decided stays, unless the found rule says something else about it."""
+    own = Rule(item="a", changes={"boost": 0.8}, place="own")
+    found = Rule(item="a", changes={"aliases": ("b",)}, place="found", within="/project")
+    assert apply_rules(None, [own, found]) == Policy(boost=0.8, aliases=("b",))
+    found = Rule(item="a", changes={"boost": 0.9}, place="found", within="/project")
+    assert apply_rules(None, [own, found]) == Policy(boost=MAX_AUTHOR_BOOST)
 
 
 FRONT = (

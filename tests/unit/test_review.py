@@ -17,7 +17,7 @@ from repertory.indexing.latest_scans import LatestScans
 from repertory.indexing.scan import scan_source
 from repertory.review import store as stores
 from repertory.review.gate import Gate
-from repertory.review.judgement import State
+from repertory.review.judgement import Judgement, State
 from repertory.review.store import MAX_EVENTS, ReviewStore
 from repertory.review.suspicions import Finding, suspicions
 from repertory.review.wire import Reviews
@@ -143,6 +143,19 @@ def test_the_policy_of_an_author_is_reviewed(store: ReviewStore) -> None:
     source.offer("Adds.", "Counts.")
     assert len(_passed(store, source)) == 2
     assert store.waiting() == []
+
+
+def test_an_id_that_ends_as_a_version_approves_nothing_else(store: ReviewStore) -> None:
+    """Else a skill in the folder ``a@VERSION`` would be approved with the skill in ``a``."""
+    good = Item(id="src/a", kind=Kind.SKILL, name="a", source="src", body="Bake bread.")
+    version = stores.approval_digest(good)[: stores.VERSION_LENGTH]
+    evil = msgspec.structs.replace(good, id=f"src/a@{version}", body=EVIL)
+    waits = Judgement(State.QUARANTINED)
+    judged = [(one, stores.approval_digest(one), waits) for one in (good, evil)]
+    store.record("src", judged)
+    assert store.approve([evil.id], "ann") == ["src/a"]
+    assert store.approve([evil.id], "ann") == []
+    assert store.approve([store.waiting()[0].as_shown], "ann") == [evil.id]
 
 
 def test_nothing_is_approved_that_the_list_does_not_show(

@@ -6,7 +6,8 @@ import msgspec
 import pytest
 
 from repertory.catalogue.item import Item, Kind
-from repertory.review.suspicious_changes import difference, free_text, suspicious_changes
+from repertory.review.difference import difference
+from repertory.review.suspicious_changes import free_text, suspicious_changes
 
 TOOL = Item(
     id="notes__add",
@@ -96,6 +97,46 @@ def test_what_was_there_before_is_not_a_suspicious_change() -> None:
     assert "key-files" in [one.rule for one in suspicious_changes(after, before)]
 
 
+@pytest.mark.parametrize(
+    ("parameter", "paths"),
+    [
+        ({"$ref": "#/$defs/text"}, {"a"}),
+        ({"$ref": "#/$defs/note"}, {"a.text"}),
+        ({"$ref": "#/$defs/of~1others"}, {"a"}),
+        ({"$ref": "https://a.example/schema.json"}, {"a"}),
+        ({"anyOf": [{"$ref": "#/$defs/note"}, {"type": "null"}]}, {"a.text"}),
+        ({"anyOf": [{"type": "integer"}, {"type": "null"}]}, set()),
+        ({"type": "string", "anyOf": []}, {"a"}),
+        ({"type": "string", "properties": {}}, {"a"}),
+        ({"type": "object", "additionalProperties": {"type": "string"}}, {"a.*"}),
+        ({"type": "object", "additionalProperties": True}, set()),
+        ({"items": {"items": {"type": ["string", "null"]}, "type": "array"}}, {"a", "a[][]"}),
+        ({"type": "string", "format": "date-time"}, set()),
+        ({"type": "string", "format": "uri"}, {"a"}),
+        ({"type": "string", "format": "text"}, {"a"}),
+        ({"$ref": "#"}, set()),
+        (True, {"a"}),
+    ],
+)
+def test_a_text_is_found_wherever_a_schema_has_it(parameter: object, paths: set[str]) -> None:
+    """Also behind a reference: else a change could add it unseen."""
+    text = {"type": "string"}
+    definitions = {"text": text, "note": {"properties": {"text": text}}}
+    assert free_text({"properties": {"a": parameter}, "$defs": definitions}) == paths
+
+
+def test_a_schema_whose_parts_refer_to_each_other_without_end_is_suspicious_if_it_changes() -> None:
+    """No person could read all that it takes."""
+    definitions = {
+        f"d{n}": {"properties": {f"p{m}": {"$ref": f"#/$defs/d{n + 1}"} for m in range(20)}}
+        for n in range(10)
+    }
+    before: dict[str, Any] = {"$ref": "#/$defs/d0", "$defs": definitions}
+    after = {**before, "properties": {"order": {"enum": ["up"]}}}
+    assert free_text(before) == free_text({**before})
+    assert free_text(after) - free_text(before)
+
+
 def test_a_change_is_shown_as_a_bounded_diff() -> None:
     """Description, tags, parameters and body, line by line; long ones are cut."""
     after = _changed(description="Adds two notes.", tags=())
@@ -107,6 +148,36 @@ def test_a_change_is_shown_as_a_bounded_diff() -> None:
     lines = difference(long, TOOL)
     assert len(lines) == 201
     assert max(map(len, lines)) <= 301
+
+
+def test_a_change_is_shown_wherever_it_is() -> None:
+    """At the end of a long line, in a text without sentences, and after thousands of lines."""
+    text = "Adds a note to the calendar. " * 20
+    before, after = _changed(description=f"{text}Done."), _changed(description=f"{text}Call me.")
+    assert difference(after, before) == [
+        "@@ -21,3 +21,3 @@",
+        " Adds a note to the calendar.",
+        "-Done.",
+        "+Call me.",
+        " tags: read-only",
+    ]
+    assert "+name: add" in difference(after, None)
+    assert "+Call me." in difference(after, None)
+    before, after = _changed(body="x" * 650), _changed(body="x" * 650 + "!")
+    assert difference(after, before)[2:] == ["-" + "x" * 50, "+" + "x" * 50 + "!"]
+    lines = "\n".join(f"line {number}" for number in range(5_000))
+    before, after = _changed(body=f"{lines}\na\nend"), _changed(body=f"{lines}\nb\nend")
+    assert difference(after, before)[1:] == [" line 4999", "-a", "+b", " end"]
+
+
+def test_a_long_comparison_is_cut_and_says_so() -> None:
+    """Equal lines between others would take minutes for the items of one source."""
+    texts = ("\n".join(f"{n // 6}\n{text}{n}" for n in range(1_000)) for text in "ab")
+    before, after = (_changed(body=text) for text in texts)
+    assert len(difference(after, before)) == 201
+    same = "\n".join(f"line {number}" for number in range(600))
+    before, after = (_changed(body=f"{text}\n{same}\n{text}") for text in "ab")
+    assert difference(after, before)[1:] == [" input }", "-a", "+b", " line 0", "… and more"]
 
 
 def test_a_schema_that_is_nested_without_end_is_bounded() -> None:

@@ -1,6 +1,7 @@
 """What the recorded usage says: laws of the clusters and lists, and the advice."""
 
 from collections import Counter
+from itertools import product
 
 import msgspec
 from hypothesis import example, given
@@ -139,6 +140,16 @@ def test_queries_of_the_same_words_are_one_cluster(asked: list[str]) -> None:
     sizes = [len(group.outcomes) for group in found]
     assert sizes == sorted(sizes, reverse=True)
     assert sum(sizes) == len(asked)
+
+
+def test_a_word_of_many_queries_counts_as_any_other() -> None:
+    """A query is in the cluster that shares two of its three words, whatever others share."""
+    names = ["".join(letters) for letters in product("bdfgkmpz", repeat=3)]
+    asked = [f"deploy {name}" for name in names for _ in range(3)]
+    asked += ["deploy cluster", "deploy cluster", "deploy cluster now"]
+    found = clusters(outcomes([search(text, ago=n) for n, text in enumerate(asked)]))
+    assert len(found) == len(names) + 1
+    assert ["deploy cluster", "deploy cluster now"] in [one.queries for one in found]
 
 
 def test_who_used_what_when() -> None:

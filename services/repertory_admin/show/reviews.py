@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 def show_review(one: "Review") -> None:
     """Show one item: its state, what is suspicious, and its change."""
     when = ago(time.time() - one.at)
-    terminal.say(terminal.safe(f"{one.item}@{one.version}  {one.state}, {when}"))
+    terminal.say(terminal.safe(f"{one.as_shown}  {one.state}, {when}"))
     for finding in one.findings:
         terminal.say(terminal.safe(f"  {finding.rule}: {finding.message}"))
         terminal.say(terminal.safe(f"    “{finding.passage}”"))

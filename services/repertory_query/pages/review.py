@@ -66,8 +66,10 @@ def routes(service: Service, pool: Pool) -> list[BaseRoute]:
         """Approve an item as it was shown, or all that were shown."""
         caller = request.state.caller
         sent = await posted_fields(request)
-        one = f"{sent.get('item', '')}@{sent.get('version', '')}"
-        items = sent["all"].splitlines() if "all" in sent else [one]
+        try:  # JSON, for an id may have several lines
+            items = msgspec.json.decode(sent.get("items", "[]"), type=list[str])
+        except msgspec.MsgspecError as error:
+            raise HTTPException(400, "The items are no list of texts.") from error
         about(request, await pool.run(lambda: store.approve(items, caller.who)))
         return redirection(request, PATH)
 

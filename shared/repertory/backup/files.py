@@ -7,6 +7,7 @@ snapshots, weights and fetched content, which are made again; notes of running s
 import contextlib
 import re
 import sqlite3
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -37,6 +38,8 @@ _KINDS = {
     "models": "calibrations",
 }
 _BUSY_S = 30.0  # that another process may write a database meanwhile
+_ATTEMPT_S = 1.0  # of them in SQLite, which no Ctrl-C interrupts
+_BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 _DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 
 
@@ -137,12 +140,18 @@ def restore(data: Path, name: str, read: Callable[[int], bytes]) -> None:
 
 
 def _copy(path: Path, copy: Path) -> None:
+    deadline = time.monotonic() + _BUSY_S
+
+    def check(status: int, *_: int) -> None:
+        if status in _BUSY and time.monotonic() > deadline:  # SQLite would wait for ever
+            raise sqlite3.OperationalError("another process writes it")
+
     try:
         with (
-            contextlib.closing(sqlite3.connect(path, timeout=_BUSY_S)) as source,
+            contextlib.closing(sqlite3.connect(path, timeout=_ATTEMPT_S)) as source,
             contextlib.closing(sqlite3.connect(copy)) as target,
         ):
-            source.backup(target)
+            source.backup(target, progress=check)
     except sqlite3.Error as error:
         code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
         # SQLite opens no cache on a read-only disk, since it has a log beside it.

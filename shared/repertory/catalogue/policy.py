@@ -68,7 +68,7 @@ def apply_rules(policy: Policy | None, rules: Iterable[Rule]) -> Policy | None:
         if "pin" in rule.changes:
             is_vouched = bool(result.pin) and not rule.within
             result = msgspec.structs.replace(result, is_vouched=is_vouched)
-        if rule.within:
+        if rule.within and "boost" in rule.changes:
             result = msgspec.structs.replace(result, boost=min(result.boost, MAX_AUTHOR_BOOST))
     return None if result == Policy() else result
 

@@ -26,7 +26,7 @@ _ATTRIBUTES = re.compile(r"\s\{:?\s?[#.][^{}]*\}$")
 _HEADING = re.compile(r"(#{1,6})\s+(\S.*)")
 _OF_OTHERS = re.compile(r"(?i)\W*(?:related (?:skill|command|tool)s|see also|when not to use)\b")
 _SPACE = re.compile(r"\s+")
-_SENTENCE_END = re.compile(r"(?<=[.!?])\s|(?<=[\u3002\uff01\uff1f])(?=.)")
+SENTENCE_END = re.compile(r"(?<=[.!?])\s|(?<=[\u3002\uff01\uff1f])(?=.)")
 
 
 class Section(msgspec.Struct, frozen=True):
@@ -99,7 +99,7 @@ def views(name: str, server: str, description: str, body: str) -> list[View]:
 
 
 def _lead_view(title: str, description: str) -> Iterator[View]:
-    end = _SENTENCE_END.search(description, MIN_LEAD_LENGTH)
+    end = SENTENCE_END.search(description, MIN_LEAD_LENGTH)
     if end:
         yield View(LEAD, "", f"{title}: {description[: end.start()]}")
 

@@ -55,7 +55,8 @@ def keep_keywords(collection: str, *, store: VectorStore, coordination: Coordina
     if not claims.take([name], PAUSE_S):
         return  # another worker does it, or it failed
     tried = failures.attempt(name)
-    pause = min(PAUSE_S * 2.0 ** (tried - 1), MAX_PAUSE_S)
+    doublings = min(tried - 1, 10)  # after weeks of attempts the power would be too large
+    pause = min(PAUSE_S * 2.0**doublings, MAX_PAUSE_S)
 
     def renew() -> None:
         with contextlib.suppress(StoreError):  # the next step comes in a moment

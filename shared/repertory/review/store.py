@@ -5,6 +5,7 @@ One SQLite file for each catalogue. It cannot be rebuilt: it holds what people d
 
 import contextlib
 import hashlib
+import re
 import sqlite3
 import time
 import zlib
@@ -17,9 +18,9 @@ from repertory.catalogue.item import Item
 from repertory.database import connected, transaction
 from repertory.errors import StoreError
 from repertory.files import unwritable
+from repertory.review.difference import difference
 from repertory.review.judgement import Judgement, State
 from repertory.review.suspicions import Finding
-from repertory.review.suspicious_changes import difference
 
 MAX_EVENTS = 50  # of one item
 MAX_DIFF = 20_000  # characters of one event
@@ -41,6 +42,7 @@ CREATE INDEX IF NOT EXISTS events_of ON events (id, source);
 _IN_ORDER = "FROM items WHERE state != ? ORDER BY state != ?, id, source LIMIT ?"  # of the list
 _WAITING = (State.APPROVED.value, State.QUARANTINED.value)  # its first two values
 _ALL = -1  # its limit
+_BOUND = re.compile(rf"@[0-9a-f]{{{VERSION_LENGTH}}}\Z")
 
 
 class Known(msgspec.Struct, frozen=True):
@@ -71,6 +73,11 @@ class Review(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     at: float
     findings: list[Finding]
     diff: list[str]
+
+    @property
+    def as_shown(self) -> str:
+        """``ID@VERSION``, which approves this version alone."""
+        return f"{self.item}@{self.version}"
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True):
@@ -286,7 +293,8 @@ class ReviewStore:
 
         Args:
             items: Their ids, or ``ID@VERSION`` to approve no other version; None for those that
-                ``waiting`` lists, since a person was shown no others.
+                ``waiting`` lists, since a person was shown no others. An id that ends as a version
+                does counts only with its own version behind it.
             who: Who approves them.
 
         Returns:
@@ -298,7 +306,9 @@ class ReviewStore:
             query = f"SELECT source, id, hash {_IN_ORDER}"
             limit = MAX_LISTED if wanted is None else _ALL
             for source, item, hash_ in connection.execute(query, [*_WAITING, limit]).fetchall():
-                names = {item, f"{item}@{hash_[:VERSION_LENGTH]}"}
+                names = {f"{item}@{hash_[:VERSION_LENGTH]}"}
+                if not _BOUND.search(item):  # else it could be the approval of another item
+                    names.add(item)
                 if wanted is not None and not names & wanted:
                     continue
                 connection.execute(

@@ -1,24 +1,25 @@
 """What is suspicious about a change: rules that compare an item with the version before it."""
 
-import difflib
+import hashlib
 import re
 from collections.abc import Iterator, Mapping
-from itertools import islice
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
 from repertory.catalogue.item import Item, Kind
 from repertory.catalogue.passages import item_passages
-from repertory.catalogue.policy import set_fields
 from repertory.catalogue.safety import READ_ONLY
 from repertory.review.suspicions import Finding, readings, shown, suspicions
-from repertory.text import clean
 
-MAX_DIFF_LINES = 200
-MAX_DIFF_LINE = 300  # characters
-MAX_COMPARED_LINES = 2_000  # of each version: a comparison may take the square of this
-MAX_NESTING = 10  # of parameters
+MAX_NESTING = 20  # of the parts of a schema
+MAX_PARTS = 20_000  # of a schema that are looked at, each as often as others refer to it
+
+_COMBINED = ("anyOf", "oneOf", "allOf")
+# They carry little away. A validator passes over formats that it does not know.
+_SHORT_FORMATS = ("date", "date-time", "time", "duration", "uuid", "ipv4", "ipv6")
+
+T = TypeVar("T")
 
 # Orders to the model. Many honest texts have them, so only new ones of a tool count.
 _ORDERS = re.compile(
@@ -82,57 +83,65 @@ def _request(item: Item) -> str:
     return f"{http.get('method')} {http.get('url')}{'' if security == 'null' else f' {security}'}"
 
 
-def free_text(schema: Mapping[str, Any] | None, depth: int = MAX_NESTING) -> set[str]:
-    """The paths of the parameters that take any text, such as ``options.note``."""
+def free_text(schema: Mapping[str, Any] | None) -> set[str]:
+    """The paths of the parameters that take any text, such as ``options.note``.
+
+    A schema whose parts refer to each other too often has one path more, which changes with it.
+    """
     found: set[str] = set()
-    properties = schema.get("properties") if isinstance(schema, Mapping) else None
-    if not isinstance(properties, Mapping) or not depth:
-        return found
-    for name, inner in properties.items():
-        if not isinstance(inner, Mapping):
+    waiting: list[tuple[str, object, int]] = [("", schema, MAX_NESTING)]
+    for _ in range(MAX_PARTS):
+        if not waiting:
+            return found
+        path, part, depth = waiting.pop()
+        part = {} if part is True else part  # JSON Schema has two words for anything
+        if not isinstance(part, Mapping) or not depth:
             continue
-        if _takes_any_text(inner):
-            found.add(str(name))
-        items = inner.get("items")
-        if isinstance(items, Mapping) and _takes_any_text(items):
-            found.add(f"{name}[]")
-        for part in (inner, items):
-            found |= {f"{name}.{path}" for path in free_text(part, depth - 1)}
-    return found
+        if path and _takes_any_text(part):
+            found.add(path)
+        waiting += ((where, inner, depth - 1) for where, inner in _inner(path, part, schema or {}))
+    digest = hashlib.sha256(msgspec.json.encode(schema, order="deterministic"))
+    return {*found, digest.hexdigest()}
+
+
+def _inner(
+    path: str, part: Mapping[str, Any], schema: Mapping[str, Any]
+) -> Iterator[tuple[str, object]]:
+    """The schemas in a part of a schema, and those that it refers to, each with its path."""
+    for key, within in (("properties", f"{path}."), ("patternProperties", f"{path}.*")):
+        for name, inner in _of(part, key, dict).items():
+            yield f"{within}{name}".lstrip("."), inner
+    if (others := part.get("additionalProperties")) is not True:  # true is what holds without it
+        yield f"{path}.*".lstrip("."), others
+    yield f"{path}[]", part.get("items")
+    for key in _COMBINED:
+        for inner in _of(part, key, list):
+            yield path, inner
+    if "$ref" in part:
+        yield path, _referred(str(part["$ref"]), schema)
+
+
+def _referred(place: str, schema: Mapping[str, Any]) -> object:
+    """What a reference within a schema leads to; what is not found may be anything."""
+    start, *names = place.split("/")
+    found: object = schema if start == "#" else None
+    for name in names:
+        found = found.get(name) if isinstance(found, Mapping) else None
+    return {} if found is None else found
+
+
+def _of(part: Mapping[str, Any], key: str, kind: type[T]) -> T:
+    """The value of a key, or an empty one if it is of another kind."""
+    value = part.get(key)
+    return value if isinstance(value, kind) else kind()
 
 
 def _takes_any_text(schema: Mapping[str, Any]) -> bool:
     types = schema.get("type")
-    of = types if isinstance(types, list) else [types]
-    bounds = ("enum", "const", "format", "pattern", "$ref", "properties")
-    return ("string" in of or types is None) and not any(bound in schema for bound in bounds)
-
-
-def difference(item: Item, before: Item | None) -> list[str]:
-    """The change of an item as lines of a unified diff, without file names, bounded.
-
-    A new item, without a version before, consists of new lines.
-    """
-    old, new = _lines(before) if before else [], _lines(item)
-    lines = list(islice(difflib.unified_diff(old, new, n=1, lineterm=""), 2, MAX_DIFF_LINES + 3))
-    if len(lines) > MAX_DIFF_LINES:
-        lines[MAX_DIFF_LINES:] = ["… and more"]
-    return lines
-
-
-def _lines(item: Item) -> list[str]:
-    """The text of an item for a comparison: one field, parameter or line of text in each line."""
-    lines = [f"name: {item.name}", *f"description: {item.description}".splitlines()]
-    if item.tags:
-        lines.append(f"tags: {', '.join(item.tags)}")
-    for label, value in (
-        ("input", item.input_schema),
-        ("output", item.output_schema),
-        ("extra", item.extra or None),
-        ("policy", set_fields(item.policy) or None),
-    ):
-        if value is not None:
-            text = msgspec.json.format(msgspec.json.encode(value, order="deterministic"), indent=1)
-            lines += [f"{label} {line.strip()}" for line in text.decode().splitlines()]
-    lines += item.body.splitlines()
-    return [clean(line)[:MAX_DIFF_LINE] for line in lines[:MAX_COMPARED_LINES]]
+    is_short = schema.get("format") in _SHORT_FORMATS
+    if is_short or any(bound in schema for bound in ("enum", "const", "pattern")):
+        return False
+    if "string" in (types if isinstance(types, list) else [types]):
+        return True
+    others = ("$ref", "properties", *_COMBINED)
+    return types is None and not any(schema.get(other) for other in others)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 INTERVAL = "OTEL_METRIC_EXPORT_INTERVAL"  # milliseconds
 DEFAULT_INTERVAL_MS = "60000"
+CLOSE_S = 3.0  # at the end; the end waits no longer for a collector that hangs
 
 _log = logging.getLogger(__name__)
 
@@ -56,10 +57,10 @@ class Meters:
         )
 
     def close(self) -> None:
-        """Send everything once more, and end."""
+        """Send everything once more, if the collector takes it soon, and end."""
         self._closing.set()
-        self._thread.join()
-        self._provider.shutdown()
+        self._thread.join(CLOSE_S)
+        self._provider.shutdown(CLOSE_S * 1_000)
 
     def _run(self) -> None:
         is_last = False

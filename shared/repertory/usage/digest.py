@@ -11,7 +11,8 @@ from repertory.usage.wire import Insights, ItemFinding, SearchFinding
 
 TIMEOUT_S = 10.0
 MAX_LINES = 5  # of each part
-MAX_LENGTH = 150  # characters of a query or an id
+MAX_LENGTH = 300  # characters of a query, an id or an advice
+MAX_SECTION = 3_000  # characters; Slack refuses a message with a longer one
 
 
 def check_webhook(url: str) -> None:
@@ -90,7 +91,7 @@ def payload(found: Insights) -> dict[str, Any]:
     texts = [
         head,
         *(
-            f"*{title}*\n" + "\n".join(f"• {one}" for one in lines)
+            cut(f"*{title}*\n" + "\n".join(f"• {one}" for one in lines), MAX_SECTION)
             for title, lines in parts
             if lines
         ),
@@ -125,5 +126,5 @@ def _ids(found: Sequence[ItemFinding]) -> list[str]:
 
 def _text(text: str) -> str:
     """A text without Slack's control characters: nothing in it mentions people or makes links."""
-    plain = cut(one_line(text), 2 * MAX_LENGTH)
+    plain = cut(one_line(text), MAX_LENGTH)
     return plain.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

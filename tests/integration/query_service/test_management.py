@@ -45,7 +45,7 @@ ITEM = "skills/key-rotation"
 POSTS = {
     "/status/retry": {},
     "/status/rebuild": {},
-    "/status/reviews": {"item": "a", "version": "b"},
+    "/status/reviews": {"items": '["a@b"]'},
     "/status/trust": {"file": "a", "digest": "b"},
     "/status/policies": {"item": "a", "version": "b"},
     "/status/policies/preview": {"item": "a", "version": "b"},

@@ -1,5 +1,7 @@
 """Items that wait for approval, over HTTP."""
 
+import html
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -79,12 +81,13 @@ def test_the_page_shows_and_approves(reviewed: RunningService) -> None:
     assert "/status/reviews" in client.get("/status").text
     text = client.get("/status/reviews").text
     assert "Unpack Tool.zip" in text
-    [version] = re.findall(r'name="version" value="(\w+)"', text)
+    [shown] = sent_items(text)
     origin = {"Origin": "http://localhost"}
-    old = {"item": "team/lure", "version": "000000000000"}
+    old = {"items": '["team/lure@000000000000"]'}
     client.post("/status/reviews", data=old, headers=origin)
+    assert client.post("/status/reviews", data={"items": "[1"}, headers=origin).status_code == 400
     assert len(reviewed.parts.reviews.waiting()) == 1
-    client.post("/status/reviews", data={**old, "version": version}, headers=origin)
+    client.post("/status/reviews", data={"items": shown}, headers=origin)
     assert "Nothing waits" in client.get("/status/reviews").text
     far = reviewed.client(address="192.0.2.7")
     assert far.get("/status/reviews").status_code == 403
@@ -108,22 +111,41 @@ def test_a_list_that_is_cut_says_so(
     assert "items shown" not in client.get("/status/reviews").text
 
 
+def sent_items(page: str) -> list[str]:
+    """What each form of the page of reviews sends, with the line ends of a browser."""
+    found = re.findall(r'name="items" value="([^"]*)"', page)
+    return [html.unescape(one).replace("\n", "\r\n") for one in found]
+
+
 def test_the_page_approves_all_that_it_shows(reviewed: RunningService) -> None:
-    """A browser sends the lines of the list with its own line ends; other versions stay."""
+    """Other versions stay."""
     write(reviewed.project / "skills" / "trap" / "SKILL.md", LURE.replace("lure", "trap"))
     reviewed.scan("team/lure", "team/trap")
     client = reviewed.client()
     client.headers.update({"Accept": "text/html", "Origin": "http://localhost"})
-    found = re.search(r'name="all" value="([^"]*)"', client.get("/status/reviews").text)
-    assert found
-    shown = found[1].replace("\n", "\r\n")
-    [lure, trap] = shown.splitlines()
+    shown = sent_items(client.get("/status/reviews").text)[0]
+    [lure, trap] = json.loads(shown)
     assert (lure.partition("@")[0], trap.partition("@")[0]) == ("team/lure", "team/trap")
     other = shown.replace(trap, "team/trap@000000000000")
-    client.post("/status/reviews", data={"all": other})
+    client.post("/status/reviews", data={"items": other})
     assert [one.item for one in reviewed.parts.reviews.waiting()] == ["team/trap"]
-    client.post("/status/reviews", data={"all": shown})
+    client.post("/status/reviews", data={"items": shown})
     assert reviewed.parts.reviews.waiting() == []
+
+
+def test_an_id_of_several_lines_approves_itself_alone(reviewed: RunningService) -> None:
+    """Its lines are no ids of other items, whose versions were not shown."""
+    name = "a\nteam/lure\nb"
+    write(reviewed.project / "skills" / name / "SKILL.md", LURE.replace("lure", "trap"))
+    reviewed.scan("team/lure", f"team/{name}")
+    client = reviewed.client()
+    client.headers.update({"Accept": "text/html", "Origin": "http://localhost"})
+    [shown, *_] = sent_items(client.get("/status/reviews").text)
+    text = LURE.replace("then bake", "then send it to me")
+    write(reviewed.project / "skills" / "lure" / "SKILL.md", text)
+    reviewed.scan("team/lure", f"team/{name}")
+    client.post("/status/reviews", data={"items": shown})
+    assert [one.item for one in reviewed.parts.reviews.waiting()] == ["team/lure"]
 
 
 def test_a_broken_configuration_hinders_no_approval(reviewed: RunningService) -> None:
