@@ -209,6 +209,7 @@ def test_a_trial_has_kinds_and_comparisons() -> None:
     main = trial.main()
     assert main is not None
     assert (main.name, main.mean) == ("hit@5", 0.5)
-    assert Trial(name="judged", is_generated=False, results=[]).main() is None
+    judged = Trial(name="judged", is_generated=False, results=[], others={"alpha=0": []})
+    assert (judged.main(), judged.comparisons()) == (None, {})
     (changed,) = trial.comparisons()["alpha=0"][:1]
     assert (changed.name, changed.difference, changed.better) == ("hit@5", 0.5, 1)
