@@ -149,6 +149,7 @@ def test_five_wins_of_five_are_a_chance_of_one_in_sixteen() -> None:
     assert better.p == pytest.approx(2 / 2**5)
     assert worse.p == better.p
     assert (better.better, better.same, better.worse) == (5, 1, 0)
+    assert (worse.better, worse.same, worse.worse) == (0, 1, 5)
     assert (better.before, better.after) == pytest.approx((1 / 6, 1.0))
     assert worse.difference == -better.difference
     assert better.low is not None
