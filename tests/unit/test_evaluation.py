@@ -10,7 +10,9 @@ from repertory_eval.compare import compare
 from repertory_eval.labelled import LabelledQuery
 from repertory_eval.measure import (
     GENERATED,
+    HIDDEN,
     LABELLED,
+    MEASURES,
     Figure,
     Found,
     Measures,
@@ -48,6 +50,12 @@ def hits(*found: bool) -> list[Outcome]:
 def figure(results: list[Outcome], name: str, measures: Measures = GENERATED) -> Figure:
     """One of the figures."""
     return next(one for one in figures(results, measures) if one.name == name)
+
+
+def test_every_reported_figure_is_measured() -> None:
+    """What no query has would be left out without a word."""
+    reported = {*LABELLED.names, *GENERATED.names, LABELLED.graded_by, GENERATED.graded_by}
+    assert reported <= {*MEASURES, HIDDEN}
 
 
 def test_any_right_item_is_a_hit() -> None:
