@@ -52,8 +52,15 @@ class Target(msgspec.Struct, frozen=True):
         return for_server(self.settings) if self.server else self.settings.values
 
     def required_server(self) -> "Client":
-        """The server; StoreError if none is configured or runs."""
+        """The server; StoreError if none is configured or runs with these settings."""
         if self.server is None:
+            note = running.note_at(self.settings, self.directory)
+            if note and not note.serves(self.settings, self.directory):
+                raise StoreError(
+                    f"The server of this directory, {note.url}, was started with other settings; "
+                    "give this command the same ones, such as its --config, or name it as "
+                    "REPERTORY_SERVER_URL."
+                )
             raise StoreError(
                 "No server runs for this directory, so there is no queue; start `repertory serve`, "
                 "or name a server as REPERTORY_SERVER_URL."

@@ -143,7 +143,7 @@ class Evaluation:
 
 def found(answer: Answer) -> list[Found]:
     """The ids of each hit: its own, and those of its duplicates."""
-    return [(hit.id, *getattr(hit, "duplicates", ())) for hit in answer.hits]
+    return [(hit.id, *hit.duplicates) for hit in answer.hits]
 
 
 def _step(bars: Bars, stage: str, total: int, done: int) -> None:

@@ -72,7 +72,7 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
         return hardest(self.results, self.measures.graded_by, limit)
 
     def comparisons(self) -> dict[str, list[Comparison]]:
-        """The two main figures under the other settings, against the active ones."""
+        """The two main figures under the other settings; nothing without results to compare."""
         return {
             changed: [
                 compare(
@@ -83,4 +83,5 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
                 for name in (self.measures.main, self.measures.graded_by)
             ]
             for changed, results in self.others.items()
+            if results
         }

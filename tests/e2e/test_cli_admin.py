@@ -257,6 +257,7 @@ def test_config_show_hides_invalid_urls(cli: Cli, tmp_path: Path, url: str) -> N
     """Half a password may be anywhere in a URL that was not escaped."""
     shown = cli.run(tmp_path, "config", "show", REPERTORY_REDIS_URL=url).stdout
 
+    assert "redis.url" in shown
     assert "sh@" not in shown
     assert "hush" not in shown
 

@@ -18,6 +18,17 @@ def test_without_a_server_there_is_no_queue(own: Cli, tmp_path: Path) -> None:
         assert "`repertory serve`" in done.stderr
 
 
+def test_a_server_with_other_settings_is_named(own: Cli, tmp_path: Path) -> None:
+    """It runs, so no other one has to be started."""
+    project = make_project(tmp_path / "project")
+    (project / "own.toml").write_text('[[sources]]\ntype = "skills"\npath = "skills"\n', "utf-8")
+    with Serve(own, project, tmp_path / "log", "--config", "own.toml") as server:
+        done = own.run(project, "queue", "list")
+        same = own.run(project, "queue", "list", "--config", "own.toml")
+    assert (done.returncode, same.returncode) == (4, 0)
+    assert f"{server.url}, was started with other settings" in done.stderr
+
+
 def test_a_configured_server_is_required(own: Cli, tmp_path: Path) -> None:
     """An unreachable server is exit code 4 for each command; an invalid URL is exit code 2."""
     make_project(tmp_path / "project")

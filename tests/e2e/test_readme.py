@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -78,6 +79,39 @@ def test_every_request_is_answered(
             assert done.returncode == 0, f"{line}: {done.stdout}"
             assert done.stdout
     assert len(lines) >= 8
+
+
+FIGURE = re.compile(r"\d\.\d+")
+
+
+def consoles() -> list[tuple[str, str]]:
+    """The commands whose output the pages show, over the examples, each with that output."""
+    shown = "\n".join(one for one in blocks("console") if "\n…\n" not in one)
+    return [(command, output.strip()) for command, output in re.findall(r"\$ (.*)\n([^$]*)", shown)]
+
+
+def test_the_outputs_on_the_pages_are_true(own: Cli, tmp_path: Path) -> None:
+    """A figure may differ by a rounding of the processor."""
+    examples = tmp_path / "examples"
+    shutil.copytree(ROOT / "examples", examples)
+    (policies,) = (one for one in blocks("toml") if one.startswith("[[policy]]"))
+    with (examples / "repertory.toml").open("a") as file:
+        file.write(policies)
+    own.environment |= {
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",  # as if it were activated
+        "REPERTORY_CONFIG": "repertory.toml",
+        "REPERTORY_SEARCH_MODEL": "repertory",
+    }
+    done = own.run(examples, "index")
+    assert done.returncode == 0, done.stderr
+    for command, output in consoles():
+        program, *arguments = shlex.split(command.replace("examples/", ""))
+        printed = own.run(examples, *arguments).stdout.strip()
+        assert FIGURE.split(printed) == FIGURE.split(output), command
+        figures = [[float(one) for one in FIGURE.findall(text)] for text in (printed, output)]
+        assert figures[0] == pytest.approx(figures[1], abs=0.011), command
+        assert program == "repertory"
+    assert len(consoles()) == 4
 
 
 def test_the_configuration_is_valid(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ import pytest
 import yaml
 
 from repertory.coordination.redis_server import RedisServer
+from repertory.embedding.models import DEFAULT
 from repertory.index.qdrant_connection import NEWEST_SERVER, OLDEST_SERVER
 from repertory.values import SETTINGS
 from tests.support.exported_metrics import exported
@@ -274,6 +275,11 @@ def test_the_example_of_settings_is_complete() -> None:
     for name, default in taken.items():
         if default:
             assert example[name] == default, name
+    assert example.pop("REPERTORY_SEARCH_MODEL") == DEFAULT.id
+    assert example.pop("REPERTORY_TELEMETRY_ON") == "true"  # what switches it on
+    for one in SETTINGS.values():
+        if given := example.get(one.variable):
+            assert one.read(given, strict=False) == one.default, one.variable
 
 
 def test_the_dockerfile_names_what_the_project_has() -> None:

@@ -24,8 +24,8 @@ from repertory.sources.source import Source
 from tests.support.builders import write
 from tests.support.http_stub import serving
 from tests.support.ports import free_port
+from tests.support.waiting import until
 
-TIMEOUT_S = 30
 SKILL = "---\nname: {0}\ndescription: Does {0} for the team.\n---\n\nFollow the steps of {0}.\n"
 
 
@@ -99,9 +99,7 @@ def git_daemon(folder: Path) -> Iterator[str]:
         process_group=0,
     )
     try:
-        end = time.monotonic() + TIMEOUT_S
-        while time.monotonic() < end and not _answers(port):
-            time.sleep(0.02)
+        until(lambda: _answers(port), process)
         yield f"git://127.0.0.1:{port}"
     finally:
         os.killpg(process.pid, 15)

@@ -10,7 +10,9 @@ from repertory_eval.compare import compare
 from repertory_eval.labelled import LabelledQuery
 from repertory_eval.measure import (
     GENERATED,
+    HIDDEN,
     LABELLED,
+    MEASURES,
     Figure,
     Found,
     Measures,
@@ -48,6 +50,12 @@ def hits(*found: bool) -> list[Outcome]:
 def figure(results: list[Outcome], name: str, measures: Measures = GENERATED) -> Figure:
     """One of the figures."""
     return next(one for one in figures(results, measures) if one.name == name)
+
+
+def test_every_reported_figure_is_measured() -> None:
+    """What no query has would be left out without a word."""
+    reported = {*LABELLED.names, *GENERATED.names, LABELLED.graded_by, GENERATED.graded_by}
+    assert reported <= {*MEASURES, HIDDEN}
 
 
 def test_any_right_item_is_a_hit() -> None:
@@ -149,6 +157,7 @@ def test_five_wins_of_five_are_a_chance_of_one_in_sixteen() -> None:
     assert better.p == pytest.approx(2 / 2**5)
     assert worse.p == better.p
     assert (better.better, better.same, better.worse) == (5, 1, 0)
+    assert (worse.better, worse.same, worse.worse) == (0, 1, 5)
     assert (better.before, better.after) == pytest.approx((1 / 6, 1.0))
     assert worse.difference == -better.difference
     assert better.low is not None
@@ -209,6 +218,7 @@ def test_a_trial_has_kinds_and_comparisons() -> None:
     main = trial.main()
     assert main is not None
     assert (main.name, main.mean) == ("hit@5", 0.5)
-    assert Trial(name="judged", is_generated=False, results=[]).main() is None
+    judged = Trial(name="judged", is_generated=False, results=[], others={"alpha=0": []})
+    assert (judged.main(), judged.comparisons()) == (None, {})
     (changed,) = trial.comparisons()["alpha=0"][:1]
     assert (changed.name, changed.difference, changed.better) == ("hit@5", 0.5, 1)

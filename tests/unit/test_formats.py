@@ -128,6 +128,7 @@ def assert_openai(found: Mapping[str, Any]) -> list[dict[str, Any]]:
             functions.append(tool)
     names = [function["name"] for function in functions]
     assert len(set(names)) == len(names)
+    assert all(function["defer_loading"] for function in functions)
     for function in functions:
         assert NAME.fullmatch(function["name"])
         assert function["parameters"]["type"] == "object"
@@ -381,6 +382,8 @@ def test_openai_gets_three_complete_functions_and_the_rest_shortened() -> None:
         "properties": {
             "description": {"type": "string", "description": "long " * 400, "enum": ["title"]},
             "nested": {"type": "object", "properties": {"title": {"type": "string"}}},
+            "some": {"items": {"type": "string", "description": "One."}},
+            "either": {"anyOf": [{"type": "string", "title": "Text"}, {"type": "null"}]},
         },
         "required": ["description"],
     }
@@ -397,6 +400,8 @@ def test_openai_gets_three_complete_functions_and_the_rest_shortened() -> None:
         assert function["parameters"]["properties"] == {
             "description": {"type": "string", "enum": ["title"]},
             "nested": {"type": "object", "properties": {"title": {"type": "string"}}},
+            "some": {"items": {"type": "string"}},
+            "either": {"anyOf": [{"type": "string"}, {"type": "null"}]},
         }
         assert function["description"].endswith(f"…\n\nTool id: {function['name']}")
 

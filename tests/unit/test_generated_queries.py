@@ -110,6 +110,7 @@ def test_the_spellings_of_a_name() -> None:
         "snake": "read_file_url",
         "kebab": "read-file-url",
     }
+    assert OSA.distance(compact_name(queries["typo"]), "readfileurl") == 1
 
 
 def test_an_alias_is_a_name_and_a_successor_answers() -> None:

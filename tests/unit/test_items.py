@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from repertory.catalogue.item import Item, Kind, item_key, point_id, point_parts
+from repertory.catalogue.policy import Policy
 from repertory.catalogue.views import LONG_BODY, MAX_SECTIONS, split_at_headings
 
 SKILL = Item(id="s/a", kind=Kind.SKILL, name="key-rotation", source="s", description="Rotate keys.")
@@ -26,14 +27,24 @@ def test_the_content_hash_covers_the_embedded_texts() -> None:
 
 def test_the_metadata_hash_covers_everything() -> None:
     """Any change of an item changes its metadata hash."""
-    changes: list[dict[str, object]] = [
-        {"tags": ("x",)},
-        {"path": "p"},
-        {"body": "b"},
-        {"input_schema": {}},
-    ]
-    for fields in changes:
-        assert changed(**fields).metadata_hash() != SKILL.metadata_hash()
+    others: dict[str, object] = {
+        "id": "s/b",
+        "kind": Kind.TOOL,
+        "name": "n",
+        "source": "t",
+        "description": "d",
+        "body": "b",
+        "server": "v",
+        "path": "p",
+        "tags": ("x",),
+        "input_schema": {},
+        "output_schema": {},
+        "extra": {"licence": "MIT"},
+        "policy": Policy(boost=0.1),
+    }
+    assert list(others) == list(Item.__struct_fields__)
+    for name, other in others.items():
+        assert changed(**{name: other}).metadata_hash() != SKILL.metadata_hash(), name
 
 
 @given(st.dictionaries(st.text(max_size=5), st.integers(-9, 9), max_size=5))

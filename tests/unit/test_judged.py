@@ -31,6 +31,10 @@ def test_the_error_compares_each_pair_with_its_bin() -> None:
     assert judge([observed({"a": (1, 0.9)})]).error == pytest.approx(0.9)
     apart = {"a": (3, 0.65), "b": (0, 0.05)}  # gaps of two bins add up, whatever their signs
     assert judge([observed(apart)]).error == pytest.approx((0.35 + 0.05) / 2)
+    neighbours = {"a": (3, 0.65), "b": (0, 0.75)}  # bins are a tenth wide
+    assert judge([observed(neighbours)]).error == pytest.approx((0.35 + 0.75) / 2)
+    together = {"a": (3, 0.62), "b": (0, 0.68)}
+    assert judge([observed(together)]).error == pytest.approx(abs(0.62 + 0.68 - 1) / 2)
 
 
 def test_the_order_of_pairs_is_measured_where_both_sorts_occur() -> None:

@@ -30,8 +30,11 @@ def test_a_batch_that_took_long_makes_the_next_one_small() -> None:
 
 
 def test_saves_are_taken_together_whatever_builds_take() -> None:
-    """All of them wait for the same user."""
+    """All of them wait for the same user; and builds are as large whatever saves take."""
     pace = Pace()
+    before = pace.texts(QueueName.BUILDS, None)
+    pace.took(QueueName.SAVES, MAX_TEXTS, 0.1)
+    assert pace.texts(QueueName.BUILDS, None) == before
     pace.took(QueueName.SAVES, 10, 5.0)
     pace.took(QueueName.BUILDS, 10, 5.0)
     assert pace.texts(QueueName.SAVES, None) == MAX_TEXTS

@@ -300,6 +300,7 @@ def test_documents_are_not_reviewed(store: ReviewStore) -> None:
     skills = Offered(Trust.QUARANTINE, EVIL)
     skills.offered = [msgspec.structs.replace(skills.offered[0], kind=Kind.DOCUMENT)]
     assert len(_passed(store, skills)) == 1
+    assert store.waiting() == []
 
 
 def test_a_running_service_follows_an_approval(store: ReviewStore) -> None:

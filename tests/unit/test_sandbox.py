@@ -241,6 +241,8 @@ def test_only_a_file_that_is_not_there_is_missing(tmp_path: Path) -> None:
     assert Sandbox(tmp_path).missing("a.md") is None
     assert Sandbox(tmp_path).missing("b.md") == str(tmp_path.resolve() / "b.md")
     assert Sandbox(tmp_path / "away").missing("a.md") is None
+    (tmp_path / "link.md").symlink_to("../outside.md")
+    assert Sandbox(tmp_path).missing("link.md") is None
 
 
 def test_a_sandbox_that_is_missing_or_a_link(tmp_path: Path) -> None:

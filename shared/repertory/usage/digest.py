@@ -11,8 +11,8 @@ from repertory.usage.wire import Insights, ItemFinding, SearchFinding
 
 TIMEOUT_S = 10.0
 MAX_LINES = 5  # of each part
-MAX_LENGTH = 300  # characters of a query, an id or an advice
-MAX_SECTION = 3_000  # characters; Slack refuses a message with a longer one
+MAX_LENGTH = 150  # characters of a query or an id
+MAX_SECTION = 3_000  # characters; Slack refuses the whole message for a longer one
 
 
 def check_webhook(url: str) -> None:
@@ -88,14 +88,7 @@ def payload(found: Insights) -> dict[str, Any]:
         ("Hard to tell apart", _ids(found.alike)),
         ("Shadowed skills", _ids(found.shadowed)),
     ]
-    texts = [
-        head,
-        *(
-            cut(f"*{title}*\n" + "\n".join(f"• {one}" for one in lines), MAX_SECTION)
-            for title, lines in parts
-            if lines
-        ),
-    ]
+    texts = [head, *(_section(title, lines) for title, lines in parts if lines)]
     return {
         "text": "\n\n".join(["Repertory: the last day", *texts]),
         "blocks": [
@@ -103,6 +96,15 @@ def payload(found: Insights) -> dict[str, Any]:
             *({"type": "section", "text": {"type": "mrkdwn", "text": text}} for text in texts),
         ],
     }
+
+
+def _section(title: str, lines: Sequence[str]) -> str:
+    """The lines of a part, without those that do not fit."""
+    text = f"*{title}*"
+    for line in lines:
+        if len(text) + len(f"\n• {line}") <= MAX_SECTION:
+            text += f"\n• {line}"
+    return text
 
 
 def _lines(found: Sequence[SearchFinding]) -> list[str]:
@@ -126,5 +128,5 @@ def _ids(found: Sequence[ItemFinding]) -> list[str]:
 
 def _text(text: str) -> str:
     """A text without Slack's control characters: nothing in it mentions people or makes links."""
-    plain = cut(one_line(text), MAX_LENGTH)
+    plain = cut(one_line(text), 2 * MAX_LENGTH)
     return plain.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

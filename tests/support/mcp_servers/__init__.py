@@ -27,7 +27,9 @@ def started(script: str, *arguments: str, **environment: str) -> Iterator[str]:
     )
     try:
         assert process.stdout
-        yield process.stdout.readline().strip()
+        url = process.stdout.readline().strip()
+        assert url, f"{script} has ended"
+        yield url
     finally:
         process.kill()
         process.communicate()
