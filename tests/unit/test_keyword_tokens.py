@@ -25,6 +25,20 @@ def test_a_name_is_the_same_terms_however_it_is_written(name: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("C, C++ and C#", ["c", "c++", "c#"]),
+        ("(C++) or C++11, F#-like", ["c++", "c++", "11", "f#"]),
+        ("AFL++ and abc#", ["afl", "abc"]),
+        ("x+++y, c## and a#b", ["x", "y", "c", "b"]),
+    ],
+)
+def test_a_letter_with_a_sign_is_a_language(text: str, expected: list[str]) -> None:
+    """Who writes of one does not mean the other; of longer words, the sign is no part."""
+    assert [term for term in terms(text) if term not in ("or", "like")] == expected
+
+
+@pytest.mark.parametrize(
     ("name", "expected"),
     [
         ("listPRs", "list prs"),

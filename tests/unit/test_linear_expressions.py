@@ -122,7 +122,7 @@ EXAMPLES = {
     "repertory.index.keywords.query_words._CLITIC": ["a's", "a'", "can't", "can"],
     "repertory.index.keywords.spellings._SPELT": ["colour", "organizes", "greyed"],
     "repertory.index.keywords.names._LAST_LETTER": ["ab -_c "],
-    "repertory.index.keywords.tokens.RUN": ["ab-cd.ef gh"],
+    "repertory.index.keywords.tokens.RUN": ["ab-cd.ef gh", "c++ f#"],
     "repertory.index.keywords.tokens._SEPARATORS": ["a-._b"],
     "repertory.index.keywords.tokens._UNSPACED": ["a\u4e2d\u6587b"],
     "repertory.index.layout._NAME": ["a.b-c_d"],

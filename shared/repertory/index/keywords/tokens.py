@@ -30,7 +30,9 @@ STOP_WORDS = ENGLISH | OTHER_LANGUAGES
 MAX_ACRONYM = 4  # characters of a stop word in capitals that is a term: WHO, IT
 MAX_TERM_LENGTH = 40  # characters; longer runs are hashes and encoded data, not words
 
-RUN = re.compile(rf"[\w{MARKS}]+(?:[-.][\w{MARKS}]+)*")
+# C++ and C# are words of their own; of longer ones, such as AFL++, the sign is no part.
+_SIGNED = rf"(?<![\w{MARKS}])[A-Za-z](?:\+\+|#)(?![#+A-Za-z])"
+RUN = re.compile(rf"{_SIGNED}|[\w{MARKS}]+(?:[-.][\w{MARKS}]+)*")
 _SEPARATORS = re.compile("[-._]+")
 MAX_PIECES = 3  # of a word with separators that is a term as a whole
 _UNSPACED = re.compile(f"([{UNSPACED}]+)")
@@ -114,6 +116,8 @@ def _words(run: str) -> tuple[Pair, ...]:
 
 
 def _words_of(run: str) -> tuple[Pair, ...]:
+    if run.endswith(("+", "#")):
+        return ((run.lower(), run.lower()),)
     if run.isupper() and run.lower() in STOP_WORDS and 1 < len(run) <= MAX_ACRONYM:
         return ((run.lower(), run.lower()),)
     found: list[Pair] = []
