@@ -42,7 +42,7 @@ if TYPE_CHECKING:  # a search needs none of them
 LOCK_TIMEOUT_S = 2.5  # that a search waits for another process before it does without the vectors
 INDEX_LOCK_TIMEOUT_S = 30.0  # that a command which indexes waits for searches and others
 BUDGET_S = 1.0  # that a search spends on indexing what has changed
-FIRST_BUDGET_S = 30.0  # that a search spends on writing the first index
+FIRST_BUDGET_S = 30.0  # that a search spends on the first index; see ``update.MIN_WRITING``
 UNFINISHED = (
     f"The next search goes on with the first index for {FIRST_BUDGET_S:.0f} s; "
     "`repertory index` completes it."

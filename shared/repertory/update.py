@@ -27,6 +27,7 @@ from repertory.text import counted, cut
 from repertory.workspace import Indexed
 
 MAX_NOTICE_LENGTH = 160  # characters about the model
+MIN_WRITING = 1 / 3  # of the budget of a first index that is left when all files are read
 # What is written before the budget is looked at again: items with texts to embed, and items in all.
 # Opening and flushing a collection takes as long as writing hundreds that were embedded before.
 BATCH_SIZE, MAX_BATCH = 8, 250
@@ -85,7 +86,7 @@ class Update:
             words_suffice: If no model is available and nothing was indexed with one, index
                 keywords alone instead of failing.
             rebuild: Requests a new generation of a configuration's collection, if one is wanted.
-            budget_s: Seconds for writing items, once all files are read.
+            budget_s: Seconds in all; ``MIN_WRITING`` of them are for writing, once all is read.
 
         Returns:
             What was written.
@@ -102,7 +103,12 @@ class Update:
                 rebuild(queue, self._catalogue.hash)
                 queue.work()  # creates the generation
             self._begin(coordinator, known)
-            writing = Timer()
+            whole, writing = Timer(), Timer()
+            whole.exceeds(budget_s)
+
+            def is_late() -> bool:
+                is_some = writing.exceeds(budget_s * MIN_WRITING)  # first asked when all is read
+                return is_some and whole.exceeds(budget_s)
 
             def commit() -> None:
                 """Let other processes search and write while servers are awaited."""
@@ -115,7 +121,7 @@ class Update:
                 queue,
                 progress,
                 refreshes=lambda one: one.fetches and asks(one),
-                is_late=lambda: writing.exceeds(budget_s),
+                is_late=is_late,
                 on_wait=commit,
             )
         ledger = coordinator.ledger

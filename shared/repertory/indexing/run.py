@@ -44,10 +44,16 @@ def run(
     Raises:
         StoreError: A store is unavailable.
     """
+
+    def scan(source: Source, *, refresh: bool) -> ScanResult:
+        result = scan_source(source, refresh=refresh)
+        coordinator.examine(result)  # which takes long for many items, while others are embedded
+        return result
+
     pool = ThreadPoolExecutor(CONCURRENCY, thread_name_prefix="scan")
     try:
         scanning: set[Future[ScanResult]] = {
-            pool.submit(scan_source, source, refresh=refreshes(source)) for source in sources
+            pool.submit(scan, source, refresh=refreshes(source)) for source in sources
         }
         worked = has_news = True
         sent = 0
@@ -55,8 +61,8 @@ def run(
             if not worked:
                 time.sleep(IDLE)
             finished, scanning = wait(scanning, 0, FIRST_COMPLETED)
-            for scan in finished:
-                coordinator.observe(scan.result())
+            for done_scan in finished:
+                coordinator.observe(done_scan.result())
                 has_news = True
             progress(SCANNING, len(sources) - len(scanning), len(sources))
             coordinator.tick()
