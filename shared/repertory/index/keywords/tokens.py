@@ -32,7 +32,7 @@ MAX_TERM_LENGTH = 40  # characters; longer runs are hashes and encoded data, not
 
 # C++ and C# are words of their own; of longer ones, such as AFL++, the sign is no part.
 _SIGNED = r"[A-Za-z](?:\+\+|#)(?![#+A-Za-z])"
-RUN = re.compile(rf"(?<![\w{MARKS}]){_SIGNED}|[\w{MARKS}]+(?:[-.](?!{_SIGNED})[\w{MARKS}]+)*")
+RUN = re.compile(rf"{_SIGNED}|[\w{MARKS}]+(?:[-.](?!{_SIGNED})[\w{MARKS}]+)*")
 _SEPARATORS = re.compile("[-._]+")
 MAX_PIECES = 3  # of a word with separators that is a term as a whole
 _UNSPACED = re.compile(f"([{UNSPACED}]+)")
