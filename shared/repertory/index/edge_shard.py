@@ -163,7 +163,7 @@ class OpenShard:
             newer.close()
             with self.using() as before:
                 before.close()
-                self._engine = None
+                self._engine, self.is_flushed = None, False
                 _replace(self.path, copy)
                 self._engine = _loaded(self.path)
                 self.sparse = _sparse(self.path)
