@@ -217,6 +217,21 @@ def test_a_graph_is_built_while_files_come_and_go(
     assert collection.build_graph(threading.Event())
 
 
+def test_nothing_is_flushed_again_without_a_write(
+    store: EdgeStore, collection: EdgeCollection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All threads wait for the disk then; a server asks every ten seconds for points to build."""
+    flushed: list[Path] = []
+    monkeypatch.setattr(edge_shard, "narrow", flushed.append)
+    monkeypatch.setattr(layout, "GRAPH_FROM", 1_000)
+    for number in (1, 2):
+        collection.upsert([point("another", revision=number)])
+        for _ in range(3):
+            with store.open(NAME) as again:
+                assert not again.build_graph(threading.Event())
+        assert len(flushed) == number
+
+
 @reads_ahead
 def test_the_vectors_of_a_graph_are_read_ahead(
     store: EdgeStore, collection: EdgeCollection, monkeypatch: pytest.MonkeyPatch

@@ -535,6 +535,7 @@ def sealed(arrays: dict[str, Any]) -> bytes:
         ("entries", b""),
         ("keys", b""),
         ("names.rows", np.array([4], np.int32).tobytes()),
+        ("names.offsets", np.array([0, 0, 2, 3, 4], np.int64).tobytes()),
         ("names.keys.offsets", np.array([5, 0], np.int64).tobytes()),
         ("names.keys.offsets", b""),
         ("tags.offsets", np.array([0, 9], np.int64).tobytes()),

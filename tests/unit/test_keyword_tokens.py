@@ -29,6 +29,7 @@ def test_a_name_is_the_same_terms_however_it_is_written(name: str) -> None:
     [
         ("C, C++ and C#", ["c", "c++", "c#"]),
         ("(C++) or C++11, F#-like", ["c++", "c++", "11", "f#"]),
+        ("pre-C++11 and modern.c#", ["pre", "c++", "11", "modern", "c#"]),
         ("AFL++ and abc#", ["afl", "abc"]),
         ("x+++y, c## and a#b", ["x", "y", "c", "b"]),
     ],

@@ -79,6 +79,7 @@ class EdgeCollection(StoredCollection):
         self.build_graph(threading.Event())
         with self._shard.using() as shard:
             require_room(self._path, ROOM + _size(self._path))
+            self._shard.is_flushed = False
             shard.optimize()  # drops points, which is fast; holds Python's lock
             narrow(self._path)
 

@@ -69,6 +69,7 @@ class OpenShard:
         path: Its directory.
         users: Its users; the last one closes it.
         sparse: How many points the largest graph has of which too many are gone; 0 for none.
+        is_flushed: Whether nothing was written since the last ``flush``.
     """
 
     def __init__(self, path: Path, lock: StoreLock) -> None:
@@ -84,6 +85,7 @@ class OpenShard:
             require_room(path)
             self._engine: engine.EdgeShard | None = _loaded(path)
             self.sparse = _sparse(path)
+        self.is_flushed = False  # the log may have what the process before this one wrote
 
     @contextlib.contextmanager
     def using(self) -> Iterator[engine.EdgeShard]:
@@ -98,6 +100,7 @@ class OpenShard:
         with self._writing:
             with self.using() as shard:
                 require_room(self.path)
+                self.is_flushed = False
                 shard.update(operation)
             # One more than is repeated says that it was too much; the others are not kept.
             if self._since is not None and len(self._since) <= MAX_SINCE:
@@ -133,9 +136,12 @@ class OpenShard:
     def flush(self) -> None:
         """Make everything written so far safe against power loss."""
         with self.using() as shard:
+            if self.is_flushed:  # the engine would wait for the disk, and all threads with it
+                return
             shard.flush()
             self.sparse = _sparse(self.path)
             narrow(self.path)
+            self.is_flushed = True
 
     def close(self) -> None:
         """Flush, close and release the lock."""
@@ -157,7 +163,7 @@ class OpenShard:
             newer.close()
             with self.using() as before:
                 before.close()
-                self._engine = None
+                self._engine, self.is_flushed = None, False
                 _replace(self.path, copy)
                 self._engine = _loaded(self.path)
                 self.sparse = _sparse(self.path)

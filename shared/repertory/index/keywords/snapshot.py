@@ -133,12 +133,9 @@ def _consistent(segment: Segment) -> Iterator[bool]:
     yield all(one.dtype == _TYPES[name.rpartition(".")[2]] for name, one in arrays.items())
     yield len(segment.keys) == len(columns.duplicate_keys) == items
     yield _divides(segment.offsets, items, arrays["entries"].size)
-    yield _has_strings(postings.vocabulary)
     yield len(postings.rows) == len(postings.weights)
-    yield _divides(postings.offsets, len(postings.vocabulary), len(postings.rows))
-    for rows in (segment.policies, postings.rows):
-        yield _are_within(rows, items)
-    for table in (*segment.names.tables.values(), columns.tags):
+    yield _are_within(segment.policies, items)
+    for table in (postings.table, *segment.names.tables.values(), columns.tags):
         yield _is_table(table, items)
     for column in columns.fields.values():
         yield _has_strings(column.values) and len(column.codes) == items
@@ -149,6 +146,7 @@ def _is_table(table: Table, items: int) -> bool:
     return (
         _has_strings(table.keys)
         and _divides(table.offsets, len(table.keys), len(table.rows))
+        and bool((np.diff(table.offsets) > 0).all())  # each key has a row
         and _are_within(table.rows, items)
     )
 

@@ -31,8 +31,8 @@ MAX_ACRONYM = 4  # characters of a stop word in capitals that is a term: WHO, IT
 MAX_TERM_LENGTH = 40  # characters; longer runs are hashes and encoded data, not words
 
 # C++ and C# are words of their own; of longer ones, such as AFL++, the sign is no part.
-_SIGNED = rf"(?<![\w{MARKS}])[A-Za-z](?:\+\+|#)(?![#+A-Za-z])"
-RUN = re.compile(rf"{_SIGNED}|[\w{MARKS}]+(?:[-.][\w{MARKS}]+)*")
+_SIGNED = r"[A-Za-z](?:\+\+|#)(?![#+A-Za-z])"
+RUN = re.compile(rf"{_SIGNED}|[\w{MARKS}]+(?:[-.](?!{_SIGNED})[\w{MARKS}]+)*")
 _SEPARATORS = re.compile("[-._]+")
 MAX_PIECES = 3  # of a word with separators that is a term as a whole
 _UNSPACED = re.compile(f"([{UNSPACED}]+)")
