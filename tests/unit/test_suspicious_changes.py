@@ -125,6 +125,25 @@ def test_a_text_is_found_wherever_a_schema_has_it(parameter: object, paths: set[
     assert free_text({"properties": {"a": parameter}, "$defs": definitions}) == paths
 
 
+def test_a_filter_that_holds_filters_is_not_suspicious_if_it_changes() -> None:
+    """Many tools of databases have one; what it takes is known after one of them."""
+    own = {"$ref": "#/$defs/filter"}
+    properties: dict[str, Any] = {name: {"type": "array", "items": own} for name in ("and", "or")}
+    properties |= {"not": own} | {f"field{n}": {"$ref": "#/$defs/text"} for n in range(10)}
+
+    def changed(description: str, **more: object) -> Item:
+        text = {"properties": {f"is{n}": {"type": "string"} for n in range(8)}}
+        definitions = {"filter": {"description": description, "properties": properties | more}}
+        schema = {"properties": {"where": own}, "$defs": {**definitions, "text": text}}
+        return msgspec.structs.replace(TOOL, input_schema=schema)
+
+    before, after = changed("A filter."), changed("What is shown.")
+    assert len(free_text(before.input_schema)) == 80
+    assert suspicious_changes(after, before) == []
+    [finding] = suspicious_changes(changed("A filter.", more={"type": "string"}), before)
+    assert finding.passage == "where.more"
+
+
 def test_a_schema_whose_parts_refer_to_each_other_without_end_is_suspicious_if_it_changes() -> None:
     """No person could read all that it takes."""
     definitions = {

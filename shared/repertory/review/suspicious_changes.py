@@ -86,28 +86,32 @@ def _request(item: Item) -> str:
 def free_text(schema: Mapping[str, Any] | None) -> set[str]:
     """The paths of the parameters that take any text, such as ``options.note``.
 
-    A schema whose parts refer to each other too often has one path more, which changes with it.
+    A reference within what it leads to adds none. A schema whose parts refer to each other too
+    often has one path more, which changes with it.
     """
     found: set[str] = set()
-    waiting: list[tuple[str, object, int]] = [("", schema, MAX_NESTING)]
+    # A path, its part, how much deeper to look, and the references that led there.
+    start: tuple[str, object, int, frozenset[str]] = ("", schema, MAX_NESTING, frozenset())
+    waiting = [start]
     for _ in range(MAX_PARTS):
         if not waiting:
             return found
-        path, part, depth = waiting.pop()
+        path, part, depth, behind = waiting.pop()
         part = {} if part is True else part  # JSON Schema has two words for anything
         if not isinstance(part, Mapping) or not depth:
             continue
         if path and _takes_any_text(part):
             found.add(path)
-        waiting += ((where, inner, depth - 1) for where, inner in _inner(path, part, schema or {}))
+        waiting += ((where, inner, depth - 1, behind) for where, inner in _inner(path, part))
+        if "$ref" in part and (place := str(part["$ref"])) not in behind:
+            referred = _referred(place, schema or {})
+            waiting.append((path, referred, depth - 1, behind | {place}))
     digest = hashlib.sha256(msgspec.json.encode(schema, order="deterministic"))
     return {*found, digest.hexdigest()}
 
 
-def _inner(
-    path: str, part: Mapping[str, Any], schema: Mapping[str, Any]
-) -> Iterator[tuple[str, object]]:
-    """The schemas in a part of a schema, and those that it refers to, each with its path."""
+def _inner(path: str, part: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
+    """The schemas in a part of a schema, each with its path."""
     for key, within in (("properties", f"{path}."), ("patternProperties", f"{path}.*")):
         for name, inner in _of(part, key, dict).items():
             yield f"{within}{name}".lstrip("."), inner
@@ -117,8 +121,6 @@ def _inner(
     for key in _COMBINED:
         for inner in _of(part, key, list):
             yield path, inner
-    if "$ref" in part:
-        yield path, _referred(str(part["$ref"]), schema)
 
 
 def _referred(place: str, schema: Mapping[str, Any]) -> object:
