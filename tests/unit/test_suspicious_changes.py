@@ -104,6 +104,7 @@ def test_what_was_there_before_is_not_a_suspicious_change() -> None:
         ({"$ref": "#/$defs/note"}, {"a.text"}),
         ({"$ref": "#/$defs/of~1others"}, {"a"}),
         ({"$ref": "https://a.example/schema.json"}, {"a"}),
+        ({"$ref": ["#"]}, {"a"}),
         ({"anyOf": [{"$ref": "#/$defs/note"}, {"type": "null"}]}, {"a.text"}),
         ({"anyOf": [{"type": "integer"}, {"type": "null"}]}, set()),
         ({"type": "string", "anyOf": []}, {"a"}),
@@ -123,6 +124,13 @@ def test_a_text_is_found_wherever_a_schema_has_it(parameter: object, paths: set[
     text = {"type": "string"}
     definitions = {"text": text, "note": {"properties": {"text": text}}}
     assert free_text({"properties": {"a": parameter}, "$defs": definitions}) == paths
+
+
+def test_a_long_reference_is_followed_in_linear_time() -> None:
+    """Each that leads to it did so again, which took minutes."""
+    definitions = {"long": {"$ref": "#/" + "a/" * 200_000}}
+    properties = {f"p{n}": {"$ref": "#/$defs/long"} for n in range(2_000)}
+    assert free_text({"properties": properties, "$defs": definitions}) == set(properties)
 
 
 def test_a_filter_that_holds_filters_is_not_suspicious_if_it_changes() -> None:

@@ -1,5 +1,6 @@
 """What is suspicious about a change: rules that compare an item with the version before it."""
 
+import functools
 import hashlib
 import re
 from collections.abc import Iterator, Mapping
@@ -93,6 +94,7 @@ def free_text(schema: Mapping[str, Any] | None) -> set[str]:
     # A path, its part, how much deeper to look, and the references that led there.
     start: tuple[str, object, int, frozenset[str]] = ("", schema, MAX_NESTING, frozenset())
     waiting = [start]
+    referred = functools.cache(functools.partial(_referred, schema or {}))
     for _ in range(MAX_PARTS):
         if not waiting:
             return found
@@ -103,9 +105,9 @@ def free_text(schema: Mapping[str, Any] | None) -> set[str]:
         if path and _takes_any_text(part):
             found.add(path)
         waiting += ((where, inner, depth - 1, behind) for where, inner in _inner(path, part))
-        if "$ref" in part and (place := str(part["$ref"])) not in behind:
-            referred = _referred(place, schema or {})
-            waiting.append((path, referred, depth - 1, behind | {place}))
+        place = part["$ref"] if isinstance(part.get("$ref"), str) else ""
+        if "$ref" in part and place not in behind:
+            waiting.append((path, referred(place), depth - 1, behind | {place}))
     digest = hashlib.sha256(msgspec.json.encode(schema, order="deterministic"))
     return {*found, digest.hexdigest()}
 
@@ -123,7 +125,7 @@ def _inner(path: str, part: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
             yield path, inner
 
 
-def _referred(place: str, schema: Mapping[str, Any]) -> object:
+def _referred(schema: Mapping[str, Any], place: str) -> object:
     """What a reference within a schema leads to; what is not found may be anything."""
     start, *names = place.split("/")
     found: object = schema if start == "#" else None
