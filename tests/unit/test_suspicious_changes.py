@@ -133,6 +133,15 @@ def test_a_long_reference_is_followed_in_linear_time() -> None:
     assert free_text({"properties": properties, "$defs": definitions}) == set(properties)
 
 
+def test_a_long_name_is_in_no_path() -> None:
+    """The paths of all that is within it would take gigabytes."""
+    inner: dict[str, Any] = {f"p{n}": {"type": "string"} for n in range(5_000)}
+    found = free_text({"properties": {"a" * 200_000: {"properties": inner}}})
+    assert len(found) == len(inner)
+    assert max(map(len, found)) < 100
+    assert not found & free_text({"properties": {"b" * 200_000: {"properties": inner}}})
+
+
 def test_a_filter_that_holds_filters_is_not_suspicious_if_it_changes() -> None:
     """Many tools of databases have one; what it takes is known after one of them."""
     own = {"$ref": "#/$defs/filter"}

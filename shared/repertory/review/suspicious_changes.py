@@ -14,6 +14,7 @@ from repertory.catalogue.safety import READ_ONLY
 from repertory.review.suspicions import Finding, readings, shown, suspicions
 
 MAX_NESTING = 20  # of the parts of a schema
+MAX_NAME = 200  # characters in a path; a longer one may be in thousands of paths
 MAX_PARTS = 20_000  # of a schema that are looked at, each as often as others refer to it
 
 _COMBINED = ("anyOf", "oneOf", "allOf")
@@ -116,13 +117,19 @@ def _inner(path: str, part: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
     """The schemas in a part of a schema, each with its path."""
     for key, within in (("properties", f"{path}."), ("patternProperties", f"{path}.*")):
         for name, inner in _of(part, key, dict).items():
-            yield f"{within}{name}".lstrip("."), inner
+            yield f"{within}{_short(name)}".lstrip("."), inner
     if (others := part.get("additionalProperties")) is not True:  # true is what holds without it
         yield f"{path}.*".lstrip("."), others
     yield f"{path}[]", part.get("items")
     for key in _COMBINED:
         for inner in _of(part, key, list):
             yield path, inner
+
+
+def _short(name: str) -> str:
+    """A name, or the digest of a long one."""
+    is_long = len(name) > MAX_NAME
+    return hashlib.sha256(name.encode(errors="replace")).hexdigest() if is_long else name
 
 
 def _referred(schema: Mapping[str, Any], place: str) -> object:
