@@ -129,11 +129,13 @@ def test_the_collector_has_the_numbers_of_the_metrics(team: Team, receiver: Rece
 def test_the_end_does_not_wait_for_a_collector_that_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Else a server would be killed before it has stored its index."""
     monkeypatch.setattr(meters, "CLOSE_S", 0.1)
-    monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "60")
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "600")
+    monkeypatch.setenv(meters.INTERVAL, "1")
     family = GaugeMetricFamily("repertory_items", "Items.", 1.0)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port = silent.getsockname()[1]
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{port}")
-        meters.Meters(export.resource("test"), lambda: [family]).close()
+        sending = meters.Meters(export.resource("test"), lambda: [family])
         connection, _ = silent.accept()  # it was asked
+        sending.close()
         connection.close()

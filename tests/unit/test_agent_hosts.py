@@ -317,6 +317,19 @@ def test_a_key_goes_to_no_other_server(tmp_path: Path, host: Host) -> None:
     assert entry_in(at.file.read_bytes(), host.syntax, host.keys) == wanted
 
 
+def test_the_variable_of_a_header_with_the_key_goes_to_no_other_server(tmp_path: Path) -> None:
+    """Codex fills headers from variables, too."""
+    at, records = target(tmp_path, host_named("codex")), Records(tmp_path / "data")
+    put(
+        at,
+        f"[mcp_servers.repertory]\nurl = '{TEAM.url}'\n"
+        "env_http_headers = {Authorization = 'KEY', X-Team = 'TEAM'}\n".encode(),
+    )
+    connect(at, records, Wish(TEAM.words, "https://other.example/mcp"))
+    entry = entry_in(at.file.read_bytes(), at.host.syntax, at.host.keys)
+    assert entry == {"url": "https://other.example/mcp", "env_http_headers": {"X-Team": "TEAM"}}
+
+
 def test_other_headers_of_the_user_stay(tmp_path: Path) -> None:
     """Beside the one with the key."""
     at, records = target(tmp_path, host_named("cursor")), Records(tmp_path / "data")

@@ -104,6 +104,7 @@ def test_what_was_there_before_is_not_a_suspicious_change() -> None:
         ({"$ref": "#/$defs/note"}, {"a.text"}),
         ({"$ref": "#/$defs/of~1others"}, {"a"}),
         ({"$ref": "https://a.example/schema.json"}, {"a"}),
+        ({"$ref": ["#"]}, {"a"}),
         ({"anyOf": [{"$ref": "#/$defs/note"}, {"type": "null"}]}, {"a.text"}),
         ({"anyOf": [{"type": "integer"}, {"type": "null"}]}, set()),
         ({"type": "string", "anyOf": []}, {"a"}),
@@ -123,6 +124,41 @@ def test_a_text_is_found_wherever_a_schema_has_it(parameter: object, paths: set[
     text = {"type": "string"}
     definitions = {"text": text, "note": {"properties": {"text": text}}}
     assert free_text({"properties": {"a": parameter}, "$defs": definitions}) == paths
+
+
+def test_a_long_reference_is_followed_in_linear_time() -> None:
+    """Each that leads to it did so again, which took minutes."""
+    definitions = {"long": {"$ref": "#/" + "a/" * 200_000}}
+    properties = {f"p{n}": {"$ref": "#/$defs/long"} for n in range(2_000)}
+    assert free_text({"properties": properties, "$defs": definitions}) == set(properties)
+
+
+def test_a_long_name_is_in_no_path() -> None:
+    """The paths of all that is within it would take gigabytes."""
+    inner: dict[str, Any] = {f"p{n}": {"type": "string"} for n in range(5_000)}
+    found = free_text({"properties": {"a" * 200_000: {"properties": inner}}})
+    assert len(found) == len(inner)
+    assert max(map(len, found)) < 100
+    assert not found & free_text({"properties": {"b" * 200_000: {"properties": inner}}})
+
+
+def test_a_filter_that_holds_filters_is_not_suspicious_if_it_changes() -> None:
+    """Many tools of databases have one; what it takes is known after one of them."""
+    own = {"$ref": "#/$defs/filter"}
+    properties: dict[str, Any] = {name: {"type": "array", "items": own} for name in ("and", "or")}
+    properties |= {"not": own} | {f"field{n}": {"$ref": "#/$defs/text"} for n in range(10)}
+
+    def changed(description: str, **more: object) -> Item:
+        text = {"properties": {f"is{n}": {"type": "string"} for n in range(8)}}
+        definitions = {"filter": {"description": description, "properties": properties | more}}
+        schema = {"properties": {"where": own}, "$defs": {**definitions, "text": text}}
+        return msgspec.structs.replace(TOOL, input_schema=schema)
+
+    before, after = changed("A filter."), changed("What is shown.")
+    assert len(free_text(before.input_schema)) == 80
+    assert suspicious_changes(after, before) == []
+    [finding] = suspicious_changes(changed("A filter.", more={"type": "string"}), before)
+    assert finding.passage == "where.more"
 
 
 def test_a_schema_whose_parts_refer_to_each_other_without_end_is_suspicious_if_it_changes() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 from repertory.agent_hosts.edits import Value
 
 _URLS = ("url", "httpUrl", "serverUrl", "uri")
-_HEADERS = ("headers", "http_headers")
+_HEADERS = ("headers", "http_headers", "env_http_headers")
 _KEYS = ("bearer_token_env_var", "env_keys")  # the variables of keys, at Codex and Goose
 
 

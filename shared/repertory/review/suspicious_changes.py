@@ -1,5 +1,6 @@
 """What is suspicious about a change: rules that compare an item with the version before it."""
 
+import functools
 import hashlib
 import re
 from collections.abc import Iterator, Mapping
@@ -13,6 +14,7 @@ from repertory.catalogue.safety import READ_ONLY
 from repertory.review.suspicions import Finding, readings, shown, suspicions
 
 MAX_NESTING = 20  # of the parts of a schema
+MAX_NAME = 200  # characters in a path; a longer one may be in thousands of paths
 MAX_PARTS = 20_000  # of a schema that are looked at, each as often as others refer to it
 
 _COMBINED = ("anyOf", "oneOf", "allOf")
@@ -86,42 +88,51 @@ def _request(item: Item) -> str:
 def free_text(schema: Mapping[str, Any] | None) -> set[str]:
     """The paths of the parameters that take any text, such as ``options.note``.
 
-    A schema whose parts refer to each other too often has one path more, which changes with it.
+    A reference within what it leads to adds none. A schema whose parts refer to each other too
+    often has one path more, which changes with it.
     """
     found: set[str] = set()
-    waiting: list[tuple[str, object, int]] = [("", schema, MAX_NESTING)]
+    # A path, its part, how much deeper to look, and the references that led there.
+    start: tuple[str, object, int, frozenset[str]] = ("", schema, MAX_NESTING, frozenset())
+    waiting = [start]
+    referred = functools.cache(functools.partial(_referred, schema or {}))
     for _ in range(MAX_PARTS):
         if not waiting:
             return found
-        path, part, depth = waiting.pop()
+        path, part, depth, behind = waiting.pop()
         part = {} if part is True else part  # JSON Schema has two words for anything
         if not isinstance(part, Mapping) or not depth:
             continue
         if path and _takes_any_text(part):
             found.add(path)
-        waiting += ((where, inner, depth - 1) for where, inner in _inner(path, part, schema or {}))
+        waiting += ((where, inner, depth - 1, behind) for where, inner in _inner(path, part))
+        place = part["$ref"] if isinstance(part.get("$ref"), str) else ""
+        if "$ref" in part and place not in behind:
+            waiting.append((path, referred(place), depth - 1, behind | {place}))
     digest = hashlib.sha256(msgspec.json.encode(schema, order="deterministic"))
     return {*found, digest.hexdigest()}
 
 
-def _inner(
-    path: str, part: Mapping[str, Any], schema: Mapping[str, Any]
-) -> Iterator[tuple[str, object]]:
-    """The schemas in a part of a schema, and those that it refers to, each with its path."""
+def _inner(path: str, part: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
+    """The schemas in a part of a schema, each with its path."""
     for key, within in (("properties", f"{path}."), ("patternProperties", f"{path}.*")):
         for name, inner in _of(part, key, dict).items():
-            yield f"{within}{name}".lstrip("."), inner
+            yield f"{within}{_short(name)}".lstrip("."), inner
     if (others := part.get("additionalProperties")) is not True:  # true is what holds without it
         yield f"{path}.*".lstrip("."), others
     yield f"{path}[]", part.get("items")
     for key in _COMBINED:
         for inner in _of(part, key, list):
             yield path, inner
-    if "$ref" in part:
-        yield path, _referred(str(part["$ref"]), schema)
 
 
-def _referred(place: str, schema: Mapping[str, Any]) -> object:
+def _short(name: str) -> str:
+    """A name, or the digest of a long one."""
+    is_long = len(name) > MAX_NAME
+    return hashlib.sha256(name.encode(errors="replace")).hexdigest() if is_long else name
+
+
+def _referred(schema: Mapping[str, Any], place: str) -> object:
     """What a reference within a schema leads to; what is not found may be anything."""
     start, *names = place.split("/")
     found: object = schema if start == "#" else None
