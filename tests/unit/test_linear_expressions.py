@@ -89,6 +89,7 @@ EXAMPLES = {
     "repertory.catalogue.names._SIGNS": ["C++ and F#"],
     "repertory.catalogue.views._ATTRIBUTES": ["Install {#a}", "Install { #install .wide }"],
     "repertory.catalogue.views._CLOSING": ["A heading #"],
+    "repertory.sources.skill_folders._MISPLACED": ["<!-- a -->\n---\n", "+++ \n", "<!-- a"],
     "repertory.sources.reading.markdown._ARGUMENTS": ["a $ARGUMENTS b"],
     "repertory.sources.reading.markdown._BOLD": ["**a b**"],
     "repertory.sources.reading.markdown._CLOSING": ["A heading ##"],

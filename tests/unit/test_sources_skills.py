@@ -152,6 +152,11 @@ def test_a_skill_without_description_is_described_by_its_first_paragraph(
         ("---\nname: a\n---\n", "The skill has no description"),
         ("---\nname: a\ndescription: [x]\n---\n$ARGUMENTS", "The skill has no description"),
         ("# A heading alone", "The skill has no description"),
+        (
+            "<!-- of us -->\n---\nname: a\ndisable-model-invocation: true\n---\nb",
+            "The skill has its",
+        ),
+        ('+++\nname = "a"\ndescription = "d"\n\nbody', "The skill has its front matter in another"),
         ("---\nname: a\ndescription: d", "The front matter is not closed"),
         ("", "The file is empty"),
     ],

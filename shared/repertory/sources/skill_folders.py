@@ -1,5 +1,6 @@
 """Skills in the Agent Skills format: folders with a ``SKILL.md``."""
 
+import re
 from pathlib import Path
 from posixpath import split
 from typing import Any
@@ -54,6 +55,8 @@ HOME_ROOTS = (
     *(".tabnine/agent/skills",),
 )
 
+# Front matter that is not closed, or that comments precede: it may hide the skill.
+_MISPLACED = re.compile(r"\s*+(?:<!--(?>.*?-->)\s*+)*+(?:---|\+\+\+)[ \t]*+\n", re.DOTALL)
 _ROOT_PARTS = tuple(root.split("/") for root in PROJECT_ROOTS)
 
 
@@ -109,9 +112,11 @@ class SkillFolders(FolderSource):
         item_id = self.file_id(file.place)
         name = text_field(parsed.fields, "name")
         description = text_field(parsed.fields, "description") or described(parsed.body)
-        if not description:
+        is_misplaced = not parsed.fields and _MISPLACED.match(parsed.body)
+        if is_misplaced or not description:
+            lacks = "its front matter in another place" if is_misplaced else "no description"
             message = (
-                "The skill has no description and was left out; begin the file with front matter "
+                f"The skill has {lacks} and was left out; begin the file with front matter "
                 "whose `description` says what it does and when to use it."
             )
             problem = error(file.path, message, item=item_id)
