@@ -104,7 +104,7 @@ class Update:
                 queue.work()  # creates the generation
             self._begin(coordinator, known)
             whole, writing = Timer(), Timer()
-            whole.exceeds(budget_s)
+            whole.exceeds(budget_s)  # starts it
 
             def is_late() -> bool:
                 is_some = writing.exceeds(budget_s * MIN_WRITING)  # first asked when all is read

@@ -154,9 +154,9 @@ def test_a_skill_without_description_is_described_by_its_first_paragraph(
         ("# A heading alone", "The skill has no description"),
         (
             "<!-- of us -->\n---\nname: a\ndisable-model-invocation: true\n---\nb",
-            "The skill has its",
+            "The skill has front",
         ),
-        ('+++\nname = "a"\ndescription = "d"\n\nbody', "The skill has its front matter in another"),
+        ('+++\nname = "a"\ndescription = "d"\n\nbody', "The skill has front matter that"),
         ("---\nname: a\ndescription: d", "The front matter is not closed"),
         ("", "The file is empty"),
     ],

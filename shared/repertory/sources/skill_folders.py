@@ -114,10 +114,11 @@ class SkillFolders(FolderSource):
         description = text_field(parsed.fields, "description") or described(parsed.body)
         is_misplaced = not parsed.fields and _MISPLACED.match(parsed.body)
         if is_misplaced or not description:
-            lacks = "its front matter in another place" if is_misplaced else "no description"
+            misplaced = "front matter that does not begin the file or is not closed,"
             message = (
-                f"The skill has {lacks} and was left out; begin the file with front matter "
-                "whose `description` says what it does and when to use it."
+                f"The skill has {misplaced if is_misplaced else 'no description'} and was left "
+                "out; begin the file with front matter whose `description` says what it does and "
+                "when to use it."
             )
             problem = error(file.path, message, item=item_id)
             return Reading(problems=[*parsed.problems, problem], broken=True)
