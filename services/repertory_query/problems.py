@@ -26,10 +26,10 @@ from repertory.errors import (
     UsageError,
 )
 from repertory.wire import Refusal
-from repertory_query.api.operations import PROBLEM
 from repertory_query.pages.page import problem_page, wants_page
 from repertory_query.visible import text_for
 
+PROBLEM = "application/problem+json"
 RETRY_AFTER_S = 2  # an unavailable part is tried once a second
 
 _log = logging.getLogger(__name__)

@@ -15,7 +15,6 @@ from repertory_query.actions import Action, AuditedRoute
 from repertory_query.api.requests import JSON, body_of, parameters_of, require_json
 from repertory_query.api.schemas import Schema
 
-PROBLEM = "application/problem+json"
 UNVERSIONED = OPEN | {"/metrics"}  # for probes and Prometheus
 
 T = TypeVar("T")

@@ -22,20 +22,12 @@ from repertory.usage.recorder import UsageRecorder
 from repertory.values import Values
 from repertory_query.actions import MCP, AuditedRoute
 from repertory_query.limits import MAX_BODY_SIZE
-from repertory_query.mcp.toolset_names import Toolset
+from repertory_query.mcp.toolset_names import PATHS
 from repertory_query.pool import Pool, Work
 from repertory_query.service import Service
 
 if TYPE_CHECKING:
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
-
-PATHS = {
-    "/mcp": Toolset.CATALOGUE,
-    "/mcp/skills": Toolset.SKILLS,
-    "/mcp/portable-skills": Toolset.PORTABLE_SKILLS,
-    "/mcp/project": Toolset.PROJECT,
-    "/mcp/explain": Toolset.EXPLAIN,
-}
 
 T = TypeVar("T")
 

@@ -1,4 +1,4 @@
-"""The names of the toolsets, which the command line needs before anything of MCP."""
+"""The toolsets, by name and by address. This module imports nothing of MCP, which is slow."""
 
 from enum import StrEnum
 
@@ -11,3 +11,12 @@ class Toolset(StrEnum):
     PORTABLE_SKILLS = "portable-skills"
     PROJECT = "project"
     EXPLAIN = "explain"
+
+
+PATHS = {
+    "/mcp": Toolset.CATALOGUE,
+    "/mcp/skills": Toolset.SKILLS,
+    "/mcp/portable-skills": Toolset.PORTABLE_SKILLS,
+    "/mcp/project": Toolset.PROJECT,
+    "/mcp/explain": Toolset.EXPLAIN,
+}

@@ -7,7 +7,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from repertory_query.mcp.http import PATHS
+from repertory_query.mcp.toolset_names import PATHS
 
 if TYPE_CHECKING:
     from repertory_query.sign_in.openid import OpenId

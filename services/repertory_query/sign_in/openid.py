@@ -18,7 +18,7 @@ from repertory.errors import ConfigurationError
 from repertory.proof import is_same
 from repertory.settings import url_of
 from repertory.values import Values
-from repertory_query.mcp.http import PATHS
+from repertory_query.mcp.toolset_names import PATHS
 from repertory_query.sign_in.failures import ProviderError, TokenError
 from repertory_query.sign_in.people import CALLBACK
 from repertory_query.sign_in.person import Person, person_of

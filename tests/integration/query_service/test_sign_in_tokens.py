@@ -25,7 +25,7 @@ from mcp.shared.auth import (
 from pydantic import AnyUrl
 
 from repertory.keys import Keys, Scope
-from repertory_query.mcp.http import PATHS
+from repertory_query.mcp.toolset_names import PATHS
 from tests.support.openid_provider import CLIENT_ID, HOST_ID, OpenIdProvider, rsa_key
 from tests.support.query_service import RunningService, problem
 from tests.support.signing_in import authorized, fields, signing_in, with_token
