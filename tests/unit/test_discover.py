@@ -101,6 +101,32 @@ def test_other_kinds_of_sources_are_found(tmp_path: Path) -> None:
     ]
 
 
+def test_the_commands_and_agents_of_hosts_are_found(tmp_path: Path) -> None:
+    """In the project and in the home, under the name by which the host knows them."""
+    home, project = tmp_path / "home", tmp_path / "project"
+    places = {
+        project / ".github" / "prompts" / "review.prompt.md": "review",
+        project / ".github" / "agents" / "planner.agent.md": "planner",
+        project / ".cursor" / "commands" / "v1.2.md": "v1.2",
+        home / ".claude" / "agents" / "tester.md": "tester",
+        home / ".codex" / "prompts" / "draft.md": "draft",
+        home / ".config" / "opencode" / "commands" / "ship.md": "ship",
+    }
+    for file in places:
+        write(file, "Does something.")
+    catalogue = build_catalogue(discover(project, home).entries, project, found=True)
+    found = {item.path: item.name for source in catalogue.sources for item in source.scan().items}
+    assert found == {str(file): name for file, name in places.items()}
+    assert [source.name for source in catalogue.sources if source.type == "markdown-skills"] == [
+        "cursor-commands",
+        "github-prompts",
+        "github-agents",
+        "user-claude-agents",
+        "user-codex-prompts",
+        "user-config-opencode-commands",
+    ]
+
+
 def test_a_configuration_that_was_found_is_not_trusted(tmp_path: Path) -> None:
     """Found servers are listed without trust."""
     config = {"mcpServers": {"danger": {"command": "rm", "args": ["-rf", "/"]}}}

@@ -9,7 +9,7 @@ belong to that skill.
 
 import os
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -47,11 +47,25 @@ HOME_CONFIGURATIONS = (
     "Library/Application Support/Claude/claude_desktop_config.json",
     "Library/Application Support/Code/User/mcp.json",
 )
-# The folders of a project that hold other kinds of items, by type.
+# The commands, prompts and agents of hosts, one Markdown file each, in a project and in a home.
+_OF_HOSTS = (".claude/commands", ".claude/agents", ".cursor/commands", ".cursor/agents")
+# The folders that hold other kinds of items, by type: those of a project, and those of a home.
 FOLDERS = {
     "python-skills": ("python-skills", "python_skills"),
-    "markdown-skills": (".claude/commands", ".claude/agents", "markdown-skills"),
+    "markdown-skills": (
+        *_OF_HOSTS,
+        *(".github/prompts", ".github/agents", ".github/chatmodes", ".windsurf/workflows"),
+        *(".opencode/commands", ".opencode/agents", ".opencode/command", ".opencode/agent"),
+        "markdown-skills",
+    ),
     "tools": ("tools", "tool_schemas", "tool-schemas"),
+}
+HOME_FOLDERS = {
+    "markdown-skills": (
+        *_OF_HOSTS,
+        *(".codex/prompts", ".config/opencode/commands", ".config/opencode/agents"),
+        *(".config/opencode/command", ".config/opencode/agent"),
+    ),
 }
 _JSON = ".json"
 PEEK_SIZE = 1 << 16  # bytes of a JSON file that may list tools
@@ -163,14 +177,20 @@ def _is_found_anywhere(name: str) -> bool:
 
 def _known(root: Path, home: Path | None) -> list[_Folder]:
     found = [_Folder("skills", _name("project", place), root, place) for place in PROJECT_ROOTS]
-    found += [
-        _Folder(kind, place.strip(".").replace("/", "-"), root, place)
-        for kind, folders in FOLDERS.items()
-        for place in folders
-    ]
+    found += _of_types(FOLDERS, root)
     if home:
         found += [_Folder("skills", _name("user", place), home, place) for place in HOME_ROOTS]
+        found += _of_types(HOME_FOLDERS, home, "user-")
     return found
+
+
+def _of_types(folders: Mapping[str, Sequence[str]], base: Path, prefix: str = "") -> list[_Folder]:
+    """The folders by type, each with a source named after its place."""
+    return [
+        _Folder(kind, prefix + place.strip(".").replace("/", "-"), base, place)
+        for kind, places in folders.items()
+        for place in places
+    ]
 
 
 def _configurations(root: Path, home: Path | None) -> list[Path]:

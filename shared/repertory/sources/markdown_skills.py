@@ -16,6 +16,7 @@ from repertory.sources.source import warning
 from repertory.text import one_line
 
 _SUFFIXES = (".md", ".markdown")
+_KINDS = (".prompt", ".agent", ".chatmode")  # before the suffix, as VS Code names its files
 
 
 class MarkdownSkills(FolderSource):
@@ -43,7 +44,7 @@ class MarkdownSkills(FolderSource):
         item, wrong = self.item(
             file,
             parsed.fields,
-            name=text_field(parsed.fields, "name") or PurePosixPath(file.place).stem,
+            name=text_field(parsed.fields, "name") or _name(file.place),
             description=_description(parsed.fields) or described(parsed.body),
             body=parsed.body,
         )
@@ -52,6 +53,12 @@ class MarkdownSkills(FolderSource):
             message = "The skill has no paragraph that says what it does; begin it with one."
             problems.append(warning(file.path, message, item=item.id))
         return Reading(items=[item], problems=problems)
+
+
+def _name(place: str) -> str:
+    """The name of a file without what says its kind: ``review`` for ``review.prompt.md``."""
+    stem = PurePosixPath(PurePosixPath(place).stem)
+    return stem.stem if stem.suffix in _KINDS else stem.name
 
 
 def _description(fields: dict[str, Any]) -> str:
