@@ -264,7 +264,7 @@ EXAMPLES = {
     "repertory.typescript.syntax._PLAIN_KEY": ["$a_1"],
     "repertory_admin.columns._PIECES": ["/a/b_1,2:c--=d"],
     "repertory_admin.commands.config._REDIS": ["a rediss://u:p@h.x:1/0 b"],
-    "repertory_admin.terminal._DIRECTIONS": ["a\u202eb"],
+    "repertory_admin.text._DIRECTIONS": ["a\u202eb"],
     "repertory_eval.generate._INSIDE": ["getHTTPCode"],
     "repertory_eval.generate._SENTENCE": ["A b. C"],
     "repertory_eval.generate._SEPARATORS": ["a_-b"],

@@ -13,6 +13,7 @@ from repertory_admin import terminal
 from repertory_admin.app import app, command
 from repertory_admin.backend import here
 from repertory_admin.options import RANKING, SERVING, STORE, WATCHING, Flags
+from repertory_admin.text import short_path
 from repertory_embedded import start
 from repertory_query.signals import termination_signals
 
@@ -66,7 +67,7 @@ class _Caller:
         self._stopping = stopping
 
     def ready(self, url: str, token: str, _: "Service") -> None:
-        where = terminal.short_path(str(self._directory))
+        where = short_path(str(self._directory))
         _say(f"Serving {where} at {url}; {url}/openapi.json describes the API.")
         _invite(url, token)
 
