@@ -13,16 +13,14 @@ from repertory.addresses import address_of, is_loopback
 from repertory.keys import Key, Keys, Scope
 from repertory_query import cookies
 from repertory_query.origins import check_origin, is_json
+from repertory_query.sign_in.addresses import SIGNING_IN
 from repertory_query.sign_in.failures import ProviderError, TokenError
 from repertory_query.sign_in.metadata import METADATA, pointer
-from repertory_query.sign_in.people import CALLBACK, People
+from repertory_query.sign_in.people import People
 from repertory_query.sign_in.person import Person
 
 OPEN = frozenset({"/healthz", "/readyz"})  # for probes without a key; they name no item
 STATIC = "/static/"  # the files of the pages, the same for every caller
-LOGIN = "/login"
-LOGIN_OPENID = "/login/openid"
-SIGNING_IN = frozenset({LOGIN, LOGIN_OPENID, CALLBACK})
 RETRY_AFTER_S = 5  # while the provider is away
 _CHALLENGE = 'Bearer realm="repertory"'
 

@@ -19,8 +19,8 @@ from repertory.proof import is_same
 from repertory.settings import url_of
 from repertory.values import Values
 from repertory_query.mcp.http import PATHS
+from repertory_query.sign_in.addresses import CALLBACK
 from repertory_query.sign_in.failures import ProviderError, TokenError
-from repertory_query.sign_in.people import CALLBACK
 from repertory_query.sign_in.person import Person, person_of
 from repertory_query.sign_in.provider import (
     TIMEOUT_S,
