@@ -28,7 +28,7 @@ MADE_AT_RUN_TIME = {
     "repertory.review.suspicions",  # of its rules, which test_suspicions measures
     "repertory.project_search.snippets",
     "repertory.catalogue.policies",
-    "repertory_admin.refusals",
+    "repertory_admin.argument_errors",
 }
 
 # A text that each expression matches. Hostile texts are made of it by repeating its parts.
@@ -157,11 +157,11 @@ EXAMPLES = {
     "repertory.sources.git.url._REF": ["refs/heads/a_b.c+d@1"],
     "repertory.sources.git.url._SCP": ["git-a@host.b:team/c.git"],
     "repertory.sources.marketplace.listing._NAME": ["a-b_c.1"],
-    "repertory.sources.mcp.mending._ID": ['{"id" : 12', '"id":"a b"'],
-    "repertory.sources.mcp.mending._LAST_ID": ['"id" : 12 } ', '"id":"a b"}'],
-    "repertory.sources.mcp.mending._KEY": [' "a\\"b" : 1'],
-    "repertory.sources.mcp.mending._NAME": [' { "name" : "a b"'],
-    "repertory.sources.mcp.mending._TOKEN": ['"a\\"b" [{,', '"\\'],
+    "repertory.sources.mcp.unreadable_answers._ID": ['{"id" : 12', '"id":"a b"'],
+    "repertory.sources.mcp.unreadable_answers._LAST_ID": ['"id" : 12 } ', '"id":"a b"}'],
+    "repertory.sources.mcp.unreadable_answers._KEY": [' "a\\"b" : 1'],
+    "repertory.sources.mcp.unreadable_answers._NAME": [' { "name" : "a b"'],
+    "repertory.sources.mcp.unreadable_answers._TOKEN": ['"a\\"b" [{,', '"\\'],
     "repertory.sources.mcp.server._REPERTORY": ["/a repertory.exe'  mcp ", "/repertory[a]@1' mcp"],
     "repertory.sources.mcp.source._KEY_IN_PATH": ["/a1b2c3d4e5f6g7h8i9j0k1l2/x"],
     "repertory.sources.mcp.variables._ENV_LINE": ["export  A_1 = 'b c' d"],

@@ -24,12 +24,12 @@ from repertory.sources.fetched.users import used
 from repertory.sources.registry import build, contained
 from repertory.sources.source import Source
 from repertory.text import counted
-from repertory.trusting import described
+from repertory.trust_requests import described
 from repertory.workspace import Workspace
 from repertory_admin import source_entries, terminal
 from repertory_admin.app import app, command
-from repertory_admin.asking import confirm
 from repertory_admin.backend import here, target
+from repertory_admin.confirmation import confirm
 from repertory_admin.options import ASKING, INDEXING, STORE, Flags, YesOption
 from repertory_admin.registry_search import FindOption, show_servers
 from repertory_admin.text import short_path

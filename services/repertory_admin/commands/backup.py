@@ -8,8 +8,8 @@ import typer
 from repertory.project import located
 from repertory_admin import terminal
 from repertory_admin.app import app, command
-from repertory_admin.asking import confirm
 from repertory_admin.auditing import audited
+from repertory_admin.confirmation import confirm
 from repertory_admin.options import STORE, TEAM, Flags, Output, OutputOption, YesOption
 from repertory_admin.progress import Bars
 from repertory_admin.text import short_path

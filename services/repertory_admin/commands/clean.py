@@ -11,7 +11,7 @@ import typer
 from repertory.settings import Settings, load
 from repertory_admin import terminal
 from repertory_admin.app import app, command
-from repertory_admin.asking import confirm
+from repertory_admin.confirmation import confirm
 from repertory_admin.options import Flags, Output, OutputOption, YesOption
 from repertory_admin.text import short_path
 

@@ -15,7 +15,7 @@ from repertory.sources.fetched.urls import masked
 from repertory.sources.registry import build, digest_to_trust
 from repertory.text import counted
 from repertory.trust import digest_now
-from repertory.trusting import defined_by, described, env_files, known_as, wanted
+from repertory.trust_requests import defined_by, described, env_files, known_as, wanted
 from repertory.values import SETTINGS
 from repertory.workspace import Workspace
 from repertory_admin import terminal

@@ -27,7 +27,7 @@ from repertory.trust import TrustStore
 from repertory.workspace import Workspace
 from repertory_admin import terminal
 from repertory_admin.app import app, command
-from repertory_admin.asking import confirm
+from repertory_admin.confirmation import confirm
 from repertory_admin.exits import ExitCode
 from repertory_admin.options import Flags, Output, OutputOption, YesOption
 from repertory_admin.show import hosts as show

@@ -17,7 +17,7 @@ from repertory.sources.discover import discover
 from repertory.sources.registry import build, digest_to_trust, files_to_trust
 from repertory.text import counted
 from repertory.trust import digest_of
-from repertory.trusting import described, env_files
+from repertory.trust_requests import described, env_files
 from repertory.workspace import Workspace
 from repertory_admin import terminal
 from repertory_admin.app import app, command

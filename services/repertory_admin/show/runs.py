@@ -8,7 +8,7 @@ import typer
 from repertory.sources.source import Problem
 from repertory.stats import Run, SourceState
 from repertory.text import counted
-from repertory.trusting import Untrusted, advice
+from repertory.trust_requests import Untrusted, advice
 from repertory_admin import terminal
 from repertory_admin.exits import ExitCode
 from repertory_admin.text import short_path

@@ -39,11 +39,11 @@ from typing_extensions import override
 
 from repertory.audit import Audit
 from repertory.backend import Backend
+from repertory.cancellation import waiting
 from repertory.errors import RepertoryError, StoreError, UnknownItemError
 from repertory.formats.uris import id_of
 from repertory.keys import Scope
 from repertory.usage.recorder import UsageRecorder
-from repertory.waiting import waiting
 from repertory_query.mcp import skills
 from repertory_query.mcp.catalogue import CALL
 from repertory_query.mcp.contents import contents
