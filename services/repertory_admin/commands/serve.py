@@ -48,17 +48,17 @@ def serve(flags: Flags) -> None:
     settings, directory = here(flags)
     logs.begin()
     with termination_signals() as stopping:
-        caller = _Caller(directory, stopping)
+        callbacks = _Callbacks(directory, stopping)
         while not stopping:
             try:
-                start.run(settings, directory, stopping, caller)
+                start.run(settings, directory, stopping, callbacks)
             except StoreBusyError:
-                if not caller.has_joined:
+                if not callbacks.has_joined:
                     raise
                 time.sleep(INTERVAL_S)  # the last server of this directory is still ending
 
 
-class _Caller:
+class _Callbacks:
     """Tells the user where the directory is served."""
 
     def __init__(self, directory: Path, stopping: Sequence[int]) -> None:
