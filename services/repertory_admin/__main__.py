@@ -4,7 +4,7 @@ import gc
 import signal
 import sys
 
-from repertory import own_program
+from repertory import python_process
 
 # Their first argument. They handle signals by themselves once they run.
 SERVICES = frozenset(("serve", "mcp", "watch", "worker", "api"))
@@ -19,10 +19,10 @@ def main() -> None:
     A service is ended this way until it handles signals: an exception from a handler can be
     swallowed while modules are imported.
     """
-    own_program.read_as_utf8()
+    python_process.read_as_utf8()
     is_service = not SERVICES.isdisjoint(sys.argv[1:2])
     if is_service:
-        own_program.open_many_files()
+        python_process.open_many_files()
     else:
         gc.set_threshold(OBJECTS_BETWEEN_COLLECTIONS)
     is_heeded = signal.getsignal(signal.SIGINT) is signal.default_int_handler

@@ -24,6 +24,7 @@ from repertory.values import Values
 from repertory_admin import terminal
 from repertory_admin.options import Flags
 from repertory_admin.progress import Bars
+from repertory_admin.text import short_path
 
 if TYPE_CHECKING:
     from repertory.backend import Backend
@@ -177,7 +178,7 @@ def here(flags: Flags) -> tuple[Settings, Path]:
     start = Path.cwd()
     settings, project = located(flags, start)
     if project.directory != start and not settings.values.server_url:
-        name = terminal.short_path(str(project.directory))
+        name = short_path(str(project.directory))
         terminal.note(f"Using the catalogue of {name} ({project.marker}).")
     return settings, project.directory
 

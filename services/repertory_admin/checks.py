@@ -27,7 +27,7 @@ from repertory.files import make_directory, unwritable
 from repertory.indexing import keyword_sync
 from repertory.indexing.latest_scans import LatestScans
 from repertory.indexing.run import SCANNING
-from repertory.indexing.scan import scan_all
+from repertory.indexing.scan import ScanResult, scan_all
 from repertory.one_shot import Repertory
 from repertory.review.gate import Gate
 from repertory.search.answer import Mode
@@ -37,8 +37,8 @@ from repertory.settings import Settings
 from repertory.sources.configured import Catalogue
 from repertory.sources.source import PassedOver, Problem, Scan
 from repertory.text import counted
-from repertory_admin import terminal
 from repertory_admin.progress import Bars
+from repertory_admin.text import short_path
 
 PROBE_SIZE = 1 << 14  # bytes: a full disk takes an empty file
 MIN_FREE_BYTES = 500e6  # a model and its optimised copy take half of that
@@ -107,7 +107,7 @@ def data_directory(data: Path) -> Iterator[Finding]:
         why = unwritable(data, error) if isinstance(error, OSError) else error
         yield Finding(State.BAD, "data directory", str(why))
         return
-    yield Finding(State.GOOD, "data directory", f"{terminal.short_path(str(data))} can be written")
+    yield Finding(State.GOOD, "data directory", f"{short_path(str(data))} can be written")
     free = shutil.disk_usage(data).free
     room = State.GOOD if free > MIN_FREE_BYTES else State.BAD
     yield Finding(room, "free space", f"{free / 1e9:.1f} GB")
@@ -118,7 +118,7 @@ def audit(settings: Settings) -> Finding:
     if settings.values.audit_off:
         return Finding(State.GOOD, "audit log", "off")
     file = Audit(settings, settings.data_dir).file
-    place = terminal.short_path(str(file.path))
+    place = short_path(str(file.path))
     if trouble := file.check():
         return Finding(State.BAD, "audit log", f"{place} cannot be written: {trouble}")
     return Finding(State.GOOD, "audit log", place)
@@ -245,20 +245,7 @@ def sources(repertory: Repertory, step: Callable[[str, int, int], None]) -> Sour
     for result in scan_all(built, lambda: step(SCANNING, next(done), len(built))):
         scans.add(result)
     scanned = scans.admitted
-    for one in scanned:
-        subject = f"source {one.source.name}"
-        if one.scan is not None:
-            items = counted(len(one.scan.items), "item")
-            text = f"{items} in {terminal.short_path(one.source.location)}"
-            if groups := ", ".join(one.source.visible_to):
-                text += f", visible to {groups}"
-            findings.append(Finding(State.GOOD, subject, text))
-            if one.scan.stale:
-                findings.append(Finding(State.BAD, subject, one.scan.stale))
-        else:
-            is_skipped = not one.source.is_trusted and not one.source.fault
-            state = State.UNSURE if is_skipped or one.awaits_sign_in else State.BAD
-            findings.append(Finding(state, subject, one.error))
+    findings += [finding for one in scanned for finding in _findings(one)]
     if not built:
         findings.append(Finding(State.UNSURE, "sources", "no sources were found"))
     failures = {one.error for one in scanned if one.error}  # their findings say so
@@ -281,6 +268,22 @@ def sources(repertory: Repertory, step: Callable[[str, int, int], None]) -> Sour
         ],
         passed_over=_passed_over(catalogue, [one.scan for one in scanned if one.scan]),
     )
+
+
+def _findings(one: ScanResult) -> Iterator[Finding]:
+    """Whether a source can be read."""
+    subject = f"source {one.source.name}"
+    if one.scan is None:
+        is_skipped = not one.source.is_trusted and not one.source.fault
+        state = State.UNSURE if is_skipped or one.awaits_sign_in else State.BAD
+        yield Finding(state, subject, one.error)
+        return
+    text = f"{counted(len(one.scan.items), 'item')} in {short_path(one.source.location)}"
+    if groups := ", ".join(one.source.visible_to):
+        text += f", visible to {groups}"
+    yield Finding(State.GOOD, subject, text)
+    if one.scan.stale:
+        yield Finding(State.BAD, subject, one.scan.stale)
 
 
 def _passed_over(catalogue: Catalogue, scans: list[Scan]) -> list[PassedOver]:

@@ -12,9 +12,9 @@ import typer
 from repertory.errors import RepertoryError
 from repertory_admin import terminal
 from repertory_admin.app import app
+from repertory_admin.argument_errors import ArgumentsError, is_help, refusal
 from repertory_admin.exits import ExitCode, code_of, missing_package, of_the_system
 from repertory_admin.logs import is_verbose
-from repertory_admin.refusals import ArgumentsError, is_help, refusal
 
 
 def _version(asked: bool) -> None:

@@ -2,7 +2,9 @@
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+
+Style = Callable[[str], str]  # the rich style of a cell, given its text
 
 MIN_PROSE_WIDTH = 24  # cells left for wrapped text
 

@@ -10,9 +10,9 @@ from rich.style import Style
 from rich.table import Table
 from rich.text import Text
 
+from repertory_admin.columns import Style as CellStyle
 from repertory_admin.columns import shortened, width_of, widths, wrapped
-from repertory_admin.terminal import Style as CellStyle
-from repertory_admin.terminal import safe, safe_lines, short_path
+from repertory_admin.text import safe, safe_lines, short_path
 
 GAP = 2  # cells between two columns
 INDENT = 2

@@ -4,26 +4,19 @@ A terminal gets colours and wrapped cells; a pipe gets plain lines with nothing 
 """
 
 import os
-import re
 import select
 import shutil
 import sys
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from io import TextIOWrapper
 from pathlib import Path
 
 import msgspec
 
 from repertory.files import json_bytes
-from repertory.text import DIRECTIONS, clean, one_line
-from repertory_admin.columns import MIN_PROSE_WIDTH, width_of
-
-_DIRECTIONS = re.compile(f"[{DIRECTIONS}]")
-
-# The rich style of a cell, given its text.
-Style = Callable[[str], str]
-
+from repertory_admin.columns import MIN_PROSE_WIDTH, Style, width_of
+from repertory_admin.text import safe, safe_lines
 
 _quiet = False
 
@@ -48,16 +41,6 @@ def prepare() -> None:
     for one in (sys.stdout, sys.stderr):
         if isinstance(one, TextIOWrapper):
             one.reconfigure(errors="backslashreplace")
-
-
-def safe(text: str) -> str:
-    """The text on one line, without control characters."""
-    return _DIRECTIONS.sub("", one_line(text))
-
-
-def safe_lines(text: str) -> str:
-    """The text without control characters; line breaks stay."""
-    return _DIRECTIONS.sub("", clean(text))
 
 
 def say(text: str = "") -> None:
@@ -100,16 +83,6 @@ def size(number: int) -> str:
     from rich.filesize import decimal  # noqa: PLC0415 - no help of a command needs it
 
     return decimal(number)
-
-
-def short_path(path: str) -> str:
-    """A path relative to the current directory or to the home, if it is below either."""
-    for folder, short in ((Path.cwd(), "."), (Path.home(), "~")):
-        if path == str(folder):
-            return short
-        if path.startswith(f"{folder}{os.sep}"):
-            return f"{short}{path[len(str(folder)) :]}"
-    return path
 
 
 def is_terminal() -> bool:

@@ -1,8 +1,8 @@
 """One server for all projects of a data directory: who is the host, and how others join it.
 
-The first server of a data directory is the host, as long as it holds a lock, and leaves a note
-that only its user can read. A second server sends it the directory that it would have served, and
-keeps the connection open: the host serves the directory until it ends; see
+The first server of a data directory is the host: it holds a lock, and leaves a note that only its
+user can read. A second server sends it the directory that it would have served, and keeps the
+connection open. The host serves the directory until the connection ends; see
 ``repertory_query.projects``.
 """
 

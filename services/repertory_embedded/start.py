@@ -23,8 +23,8 @@ HOST_TIMEOUT_S = 15.0  # for a host that starts or ends
 RETRY_INTERVAL_S = 0.1
 
 
-class Caller(Protocol):
-    """Who runs a server."""
+class Callbacks(Protocol):
+    """What ``run`` calls when it knows which server serves the directory."""
 
     def ready(self, url: str, token: str, service: "Service") -> None:
         """Requests with a token are answered by this process, at a URL."""
@@ -43,7 +43,7 @@ def run(
     settings: Settings,
     directory: Path,
     stopping: Sequence[int],
-    caller: Caller,
+    callbacks: Callbacks,
 ) -> None:
     """Serve a directory until the process is asked to end, or until the host that serves it ends.
 
@@ -56,7 +56,7 @@ def run(
         settings: The active settings.
         directory: The directory whose catalogue is served.
         stopping: Ends it as soon as it is not empty; see ``termination_signals``.
-        caller: Learns what happens.
+        callbacks: Called once it is known which server serves the directory.
 
     Raises:
         UsageError: The settings contradict this, or the address is unavailable.
@@ -70,7 +70,7 @@ def run(
     while not stopping:
         with joining.hosting(settings) as is_host:
             if is_host:
-                _serve(settings, directory, stopping, caller.ready, is_host=True)
+                _serve(settings, directory, stopping, callbacks.ready, is_host=True)
                 return
         try:
             joined = joining.join(settings, directory)
@@ -84,12 +84,12 @@ def run(
             time.sleep(RETRY_INTERVAL_S)
         else:
             with joined:
-                caller.joined(joined)
+                callbacks.joined(joined)
             return
 
     def ready(url: str, token: str, service: "Service") -> None:
-        caller.apart(f"{reason} This directory has a server of its own.")
-        caller.ready(url, token, service)
+        callbacks.apart(f"{reason} This directory has a server of its own.")
+        callbacks.ready(url, token, service)
 
     if not stopping:
         _serve(settings, directory, stopping, ready, is_host=False)

@@ -8,21 +8,20 @@ from starlette.exceptions import HTTPException
 from starlette.requests import HTTPConnection
 from starlette.types import Scope as ASGIScope
 
-from repertory import proof
+from repertory import server_identity
 from repertory.addresses import address_of, is_loopback
 from repertory.keys import Key, Keys, Scope
+from repertory.text import is_same_secret
 from repertory_query import cookies
 from repertory_query.origins import check_origin, is_json
+from repertory_query.sign_in.addresses import SIGNING_IN
 from repertory_query.sign_in.failures import ProviderError, TokenError
 from repertory_query.sign_in.metadata import METADATA, pointer
-from repertory_query.sign_in.people import CALLBACK, People
+from repertory_query.sign_in.people import People
 from repertory_query.sign_in.person import Person
 
 OPEN = frozenset({"/healthz", "/readyz"})  # for probes without a key; they name no item
 STATIC = "/static/"  # the files of the pages, the same for every caller
-LOGIN = "/login"
-LOGIN_OPENID = "/login/openid"
-SIGNING_IN = frozenset({LOGIN, LOGIN_OPENID, CALLBACK})
 RETRY_AFTER_S = 5  # while the provider is away
 _CHALLENGE = 'Bearer realm="repertory"'
 
@@ -109,13 +108,13 @@ class Access:
 
     def proof(self, challenge: str) -> str:
         """The proof that this server left its note; empty without a note or a usable challenge."""
-        if self._owner is None or not 0 < len(challenge) <= proof.MAX_LENGTH:
+        if self._owner is None or not 0 < len(challenge) <= server_identity.MAX_LENGTH:
             return ""
-        return proof.proof_of(self._owner.token, challenge)
+        return server_identity.proof_of(self._owner.token, challenge)
 
     def cookie_for(self, token: str, scope: ASGIScope) -> tuple[str, str] | None:
         """The name and value of the cookie for a key or the token; None if it is invalid."""
-        if self._owner and proof.is_same(token, self._owner.token):
+        if self._owner and is_same_secret(token, self._owner.token):
             name = cookies.owner_cookie(self._owner.browser_secret)
             return name, cookies.made(self._owner.browser_secret, name)
         key, name = self.keys.find(token), cookies.name_of(cookies.COOKIE, scope)
@@ -170,7 +169,7 @@ class Access:
         """The caller whom a key, a token, a proxy or a cookie names; a key comes first."""
         scheme, _, token = request.headers.get("authorization", "").partition(" ")
         token = token.strip() if scheme.lower() == "bearer" else ""
-        if self._owner and token and proof.is_same(token, self._owner.token):
+        if self._owner and token and is_same_secret(token, self._owner.token):
             return OWNER
         if token and (key := self.keys.find(token)):
             return caller_with(key)

@@ -22,10 +22,10 @@ from repertory_query.digests import sending_digests
 from repertory_query.guard import Guard, Record
 from repertory_query.history import sampling
 from repertory_query.mcp.http import McpEndpoints
-from repertory_query.member import Member
 from repertory_query.metrics import Metrics
 from repertory_query.pages import routes as pages
 from repertory_query.pool import Pool, Work
+from repertory_query.query_process import QueryProcess
 from repertory_query.rates import Rates
 from repertory_query.service import Service
 from repertory_query.sign_in import metadata
@@ -44,7 +44,7 @@ def create_app(
     settings: Settings,
     rates: Rates | None = None,
     owner: Owner | None = None,
-    member: Member | None = None,
+    member: QueryProcess | None = None,
 ) -> Starlette:
     """The query service's application.
 

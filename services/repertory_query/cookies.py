@@ -11,7 +11,7 @@ import time
 from starlette.requests import HTTPConnection
 from starlette.types import Scope
 
-from repertory.proof import is_same
+from repertory.text import is_same_secret
 
 COOKIE = "repertory_key"
 OWNER_COOKIE = "repertory_owner"
@@ -48,7 +48,7 @@ def fits(value: str, secret: str, name: str) -> bool:
     if not (until.isascii() and until.isdecimal() and len(until) <= 12):
         return False
     expected = _mac(secret, name, int(until))
-    return is_same(mac, expected) and int(until) > time.time()
+    return is_same_secret(mac, expected) and int(until) > time.time()
 
 
 def name_of(kind: str, scope: Scope) -> str:

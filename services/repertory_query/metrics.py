@@ -18,7 +18,7 @@ from prometheus_client.registry import Collector
 from typing_extensions import override
 
 from repertory.stats import SAVE_BOUNDS, SaveTimes, SourceState, Stats, Watch
-from repertory_query.member import Member
+from repertory_query.query_process import QueryProcess
 from repertory_query.recent import BOUNDS, Counts
 
 REQUESTS = ("repertory_request_duration_seconds", "Time to answer a request.")
@@ -41,7 +41,7 @@ class Metrics:
         is_team: Whether watch services need a lease.
     """
 
-    def __init__(self, member: Member | None = None, *, is_team: bool = False) -> None:
+    def __init__(self, member: QueryProcess | None = None, *, is_team: bool = False) -> None:
         self._is_team = is_team
         self.also: Callable[[float, Mapping[str, str]], None] | None = None
         self._registry = CollectorRegistry()

@@ -18,7 +18,7 @@ from repertory import logs, telemetry
 from repertory.compose import Parts
 from repertory.settings import Settings
 from repertory_query.listening import listening
-from repertory_query.member import Member
+from repertory_query.query_process import QueryProcess
 from repertory_query.rates import Table
 from repertory_query.signals import TERMINATION, termination_signals
 
@@ -51,7 +51,7 @@ def run(settings: Settings, count: int) -> None:
     ):
         os.environ[COUNTERS] = counters  # read by the processes; it must be set before an import
         table, ids = Table(count), RawArray("q", count)
-        members = [Member(number, count, table, ids) for number in range(count)]
+        members = [QueryProcess(number, count, table, ids) for number in range(count)]
         places = [_Place(settings, listener, member) for member in members]
         try:
             while not stopping:
@@ -67,7 +67,7 @@ def run(settings: Settings, count: int) -> None:
 class _Place:
     """The place of one of the processes; when it ends, the next one is started there."""
 
-    def __init__(self, settings: Settings, listener: socket.socket, member: Member) -> None:
+    def __init__(self, settings: Settings, listener: socket.socket, member: QueryProcess) -> None:
         self._settings = settings
         self._listener = listener
         self._member = member
@@ -128,7 +128,7 @@ def _blocked_signals() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _answer(settings: Settings, listener: socket.socket, member: Member, waits: bool) -> None:
+def _answer(settings: Settings, listener: socket.socket, member: QueryProcess, waits: bool) -> None:
     """Run one of the processes; see ``repertory_query.run.answer``."""
     logs.begin()
     threading.Thread(target=_end_with_parent, daemon=True).start()

@@ -23,9 +23,9 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from repertory.addresses import is_loopback
 from repertory.errors import RepertoryError
-from repertory.proof import is_same
+from repertory.text import is_same_secret
 from repertory.wire import PROJECTS, WantedProject
-from repertory_query.hanging_up import while_connected
+from repertory_query.client_disconnect import while_connected
 from repertory_query.limits import bounded
 from repertory_query.origins import check_origin
 from repertory_query.problems import problem, refusal
@@ -144,7 +144,7 @@ class Projects:
         client, server = request.client, scope["server"]  # the same address: the same machine
         is_near = client and (is_loopback(client.host) or (server and client.host == server[0]))
         given = request.headers.get("authorization", "")
-        if not (is_near and is_same(given, f"Bearer {self._secret}")):
+        if not (is_near and is_same_secret(given, f"Bearer {self._secret}")):
             raise HTTPException(403, "Only the user who runs this server adds projects to it.")
         if self._ending.is_set():
             raise HTTPException(503, "This server is ending; ask again.", {"Retry-After": "1"})

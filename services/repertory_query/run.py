@@ -21,7 +21,7 @@ from repertory_query.app import create_app
 from repertory_query.connection import Connection
 from repertory_query.limits import MAX_ADDRESS_LENGTH
 from repertory_query.listening import listening
-from repertory_query.member import Member
+from repertory_query.query_process import QueryProcess
 from repertory_query.rates import Rates
 from repertory_query.service import Service
 from repertory_query.signals import termination_signals
@@ -48,7 +48,7 @@ def answer(
     settings: Settings,
     listener: socket.socket,
     stopping: Sequence[int],
-    member: Member | None = None,
+    member: QueryProcess | None = None,
     *,
     waits: bool = False,
 ) -> None:

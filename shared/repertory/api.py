@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Self, TypedDict, Type
 from repertory import running
 from repertory.backend import Backend
 from repertory.bounded import real_path
+from repertory.cancellation import waiting
 from repertory.catalogue.item import Item
 from repertory.defaults import for_server
 from repertory.errors import RepertoryError, UsageError
@@ -24,7 +25,6 @@ from repertory.search.query import filter_of, query_of, texts_of
 from repertory.settings import load
 from repertory.text import cut
 from repertory.values import Values
-from repertory.waiting import waiting
 
 if TYPE_CHECKING:
     from repertory.calling.result import CallResult

@@ -19,7 +19,7 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
-from repertory.background import BackgroundWriter
+from repertory.background_writer import BackgroundWriter
 from repertory.files import PRIVATE, make_private
 from repertory.settings import Settings
 from repertory.text import cut, one_line

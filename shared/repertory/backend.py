@@ -1,6 +1,6 @@
 """The port that every interface asks: an index of this process, or a server over HTTP.
 
-Adapters: ``one_shot.Repertory``; ``client.Client``; the command line's ``Following``, which looks
+Adapters: ``one_shot.Repertory``; ``client.Client``; the command line's ``Failover``, which looks
 for a server or becomes one; the query service's ``Service``, its ``VisibleService``, which
 hides sources from some callers, and its ``Restricted``, which hides absolute paths. Every method
 may block and may be called from several threads. Every failure is a ``RepertoryError`` that says

@@ -41,8 +41,8 @@ def real_path(path: Path | str) -> str:
 def followed(path: Path | str) -> str:
     """The absolute path without links; empty if a link of it may not be followed.
 
-    So it is with a path that leads over more links than a system follows, such as a long chain of
-    them, although some of its folders may be missing.
+    A path that leads over more links than a system follows counts as such a path, even if some of
+    its folders are missing.
     """
     try:
         return _real(path)

@@ -17,7 +17,7 @@ from pathlib import Path
 import msgspec
 from filelock import FileLock, Timeout
 
-from repertory.backup.workplace import left_by_backups
+from repertory.backup.work_folder import left_by_backups
 from repertory.directory_catalogue import FETCHED
 from repertory.embedding.digests import identity
 from repertory.embedding.folder import SOURCE, WEIGHTS, Format, source_of

@@ -10,7 +10,7 @@ from repertory.files import write_atomically
 from repertory.settings import MAX_FILE_SIZE, PROJECT_FILE, Settings
 from repertory.sources.reading import toml
 from repertory.trust import digest_of, lies_in
-from repertory.trusting import wanted
+from repertory.trust_requests import wanted
 from repertory.workspace import Workspace
 
 BY_HAND = "edit the file by hand"

@@ -17,7 +17,6 @@ from repertory.trust import TrustStore, lies_in
 if TYPE_CHECKING:
     from repertory.sources.configured import Catalogue
     from repertory.sources.discover import Discovery
-    from repertory.sources.source import PassedOver
 
 FETCHED = "fetched"  # the folder of fetched content in the data directory
 
@@ -72,53 +71,70 @@ class DirectoryCatalogue:
 
     def _discovery(self) -> "Discovery":
         """The entries, and what was not taken."""
-        from repertory.sources.discover import Discovery, discover, entry_of  # noqa: PLC0415 - not to search
-        from repertory.sources.registry import files_to_trust  # noqa: PLC0415 - not to search
+        from repertory.sources.discover import Discovery, discover  # noqa: PLC0415 - not to search
 
-        passed_over: list[PassedOver] = []
-        withheld: list[tuple[dict[str, Any], str]] = []
-        added: list[dict[str, Any]] = []
-        if paths := self._paths:
-            parts = [
-                discover(path) if path.is_dir() else Discovery(entry_of(path), []) for path in paths
-            ]
-            entries = [entry for part in parts for entry in part.entries]
-            passed_over = [one for part in parts for one in part.passed_over]
+        if self._paths:
+            found = self._given()
         elif self._settings.sources:
-            entries = []
-            for entry in self._settings.sources:
-                if reason := self._refusal(entry):
-                    withheld.append((dict(entry), reason))
-                elif files_to_trust(entry, self._settings.base) is None:
-                    entries.append(dict(entry))
-                else:
-                    entries.append({**entry, "trusted": self._settings.trusted})
+            found = self._configured()
         else:
             found = discover(self._directory, Path.home())
-            entries, passed_over = found.entries, found.passed_over
+        entries, withheld = list(found.entries), list(found.withheld)
         for one in self._added:
             entry = self._prepared(one.entry)
             if one.is_confined:
                 withheld.append((entry, self._not_fetched(one)))
             else:
-                added += [entry, *_contained(entry, self._settings.base)]
-        entries += added
+                entries += [entry, *_contained(entry, self._settings.base)]
         if self._named:
-            named = {Path(real_path(path)) for path in self._named}
-            entries = [
-                entry
-                for entry in entries
-                if "trusted" in entry or not self._files(entry) or self._files(entry) - named
-            ]
-            # Before other files that may define the same servers.
-            types = [entry["type"] for entry in entries] + ["mcp"]
-            entry = {"type": "mcp", "config": self._named, "trusted": True}
-            entries.insert(types.index("mcp"), entry)
+            entries = self._with_named(entries)
         # Of a server in several files, the first is used: trusted ones come first.
         entries = sorted(
             map(self._prepared, entries), key=lambda entry: not entry.get("trusted", True)
         )
-        return Discovery(entries, passed_over, withheld)
+        return Discovery(entries, found.passed_over, withheld)
+
+    def _given(self) -> "Discovery":
+        """The entries of the paths that were given."""
+        from repertory.sources.discover import Discovery, discover, entry_of  # noqa: PLC0415 - not to search
+
+        parts = [
+            discover(path) if path.is_dir() else Discovery(entry_of(path), [])
+            for path in self._paths
+        ]
+        return Discovery(
+            [entry for part in parts for entry in part.entries],
+            [one for part in parts for one in part.passed_over],
+        )
+
+    def _configured(self) -> "Discovery":
+        """The entries of the configuration file."""
+        from repertory.sources.discover import Discovery  # noqa: PLC0415 - not to search
+        from repertory.sources.registry import files_to_trust  # noqa: PLC0415 - not to search
+
+        entries: list[dict[str, Any]] = []
+        withheld: list[tuple[dict[str, Any], str]] = []
+        for entry in self._settings.sources:
+            if reason := self._refusal(entry):
+                withheld.append((dict(entry), reason))
+            elif files_to_trust(entry, self._settings.base) is None:
+                entries.append(dict(entry))
+            else:
+                entries.append({**entry, "trusted": self._settings.trusted})
+        return Discovery(entries, [], withheld)
+
+    def _with_named(self, entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """The entries, with the MCP configurations that the user named in one of their own."""
+        named = {Path(real_path(path)) for path in self._named}
+        kept = [
+            entry
+            for entry in entries
+            if "trusted" in entry or not self._files(entry) or self._files(entry) - named
+        ]
+        # Before other files that may define the same servers.
+        types = [entry["type"] for entry in kept] + ["mcp"]
+        kept.insert(types.index("mcp"), {"type": "mcp", "config": self._named, "trusted": True})
+        return kept
 
     def catalogue(self, known: Mapping[str, Mapping[str, Any]]) -> "Catalogue":
         """The sources of this directory.

@@ -20,8 +20,8 @@ import msgspec
 from repertory.errors import ConfigurationError, UsageError
 from repertory.files import changing, is_gone, signature_of, write_atomically
 from repertory.groups import check_name, checked
-from repertory.proof import is_same
 from repertory.settings import Settings
+from repertory.text import is_same_secret
 from repertory.workspace import directory_key
 
 PREFIX = "rpt_"  # makes a leaked token recognisable
@@ -98,7 +98,7 @@ class Keys:
         """
         digest, found = _digest(token), None
         for key in self._current() or ():
-            if is_same(key.digest, digest):
+            if is_same_secret(key.digest, digest):
                 found = key
         return found
 

@@ -15,10 +15,10 @@ from urllib.parse import SplitResult, urlencode, urlsplit
 
 import msgspec
 
-from repertory import errors, proof
+from repertory import errors, server_identity
+from repertory.cancellation import when_given_up
 from repertory.certificates import of_system
 from repertory.errors import ConfigurationError, RepertoryError, StoreError, UsageError
-from repertory.waiting import when_given_up
 from repertory.wire import RECORDED, V1, Alive, Refusal
 
 CONNECT_TIMEOUT_S = 5.0
@@ -67,13 +67,13 @@ class RemoteServer:
 
     def is_alive(self, timeout_s: float) -> bool:
         """Whether a server answers in time; one of a note must prove that it left it."""
-        asked = proof.challenge()
-        headers = {**_OPEN_HEADERS, proof.HEADER: asked} if self._token else _OPEN_HEADERS
+        asked = server_identity.challenge()
+        headers = {**_OPEN_HEADERS, server_identity.HEADER: asked} if self._token else _OPEN_HEADERS
         try:
             status, data = self._exchange("GET", "/healthz", None, timeout_s, headers)
             if self._token:
                 given = msgspec.json.decode(data, type=Alive).proof
-                self._is_proven = proof.is_proof(given, self._token, asked)
+                self._is_proven = server_identity.is_proof(given, self._token, asked)
         except (StoreError, ValueError, RecursionError):
             return False
         return status == http.HTTPStatus.OK and self._is_proven

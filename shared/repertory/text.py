@@ -1,5 +1,6 @@
 """Text made safe to show and store: without unfit characters, on one line, cut to a length."""
 
+import hmac
 import re
 import unicodedata
 from collections.abc import Callable
@@ -168,6 +169,11 @@ def remembered(function: Callable[[str], T]) -> Callable[[str], T]:
         return known(text) if len(text) <= MAX_REMEMBERED else function(text)
 
     return remembering
+
+
+def is_same_secret(one: str, other: str) -> bool:
+    """Whether two secrets are the same; how long it takes does not show where they differ."""
+    return hmac.compare_digest(one.encode(), other.encode())
 
 
 def media_type_of(header: str) -> str:

@@ -24,8 +24,8 @@ class TrustStore:
     """Trusted configuration files and the SHA-256 each had when it was trusted.
 
     Stored as one JSON file. A configuration that has changed is no longer trusted, and an
-    unreadable store trusts nothing. A file that others change for purposes of their own is trusted
-    by the digest of the part that is used (``of``), or by that of all of it.
+    unreadable store trusts nothing. A file that other programs change for purposes of their own is
+    trusted by the digest of the part that is used (``of``), or by that of the whole file.
     """
 
     def __init__(self, path: Path) -> None:

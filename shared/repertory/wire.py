@@ -148,7 +148,7 @@ class Alive(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Whether the process answers.
 
     Attributes:
-        proof: The answer to a challenge; see ``repertory.proof``.
+        proof: The answer to the challenge in the header ``Repertory-Challenge``, if any.
     """
 
     alive: bool

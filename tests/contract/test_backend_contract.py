@@ -26,7 +26,7 @@ from repertory.one_shot import Repertory
 from repertory.project_search.query import ProjectQuery
 from repertory.search.links import Links
 from repertory.search.query import Query
-from repertory_embedded.following import Following
+from repertory_embedded.failover import Failover
 from repertory_query.visible import Restricted
 from tests.support.builders import write_skill
 from tests.support.listening import served
@@ -34,7 +34,7 @@ from tests.support.mcp_servers import started
 from tests.support.query_service import RunningService, settings_of
 from tests.support.skill_files import ADD, AREA, AREA_FILE, write
 
-ADAPTERS = ["one shot", "service", "restricted", "client", "following"]
+ADAPTERS = ["one shot", "service", "restricted", "client", "failover"]
 TYPED = Query(text="rotate keyz", threshold=0.0, limit=9)
 
 
@@ -53,10 +53,10 @@ def make_project(folder: Path, url: str) -> Path:
 
 
 @contextmanager
-def following(url: str, project: Path, **flags: object) -> Iterator[Following]:
+def failover(url: str, project: Path, **flags: object) -> Iterator[Failover]:
     """A backend that follows the server at a URL."""
     settings = settings_of(project, server_url=url, **flags)
-    backend, stopping = Following(settings, project), list[int]()
+    backend, stopping = Failover(settings, project), list[int]()
     thread = threading.Thread(target=backend.run, args=(stopping,))
     thread.start()
     try:
@@ -87,7 +87,7 @@ def opened(adapter: str, root: Path, callee: str, *, calls: bool) -> Iterator[Ba
                 if adapter == "client":
                     yield Client(url)
                     return
-                with following(url, project, **flags) as backend:
+                with failover(url, project, **flags) as backend:
                     yield backend
 
 

@@ -18,6 +18,7 @@ import pytest
 
 import repertory
 from repertory import running
+from repertory.cancellation import when_given_up
 from repertory.catalogue.item import Kind
 from repertory.errors import (
     CallsOffError,
@@ -28,7 +29,6 @@ from repertory.errors import (
 )
 from repertory.search.links import Links
 from repertory.settings import load
-from repertory.waiting import when_given_up
 from tests.support.command_line import Cli, make_project
 from tests.support.mcp_servers import SERVERS
 from tests.support.query_service import MODEL

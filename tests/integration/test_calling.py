@@ -19,6 +19,7 @@ import pytest
 from repertory.calling import servers, sessions
 from repertory.calling.calls import Calls
 from repertory.calling.sessions import Sessions
+from repertory.cancellation import waiting
 from repertory.catalogue.item import Item, Kind
 from repertory.errors import (
     ArgumentsError,
@@ -33,7 +34,6 @@ from repertory.sources.configured import Catalogue
 from repertory.sources.mcp import traffic
 from repertory.sources.mcp.server import ServerConfig, Transport
 from repertory.sources.tools import tool_items
-from repertory.waiting import waiting
 from repertory.workspace import Workspace
 from tests.support.builders import tool
 from tests.support.mcp_servers import SERVERS, started

@@ -18,7 +18,7 @@ from repertory.indexing.celery_queue import (
     redis_key,
 )
 from repertory.indexing.job import MAX_ITEMS, Job, QueueName, job_of
-from repertory_worker.gathering import waiting_beside
+from repertory_worker.waiting_tasks import waiting_beside
 from tests.support.redis_server import RedisProcess
 
 SAVES = redis_key("saves")

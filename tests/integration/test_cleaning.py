@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from filelock import FileLock
 
-from repertory.backup.workplace import LOCK, PREFIX
+from repertory.backup.work_folder import LOCK, PREFIX
 from repertory.cleaning import GRACE_S, Kind, Unused, find, remove
 from repertory.files import write_atomically
 from repertory.index.edge import EdgeStore

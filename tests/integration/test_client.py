@@ -11,6 +11,7 @@ import pytest
 
 from repertory import client as module
 from repertory import remote
+from repertory.cancellation import waiting
 from repertory.catalogue.item import Kind
 from repertory.client import Client
 from repertory.coordination.failures import Failure
@@ -26,9 +27,8 @@ from repertory.errors import (
     UsageError,
 )
 from repertory.index.vectors import Filter
-from repertory.proof import HEADER, proof_of
 from repertory.search.query import Query, Weights
-from repertory.waiting import waiting
+from repertory.server_identity import HEADER, proof_of
 from tests.support.builders import write_skill
 from tests.support.http_stub import serving
 from tests.support.listening import served

@@ -19,6 +19,7 @@ from starlette.routing import Route
 from repertory.calling.calls import Calls
 from repertory.calling.http.client import Requests
 from repertory.calling.result import CallResult
+from repertory.cancellation import waiting
 from repertory.catalogue.item import Item
 from repertory.errors import (
     ArgumentsError,
@@ -34,7 +35,6 @@ from repertory.sources.openapi.api import Api
 from repertory.sources.openapi.operation import Operation, operation_of
 from repertory.sources.registry import build
 from repertory.sources.source import Source
-from repertory.waiting import waiting
 from repertory.workspace import Workspace
 from tests.support.builders import write
 from tests.support.waiting import until

@@ -12,7 +12,6 @@ import time
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 from urllib.parse import urlencode
 from uuid import uuid4
@@ -93,12 +92,7 @@ class Stack:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._tree:
             self._compose("down", "--volumes", "--timeout", "5")
         for image in self._images:

@@ -1,7 +1,6 @@
 """Workers that end in the middle of a job, as a process does that is killed."""
 
 from collections.abc import Callable
-from types import TracebackType
 from typing import Any, Self, cast
 
 import msgspec
@@ -65,10 +64,5 @@ class _Mortal:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._inner.close()

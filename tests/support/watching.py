@@ -5,7 +5,6 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 import msgspec
@@ -89,15 +88,10 @@ class Watching:
         self._thread.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._stop.set()
         self._thread.join()
-        self._queue.__exit__(kind, error, trace)
+        self._queue.__exit__()
         self._cache.close()
 
     def wait(self, done: Callable[[], bool]) -> None:

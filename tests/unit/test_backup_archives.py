@@ -25,7 +25,7 @@ from repertory.backup import files, frames
 from repertory.backup.archive import Archive, writing
 from repertory.backup.create import create
 from repertory.backup.restore import check, restore
-from repertory.backup.workplace import LOCK, PREFIX, workplace
+from repertory.backup.work_folder import LOCK, PREFIX, work_folder
 from repertory.compose import Parts
 from repertory.errors import (
     RepertoryError,
@@ -343,7 +343,7 @@ def test_a_backup_removes_what_a_killed_one_left(archive: Path, tmp_path: Path) 
     others = tmp_path / ".backup-2026"
     others.mkdir()
     os.utime(others, (0, 0))
-    with workplace(tmp_path) as runs:
+    with work_folder(tmp_path) as runs:
         os.utime(runs, (0, 0))
         create(old, archive, silent, with_sign_ins=False, force=True)
         found = {path.name for path in tmp_path.iterdir()}

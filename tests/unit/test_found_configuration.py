@@ -16,7 +16,7 @@ from repertory.sources.adding import Address
 from repertory.sources.folder import FolderSource
 from repertory.sources.registry import build
 from repertory.trust import digest_now, lies_in
-from repertory.trusting import defined_by, wanted
+from repertory.trust_requests import defined_by, wanted
 from repertory.workspace import Workspace
 from repertory_watch.configuration import Configuration, reload
 from tests.support.builders import write

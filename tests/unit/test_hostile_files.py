@@ -26,7 +26,7 @@ from repertory.sources.discover import discover
 from repertory.sources.documents import Documents
 from repertory.sources.mcp.config import MAX_FOUND_SIZE, read_files, read_servers
 from repertory.sources.mcp.entry import build
-from repertory.sources.mcp.mending import mended
+from repertory.sources.mcp.unreadable_answers import mended
 from repertory.sources.python_skills import PythonSkills
 from repertory.sources.reading import frontmatter, structured
 from repertory.sources.reading.files import read_file

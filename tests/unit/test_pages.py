@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from repertory.catalogue.item import Kind
-from repertory_admin import terminal
+from repertory_admin.text import safe
 from repertory_query.pages.page import legible, view_address
 from repertory_query.pages.schema import MAX_ROWS, rows
 from repertory_query.pages.search_form import Form
@@ -35,7 +35,7 @@ JSON = st.recursive(
 def test_what_turns_the_direction_of_a_text_is_shown_or_removed(code: int) -> None:
     """On a page it is visible; a terminal gets none."""
     assert legible(f"a{chr(code)}b\n") == "a\N{REPLACEMENT CHARACTER}b\n"
-    assert terminal.safe(f"a{chr(code)}b") == "ab"
+    assert safe(f"a{chr(code)}b") == "ab"
 
 
 def test_the_url_of_a_form_is_short() -> None:

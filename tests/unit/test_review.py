@@ -256,12 +256,12 @@ def test_the_setting_of_a_source_decides(store: ReviewStore) -> None:
     skills.offer(EVIL, EVIL)
     assert len(_passed(store, skills)) == 2
 
-    careful = ReviewStore(Path(store._path).with_name("b.sqlite"))
+    careful = ReviewStore(Path(store.path).with_name("b.sqlite"))
     skills = Offered(Trust.REVIEW, "Bakes.", EVIL)
     assert _passed(careful, skills) == ["src__0"]
     assert [one.item for one in careful.waiting()] == ["src__1"]
 
-    strict = ReviewStore(Path(store._path).with_name("c.sqlite"))
+    strict = ReviewStore(Path(store.path).with_name("c.sqlite"))
     skills = Offered(Trust.QUARANTINE, "Bakes.", EVIL)
     assert _passed(strict, skills) == []
     strict.approve(["src__0"], "ann")
@@ -417,5 +417,5 @@ def test_the_processes_of_a_team_share_their_approvals(tmp_path: Path) -> None:
             folder = tmp_path / name
             folder.mkdir(exist_ok=True)
             settings = load({"data_dir": str(tmp_path / "data")}, folder, environment)
-            stores.add(Parts(settings, folder).reviews._path)
+            stores.add(Parts(settings, folder).reviews.path)
         assert len(stores) == count

@@ -23,7 +23,7 @@ from repertory.search.links import Links
 from repertory.search.query import Query, filter_of, query_of
 from repertory.sources.source import Problem, Scan, Severity, Trust, warning
 from repertory.stats import Failed, Jobs, Lengths, Run, SourceState, Stats, Watch, Worker
-from repertory.trusting import Untrusted
+from repertory.trust_requests import Untrusted
 from repertory.values import Values
 from repertory_admin import terminal
 from repertory_admin.columns import shortened, width_of, widths, wrapped

@@ -14,7 +14,7 @@ from repertory.errors import UsageError
 from repertory.settings import load
 from repertory.sources import registry
 from repertory.sources.source import Scan, Source
-from repertory.trusting import advice, defined_by, described, known_as, untrusted
+from repertory.trust_requests import advice, defined_by, described, known_as, untrusted
 from repertory.workspace import Workspace
 
 TYPE = "feeds"

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from repertory import background
+from repertory import background_writer
 from repertory.errors import StoreError
 from repertory.search.answer import Answer, Mode
 from repertory.usage import recorder as recording
@@ -36,7 +36,7 @@ def items(store: UsageStore) -> list[str]:
 @pytest.fixture(autouse=True)
 def short_lived(monkeypatch: pytest.MonkeyPatch) -> None:
     """Threads that end soon after their last event."""
-    monkeypatch.setattr(background, "IDLE_S", 0.01)
+    monkeypatch.setattr(background_writer, "IDLE_S", 0.01)
 
 
 @pytest.fixture
@@ -226,7 +226,7 @@ def test_events_of_a_moment_are_written_together(
 ) -> None:
     """A flush does not wait for the rest of the pause, and many waiting events end it."""
     monkeypatch.setattr(recording, "PAUSE_S", 600.0)
-    monkeypatch.setattr(background, "IDLE_S", 600.0)
+    monkeypatch.setattr(background_writer, "IDLE_S", 600.0)
     monkeypatch.setattr(recording, "MAX_WAITING", 40)
     written: list[int] = []
     has_written = threading.Event()

@@ -27,8 +27,8 @@ from repertory.indexing.pace import Pace, text_count
 from repertory.indexing.save_trace import processing
 from repertory.settings import Settings
 from repertory.text import clean
-from repertory_worker.gathering import Gathering, waiting_beside
 from repertory_worker.snapshots import Snapshots
+from repertory_worker.waiting_tasks import WaitingTasks, waiting_beside
 
 # Between attempts while a store is unavailable; then the task goes back to its queue.
 RETRY_INTERVALS_S = (0.25, 0.5, 1.0, 2.0, 2.0, 2.0)
@@ -192,7 +192,9 @@ class WorkerProcess:
         _log.warning("task_of_newer_release", extra={"task": task, "error": str(error)})
         return times <= MAX_RETURNS
 
-    def _gathered(self, first: Job | None, others: Gathering, queue_name: QueueName) -> list[Job]:
+    def _gathered(
+        self, first: Job | None, others: WaitingTasks, queue_name: QueueName
+    ) -> list[Job]:
         """A job and waiting ones, up to as many texts as should be embedded together."""
         jobs = [first] if first else []
         room = self._pace.texts(queue_name, self._engine) - sum(map(text_count, jobs))

@@ -11,7 +11,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from repertory import logs, own_program
+from repertory import logs, python_process
 from repertory.compose import Parts
 from repertory.coordination.ports import Coordination
 from repertory.errors import StoreError
@@ -59,7 +59,7 @@ class Snapshots:
 
     def _store(self, collection: str) -> None:
         # Celery's processes may have no children of ``multiprocessing``.
-        command = own_program.command(__name__, collection)
+        command = python_process.command(__name__, collection)
         with subprocess.Popen(command, stdin=subprocess.PIPE) as process:  # noqa: S603 - our own, without a shell
             assert process.stdin
             extra = {"collection": collection, "pid": process.pid}
@@ -75,7 +75,7 @@ class Snapshots:
 def main(collection: str) -> None:
     """What the process does: store a snapshot of a collection, with the settings on stdin."""
     logs.begin()
-    own_program.yield_to_others()
+    python_process.yield_to_others()
     settings: Settings = pickle.load(sys.stdin.buffer)  # noqa: S301 - written by our worker alone
     parts = Parts(settings, Path.cwd())
     coordination = parts.coordination

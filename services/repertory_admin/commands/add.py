@@ -24,14 +24,15 @@ from repertory.sources.fetched.users import used
 from repertory.sources.registry import build, contained
 from repertory.sources.source import Source
 from repertory.text import counted
-from repertory.trusting import described
+from repertory.trust_requests import described
 from repertory.workspace import Workspace
 from repertory_admin import source_entries, terminal
 from repertory_admin.app import app, command
-from repertory_admin.asking import confirm
 from repertory_admin.backend import here, target
+from repertory_admin.confirmation import confirm
 from repertory_admin.options import ASKING, INDEXING, STORE, Flags, YesOption
 from repertory_admin.registry_search import FindOption, show_servers
+from repertory_admin.text import short_path
 
 MAX_SHOWN = 5  # problems
 WAKE_S = 0.2  # between two checks for a signal while something is fetched
@@ -137,8 +138,8 @@ def remove(
     names = source_entries.names_in(read(file))
     if name not in names:
         known = f"it has {', '.join(names)}" if names else "it has none"
-        raise UsageError(f"{terminal.short_path(str(file))} has no source {name!r}; {known}.")
-    confirm(f"Remove {name} from {terminal.short_path(str(file))}?", yes=yes)
+        raise UsageError(f"{short_path(str(file))} has no source {name!r}; {known}.")
+    confirm(f"Remove {name} from {short_path(str(file))}?", yes=yes)
     # Read again: the user may have changed it while the question was open.
     text = source_entries.without_entry(read(file), name)
     _write(file, text, settings, directory)
@@ -237,7 +238,7 @@ def _show(found: _Found, entry: Mapping[str, Any], file: Path) -> None:
         terminal.warn(problem)
     if len(problems) > MAX_SHOWN:
         terminal.warn(f"{len(problems) - MAX_SHOWN} more problems; `repertory stats` lists them.")
-    terminal.say(f"\nIn {terminal.short_path(str(file))}:\n\n[[sources]]")
+    terminal.say(f"\nIn {short_path(str(file))}:\n\n[[sources]]")
     for key, value in entry.items():
         terminal.say(f"{key} = {masked(msgspec.json.encode(value).decode())}")
     terminal.say()
@@ -255,7 +256,7 @@ def _say_trust(file: Path, settings: Settings, directory: Path) -> None:
     """Say that the user trusts all of a file by adding to it, if it was not trusted before."""
     if becomes_trusted(file, settings, directory):
         terminal.tell(
-            f"{terminal.short_path(str(file))} was found and is not trusted yet. You trust all of "
+            f"{short_path(str(file))} was found and is not trusted yet. You trust all of "
             "it if you add this: its sources may then follow links out of its folder."
         )
 
@@ -266,7 +267,7 @@ def _write(file: Path, text: str, settings: Settings, directory: Path) -> bool:
     One that could do all it asked for can still do so.
     """
     is_free = rewrite(file, text, settings, directory, by_user=True)
-    shown = terminal.short_path(str(file))
+    shown = short_path(str(file))
     terminal.tell(f"Wrote {shown}.")
     if not is_free:
         terminal.warn(

@@ -8,10 +8,11 @@ import typer
 from repertory.project import located
 from repertory_admin import terminal
 from repertory_admin.app import app, command
-from repertory_admin.asking import confirm
 from repertory_admin.auditing import audited
+from repertory_admin.confirmation import confirm
 from repertory_admin.options import STORE, TEAM, Flags, Output, OutputOption, YesOption
 from repertory_admin.progress import Bars
+from repertory_admin.text import short_path
 
 if TYPE_CHECKING:
     from repertory.backup.archive import Manifest
@@ -60,7 +61,7 @@ def backup(
         terminal.show_json({"file": str(path), "bytes": size, **_plain(made), "leftOut": left_out})
         return
     _show(made)
-    terminal.tell(f"Wrote {terminal.short_path(str(path))}: {terminal.size(size)}.")
+    terminal.tell(f"Wrote {short_path(str(path))}: {terminal.size(size)}.")
 
 
 @command(
@@ -92,7 +93,7 @@ def restore(
 
     settings, project = located(flags, Path.cwd())
     path = file.expanduser().absolute()
-    where = terminal.short_path(str(settings.data_dir))
+    where = short_path(str(settings.data_dir))
     with Archive(path) as archive, Bars() as bars:
         parts = Parts(settings, project.directory)
         restoring.check(parts, archive, bars.step, force=force)

@@ -11,8 +11,9 @@ import typer
 from repertory.settings import Settings, load
 from repertory_admin import terminal
 from repertory_admin.app import app, command
-from repertory_admin.asking import confirm
+from repertory_admin.confirmation import confirm
 from repertory_admin.options import Flags, Output, OutputOption, YesOption
+from repertory_admin.text import short_path
 
 if TYPE_CHECKING:
     from repertory.cleaning import Unused
@@ -46,7 +47,7 @@ def clean(
         _show(settings, unused)
     removed = []
     if unused and not dry_run:
-        confirm(f"Remove {_size(unused)} from {terminal.short_path(str(data))}?", yes=yes)
+        confirm(f"Remove {_size(unused)} from {short_path(str(data))}?", yes=yes)
         shown = {one.paths[0] for one in unused}  # what is used since it was shown stays
         unused = [one for one in find(data, time.time()) if one.paths[0] in shown]
         removed = remove(data, unused)
@@ -69,7 +70,7 @@ def clean(
 
 
 def _show(settings: Settings, unused: "Sequence[Unused]") -> None:
-    data = terminal.short_path(str(settings.data_dir))
+    data = short_path(str(settings.data_dir))
     kinds = defaultdict(list)
     for one in unused:
         kinds[one.kind].append(one)

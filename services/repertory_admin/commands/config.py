@@ -15,7 +15,7 @@ from repertory.sources.fetched.urls import masked
 from repertory.sources.registry import build, digest_to_trust
 from repertory.text import counted
 from repertory.trust import digest_now
-from repertory.trusting import defined_by, described, env_files, known_as, wanted
+from repertory.trust_requests import defined_by, described, env_files, known_as, wanted
 from repertory.values import SETTINGS
 from repertory.workspace import Workspace
 from repertory_admin import terminal
@@ -32,6 +32,7 @@ from repertory_admin.options import (
     Output,
     OutputOption,
 )
+from repertory_admin.text import short_path
 
 config = group("config")
 
@@ -92,8 +93,8 @@ def _show(settings: Settings, rows: list[dict[str, Any]]) -> None:
         [
             (
                 row["key"],
-                terminal.short_path(_text(row["value"])),
-                terminal.short_path(row["from"]),
+                short_path(_text(row["value"])),
+                short_path(row["from"]),
                 f"{row['meaning']} {', '.join(filter(None, (row['variable'], row['flag'])))}",
             )
             for row in rows
@@ -101,12 +102,12 @@ def _show(settings: Settings, rows: list[dict[str, Any]]) -> None:
         styles={"Value": lambda _: "bold cyan", "From": _origin_style},
     )
     file = settings.file
-    configs = [terminal.short_path(str(path)) for path in settings.mcp_configs]
+    configs = [short_path(str(path)) for path in settings.mcp_configs]
     found = "those found here and in the home directory"
     terminal.say()
     terminal.show_facts(
         {
-            "file": terminal.short_path(str(file)) if file else "none; `repertory init` writes one",
+            "file": short_path(str(file)) if file else "none; `repertory init` writes one",
             "sources": (_sources(settings.sources) if settings.sources else found)
             + (f", and {len(settings.added)} fetched from elsewhere" if settings.added else ""),
             "mcp": ", ".join(configs) or "none named",
@@ -142,7 +143,7 @@ def check(flags: Flags) -> None:
         terminal.tell(reason)
     file = settings.file
     terminal.say(
-        f"{terminal.short_path(str(file))} is valid: {counted(sources, 'source')}."
+        f"{short_path(str(file))} is valid: {counted(sources, 'source')}."
         if file
         else "There is no repertory.toml: the sources found here are indexed; they are valid."
     )

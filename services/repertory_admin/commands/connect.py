@@ -27,10 +27,11 @@ from repertory.trust import TrustStore
 from repertory.workspace import Workspace
 from repertory_admin import terminal
 from repertory_admin.app import app, command
-from repertory_admin.asking import confirm
+from repertory_admin.confirmation import confirm
 from repertory_admin.exits import ExitCode
 from repertory_admin.options import Flags, Output, OutputOption, YesOption
 from repertory_admin.show import hosts as show
+from repertory_admin.text import short_path
 
 
 @command(
@@ -187,7 +188,7 @@ def _carry_out(
     if change.changes:
         show.difference(change, to_stderr=not is_table)
         what = "Remove the entry from" if undo else "Write this to"
-        file = terminal.short_path(str(target.file))
+        file = short_path(str(target.file))
         confirm(f"{what} {file}?", yes=yes, done="written")
         was_trusted = change.current is not None and trust.covers(
             target.file, change.current, digest_to_trust

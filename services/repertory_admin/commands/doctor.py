@@ -14,6 +14,7 @@ from repertory_admin.exits import ExitCode
 from repertory_admin.options import ASKING, INDEXING, STORE, Flags, Output, OutputOption
 from repertory_admin.progress import Bars
 from repertory_admin.show.runs import errors, show_problems
+from repertory_admin.text import short_path
 
 if TYPE_CHECKING:
     from repertory_admin.checks import Finding, Sources
@@ -91,7 +92,7 @@ def _show(findings: "list[Finding]", found: "Sources") -> None:
         terminal.say("Passed over:")
         by_reason: defaultdict[str, list[str]] = defaultdict(list)
         for one in found.passed_over:
-            by_reason[one.reason].append(terminal.short_path(one.path))
+            by_reason[one.reason].append(short_path(one.path))
         for reason, paths in by_reason.items():
             terminal.tell(f"{_first(paths)}: {reason}", indent=2)
     if found.problems:

@@ -12,7 +12,7 @@ import typer
 from repertory.backend import Backend
 from repertory.errors import RepertoryError, UsageError
 from repertory.formats.hook import hook as hook_output
-from repertory.formats.items import whole_tools
+from repertory.formats.tools import whole_tools
 from repertory.search.query import Query, query_of
 from repertory.text import with_whole_characters
 from repertory_admin import terminal

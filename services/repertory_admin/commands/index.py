@@ -11,7 +11,7 @@ from repertory.errors import StoreError, UsageError
 from repertory.indexing.collection_names import configuration_of, generation_of
 from repertory.stats import Rebuild, Stats
 from repertory.text import counted
-from repertory.trusting import untrusted
+from repertory.trust_requests import untrusted
 from repertory.workspace import Workspace
 from repertory_admin import terminal
 from repertory_admin.app import app, command

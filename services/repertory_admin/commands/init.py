@@ -17,13 +17,14 @@ from repertory.sources.discover import discover
 from repertory.sources.registry import build, digest_to_trust, files_to_trust
 from repertory.text import counted
 from repertory.trust import digest_of
-from repertory.trusting import described, env_files
+from repertory.trust_requests import described, env_files
 from repertory.workspace import Workspace
 from repertory_admin import terminal
 from repertory_admin.app import app, command
 from repertory_admin.auditing import audited
 from repertory_admin.options import Flags
 from repertory_admin.template import configuration
+from repertory_admin.text import short_path
 
 
 @command(
@@ -65,7 +66,7 @@ def init(
     text = configuration(entries, folder, Path.home())
     data = write(file, text)
     sources = counted(len(entries), "source")
-    terminal.say(f"Wrote {terminal.short_path(str(file))} with {sources}.")
+    terminal.say(f"Wrote {short_path(str(file))} with {sources}.")
     settings = load({**flags, "config": str(file)}, folder)
     workspace = Workspace(settings, folder)
     workspace.trust.trust(file, digest_of(data))  # its sources in the home included
@@ -103,7 +104,7 @@ def _settle_trust(
             continue
         if not sources:
             continue
-        shown = shlex.join(terminal.short_path(str(file)) for file in files)
+        shown = shlex.join(short_path(str(file)) for file in files)
         terminal.tell(f"{shown} has MCP servers: {described(sources)}.")
         if trust or (can_ask and typer.confirm("May they be run to list their tools?")):
             for file in files:

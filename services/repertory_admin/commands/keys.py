@@ -13,10 +13,11 @@ from repertory.settings import Settings
 from repertory.text import ago
 from repertory_admin import terminal
 from repertory_admin.app import command, group
-from repertory_admin.asking import confirm
 from repertory_admin.auditing import audited
 from repertory_admin.backend import here
+from repertory_admin.confirmation import confirm
 from repertory_admin.options import TEAM, Flags, Output, OutputOption, YesOption
+from repertory_admin.text import short_path
 
 keys = group("keys")
 
@@ -208,7 +209,7 @@ def _keys(settings: Settings, directory: Path) -> tuple[Keys, str, bool]:
 
 def _server(settings: Settings, directory: Path) -> str:
     if settings.values.keys:
-        return f"every server with {terminal.short_path(settings.values.keys)}"
+        return f"every server with {short_path(settings.values.keys)}"
     if settings.values.redis_url:
         return "the team's server"
     return f"the server of {directory}"

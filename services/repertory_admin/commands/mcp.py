@@ -78,22 +78,22 @@ def mcp(
     from repertory.audit import Audit  # noqa: PLC0415 - only for this
     from repertory.compose import Parts  # noqa: PLC0415 - slow to import
     from repertory.defaults import Defaults  # noqa: PLC0415 - only for this
-    from repertory_embedded.following import Following  # noqa: PLC0415 - slow to import, and optional
+    from repertory_embedded.failover import Failover  # noqa: PLC0415 - slow to import, and optional
     from repertory_query.mcp import stdio  # noqa: PLC0415 - slow to import
     from repertory_query.mcp.toolsets import tools_of  # noqa: PLC0415 - slow to import
     from repertory_query.signals import termination_signals  # noqa: PLC0415 - only for this
 
-    # A team's server records what it is asked; see ``Following``.
+    # A team's server records what it is asked; see ``Failover``.
     is_remote = bool(settings.values.server_url or settings.values.redis_url)
     audit = None if is_remote else Audit(settings, directory)
     usage = Parts(settings, directory).usage_recorder()
     tools = tools_of(toolset or [Toolset.CATALOGUE], Defaults(settings, directory))
-    following = Following(settings, directory)
+    failover = Failover(settings, directory)
     with termination_signals() as stopping:
 
         def answer() -> None:
             try:
-                stdio.run(following, tools, audit, usage)
+                stdio.run(failover, tools, audit, usage)
             # A boundary: the host may close either stream at any moment.
             except Exception:
                 _log.warning("session_broken", exc_info=True)
@@ -102,7 +102,7 @@ def mcp(
 
         # Reading standard input cannot be interrupted, so this thread is not joined.
         threading.Thread(target=answer, name="stdio", daemon=True).start()
-        following.run(stopping)
+        failover.run(stopping)
 
 
 def _enter(directory: Path) -> None:

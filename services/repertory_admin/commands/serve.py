@@ -13,6 +13,7 @@ from repertory_admin import terminal
 from repertory_admin.app import app, command
 from repertory_admin.backend import here
 from repertory_admin.options import RANKING, SERVING, STORE, WATCHING, Flags
+from repertory_admin.text import short_path
 from repertory_embedded import start
 from repertory_query.signals import termination_signals
 
@@ -47,17 +48,17 @@ def serve(flags: Flags) -> None:
     settings, directory = here(flags)
     logs.begin()
     with termination_signals() as stopping:
-        caller = _Caller(directory, stopping)
+        callbacks = _Callbacks(directory, stopping)
         while not stopping:
             try:
-                start.run(settings, directory, stopping, caller)
+                start.run(settings, directory, stopping, callbacks)
             except StoreBusyError:
-                if not caller.has_joined:
+                if not callbacks.has_joined:
                     raise
                 time.sleep(INTERVAL_S)  # the last server of this directory is still ending
 
 
-class _Caller:
+class _Callbacks:
     """Tells the user where the directory is served."""
 
     def __init__(self, directory: Path, stopping: Sequence[int]) -> None:
@@ -66,7 +67,7 @@ class _Caller:
         self._stopping = stopping
 
     def ready(self, url: str, token: str, _: "Service") -> None:
-        where = terminal.short_path(str(self._directory))
+        where = short_path(str(self._directory))
         _say(f"Serving {where} at {url}; {url}/openapi.json describes the API.")
         _invite(url, token)
 

@@ -7,6 +7,7 @@ from repertory_admin.backend import Target, target_of
 from repertory_admin.logs import is_verbose
 from repertory_admin.options import ASKING, STORE, Flags, Output, OutputOption
 from repertory_admin.show import statistics
+from repertory_admin.text import short_path
 
 
 @command(
@@ -34,4 +35,4 @@ def _place(target: Target) -> dict[str, str]:
     if target.server:
         return {"server": target.server.remote.url}
     data = target.settings.data_dir
-    return {"data": f"{terminal.short_path(str(data))}, {terminal.size(size_on_disk(data))}"}
+    return {"data": f"{short_path(str(data))}, {terminal.size(size_on_disk(data))}"}

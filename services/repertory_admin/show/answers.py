@@ -11,6 +11,7 @@ from repertory.search.explanation import Explanation, Word
 from repertory.search.query import Query
 from repertory.text import counted
 from repertory_admin import terminal
+from repertory_admin.text import safe
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -74,7 +75,7 @@ def show_nothing(answer: Answer, query: Query) -> None:
         return
     kinds = query.where.kinds or ("tool",)
     terminal.say(f"No {' or '.join(f'{kind}s' for kind in kinds)} found matching query")
-    closest, confidence = terminal.safe(answer.closest), f"{rounded_down(answer.best_below):.2f}"
+    closest, confidence = safe(answer.closest), f"{rounded_down(answer.best_below):.2f}"
     below = f": the closest is {closest} with {confidence}" if closest else ""
     lower = f", or a --threshold lower than {answer.threshold:g}" if answer.threshold else ""
     terminal.say(f"Try other words{lower}{below}.")
@@ -84,7 +85,7 @@ def show_evidence(answer: Answer, query: Query) -> None:
     """Show each hit's probability, and the evidence behind it."""
     for hit in answer.hits:
         terminal.say()
-        terminal.say(terminal.safe(f"{hit.id}  {hit.confidence:.2f}"))
+        terminal.say(safe(f"{hit.id}  {hit.confidence:.2f}"))
         terminal.show_facts(_evidence(hit), indent=2)
     terminal.say()
     terminal.tell(f"{_search(query, answer.mode, answer.items)}, index {answer.index_version}")
@@ -93,7 +94,7 @@ def show_evidence(answer: Answer, query: Query) -> None:
 def show_explanation(explanation: Explanation) -> None:
     """Show why a search returns an item, or why not."""
     hit = explanation.hit
-    terminal.say(terminal.safe(f"{hit.id}  {hit.confidence:.2f}"))
+    terminal.say(safe(f"{hit.id}  {hit.confidence:.2f}"))
     terminal.tell(explanation.verdict)
     terminal.say()
     facts = {"reason": phrases.reason(hit), **_evidence(hit), **link_facts(explanation.links)}

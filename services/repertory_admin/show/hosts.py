@@ -13,6 +13,7 @@ from repertory.agent_hosts.plan import Plan, State, Target
 from repertory.agent_hosts.records import backup_of
 from repertory.agent_hosts.wanted import VARIABLE, Wish, writes_key
 from repertory_admin import terminal
+from repertory_admin.text import safe_lines, short_path
 
 MAX_LINE_LENGTH = 240  # characters of a line of a difference; some configurations are one line
 _CONTEXT = 2  # lines before and after a change
@@ -49,8 +50,8 @@ def table(rows: list[dict[str, Any]]) -> None:
                 one["host"],
                 one["scope"],
                 one["state"],
-                terminal.short_path(one["file"]),
-                terminal.short_path(one["detail"]),
+                short_path(one["file"]),
+                short_path(one["detail"]),
             )
             for one in rows
         ],
@@ -75,7 +76,7 @@ def difference(change: Plan, *, to_stderr: bool) -> None:
     for line in _lines(change):
         for secret in sorted(secrets, key=len, reverse=True):
             line = line.replace(secret, "****")  # noqa: PLW2901 - one line, with ever fewer secrets
-        shown = terminal.safe_lines(line)
+        shown = safe_lines(line)
         if len(shown) > MAX_LINE_LENGTH:
             shown = shown[: MAX_LINE_LENGTH - 1] + "…"
         if console:
@@ -86,7 +87,7 @@ def difference(change: Plan, *, to_stderr: bool) -> None:
 
 def outcome(change: Plan, backup: Path | None, wish: Wish, *, undo: bool) -> None:
     """Say what was done, and what to do next."""
-    host, file = change.target.host, terminal.short_path(str(change.target.file))
+    host, file = change.target.host, short_path(str(change.target.file))
     if not change.changes:
         state = "not connected" if undo else "connected already"
         terminal.tell(f"{host.title} is {state}: {file}.")
@@ -95,11 +96,11 @@ def outcome(change: Plan, backup: Path | None, wish: Wish, *, undo: bool) -> Non
         terminal.tell(f"{host.title} is disconnected: {file} {_restored(change)}.")
         kept = backup_of(change.target.file)
         if not change.is_exact and kept.exists():
-            terminal.note(f"The file from before stays as {terminal.short_path(str(kept))}.")
+            terminal.note(f"The file from before stays as {short_path(str(kept))}.")
         return
     terminal.tell(f"{host.title} is connected: {file}.")
     if backup:
-        terminal.note(f"The backup is {terminal.short_path(str(backup))}.")
+        terminal.note(f"The backup is {short_path(str(backup))}.")
     for note in _notes(change.target, wish):
         terminal.note(note)
     terminal.note(f"To see it, {host.check}. To undo it: {_undo(change.target)}")
@@ -113,7 +114,7 @@ def _restored(change: Plan) -> str:
 
 
 def _lines(change: Plan) -> Iterator[str]:
-    name = terminal.short_path(str(change.target.file))
+    name = short_path(str(change.target.file))
     before, after = (_text(data).splitlines() for data in (change.current, change.after))
     for line in difflib.unified_diff(before, after, name, name, n=_CONTEXT, lineterm=""):
         yield line.rstrip()

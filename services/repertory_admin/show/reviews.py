@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from repertory.text import ago
 from repertory_admin import terminal
+from repertory_admin.text import safe
 
 if TYPE_CHECKING:
     from repertory.review.store import Event, Review
@@ -14,10 +15,10 @@ if TYPE_CHECKING:
 def show_review(one: "Review") -> None:
     """Show one item: its state, what is suspicious, and its change."""
     when = ago(time.time() - one.at)
-    terminal.say(terminal.safe(f"{one.as_shown}  {one.state}, {when}"))
+    terminal.say(safe(f"{one.as_shown}  {one.state}, {when}"))
     for finding in one.findings:
-        terminal.say(terminal.safe(f"  {finding.rule}: {finding.message}"))
-        terminal.say(terminal.safe(f"    “{finding.passage}”"))
+        terminal.say(safe(f"  {finding.rule}: {finding.message}"))
+        terminal.say(safe(f"    “{finding.passage}”"))
     _show_diff(one.diff)
     terminal.say()
 
@@ -27,10 +28,10 @@ def show_history(events: "Iterable[Event]") -> None:
     for event in events:
         by = f" by {event.who}" if event.who else ""
         when = time.strftime("%Y-%m-%d %H:%M", time.localtime(event.at))
-        terminal.say(terminal.safe(f"{when}  {event.what}{by} ({event.source})"))
+        terminal.say(safe(f"{when}  {event.what}{by} ({event.source})"))
         _show_diff(event.diff)
 
 
 def _show_diff(lines: Iterable[str]) -> None:
     for line in lines:
-        terminal.say(terminal.safe(f"  {line}"))
+        terminal.say(safe(f"  {line}"))

@@ -8,9 +8,10 @@ import typer
 from repertory.sources.source import Problem
 from repertory.stats import Run, SourceState
 from repertory.text import counted
-from repertory.trusting import Untrusted, advice
+from repertory.trust_requests import Untrusted, advice
 from repertory_admin import terminal
 from repertory_admin.exits import ExitCode
+from repertory_admin.text import short_path
 
 MAX_PROBLEMS = 20
 
@@ -37,7 +38,7 @@ def headline(run: Run) -> str:
 def show(run: Run, skipped: Untrusted) -> None:
     """Show a run: the sources, the changes and the problems."""
     if run.stats.sources:
-        show_sources(run.stats.sources, "Location", lambda one: terminal.short_path(one.location))
+        show_sources(run.stats.sources, "Location", lambda one: short_path(one.location))
         terminal.say()
     terminal.tell(headline(run))
     for notice in run.notices:
@@ -131,7 +132,7 @@ def show_problems(
         counts.append(f"{counted(withheld, 'item')} in quarantine (waiting for a review)")
     terminal.tell("The first problems:" if beside else f"{', '.join(counts)}:")
     for problem in problems[:most]:
-        text = str(msgspec.structs.replace(problem, path=terminal.short_path(problem.path)))
+        text = str(msgspec.structs.replace(problem, path=short_path(problem.path)))
         terminal.tell(f"{problem.severity}: {text}", indent=2)
     if (left := len(problems[most:]) + beside) > 0:
         terminal.say(f"  … and {left:,} more: {rest}")

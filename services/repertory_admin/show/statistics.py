@@ -26,15 +26,75 @@ def show(stats: Stats, place: Mapping[str, str], *, internals: bool) -> None:
         )
         terminal.say()
         _show_polled(stats.watch)
+    facts = {**place, **_facts(stats), **(_storage(stats) if internals else {})}
+    terminal.show_facts({name: text for name, text in facts.items() if text})
+    if stats.workers:
+        terminal.say()
+        _show_workers(stats.workers)
+    waiting = dict.fromkeys(one.error for one in stats.sources if one.awaits_trust and one.error)
+    for advice in (list(waiting), stats.troubles):
+        if advice:
+            terminal.say()
+        for sentence in advice:
+            terminal.tell(sentence)
+    if stats.faults:
+        terminal.say()
+        beside = stats.errors + stats.warnings - len(stats.problems)
+        show_problems(stats.faults, MAX_PROBLEMS, beside=max(beside, 0))
+
+
+def _facts(stats: Stats) -> dict[str, str]:
+    """The state of the index in words; empty for what need not be said."""
     kinds = ", ".join(counted(count, kind) for kind, count in stats.kinds.items())
-    building = stats.building
+    process, building = stats.process, stats.building
+    unused = sum(one.points for one in stats.unused)
+    return {
+        "items": f"{stats.items:,}" + (f" ({kinds})" if kinds else ""),
+        "scanned": ago(time.time() - stats.watch.at) if stats.watch else "",
+        **_watches(stats.watch),
+        "verified": _verified(stats.verification),
+        "answered by": f"process {process.number} of {process.of}" if process else "",
+        "building": f"{building.done:,} of {building.total:,} items" if building else "",
+        "unused": f"{unused:,} vectors of former configurations; see `repertory doctor`"
+        if stats.unused
+        else "",
+        **_jobs(stats),
+        "problems": _problems(stats),
+        "model": stats.model or "none",
+        **{f"no {part}": why for part, why in stats.missing.items()},
+    }
+
+
+def _storage(stats: Stats) -> dict[str, str]:
+    """The names and numbers of the storage."""
+    return {
+        "vectors": "unknown" if stats.points is None else f"{stats.points:,}",
+        "collection": stats.collection,
+        "version": str(stats.index_version),
+    }
+
+
+def _jobs(stats: Stats) -> dict[str, str]:
+    """What is pending and what has failed; nothing for a caller who may not see it."""
+    if stats.watch and stats.watch.pending is None:
+        return {}
     pending = {
         "items": stats.watch.pending if stats.watch else 0,
         "saves waiting": stats.queue.saves,
         "builds waiting": stats.queue.builds,
         "jobs with workers": stats.queue.taken,
     }
-    is_told = not (stats.watch and stats.watch.pending is None)  # else the caller may not see it
+    failed = stats.queue.failed
+    return {
+        "pending": ", ".join(
+            f"{_number(count)} {name}" for name, count in pending.items() if count != 0
+        ),
+        "failed": f"{_number(failed)} jobs; see `repertory queue list`" if failed != 0 else "",
+    }
+
+
+def _problems(stats: Stats) -> str:
+    """How many problems there are, by their severity."""
     withheld = sum(one.quarantined for one in stats.sources)
     counts = {
         "error": stats.errors,
@@ -43,54 +103,7 @@ def show(stats: Stats, place: Mapping[str, str], *, internals: bool) -> None:
     }
     problems = ", ".join(counted(count, noun) for noun, count in counts.items() if count)
     problems += " in quarantine" if withheld else ""
-    unused = sum(one.points for one in stats.unused)
-    vectors = "unknown" if stats.points is None else f"{stats.points:,}"
-    storage = {
-        "vectors": vectors,
-        "collection": stats.collection,
-        "version": str(stats.index_version),
-    }
-    facts = {
-        **place,
-        "items": f"{stats.items:,}" + (f" ({kinds})" if kinds else ""),
-        "scanned": ago(time.time() - stats.watch.at) if stats.watch else "",
-        **_watches(stats.watch),
-        "verified": _verified(stats.verification),
-        "answered by": f"process {stats.process.number} of {stats.process.of}"
-        if stats.process
-        else "",
-        "building": f"{building.done:,} of {building.total:,} items" if building else "",
-        "unused": f"{unused:,} vectors of former configurations; see `repertory doctor`"
-        if stats.unused
-        else "",
-        "pending": ", ".join(
-            f"{_number(count)} {name}" for name, count in pending.items() if count != 0 and is_told
-        ),
-        "failed": f"{_number(stats.queue.failed)} jobs; see `repertory queue list`"
-        if stats.queue.failed != 0 and is_told
-        else "",
-        "problems": f"{problems}; see `repertory doctor`" if problems else "none",
-        "model": stats.model or "none",
-        **{f"no {part}": why for part, why in stats.missing.items()},
-        **(storage if internals else {}),
-    }
-    terminal.show_facts({name: text for name, text in facts.items() if text})
-    if stats.workers:
-        terminal.say()
-        _show_workers(stats.workers)
-    waiting = dict.fromkeys(one.error for one in stats.sources if one.awaits_trust and one.error)
-    if waiting:
-        terminal.say()
-        for advice in waiting:
-            terminal.tell(advice)
-    if stats.troubles:
-        terminal.say()
-        for trouble in stats.troubles:
-            terminal.tell(trouble)
-    if stats.faults:
-        terminal.say()
-        beside = stats.errors + stats.warnings - len(stats.problems)
-        show_problems(stats.faults, MAX_PROBLEMS, beside=max(beside, 0))
+    return f"{problems}; see `repertory doctor`" if problems else "none"
 
 
 def _verified(verification: Verification | None) -> str:

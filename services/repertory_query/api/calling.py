@@ -6,11 +6,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from repertory.calling.result import CallResult
+from repertory.cancellation import waiting
 from repertory.keys import Scope
-from repertory.waiting import waiting
 from repertory_query.actions import Action, AuditedRoute
 from repertory_query.api.operations import Operations, answer
-from repertory_query.hanging_up import while_connected
+from repertory_query.client_disconnect import while_connected
 from repertory_query.pool import Pool
 from repertory_query.problems import problem
 from repertory_query.service import Service

@@ -97,8 +97,8 @@ def _complete(schema: Schema) -> None:
 def _explicit(schema: Any) -> Any:  # noqa: ANN401 - JSON
     """The same schema, with what some generators of clients do not infer.
 
-    An object without described fields may have any, a choice of texts is a text, and a value that
-    may be null has the description of the other value.
+    An object without described fields may have any fields. A choice of texts is a text. A value
+    that may be null has the description of the other value.
     """
     if isinstance(schema, list):
         return [_explicit(part) for part in schema]

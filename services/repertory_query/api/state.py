@@ -3,7 +3,7 @@
 from starlette.requests import Request
 from starlette.responses import Response
 
-from repertory.proof import HEADER
+from repertory.server_identity import HEADER
 from repertory.stats import Stats
 from repertory.wire import Alive, Ready
 from repertory_query.access import Access

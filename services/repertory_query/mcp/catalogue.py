@@ -9,9 +9,9 @@ from mcp_types import CallToolResult
 from repertory.backend import Backend
 from repertory.catalogue.item import Kind
 from repertory.errors import StoreError, UnknownItemError
-from repertory.formats.items import whole_tools
 from repertory.formats.linked import link_lines
 from repertory.formats.mcp import mcp, mcp_detail
+from repertory.formats.tools import whole_tools
 from repertory.functions.function import Function
 from repertory.search.answer import Answer
 from repertory.values import Values

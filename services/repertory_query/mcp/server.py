@@ -9,7 +9,6 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import anyio
 from cachetools import LRUCache
 from mcp.server.caching import CacheHint
-from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.server.session import ServerSession
 from mcp.server.subscriptions import (
@@ -39,15 +38,15 @@ from typing_extensions import override
 
 from repertory.audit import Audit
 from repertory.backend import Backend
+from repertory.cancellation import waiting
 from repertory.errors import RepertoryError, StoreError, UnknownItemError
 from repertory.formats.uris import id_of
 from repertory.keys import Scope
 from repertory.usage.recorder import UsageRecorder
-from repertory.waiting import waiting
 from repertory_query.mcp import skills
 from repertory_query.mcp.catalogue import CALL
 from repertory_query.mcp.contents import contents
-from repertory_query.mcp.recording import Recorded, Recorder
+from repertory_query.mcp.recording import Context, Recorded, Recorder
 from repertory_query.mcp.resources import after_of, read, skills_after
 from repertory_query.mcp.tool import Tool
 from repertory_query.pool import Work
@@ -65,7 +64,6 @@ _INSTRUCTIONS = (
 )
 
 T = TypeVar("T")
-Context = ServerRequestContext[Any, Any]
 
 
 class Listing(NamedTuple):

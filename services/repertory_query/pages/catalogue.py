@@ -3,12 +3,12 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import groupby
-from weakref import WeakKeyDictionary
 
 import msgspec
 
 from repertory.index.keywords.document import Entry
 from repertory.search.engine import SearchEngine
+from repertory_query.pages.per_engine import per_engine
 
 PAGE_SIZE = 50  # items
 
@@ -63,17 +63,10 @@ class Ordered(msgspec.Struct, frozen=True):
     totals: Mapping[Key, int]
 
 
-class Catalogue:
-    """The whole catalogue in order, sorted once for each search engine."""
-
-    def __init__(self) -> None:
-        self._known: WeakKeyDictionary[SearchEngine, Ordered] = WeakKeyDictionary()
-
-    def of(self, engine: SearchEngine) -> Ordered:
-        """All items of an engine; none without a keyword index."""
-        if engine not in self._known:
-            self._known[engine] = ordered([*engine.keywords.all()] if engine.keywords else [])
-        return self._known[engine]
+@per_engine
+def whole_catalogue(engine: SearchEngine) -> Ordered:
+    """All items of an engine in order; none without a keyword index."""
+    return ordered([*engine.keywords.all()] if engine.keywords else [])
 
 
 def ordered(entries: Iterable[Entry]) -> Ordered:

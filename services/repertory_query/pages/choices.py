@@ -2,12 +2,12 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from weakref import WeakKeyDictionary
 
 import msgspec
 
 from repertory.index.keywords.index import KeywordIndex
 from repertory.search.engine import SearchEngine
+from repertory_query.pages.per_engine import per_engine
 
 FIELDS = {"kind": "Kind", "source": "Source", "server": "Server", "tag": "Tag"}
 MAX_VALUES = 200  # of a field, the most frequent first
@@ -27,20 +27,11 @@ class Choice(msgspec.Struct, frozen=True):
         return [*((value, counts.get(value, 0)) for value in dict.fromkeys(chosen)), *rest]
 
 
-class Choices:
-    """Counts once for each search engine, which never changes."""
-
-    def __init__(self) -> None:
-        self._known: WeakKeyDictionary[SearchEngine, list[Choice]] = WeakKeyDictionary()
-
-    def of(self, engine: SearchEngine) -> list[Choice]:
-        """All fields; without a keyword index they have no values."""
-        if engine not in self._known:
-            index = engine.keywords or KeywordIndex.empty()
-            self._known[engine] = [
-                Choice(field, label, most(index.counts(field))) for field, label in FIELDS.items()
-            ]
-        return self._known[engine]
+@per_engine
+def all_choices(engine: SearchEngine) -> list[Choice]:
+    """All fields; without a keyword index they have no values."""
+    index = engine.keywords or KeywordIndex.empty()
+    return [Choice(field, label, most(index.counts(field))) for field, label in FIELDS.items()]
 
 
 def most(counts: Counter[str]) -> list[tuple[str, int]]:

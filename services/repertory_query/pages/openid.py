@@ -8,13 +8,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute
 
-from repertory_query.access import LOGIN_OPENID, Access
+from repertory_query.access import Access
 from repertory_query.actions import Action
 from repertory_query.cookies import sent
 from repertory_query.pages.page import PageRoute, page, root_of
 from repertory_query.pages.sign_in import forget, here, onward
+from repertory_query.sign_in.addresses import CALLBACK, LOGIN_OPENID
 from repertory_query.sign_in.failures import ProviderError, TokenError
-from repertory_query.sign_in.people import CALLBACK
 
 if TYPE_CHECKING:
     from repertory_query.sign_in.openid import OpenId

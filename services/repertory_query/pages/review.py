@@ -15,7 +15,7 @@ from repertory.review.wire import Reviews
 from repertory.settings import PROJECT_FILE
 from repertory.sources.registry import digest_to_trust
 from repertory.trust import MAX_FILE_SIZE
-from repertory.trusting import defined_by, described, env_files, untrusted, wanted
+from repertory.trust_requests import defined_by, described, env_files, untrusted, wanted
 from repertory.workspace import Workspace
 from repertory_query.access import Caller
 from repertory_query.actions import Action

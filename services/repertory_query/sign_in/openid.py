@@ -15,12 +15,12 @@ from authlib.integrations.httpx_client import AsyncOAuth2Client, OAuthError
 from repertory.bounded import read_bytes
 from repertory.certificates import trusted
 from repertory.errors import ConfigurationError
-from repertory.proof import is_same
 from repertory.settings import url_of
+from repertory.text import is_same_secret
 from repertory.values import Values
 from repertory_query.mcp.toolset_names import PATHS
+from repertory_query.sign_in.addresses import CALLBACK
 from repertory_query.sign_in.failures import ProviderError, TokenError
-from repertory_query.sign_in.people import CALLBACK
 from repertory_query.sign_in.person import Person, person_of
 from repertory_query.sign_in.provider import (
     TIMEOUT_S,
@@ -112,7 +112,7 @@ class OpenId:
             ProviderError: The provider is away.
         """
         pending = self.pending.open(cookie, Pending)
-        if pending is None or not is_same(given.get("state", ""), pending.state):
+        if pending is None or not is_same_secret(given.get("state", ""), pending.state):
             raise TokenError("This sign-in began in another browser or too long ago; begin again.")
         endpoints = await self.provider.endpoints()
         issuer = given.get("iss", "")

@@ -12,8 +12,6 @@ from repertory_query.sign_in.proxy import TrustedProxy
 if TYPE_CHECKING:
     from repertory_query.sign_in.openid import OpenId
 
-CALLBACK = "/login/callback"  # where the provider sends browsers back to
-
 
 class People:
     """The people of a server, and what they may do.

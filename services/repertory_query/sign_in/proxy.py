@@ -20,9 +20,9 @@ _log = logging.getLogger(__name__)
 class TrustedProxy:
     """Believes the headers of some proxies, and refuses them from everyone else.
 
-    A request with such a header from elsewhere, with one twice, with an empty one, or with a name
-    that differs in "_" and "-" alone is refused as a whole: a proxy that lets it pass is set up
-    wrongly, or a caller pretends to be another.
+    A request is refused as a whole if it has such a header and comes from elsewhere, or if a header
+    is there twice, is empty, or has a name that differs in "_" and "-" alone. Then the proxy is set
+    up wrongly, or a caller pretends to be another.
 
     Args:
         values: The settings.

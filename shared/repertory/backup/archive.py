@@ -17,7 +17,7 @@ from typing import IO
 
 import msgspec
 
-from repertory.backup.workplace import workplace
+from repertory.backup.work_folder import work_folder
 from repertory.errors import StoreCorruptError, StoreError, UsageError
 from repertory.files import flush_to_disk, private
 
@@ -125,7 +125,7 @@ def writing(path: Path) -> Iterator[Writer]:
         StoreError: It cannot be written.
     """
     try:
-        with workplace(path.parent) as place:
+        with work_folder(path.parent) as place:
             half = place / "archive"
             with open(half, "xb", opener=private) as file, closing(Writer(file, place)) as writer:
                 yield writer

@@ -158,9 +158,9 @@ def _points(parts: Parts, name: str, tally: _Tally) -> Iterator[Point]:
     try:
         collection = parts.store.open(name)
     except StoreBusyError:
-        from repertory.backup import live  # noqa: PLC0415 - rarely needed
+        from repertory.backup import server_points  # noqa: PLC0415 - rarely needed
 
-        for point in live.points(parts.settings, name):
+        for point in server_points.points(parts.settings, name):
             tally.add(point.vector)
             yield point
         return

@@ -13,12 +13,12 @@ from typing import Any
 import anyio
 from anyio.from_thread import BlockingPortal
 
+from repertory.cancellation import leave_lookups, when_given_up
 from repertory.errors import CallError, CallTimeoutError, SourceError, UsageError
 from repertory.sources.mcp.client import converse
 from repertory.sources.mcp.conversation import Conversation, LineLostError
 from repertory.sources.mcp.server import ServerConfig
 from repertory.sources.mcp.traffic import quote
-from repertory.waiting import leave_lookups, when_given_up
 
 IDLE_TIMEOUT_S = 300.0  # an unused session is closed after this time or up to twice as long
 MAX_AGE_S = 3_600.0  # the server's program may have been replaced by a newer one

@@ -1,7 +1,7 @@
 """JSON Schema validation with a time limit, because schemas and values come from strangers.
 
-The library's keywords run with a deadline check before each one, and our own ones, which match
-patterns or compare all items with each other, before each pattern. Nothing is ever fetched.
+The deadline is checked before each keyword of the library. Our own keywords match patterns or
+compare all items with each other: they check it before each pattern. Nothing is ever fetched.
 """
 
 import functools

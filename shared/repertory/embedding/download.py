@@ -10,7 +10,7 @@ from subprocess import DEVNULL, PIPE
 
 import msgspec
 
-from repertory import own_program
+from repertory import python_process
 from repertory.embedding.folder import Format
 from repertory.errors import ModelError, WeightsUnavailableError
 from repertory.progress import Download
@@ -62,7 +62,7 @@ def end() -> None:
 
 
 def _started(arguments: list[str]) -> subprocess.Popen[bytes]:
-    command = own_program.command("repertory.embedding.hub", *arguments)
+    command = python_process.command("repertory.embedding.hub", *arguments)
     with _lock:
         if _ending.is_set():
             raise WeightsUnavailableError("this process ends")

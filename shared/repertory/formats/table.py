@@ -8,10 +8,10 @@ import msgspec
 
 from repertory.catalogue.item import Item
 from repertory.formats.anthropic import anthropic
-from repertory.formats.items import whole_tools
 from repertory.formats.markdown import markdown
 from repertory.formats.mcp import mcp
 from repertory.formats.openai import openai
+from repertory.formats.tools import whole_tools
 from repertory.formats.types import types_markdown
 from repertory.search.answer import Answer
 

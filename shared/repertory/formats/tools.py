@@ -3,13 +3,15 @@
 import json
 import re
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import msgspec
 
-from repertory.catalogue.item import KEY_BYTES, Item, item_key
-from repertory.search.answer import Hit
+from repertory.catalogue.item import KEY_BYTES, Item, Kind, item_key
+from repertory.errors import StoreError
+from repertory.search.answer import Answer, Hit
 from repertory.text import clean, cut, one_line
 from repertory.typescript.references import References, as_list
 
@@ -58,6 +60,20 @@ def tool_spec(hit: Hit, items: Mapping[str, Item]) -> ToolSpec:
         further=_further(schema),
         parameters=object_schema(schema),
     )
+
+
+def whole_tools(
+    answers: Iterable[Answer], items: Callable[[Sequence[str]], Mapping[str, Item]]
+) -> Mapping[str, Item]:
+    """The tools among the hits, by id; none while the store is unavailable.
+
+    ``items`` is ``Backend.items``.
+    """
+    hits = [hit for answer in answers for hit in answer.hits if hit.kind is Kind.TOOL]
+    if hits:
+        with suppress(StoreError):
+            return items([*dict.fromkeys(hit.id for hit in hits)])
+    return {}
 
 
 def host_name(item_id: str) -> str:

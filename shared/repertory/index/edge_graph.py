@@ -11,7 +11,7 @@ from subprocess import DEVNULL, PIPE
 
 import qdrant_edge as engine
 
-from repertory import own_program
+from repertory import python_process
 from repertory.errors import StoreError
 
 POLL_INTERVAL_S = 0.2
@@ -31,7 +31,7 @@ def build(shard: Path, stopping: threading.Event) -> bool:
     Raises:
         StoreError: The process failed.
     """
-    command = own_program.command(__name__, str(shard))
+    command = python_process.command(__name__, str(shard))
     with subprocess.Popen(  # noqa: S603 - our own program, without a shell
         command, stdin=DEVNULL, stdout=DEVNULL, stderr=PIPE
     ) as process:
@@ -51,7 +51,7 @@ def build(shard: Path, stopping: threading.Event) -> bool:
 
 def main(shard: str) -> None:
     """Build the graph, if that pays."""
-    own_program.yield_to_others()
+    python_process.yield_to_others()
     opened = engine.EdgeShard.load(shard)
     opened.optimize()
     opened.close()

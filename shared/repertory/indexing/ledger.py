@@ -237,8 +237,8 @@ class Ledger:
     def unclear(self, before: float, waiting: Callable[[], Mapping[str, int]]) -> list[str]:
         """The items that must be read from the collection, and sent again if they differ.
 
-        A pending item counts as lost if it was sent before a time and either nothing waits in its
-        queue, or something that was sent later through that queue was confirmed.
+        A pending item that was sent before a time may be lost. It counts as lost if nothing waits
+        in its queue, or if something was confirmed that was sent later through that queue.
 
         Args:
             before: The time, on the caller's clock.

@@ -36,5 +36,5 @@ class Pace:
 
 
 def text_count(job: Job) -> int:
-    """The most texts that a job may embed; at least one, so that gathering ends."""
+    """The most texts that a job may embed; at least one, so that a batch ends."""
     return max(1, sum(len(item.views()) for item in job.items))

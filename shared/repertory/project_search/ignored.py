@@ -17,9 +17,9 @@ _EXCLUDES_FILE = re.compile(
 class Ignored:
     """Git's rules for a folder.
 
-    These are the ``.gitignore`` files in it and in the folders above it up to the root of its
-    repository, then ``info/exclude`` of the repository, then the user's own file of excludes. Only
-    the rules count: a tracked file that a rule names is ignored as well.
+    Rules are in the ``.gitignore`` files of the folder and of those above it, up to the root of its
+    repository; then in ``info/exclude`` of the repository; then in the user's own file of excludes.
+    Only the rules count: a tracked file that a rule names is ignored as well.
 
     Args:
         folder: An absolute path without links.

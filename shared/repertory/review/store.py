@@ -3,21 +3,18 @@
 One SQLite file for each catalogue. It cannot be rebuilt: it holds what people decided.
 """
 
-import contextlib
 import hashlib
 import re
 import sqlite3
 import time
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import msgspec
 
 from repertory.catalogue.item import Item
-from repertory.database import connected, transaction
-from repertory.errors import StoreError
-from repertory.files import unwritable
+from repertory.database import Database
 from repertory.review.difference import difference
 from repertory.review.judgement import Judgement, State
 from repertory.review.suspicions import Finding
@@ -126,24 +123,30 @@ class ReviewStore:
     """
 
     def __init__(self, path: Path, now: Callable[[], float] = time.time) -> None:
-        self._path = path
+        self.path = path
+        self._database = Database(
+            path,
+            _SCHEMA,
+            "The store of approvals",
+            "what the sources offer then counts as approved",
+        )
         self._now = now
 
     def version(self) -> int:
         """A number that changes with each decision of a person."""
-        with self._reading() as connection:
+        with self._database.reading() as connection:
             return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
     def is_known(self, source: str) -> bool:
         """Whether a source was recorded before."""
         query = "SELECT 1 FROM sources WHERE name = ?"
-        with self._reading() as connection:
+        with self._database.reading() as connection:
             return connection.execute(query, [source]).fetchone() is not None
 
     def known(self, source: str) -> dict[str, Known]:
         """What is stored about the items of a source, by id."""
         query = "SELECT id, hash, state, findings FROM items WHERE source = ?"
-        with self._reading() as connection:
+        with self._database.reading() as connection:
             return {
                 item: Known(hash_, Judgement(State(state), _findings(findings)))
                 for item, hash_, state, findings in connection.execute(query, [source])
@@ -152,7 +155,7 @@ class ReviewStore:
     def approved(self, source: str, item: str) -> Item | None:
         """The version of an item that was approved; None if no version was."""
         query = "SELECT state, current, approved FROM items WHERE source = ? AND id = ?"
-        with self._reading() as connection:
+        with self._database.reading() as connection:
             row = connection.execute(query, [source, item]).fetchone()
         if row is None:
             return None
@@ -182,7 +185,7 @@ class ReviewStore:
         """
         now = self._now()
         restored = {}
-        with self._writing() as connection:
+        with self._database.writing() as connection:
             connection.execute("INSERT OR IGNORE INTO sources VALUES (?, ?)", [source, now])
             for item, digest, judgement in judged:
                 self._record(connection, source, item, digest, judgement, now)
@@ -247,7 +250,7 @@ class ReviewStore:
     def waiting(self) -> list[Review]:
         """The items that wait for a person, those in quarantine first; at most ``MAX_LISTED``."""
         query = f"SELECT source, id, hash, state, findings, at, current, approved {_IN_ORDER}"
-        with self._reading() as connection:
+        with self._database.reading() as connection:
             return [
                 Review(
                     item=item,
@@ -270,7 +273,7 @@ class ReviewStore:
             "WHERE state != ? AND id IN (SELECT value FROM json_each(?))"
         )
         wanted = msgspec.json.encode(items[:MAX_LISTED]).decode("utf-8", "replace")
-        with self._reading() as connection:
+        with self._database.reading() as connection:
             return {
                 (source, item): State(state)
                 for source, item, state in connection.execute(query, [State.APPROVED.value, wanted])
@@ -279,13 +282,13 @@ class ReviewStore:
     def quarantined(self) -> set[tuple[str, str]]:
         """The source and the id of each item in quarantine."""
         query = "SELECT source, id FROM items WHERE state = ?"
-        with self._reading() as connection:
+        with self._database.reading() as connection:
             return {*connection.execute(query, [State.QUARANTINED.value])}
 
     def count(self) -> int:
         """How many items wait for a person."""
         query = "SELECT count(*) FROM items WHERE state != ?"
-        with self._reading() as connection:
+        with self._database.reading() as connection:
             return int(connection.execute(query, [State.APPROVED.value]).fetchone()[0])
 
     def approve(self, items: Sequence[str] | None, who: str) -> list[str]:
@@ -302,7 +305,7 @@ class ReviewStore:
         """
         wanted = None if items is None else set(items)
         now, done = self._now(), []
-        with self._writing() as connection:
+        with self._database.writing() as connection:
             query = f"SELECT source, id, hash {_IN_ORDER}"
             limit = MAX_LISTED if wanted is None else _ALL
             for source, item, hash_ in connection.execute(query, [*_WAITING, limit]).fetchall():
@@ -326,35 +329,11 @@ class ReviewStore:
     def history(self, item: str) -> list[Event]:
         """The events of an item, the latest last; at most ``MAX_EVENTS`` for each source."""
         query = "SELECT source, at, what, who, diff FROM events WHERE id = ? ORDER BY number"
-        with self._reading() as connection:
+        with self._database.reading() as connection:
             return [
                 Event(source=source, at=at, what=what, who=who, diff=diff.splitlines())
                 for source, at, what, who, diff in connection.execute(query, [item])
             ]
-
-    @contextlib.contextmanager
-    def _reading(self) -> Iterator[sqlite3.Connection]:
-        with self._translated():
-            path = self._path if self._path.exists() else None
-            with connected(path, _SCHEMA) as connection:
-                yield connection
-
-    @contextlib.contextmanager
-    def _writing(self) -> Iterator[sqlite3.Connection]:
-        with self._translated(), transaction(self._path, _SCHEMA) as connection:
-            yield connection
-
-    @contextlib.contextmanager
-    def _translated(self) -> Iterator[None]:
-        try:
-            yield
-        except (sqlite3.Error, zlib.error, ValueError) as error:
-            raise StoreError(
-                f"The store of approvals {self._path} cannot be used ({error}). If it is damaged, "
-                "remove it: what the sources offer then counts as approved."
-            ) from error
-        except OSError as error:
-            raise unwritable(self._path, error) from error
 
 
 def _note(

@@ -1,10 +1,10 @@
 """The sources of a folder without a configuration.
 
 Discovery only adds: a new file or folder never removes an item that was found before. So every
-place has a source of its own with a fixed name, whatever else is there, and where the folders of
-two sources overlap, the inner one reads its folder; see ``FolderSource.share``. What the user's
-``.gitignore`` excludes is the exception, and the documents beside a new ``SKILL.md``, which then
-belong to that skill.
+place has a source of its own with a fixed name, whatever else is there. Where the folders of two
+sources overlap, the inner one reads its folder; see ``FolderSource.share``. There are two
+exceptions: what the user's ``.gitignore`` excludes, and the documents beside a new ``SKILL.md``,
+which then belong to that skill.
 """
 
 import os

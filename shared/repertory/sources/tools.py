@@ -113,17 +113,7 @@ def _tool_item(
         )
         return None, [error(origin, message)]
     item_id = tool_id(server, name)
-    messages = []
-    description = raw.get("description") or ""
-    if not isinstance(description, str):
-        messages.append("has a description that is not text; it was left out.")
-        description = ""
-    if name != given or not is_clean(description):
-        messages.append(f"has {UNFIT} in its name or description; they were left out.")
-        description = clean(description)
-    if len(description) > MAX_DESCRIPTION_LENGTH:
-        messages.append(f"has a description of {len(description):,} characters; it was cut.")
-        description = description[:MAX_DESCRIPTION_LENGTH]
+    description, messages = _description(raw, is_clean_name=name == given)
     schemas: dict[str, dict[str, Any] | None] = {"inputSchema": None, "outputSchema": None}
     for key in schemas:
         schema, defect = _schema(raw[key]) if key in raw else (None, "")
@@ -146,7 +136,7 @@ def _tool_item(
         kind=Kind.TOOL,
         name=name,
         source=source,
-        description=description.strip(),
+        description=description,
         server=server,
         path=origin,
         tags=claims(raw.get("annotations")),
@@ -155,6 +145,22 @@ def _tool_item(
         extra=extra,
     )
     return item, [warning(origin, f"The tool {name} {text}", item=item_id) for text in messages]
+
+
+def _description(raw: Mapping[Any, Any], *, is_clean_name: bool) -> tuple[str, list[str]]:
+    """The description of a tool, and what is wrong with it and with the name."""
+    messages = []
+    description = raw.get("description") or ""
+    if not isinstance(description, str):
+        messages.append("has a description that is not text; it was left out.")
+        description = ""
+    if not (is_clean_name and is_clean(description)):
+        messages.append(f"has {UNFIT} in its name or description; they were left out.")
+        description = clean(description)
+    if len(description) > MAX_DESCRIPTION_LENGTH:
+        messages.append(f"has a description of {len(description):,} characters; it was cut.")
+        description = description[:MAX_DESCRIPTION_LENGTH]
+    return description.strip(), messages
 
 
 def _schema(raw: object) -> tuple[dict[str, Any] | None, str]:

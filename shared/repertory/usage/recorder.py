@@ -6,7 +6,7 @@ from pathlib import Path
 
 from cachetools import LRUCache
 
-from repertory.background import BackgroundWriter
+from repertory.background_writer import BackgroundWriter
 from repertory.errors import StoreError
 from repertory.search.answer import Answer
 from repertory.search.typing import continues

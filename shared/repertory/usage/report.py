@@ -10,7 +10,7 @@ from repertory.catalogue.likeness import likenesses
 from repertory.index.keywords.document import Entry
 from repertory.stats import SourceState
 from repertory.text import ago
-from repertory.usage import alike
+from repertory.usage import similar_items
 from repertory.usage.clusters import Cluster, clusters
 from repertory.usage.events import Event, Use
 from repertory.usage.outcomes import USED_WITHIN_S, Outcome, lost, outcomes
@@ -209,13 +209,13 @@ def _never_used(
 
 
 def _alike(entries: Sequence[Entry], found: Counter[str]) -> Iterator[ItemFinding]:
-    for ids in alike.copies(entries):
+    for ids in similar_items.copies(entries):
         yield ItemFinding(
             items=ids,
             found=found[ids[0]],
             advice="They are the same: keep one and remove the others.",
         )
-    for one, other in alike.similar(entries):
+    for one, other in similar_items.similar(entries):
         yield ItemFinding(
             items=[one, other],
             found=found[one],
@@ -231,7 +231,7 @@ def _alike(entries: Sequence[Entry], found: Counter[str]) -> Iterator[ItemFindin
 def _shadowed(
     entries: Sequence[Entry], sources: Sequence[SourceState], found: Counter[str]
 ) -> Iterator[ItemFinding]:
-    for item, first in alike.shadowed(entries, [one.name for one in sources]):
+    for item, first in similar_items.shadowed(entries, [one.name for one in sources]):
         yield ItemFinding(
             items=[item, first],
             found=found[item],

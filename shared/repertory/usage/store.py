@@ -4,18 +4,15 @@ Several processes with one data directory write to one file. It cannot be rebuil
 the reports depends on it.
 """
 
-import contextlib
 import secrets
 import sqlite3
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import msgspec
 
-from repertory.database import transaction
-from repertory.errors import StoreError
-from repertory.files import unwritable
+from repertory.database import Database
 from repertory.usage.events import Event
 
 DAY_S = 86_400.0
@@ -58,6 +55,12 @@ class UsageStore:
         now: Callable[[], float] = time.time,
     ) -> None:
         self.path = path
+        self._database = Database(
+            path,
+            _SCHEMA,
+            "The usage store",
+            "only the reports of `repertory insights` are lost",
+        )
         self._max_age_s = max_age * DAY_S
         self._max_events = max_events
         self._now = now
@@ -65,33 +68,31 @@ class UsageStore:
     def append(self, events: Sequence[Event]) -> None:
         """Add events, and delete those that are too old or too many."""
         rows = [(event.at, msgspec.json.encode(event)) for event in events]
-        with self._writing() as connection:
+        with self._database.writing() as connection:
             connection.executemany("INSERT INTO events (at, content) VALUES (?, ?)", rows)
             self._prune(connection)
 
     def read(self) -> list[Event]:
         """The events, the oldest first, after those that are too old or too many are deleted."""
-        with self._translated():
+        with self._database.translated():
             if not self.path.exists() and not self.path.parent.is_file():
                 return []
-        with self._writing() as connection:
+        with self._database.writing() as connection:
             self._prune(connection)
             rows = connection.execute("SELECT content FROM events ORDER BY at, number").fetchall()
-        try:
+        with self._database.translated():
             return [_decoder.decode(content) for (content,) in rows]
-        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-            raise self._error(error) from error
 
     def secret(self) -> bytes:
         """The key of the digests, which is made at its first use."""
-        with self._writing() as connection:
+        with self._database.writing() as connection:
             made = secrets.token_bytes(SECRET_LENGTH)
             connection.execute("INSERT OR IGNORE INTO secrets VALUES (1, ?)", [made])
             return bytes(connection.execute("SELECT secret FROM secrets").fetchone()[0])
 
     def begin_digest(self, interval: float) -> bool:
         """Whether no digest was begun for an interval in seconds; it counts as begun then."""
-        with self._writing() as connection:
+        with self._database.writing() as connection:
             now = self._now()
             last = connection.execute("SELECT max(at) FROM digests").fetchone()[0]
             if last is not None and last <= now < last + interval:
@@ -102,7 +103,7 @@ class UsageStore:
 
     def undo_digest(self) -> None:
         """Have the digest that was begun sent later: it could not be sent."""
-        with self._writing() as connection:
+        with self._database.writing() as connection:
             connection.execute("DELETE FROM digests")
 
     def _prune(self, connection: sqlite3.Connection) -> None:
@@ -110,24 +111,3 @@ class UsageStore:
             _PRUNE, (self._now() - self._max_age_s, self._max_events), strict=True
         ):
             connection.execute(statement, [value])
-
-    @contextlib.contextmanager
-    def _writing(self) -> Iterator[sqlite3.Connection]:
-        """A transaction; what is not committed is lost."""
-        with self._translated(), transaction(self.path, _SCHEMA) as connection:
-            yield connection
-
-    @contextlib.contextmanager
-    def _translated(self) -> Iterator[None]:
-        try:
-            yield
-        except sqlite3.Error as error:
-            raise self._error(error) from error
-        except OSError as error:
-            raise unwritable(self.path, error) from error
-
-    def _error(self, error: Exception) -> StoreError:
-        return StoreError(
-            f"The usage store {self.path} cannot be used ({error}). If it is damaged, remove it: "
-            "only the reports of `repertory insights` are lost."
-        )

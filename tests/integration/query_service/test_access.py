@@ -9,7 +9,7 @@ from starlette.exceptions import HTTPException
 from starlette.testclient import TestClient
 
 from repertory.keys import Keys, Scope
-from repertory.proof import HEADER, proof_of
+from repertory.server_identity import HEADER, proof_of
 from repertory_query.access import Owner
 from repertory_query.app import create_app
 from repertory_query.limits import MAX_ADDRESS_LENGTH, check_address

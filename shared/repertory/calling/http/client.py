@@ -19,13 +19,13 @@ from repertory.addresses import DIRECT
 from repertory.calling.http.credentials import Credentials, credentials_for
 from repertory.calling.http.request import Request, request_of
 from repertory.calling.result import CallResult
+from repertory.cancellation import cancelling, leave_lookups, when_given_up
 from repertory.certificates import trusted
 from repertory.errors import CallError, CallTimeoutError, UsageError
 from repertory.sources.openapi.api import Api
 from repertory.sources.openapi.operation import Operation
 from repertory.sources.openapi.servers import origin
 from repertory.text import clean, cut, media_type_of, one_line
-from repertory.waiting import cancelling, leave_lookups, when_given_up
 
 MAX_BYTES = 8 * 2**20  # of one response
 MAX_REDIRECTS = 5

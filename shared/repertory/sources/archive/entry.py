@@ -11,10 +11,9 @@ from repertory.sources.adding import Address, Recognised
 from repertory.sources.archive.fetcher import ArchiveFetcher
 from repertory.sources.entry import check_options, name_from, source_path
 from repertory.sources.fetched.content import Content
-from repertory.sources.fetched.folders import build_folders
+from repertory.sources.fetched.folders import build_folders, folder_in
 from repertory.sources.fetched.source import OPTIONS, content_of
 from repertory.sources.fetched.urls import is_http, shown
-from repertory.sources.fetched.writing import checked_folder
 from repertory.sources.source import Source
 
 ENDINGS = (".zip", ".skill", ".tar.gz", ".tgz")
@@ -35,13 +34,7 @@ def build(entry: Mapping[str, Any], base: Path) -> list[Source]:
         ConfigurationError: The entry is invalid.
     """
     check_options(entry, "url", "path", "sha256", "folder", "reads", *OPTIONS)
-    try:
-        folder = checked_folder(str(entry.get("folder", "")))
-    except ValueError:
-        raise ConfigurationError(
-            f"The folder {entry['folder']!r} is not in the archive; name it without `..` and "
-            "without a slash at its start."
-        ) from None
+    folder = folder_in(entry, "the archive")
     refresh = {} if "url" in entry else {"refresh": LOCAL_REFRESH_S}
     return build_folders({**refresh, **entry}, _content(entry, base), folder)
 

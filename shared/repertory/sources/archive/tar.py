@@ -1,7 +1,7 @@
 """The files of a tar archive, read once from its start to its end: bounded and in linear time.
 
-The standard library reads these headers in quadratic time in some versions, keeps the interpreter's
-lock meanwhile, and skips whatever number of bytes a header says, beyond the end as well.
+Some versions of the standard library take quadratic time for these headers, and keep the
+interpreter's lock meanwhile. All skip as many bytes as a header says, even beyond the end.
 """
 
 from collections.abc import Iterator, Mapping

@@ -10,12 +10,11 @@ from collections.abc import Iterator
 from typing import IO
 
 from repertory.errors import SourceError
-from repertory.sources.archive.tar import Tar
+from repertory.sources.archive.tar import CHUNK_SIZE, Tar
 from repertory.sources.fetched.writing import MAX_TOTAL_SIZE, Writer
 
 MAX_UNPACKED_SIZE = 2 * MAX_TOTAL_SIZE  # bytes that are decompressed, taken or not
 MAX_LIST_SIZE = 32 * 2**20  # bytes of the list of a zip archive
-CHUNK_SIZE = 1 << 16  # bytes
 
 _GZIP, _ZIP = b"\x1f\x8b", b"PK\x03\x04"
 _END, _END_64, _END_LENGTH, _TAIL = b"PK\x05\x06", b"PK\x06\x07", 22, 1 << 17

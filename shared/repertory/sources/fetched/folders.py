@@ -12,6 +12,7 @@ from repertory.errors import ConfigurationError
 from repertory.sources.entry import checked_name
 from repertory.sources.fetched.content import CURRENT, Content
 from repertory.sources.fetched.source import FetchedSource, interval_of
+from repertory.sources.fetched.writing import checked_folder
 from repertory.sources.folder import FolderSource
 from repertory.sources.reading.walk import Walk
 from repertory.sources.reading_cache import ReadingCache
@@ -60,6 +61,21 @@ def reader(kind: str) -> type[Any]:
     """The class that fetches and reads what a type of ``READERS`` does."""
     reads = implementation(kind)
     return type(f"Fetched{reads.__name__}", (FetchedFolder, reads), {"type": reads.type})
+
+
+def folder_in(entry: Mapping[str, Any], whole: str) -> str:
+    """The ``folder`` of an entry: the part of its content that is taken; empty for all.
+
+    Raises:
+        ConfigurationError: It would lie elsewhere; the message names the whole.
+    """
+    try:
+        return checked_folder(str(entry.get("folder", "")))
+    except ValueError:
+        raise ConfigurationError(
+            f"The folder {entry['folder']!r} of {whole} is not in it; name it without `..` and "
+            "without a slash at its start."
+        ) from None
 
 
 def build_folders(entry: Mapping[str, Any], content: Content, place: str = "") -> list[Source]:

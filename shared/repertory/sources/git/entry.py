@@ -5,13 +5,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from repertory.errors import ConfigurationError
 from repertory.sources.adding import Address, Recognised
 from repertory.sources.entry import check_options, name_from
-from repertory.sources.fetched.folders import build_folders
+from repertory.sources.fetched.folders import build_folders, folder_in
 from repertory.sources.fetched.source import OPTIONS, content_of
 from repertory.sources.fetched.urls import shown
-from repertory.sources.fetched.writing import checked_folder
 from repertory.sources.git.fetcher import GitFetcher
 from repertory.sources.git.url import checked, checked_ref, on_github, protocol_of
 from repertory.sources.source import Source
@@ -40,14 +38,7 @@ def fetcher_of(entry: Mapping[str, Any], base: Path) -> GitFetcher:
     """
     url, protocol = checked(entry.get("url"), base)
     ref = checked_ref(entry["ref"]) if entry.get("ref") else ""
-    try:
-        folder = checked_folder(str(entry.get("folder", "")))
-    except ValueError:
-        raise ConfigurationError(
-            f"The folder {entry['folder']!r} of {shown(url)} is not in it; name it without `..` "
-            "and without a slash at its start."
-        ) from None
-    return GitFetcher(url, protocol, ref, folder)
+    return GitFetcher(url, protocol, ref, folder_in(entry, shown(url)))
 
 
 def recognise(address: Address) -> Recognised | None:

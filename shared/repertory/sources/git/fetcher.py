@@ -60,7 +60,14 @@ class GitFetcher(Fetcher):
         if last.revision and last.revision == self.ref:
             return None  # a commit never changes
         with tempfile.TemporaryDirectory(dir=into.parent, prefix=".git-", suffix=".tmp") as place:
-            git = Git(Path(place), self, self._moved(), may_ask=may_ask)
+            git = Git(
+                Path(place),
+                self._moved(),
+                shown(self.url),
+                self.protocol,
+                lambda: self.cancelled,
+                may_ask=may_ask,
+            )
             name, revision = self._named(git)
             if revision == last.revision:
                 return None

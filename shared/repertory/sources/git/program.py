@@ -6,17 +6,13 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from repertory.errors import SourceError
 from repertory.files import size_on_disk
-from repertory.sources.fetched.urls import masked, shown
+from repertory.sources.fetched.urls import masked
 from repertory.text import cut, one_line
-
-if TYPE_CHECKING:
-    from repertory.sources.git.fetcher import GitFetcher
 
 TIMEOUT_S = 600.0  # of one call
 REMEMBERED_S = 60  # that git remembers what the user typed, so that it asks once for all calls
@@ -59,19 +55,31 @@ class Git:
 
     Args:
         folder: An empty folder, which becomes a bare repository with ``init``.
-        fetcher: Names the repository, the only protocol for it, and whether to end soon.
-        url: Where that is now. It is called ``origin``, so that no command line has its URL.
+        url: Where the repository is now. It is called ``origin``, so that no command line has its
+            URL.
+        shown: The same for people, without secrets, as the user gave it.
+        protocol: The only protocol that git may use.
+        is_cancelled: Whether to end soon.
         may_ask: Whether git may ask the user for a password at the terminal.
     """
 
-    def __init__(self, folder: Path, fetcher: "GitFetcher", url: str, *, may_ask: bool) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        url: str,
+        shown: str,
+        protocol: str,
+        is_cancelled: Callable[[], bool],
+        *,
+        may_ask: bool,
+    ) -> None:
         self._folder = folder
-        self._fetcher = fetcher
         self._url = url
-        self._shown = shown(fetcher.url)
+        self._shown = shown
+        self._is_cancelled = is_cancelled
         self._may_ask = may_ask
         self._environment = {
-            **_environment(url, fetcher.protocol, may_ask=may_ask),
+            **_environment(url, protocol, may_ask=may_ask),
             # Until the folder is a repository, one above it must not be taken for it.
             "GIT_CEILING_DIRECTORIES": str(folder.absolute().parent),
         }
@@ -114,7 +122,7 @@ class Git:
         measured_at = time.monotonic()
         while process.poll() is None:
             now = time.monotonic()
-            if self._fetcher.cancelled:
+            if self._is_cancelled():
                 raise SourceError(f"The fetch of {self._shown} was interrupted.")
             if now > deadline:
                 raise SourceError(f"{self._shown} was not complete after {TIMEOUT_S:.0f} s.")

@@ -21,8 +21,8 @@ from mcp.client.stdio import DEFAULT_INHERITED_ENV_VARS
 from mcp.shared.message import SessionMessage
 from mcp_types import jsonrpc_message_adapter
 
-from repertory.sources.mcp.mending import mended
 from repertory.sources.mcp.traffic import Traffic
+from repertory.sources.mcp.unreadable_answers import mended
 from repertory.sources.mcp.variables import Launch
 
 GRACE_S = 1.0  # to exit after stdin is closed, and again after SIGTERM

@@ -22,12 +22,12 @@ from mcp_types import JSONRPCResponse
 
 from repertory.addresses import DIRECT
 from repertory.errors import SourceError
-from repertory.sources.mcp.mending import mended
 from repertory.sources.mcp.oauth import SignedIn
 from repertory.sources.mcp.process import run_process
 from repertory.sources.mcp.server import Transport
 from repertory.sources.mcp.sign_ins import SignIns
 from repertory.sources.mcp.traffic import MAX_BYTES, Traffic
+from repertory.sources.mcp.unreadable_answers import mended
 from repertory.sources.mcp.variables import Launch
 
 

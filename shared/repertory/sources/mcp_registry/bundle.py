@@ -15,12 +15,11 @@ from repertory.sources.fetched.servers import PLUGIN_ROOT, read_json
 from repertory.sources.fetched.urls import shown
 from repertory.sources.fetched.writing import Writer
 from repertory.sources.mcp_registry.document import Package, safe
-from repertory.sources.mcp_registry.launch import ENVIRONMENT_NAME
+from repertory.sources.mcp_registry.launch import ENVIRONMENT_NAME, NOT_IN_NAMES
 
 MAX_SIZE = 64 * 2**20  # bytes
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _REFERENCE = re.compile(r"\$\{([^{}]{0,100})\}")
-_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9]+")
 
 
 class _Setting(msgspec.Struct, frozen=True):
@@ -103,4 +102,4 @@ def _value(name: str, manifest: _Manifest) -> str:
     given = setting.default
     if not setting.sensitive and isinstance(given, str | int | float) and "${" not in str(given):
         return safe(str(given), "a setting")
-    return f"${{input:{_NOT_IN_NAMES.sub('_', key)}}}"
+    return f"${{input:{NOT_IN_NAMES.sub('_', key)}}}"

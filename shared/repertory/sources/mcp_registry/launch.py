@@ -20,6 +20,7 @@ from repertory.sources.openapi.security import FRAMING, HEADER_NAME
 from repertory.sources.openapi.servers import is_server
 
 ENVIRONMENT_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,100}")
+NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9]+")
 _DANGEROUS = re.compile(r"PATH|HOME|(?:LD|DYLD)_.{0,100}", re.IGNORECASE)  # what starts a program
 # What has a runtime or a shell load other code, or ask another index, registry or proxy.
 _STEERING = re.compile(
@@ -29,7 +30,6 @@ _STEERING = re.compile(
     re.IGNORECASE,
 )
 _PLACE = re.compile(r"\{([^{}]{1,100})\}")
-_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9]+")
 REMOTES = {"streamable-http": "http", "sse": "sse"}
 
 
@@ -190,5 +190,5 @@ def _filled(text: str, variables: Mapping[str, Input], start: str = "") -> str:
 
 def _variable(*parts: str) -> str:
     """The name of an environment variable, made of texts."""
-    name = _NOT_IN_NAMES.sub("_", "_".join(parts)).strip("_").upper()[:100]
+    name = NOT_IN_NAMES.sub("_", "_".join(parts)).strip("_").upper()[:100]
     return f"_{name}" if name[:1].isdigit() else name or "VALUE"

@@ -1,4 +1,4 @@
-"""Gathering: waiting jobs are done together, so that their texts are embedded in one batch."""
+"""The tasks that wait in a queue: a worker does them together, in one batch."""
 
 import logging
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ from repertory.telemetry.spans import PARENT
 _log = logging.getLogger(__name__)
 
 
-class Gathering(Iterator[object]):
+class WaitingTasks(Iterator[object]):
     """The first arguments of the tasks that wait in a queue, each taken when it is iterated to.
 
     An unavailable broker has no tasks.
@@ -73,20 +73,20 @@ class Gathering(Iterator[object]):
 
 
 @contextmanager
-def waiting_beside(connection: Connection, queue: str) -> Iterator[Gathering]:
+def waiting_beside(connection: Connection, queue: str) -> Iterator[WaitingTasks]:
     """Gather from a queue.
 
     Leaving the context acknowledges the taken tasks, or puts them back if it is left by an error.
     A killed process does neither: see ``CeleryQueue.renew``.
     """
-    gathering = Gathering(connection, queue)
+    tasks = WaitingTasks(connection, queue)
     done = False
     try:
-        yield gathering
+        yield tasks
         done = True
     finally:
-        gathering.settle(done=done)
-        gathering.end()
+        tasks.settle(done=done)
+        tasks.end()
 
 
 def _is_early(message: Message) -> bool:

@@ -8,8 +8,8 @@ from repertory.stats import Process
 from repertory_query.rates import Table
 
 
-class Member(NamedTuple):
-    """One process.
+class QueryProcess(NamedTuple):
+    """One of the processes.
 
     Attributes:
         number: Its place, from 0; the process that is started after its end has the same.

@@ -47,7 +47,7 @@ T = TypeVar("T")
 Told = TypeVar("Told", Contents, Stats)
 
 
-class Following(Forwarding):
+class Failover(Forwarding):
     """Asks the server of a directory, which ``run`` finds or becomes.
 
     Args:

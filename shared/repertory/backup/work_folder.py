@@ -17,7 +17,7 @@ GRACE_S = 60.0  # until it surely is
 
 
 @contextlib.contextmanager
-def workplace(folder: Path) -> Iterator[Path]:
+def work_folder(folder: Path) -> Iterator[Path]:
     """Give a private folder in another one, after removing those that killed backups left there.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Our own modules as programs: work that would hold up this process has one of its own."""
+"""Processes that run our own modules: their command line, files, encoding and priority."""
 
 import contextlib
 import os

@@ -22,11 +22,6 @@ def proof_of(token: str, challenge: str) -> str:
     return hmac.new(token.encode(), text.encode(), hashlib.sha256).hexdigest()
 
 
-def is_same(one: str, other: str) -> bool:
-    """Whether two texts are the same; how long it takes does not show where they differ."""
-    return hmac.compare_digest(one.encode(), other.encode())
-
-
 def is_proof(given: str, token: str, challenge: str) -> bool:
     """Whether an answer is that of a server with the token."""
-    return is_same(given, proof_of(token, challenge))
+    return hmac.compare_digest(given.encode(), proof_of(token, challenge).encode())

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from repertory.sources.mcp.mending import MAX_SIZE, mended
+from repertory.sources.mcp.unreadable_answers import MAX_SIZE, mended
 
 
 def test_half_a_character_costs_nothing() -> None:

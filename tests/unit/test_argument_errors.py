@@ -3,7 +3,7 @@
 import pytest
 import typer
 
-from repertory_admin.refusals import ArgumentsError, refusal
+from repertory_admin.argument_errors import ArgumentsError, refusal
 
 
 @pytest.mark.parametrize(
