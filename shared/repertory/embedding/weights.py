@@ -22,6 +22,7 @@ from repertory.embedding.folder import (
     describe,
     files_of_weights,
     manifest_file,
+    manifest_in,
     weights_in,
 )
 from repertory.embedding.models import DEFAULT, Model, known
@@ -181,8 +182,12 @@ def _from_folder(
     folder: Path, form: Format, origin: Origin, model: Model | None, repository: str = ""
 ) -> WeightFiles:
     check_modules(folder)
+    if model is None:
+        manifest = manifest_in(folder)
+        content = (manifest.content or manifest.revision) if manifest else ""
+        model = describe(folder, repository=repository, content=content)
     return WeightFiles(
-        model=model or describe(folder, repository=repository),
+        model=model,
         file=weights_in(folder, form),
         tokenizer=folder / "tokenizer.json",
         origin=origin,
