@@ -132,7 +132,11 @@ EXAMPLES = {
     "repertory.memory._MAPPING": [
         "1f-2f r-xp 00 fd:01 12   /lib/a\nSize: 1 kB\nAnonymous:   12 kB",
     ],
-    "repertory.project_search.ignored._EXCLUDES_FILE": ['[core]\n\t excludesfile = "~/a b" \n'],
+    "repertory.project_search.ignored._EXCLUDES_FILE": [
+        '[core]\n\t excludesfile = "~/a b" \n',
+        'excludesfile = ~/"a#\\"b"c # d\n',
+    ],
+    "repertory.project_search.ignored._QUOTING": ['"~/a\\\\b"'],
     "repertory.project_search.private._KEY": [
         "-----BEGIN RSA PRIVATE KEY BLOCK-----\\n \n" + "A/b+" * 8,
     ],
