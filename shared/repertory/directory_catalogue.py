@@ -1,6 +1,7 @@
 """The catalogue of a directory: which sources it has, and which of them may be read."""
 
 import contextlib
+import itertools
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -124,7 +125,8 @@ class DirectoryCatalogue:
         return Discovery(entries, [], withheld)
 
     def _with_named(self, entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """The entries, with the MCP configurations that the user named in one of their own."""
+        """The entries, with the MCP configurations that the user named in some of their own."""
+        own = self._named_entries(entries)
         named = {Path(real_path(path)) for path in self._named}
         kept = [
             entry
@@ -132,9 +134,8 @@ class DirectoryCatalogue:
             if "trusted" in entry or not self._files(entry) or self._files(entry) - named
         ]
         # Before other files that may define the same servers.
-        types = [entry["type"] for entry in kept] + ["mcp"]
-        kept.insert(types.index("mcp"), {"type": "mcp", "config": self._named, "trusted": True})
-        return kept
+        at = [*(entry.get("type") for entry in kept), "mcp"].index("mcp")
+        return [*kept[:at], *own, *kept[at:]]
 
     def catalogue(self, known: Mapping[str, Mapping[str, Any]]) -> "Catalogue":
         """The sources of this directory.
@@ -242,6 +243,23 @@ class DirectoryCatalogue:
     def _named(self) -> list[str]:
         """The MCP configurations that the user named."""
         return [str(path) for path in self._settings.mcp_configs]
+
+    def _named_entries(self, entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """The entries of the named MCP configurations, which may run.
+
+        What an entry of the catalogue says of the same file holds: its tools may have to wait for a
+        review, be left out, or be hidden.
+        """
+
+        def options(path: str) -> dict[str, Any]:
+            file = Path(real_path(path))
+            same = (one for one in entries if one.get("type") == "mcp" and file in self._files(one))
+            own = {key: value for key, value in next(same, {}).items() if key != "config"}
+            return {**own, "type": "mcp", "trusted": True}
+
+        groups = itertools.groupby(self._named, options)
+        # Of a server in several files, the last is used.
+        return [{**own, "config": list(paths)} for own, paths in groups][::-1]
 
     def followed(self) -> list[Path]:
         """Every file and folder that the catalogue follows from, whether it is there or not.

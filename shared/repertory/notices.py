@@ -14,8 +14,9 @@ NOTHING_TO_SEARCH = (
 )
 UNKNOWN_WORDS = (
     "The embedding model does not know the words of this query, so they were searched as they are, "
-    "without their meaning; `--model multilingual` knows about fifty languages."
+    "without their meaning"
 )
+OTHER_MODEL = "`--model multilingual` knows about fifty languages"
 NOTHING_OFFERED = (
     "The configuration offers no items at all, so the previous index stays active; check that its "
     "folders exist."
@@ -39,6 +40,12 @@ MAX_NAMED = 5  # names in one notice
 MAX_REASON_LENGTH = 200  # characters
 MAX_FAILED = 3  # sources with their reason
 MAX_FILES = 3  # with the way to trust them
+
+
+def about_unknown_words(slug: str) -> str:
+    """That the model of this slug does not know the words of a query."""
+    advice = "" if "multilingual" in slug else f"; {OTHER_MODEL}"
+    return f"{UNKNOWN_WORDS}{advice}."
 
 
 def about_sources(sources: Sequence[SourceState]) -> tuple[str, ...]:

@@ -61,10 +61,14 @@ class Note(msgspec.Struct, frozen=True, kw_only=True):
     mcp_configs: list[str] = []
 
     def serves(self, settings: Settings, directory: Path) -> bool:
-        """Whether it can answer for these settings: they may name nothing that it was not given."""
+        """Whether it can answer for these settings: they may name nothing that it was not given.
+
+        The project's own file, which is found, may have been named when it was started.
+        """
         asked = note_of(settings, directory, self.url, self.token)
         return (
-            (asked.directory, asked.file) == (self.directory, self.file)
+            asked.directory == self.directory
+            and self.file in (asked.file, str(settings.file))
             and asked.namespace == self.namespace
             and asked.model in (None, self.model)
             and asked.qdrant_url in (None, "", self.qdrant_url)

@@ -215,6 +215,10 @@ def test_a_missing_query_is_the_same_error_over_http(
         ({"searchQuery": "x", "maxResults": 0}, "maxResults is 0; it must be 1 or more."),
         ({"searchQuery": "x", "maxResults": -2}, "maxResults is -2; it must be 1 or more."),
         ({"searchQuery": "x", "threshold": 2}, "threshold is 2.0; it must be from 0 to 1."),
+        (
+            {"searchQuery": "x", "threshold": 10**400},
+            "threshold is out of range; it must be from 0 to 1.",
+        ),
         ({"searchQuery": 1}, "search: searchQuery must be string."),
         (
             {"searchQuery": "x", "searchType": "body"},

@@ -317,6 +317,10 @@ def test_an_invalid_query_is_refused(opening: Opening) -> None:
         with pytest.raises(UsageError, match="threshold"):
             session.search("x", threshold=2)
         wrong: Any
+        for wrong in (10**400, 10**5_000, math.nan, math.inf, True, "1", [1], {}):
+            for name in ("threshold", "alpha"):
+                with pytest.raises(UsageError, match=f"{name} is .{{1,100}}; it must be"):
+                    session.search("x", **{name: wrong})
         for wrong in (None, 5):
             for ask in (session.search, session.item, session.links, session.call):
                 with pytest.raises(UsageError, match=f"is {wrong}; it must be a text"):
@@ -344,8 +348,12 @@ def test_filters_that_would_match_nothing_are_refused(opening: Opening) -> None:
 def test_arguments_must_be_json(opening: Opening) -> None:
     """The error is the same embedded and with a server, and never one of Python's own."""
     with opening() as session:
-        for wrong in ({"max_results": math.nan}, {"threshold": math.nan}, {"max_results": 0}):
-            assert set(session.search_project("key", **wrong)) == {"error"}
+        wrong: Any
+        for wrong in (10**400, 10**5_000, math.nan, math.inf, True, "1", None, [1]):
+            assert set(session.search_project("key", threshold=wrong)) == {"error"}
+            if wrong != 10**400:  # it means all of them
+                assert set(session.search_project("key", max_results=wrong)) == {"error"}
+        assert set(session.search_project("key", max_results=0)) == {"error"}
         with pytest.raises(UsageError):
             session.search_skills("half \ud800")
         with pytest.raises(UsageError, match="limit must be 1 or more"):

@@ -17,7 +17,7 @@ from repertory.embedding.models import BGE_SMALL, ENCODER
 from repertory.embedding.onnx import OnnxEngine
 from repertory.embedding.weights import Origin, WeightFiles, resolve
 from repertory.errors import ModelError, WeightsUnavailableError
-from tests.support.hub_server import HubServer
+from tests.support.hub_server import REVISION, HubServer
 from tests.support.model_folders import write_model
 
 ONNX = "onnx/model.onnx"
@@ -56,6 +56,33 @@ def test_a_model_is_downloaded_once_and_then_cached(hub: HubServer, tmp_path: Pa
     hub.requests.clear()
     assert download(tmp_path).origin is Origin.CACHE
     assert hub.requests == []
+
+
+def test_other_files_of_a_repository_have_a_collection_of_their_own(
+    hub: HubServer, tmp_path: Path
+) -> None:
+    """Two machines that downloaded it at different times do not mix their vectors."""
+    hub.repository = "team/encoder"
+    before = download(tmp_path / "one", "team/encoder").model
+    assert download(tmp_path / "one", "team/encoder").model == before  # of the cache, as of the hub
+    hub.files["README.md"] = b"says nothing about vectors"
+    assert download(tmp_path / "two", "team/encoder").model == before
+    hub.files[ONNX] += b"\0"
+    after = download(tmp_path / "three", "team/encoder").model
+    assert (before.id, after.id) == ("team/encoder", "team/encoder")
+    assert before.slug != after.slug
+
+
+def test_the_files_of_two_engines_are_of_one_revision(hub: HubServer, tmp_path: Path) -> None:
+    """Their vectors agree, and so do the names of the collections."""
+    hub.repository = "team/encoder"
+    hub.files |= {"model.safetensors": b"weights", "modules.json": b"[]"}
+    first = download(tmp_path, "team/encoder").model
+    hub.requests.clear()
+    second = resolve("team/encoder", Format.TORCH, tmp_path / "data")
+    assert (second.model, second.origin) == (first, Origin.HUB)
+    assert f"GET /api/models/team/encoder/revision/{REVISION}" in hub.requests
+    assert resolve("team/encoder", Format.TORCH, tmp_path / "data").model == first
 
 
 def test_progress_goes_from_nothing_to_everything(hub: HubServer, tmp_path: Path) -> None:

@@ -270,6 +270,32 @@ def test_secrets_are_references() -> None:
     assert settings["REPERTORY_SERVER_PUBLIC_URL"] == "https://repertory.example.org"
 
 
+def test_each_process_reads_the_configuration() -> None:
+    """Its [search] is about the model of the workers and the limits of the query service, too."""
+
+    def annotations(text: str) -> list[str]:
+        objects = rendered({"catalogue": {"config": text}})
+        pods = [one["spec"]["template"] for one in objects if one["kind"] in WORKLOADS]
+        found = [pod["metadata"].get("annotations", {}) for pod in pods]
+        return [one["repertory/configuration"] for one in found if "repertory/configuration" in one]
+
+    objects = rendered(FULL)
+    (data,) = [one for one in objects if one["kind"] == "ConfigMap"]
+    assert data["data"] == {"repertory.toml": '[[sources]]\ntype = "skills"\n'}
+    found = dict(pods(objects))
+    for part in ("query", "worker", "watch"):
+        (container,) = found[part]["containers"]
+        env = {one["name"]: one.get("value") for one in container["env"]}
+        mounts = {one["name"]: one["mountPath"] for one in container["volumeMounts"]}
+        volumes = {one["name"]: one for one in found[part]["volumes"]}
+        assert env["REPERTORY_CONFIG"] == f"{mounts['configuration']}/repertory.toml"
+        assert volumes["configuration"]["configMap"] == {"name": data["metadata"]["name"]}
+    one, other = annotations("[search]\nlimit = 3\n"), annotations("[search]\nlimit = 4\n")
+    assert len(one) == len(other) == 3  # so a change starts them again
+    assert not {*one} & {*other}
+    assert "configuration" not in json.dumps([*pods(rendered({}))])
+
+
 def test_the_restore_of_the_documents_fits_the_watch_service() -> None:
     """Its patch replaces the arguments and every probe of the one container, and nothing else."""
     page = (ROOT / "docs" / "operations.md").read_text("utf-8")

@@ -1,6 +1,7 @@
 """Which engine is loaded onto which device."""
 
 import logging
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -129,3 +130,19 @@ def test_an_onnx_runtime_that_cannot_be_imported_is_an_error(
         monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(ModelError, match="ONNX Runtime cannot be imported"):
         load_engine(folder, device, tmp_path)
+
+
+@pytest.mark.parametrize("name", ["onnx/model.onnx", "tokenizer.json", "config.json"])
+def test_a_damaged_file_of_the_cache_names_the_folder_to_remove(tmp_path: Path, name: str) -> None:
+    """It has its size; a file in a folder of the user's own is not downloaded again."""
+    cached = write_cached(tmp_path, "team/encoder")
+    own = write_model(tmp_path / "encoder")
+    for folder in (cached, own):
+        (folder / name).write_bytes(b"?" * (folder / name).stat().st_size)
+    advice = re.escape(f"remove the folder {cached}: it is downloaded again.")
+    with pytest.raises(ModelError, match=advice) as failed:
+        load_engine("team/encoder", "cpu", tmp_path)
+    assert name.rpartition("/")[2] in str(failed.value)
+    with pytest.raises(ModelError) as failed:
+        load_engine(str(own), "cpu", tmp_path)
+    assert "downloaded" not in str(failed.value)

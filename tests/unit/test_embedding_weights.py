@@ -117,6 +117,18 @@ def test_an_unknown_model_of_the_cache_has_its_name_on_the_hub(tmp_path: Path) -
     assert (model.id, model.dimension) == ("someone/encoder", 384)
 
 
+def test_revisions_that_an_earlier_release_downloaded_are_told_apart(tmp_path: Path) -> None:
+    """Its manifests have no digest of the content; their folders stay in use."""
+    slugs = []
+    for revision in ("", "1" * 40, "2" * 40):
+        folder = write_cached(tmp_path / revision, "someone/encoder")
+        manifest = msgspec.json.decode(manifest_file(folder, Format.ONNX).read_bytes())
+        manifest["revision"] = revision
+        manifest_file(folder, Format.ONNX).write_bytes(msgspec.json.encode(manifest))
+        slugs.append(resolve("someone/encoder", Format.ONNX, tmp_path / revision).model.slug)
+    assert len({*slugs}) == 3
+
+
 @pytest.mark.parametrize("damage", ["no manifest", "broken manifest", "cut file", "lost file"])
 def test_an_incomplete_folder_of_the_cache_does_not_count(
     tmp_path: Path, damage: str, monkeypatch: pytest.MonkeyPatch

@@ -15,6 +15,7 @@ from repertory.sources import configured
 from repertory.sources.adding import Address
 from repertory.sources.folder import FolderSource
 from repertory.sources.registry import build
+from repertory.sources.source import Source, Trust
 from repertory.trust import digest_now, lies_in
 from repertory.trust_requests import defined_by, wanted
 from repertory.workspace import Workspace
@@ -448,3 +449,39 @@ def test_the_links_of_a_home_are_the_user_s(clone: Path) -> None:
     (home / ".claude" / "commands").symlink_to(elsewhere)
     found = load({"data_dir": str(home / "data")}, home, {})
     assert "claude-commands/deploy" in items_of(found, home)
+
+
+def servers_of(clone: Path, text: str, *named: str) -> dict[str, Source]:
+    """The MCP servers of a configuration, with files that the command line names."""
+    write(clone / "repertory.toml", text)
+    flags = {"data_dir": str(clone.parent / "data"), "mcp_config": list(named)}
+    catalogue = Workspace(load(flags, clone, {}), clone).catalogue()
+    return {one.name: one for one in catalogue.sources if one.type == "mcp"}
+
+
+@pytest.mark.parametrize("config", ['"mcp.json"', '["./mcp.json", "more.json"]', '"same.json"'])
+def test_naming_a_file_of_servers_lifts_no_limit_of_its_entry(clone: Path, config: str) -> None:
+    """It lets the servers run. The review, the chosen tools and the callers are as configured."""
+    write(clone / "mcp.json", '{"mcpServers": {"a": {"command": "a"}}}')
+    write(clone / "more.json", '{"mcpServers": {"b": {"command": "b"}}}')
+    (clone / "same.json").symlink_to("mcp.json")
+    entry = f'[[sources]]\ntype = "mcp"\nconfig = {config}\n'
+    limits = 'trust = "quarantine"\ninclude = ["read_*"]\nexclude = ["*_all"]\nvisible_to = ["x"]\n'
+    configured = servers_of(clone, entry + limits)["a"]
+    named = servers_of(clone, entry + limits, "mcp.json")
+    assert (configured.is_trusted, named["a"].is_trusted) == (False, True)
+    assert named["a"].trust is configured.trust is Trust.QUARANTINE
+    assert named["a"].identity() == configured.identity()
+    assert named["a"].visible_to == ("x",)
+    if "b" in named:
+        assert not named["b"].is_trusted
+        assert named["b"].trust is Trust.QUARANTINE
+
+
+def test_of_a_server_in_several_named_files_the_last_is_used(clone: Path) -> None:
+    """So it is if only one of the files is configured."""
+    write(clone / "one.json", '{"mcpServers": {"a": {"command": "one"}}}')
+    write(clone / "two.json", '{"mcpServers": {"a": {"command": "two"}}}')
+    entry = '[[sources]]\ntype = "mcp"\nconfig = "one.json"\ntrust = "quarantine"\n'
+    for named, command in (("one.json", "two.json"), "two"), (("two.json", "one.json"), "one"):
+        assert servers_of(clone, entry, *named)["a"].identity()["command"] == command

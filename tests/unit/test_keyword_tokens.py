@@ -40,6 +40,24 @@ def test_a_letter_with_a_sign_is_a_language(text: str, expected: list[str]) -> N
 
 
 @pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (".NET", ["dotnet"]),
+        ("(.NET), .net core or .NET8.", ["dotnet", "dotnet", "core", "dotnet", "8"]),
+        ("C#/.NET and .NET-like", ["c#", "dotnet", "dotnet"]),
+        ("ASP.NET, vb.net", ["asp", "dotnet", "vb", "dotnet"]),
+        ("Paint.NET", ["paint", "dotnet"]),
+        ("net, example.net, *.net, System.Net", ["net", "exampl", "net", "net", "system", "net"]),
+        (".netrc, the .net.au and node.js", ["netrc", "net", "au", "node", "js"]),
+        ("a" + ".NET" * 10_000, ["net"] * 9_999 + ["dotnet"]),
+    ],
+)
+def test_dotnet_is_a_word(text: str, expected: list[str]) -> None:
+    """It is no net; a command has the same word, and an address has it not."""
+    assert [term for term in terms(text) if term not in ("or", "like")] == expected
+
+
+@pytest.mark.parametrize(
     ("name", "expected"),
     [
         ("listPRs", "list prs"),

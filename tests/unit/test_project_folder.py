@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import subprocess
 import tempfile
 import time
 from collections.abc import Mapping
@@ -202,12 +203,28 @@ def test_files_that_git_ignores_are_not_searched(tmp_path: Path) -> None:
     assert places(project) == shown
 
 
-@pytest.mark.parametrize("named", ["~/mine # of all", "{home}/mine", '"~/mine" ; all'])
-def test_the_excludes_file_that_git_is_configured_with_is_read(tmp_path: Path, named: str) -> None:
-    """Instead of the default one."""
+@pytest.mark.parametrize(
+    ("named", "file"),
+    [
+        ("~/mine # of all", "mine"),
+        ("{home}/mine", "mine"),
+        ('"~/mine" ; all', "mine"),
+        ('"~/a#b"', "a#b"),
+        ('~/"a;b "# of all', "a;b "),
+        (r'"~/a\"#\\b"', r'a"#\b'),
+    ],
+)
+def test_the_excludes_file_that_git_is_configured_with_is_read(
+    tmp_path: Path, named: str, file: str
+) -> None:
+    """Instead of the default one; as git reads its name."""
     home = Path.home()
     write(home / ".gitconfig", f"[core]\n\tExcludesFile = {named.format(home=home)}\n")
-    write(home / "mine", "*.tmp\n")
+    read = ["git", "config", "--global", "--type=path", "core.excludesFile"]
+    if shutil.which("git"):
+        done = subprocess.run(read, capture_output=True, text=True, check=True)
+        assert done.stdout == f"{home / file}\n"
+    write(home / file, "*.tmp\n")
     write(home / ".config/git/ignore", "*.md\n")
     for place in ("a.md", "b.tmp"):
         write(tmp_path / place)

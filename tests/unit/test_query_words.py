@@ -141,6 +141,37 @@ def test_signs_that_are_no_terms_tell_words_apart(typed: str, name: str) -> None
         assert all(hit.confidence < 0.6 for hit in hits[1:])
 
 
+@pytest.mark.parametrize(
+    ("typed", "names"),
+    [
+        (".NET", ["dotnet-build", "csharp-review", "vb-migrate"]),
+        ("dotnet", ["dotnet-build", "csharp-review", "vb-migrate"]),
+        ("review .net code", ["csharp-review"]),
+        ("net", ["net-worth", "domains"]),
+        ("asp.net", ["web-api"]),
+        ("VB.NET", ["vb-migrate"]),
+        ("vb.net", ["vb-migrate"]),
+        ("node.js", ["debug-node"]),
+        ("nodejs", ["debug-node"]),
+    ],
+)
+def test_dotnet_is_no_net(typed: str, names: list[str]) -> None:
+    """It is what its command is called."""
+    items = [
+        skill("dotnet-build", "Builds projects"),
+        skill("csharp-review", "Reviews C# and .NET code"),
+        skill("web-api", "Writes ASP.NET services"),
+        skill("vb-migrate", "Migrates VB.NET programs"),
+        skill("net-worth", "Computes what a person has"),
+        skill("domains", "Checks addresses such as example.net"),
+        skill("debug-node", "Debugs Node.js"),
+    ]
+    hits = keyword_engine(items).search(Query(text=typed)).hits
+    sure = [hit.name for hit in hits if hit.confidence >= 0.65]
+    assert sure[: len(names)] == names
+    assert "net-worth" not in sure or typed == "net"
+
+
 @pytest.mark.parametrize(("one", "several"), [("GPU", "GPUs"), ("NDA", "NDAs"), ("PDF", "PDFs")])
 def test_an_acronym_and_its_plural_are_one_word(one: str, several: str) -> None:
     """Its plural has no stem."""

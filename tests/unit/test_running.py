@@ -35,3 +35,24 @@ def test_a_server_answers_for_what_it_was_given(tmp_path: Path, named: dict[str,
     assert not plain.serves(settings(named), tmp_path)
     assert not given.serves(settings(named), tmp_path / "other")
     assert not given.serves(settings({"namespace": "b"}), tmp_path)
+
+
+def test_a_server_that_was_given_the_own_file_answers_for_whoever_finds_it(tmp_path: Path) -> None:
+    """It reads the same file; one that found it may not read all that one that was given it may."""
+    for name in ("repertory.toml", "other.toml"):
+        (tmp_path / name).write_text("")
+
+    def settings(file: str | None) -> Settings:
+        return load({"data_dir": str(tmp_path / "data"), "config": file}, tmp_path, {})
+
+    def serves(given: str | None, asked: str | None) -> bool:
+        note = note_of(settings(given), tmp_path, "http://127.0.0.1:7700", "x")
+        return note.serves(settings(asked), tmp_path)
+
+    assert serves("repertory.toml", None)
+    assert serves("other.toml", "other.toml")
+    assert not serves(None, "repertory.toml")
+    assert not serves("other.toml", None)
+    assert not serves("repertory.toml", "other.toml")
+    (tmp_path / "repertory.toml").unlink()
+    assert not serves("other.toml", None)

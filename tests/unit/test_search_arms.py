@@ -11,11 +11,11 @@ from typing_extensions import override
 
 from repertory.catalogue.item import Item, item_key
 from repertory.embedding.engine import EmbeddingEngine, Vectors
-from repertory.embedding.models import Calibration
+from repertory.embedding.models import MULTILINGUAL, Calibration
 from repertory.errors import StoreError
 from repertory.index.keywords.index import KeywordIndex
 from repertory.index.vectors import Filter, Match, VectorAnswer, VectorQuery
-from repertory.notices import UNKNOWN_WORDS
+from repertory.notices import OTHER_MODEL, UNKNOWN_WORDS
 from repertory.search.answer import Answer, Mode
 from repertory.search.candidates import MAX_BY_MEANING
 from repertory.search.engine import SearchEngine
@@ -453,9 +453,11 @@ def test_a_query_whose_words_the_model_does_not_know_is_answered_by_its_words(te
         (hit.id, hit.confidence) for hit in by_words.hits
     ]
     assert (answer.mode, answer.degraded) == (Mode.KEYWORD, "")
-    assert answer.notices == (UNKNOWN_WORDS,)
-    assert explain(engine, Query(text=text), "team/bread").notices == (UNKNOWN_WORDS,)
+    assert answer.notices == (f"{UNKNOWN_WORDS}; {OTHER_MODEL}.",)
+    assert explain(engine, Query(text=text), "team/bread").notices == answer.notices
     assert engine.search(Query(text="bread")).notices == ()
+    embedding.model = MULTILINGUAL
+    assert engine.search(Query(text=text)).notices == (f"{UNKNOWN_WORDS}.",)
 
 
 def test_accents_apart_from_their_letters_change_no_answer() -> None:

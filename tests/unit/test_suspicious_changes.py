@@ -126,6 +126,33 @@ def test_a_text_is_found_wherever_a_schema_has_it(parameter: object, paths: set[
     assert free_text({"properties": {"a": parameter}, "$defs": definitions}) == paths
 
 
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        *("", ".*", "^.*$", ".+", ".", r"^[\s\S]*$", "[a-z]+", "^[a-z]+", "[a-z]+$", "^[a-z ]*$"),
+        *(r"^\w+(\s\w+)*$", "^[^<>]*$", "^[^]*$", r"^[^\\s]+$", r"^\W\D*$", r"^[\x20-\x7e]*$"),
+        *(r"^\p{Any}*$", "^a$|b", "^(a$|.)", "^a)|(b$", r"^a\$", "^[a$", "$^", 5, None, ["^a$"]),
+        *("^(?=.*a)[^|]*$", "[" * 1_000),
+    ],
+)
+def test_a_pattern_that_any_text_fits_bounds_nothing(pattern: object) -> None:
+    """It holds for a part of the text, or allows blanks."""
+    schema = {"properties": {"a": {"type": "string", "pattern": pattern}}}
+    assert free_text(schema) == {"a"}
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        *(r"^\d{4}-\d{2}$", "^(up|down)$", "^up$|^down$", r"^v\d+\.\d+$", "^[A-Za-z0-9_.-]{1,64}$"),
+        *(r"^\S+$", r"^[^\s/]+$", r"^[(|]$", r"^\[\]\(\|$", r"^#(?:[0-9a-f]{3}){1,2}$"),
+    ],
+)
+def test_a_pattern_without_blanks_is_a_bound(pattern: str) -> None:
+    """A version, a choice, an id."""
+    assert free_text({"properties": {"a": {"type": "string", "pattern": pattern}}}) == set()
+
+
 def test_a_long_reference_is_followed_in_linear_time() -> None:
     """Each that leads to it did so again, which took minutes."""
     definitions = {"long": {"$ref": "#/" + "a/" * 200_000}}

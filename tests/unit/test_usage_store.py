@@ -94,6 +94,21 @@ def test_a_damaged_store_says_what_to_do(store: UsageStore) -> None:
         store.read()
 
 
+@pytest.mark.parametrize(
+    "content",
+    [b'{"type":"rated","at":1.0}', b'{"type":"use","at":1.0}', b"{", b"\xff", b"", "text", 5, None],
+)
+def test_an_event_that_cannot_be_read_hides_no_other(store: UsageStore, content: object) -> None:
+    """It may be damaged, or of a newer release."""
+    store.append([use("one")])
+    with sqlite3.connect(store.path) as connection:
+        at = connection.execute("SELECT at FROM events").fetchone()[0]
+        connection.execute("INSERT INTO events (at, content) VALUES (?, ?)", [at, content])
+    connection.close()
+    store.append([use("other")])
+    assert items(store) == ["one", "other"]
+
+
 def test_one_digest_for_all_processes_in_an_interval(tmp_path: Path) -> None:
     """Unless it could not be sent, or the clock went back."""
     now = NOW

@@ -86,6 +86,10 @@ securityContext:
 {{- else }}
   value: {{ required "redis.url is needed if Redis is not bundled" $redis.url | quote }}
 {{- end }}
+{{- if .root.Values.catalogue.config }}
+- name: REPERTORY_CONFIG
+  value: /etc/repertory/configuration/repertory.toml
+{{- end }}
 {{- range $name, $value := .root.Values.settings }}
 - name: {{ $name }}
   {{- if and (kindIs "float64" $value) (eq $value (floor $value)) }}
@@ -93,6 +97,27 @@ securityContext:
   {{- else }}
   value: {{ $value | quote }}
   {{- end }}
+{{- end }}
+{{- end }}
+
+{{/* Where each process of ours finds the configuration. */}}
+{{- define "repertory.configurationMount" -}}
+{{- if .Values.catalogue.config }}
+- {name: configuration, mountPath: /etc/repertory/configuration, readOnly: true}
+{{- end }}
+{{- end }}
+
+{{- define "repertory.configurationVolume" -}}
+{{- if .Values.catalogue.config }}
+- name: configuration
+  configMap: {name: {{ include "repertory.name" (dict "root" . "part" "watch") }}}
+{{- end }}
+{{- end }}
+
+{{/* A change of the configuration starts the processes again: they keep the model of their start. */}}
+{{- define "repertory.configurationDigest" -}}
+{{- with .Values.catalogue.config }}
+repertory/configuration: {{ sha256sum . }}
 {{- end }}
 {{- end }}
 

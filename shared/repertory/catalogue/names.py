@@ -61,9 +61,11 @@ def has_separators(word: str) -> bool:
 def compact_name(name: str) -> str:
     """A name without case, accents and separators: ``Read_File`` and ``readFile`` are equal.
 
-    The signs of ``C++`` and ``F#``, after a letter, are parts of these. A name that consists only
-    of separators stays as it is: ``++``.
+    The signs of ``C++`` and ``F#``, after a letter, are parts of these; ``.NET`` is ``dotnet``. A
+    name that consists only of separators stays as it is: ``++``.
     """
+    if name.strip().lower() == ".net":
+        return "dotnet"
     if "#" in name or "++" in name:
         parts = _SIGNS.split(name)  # each second one is a sign
         if len(parts) > 1:

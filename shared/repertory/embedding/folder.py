@@ -1,5 +1,6 @@
 """A folder of model files in the hub's layout, and the model that it describes."""
 
+import contextlib
 import hashlib
 import re
 from enum import StrEnum
@@ -76,11 +77,28 @@ class _Config(msgspec.Struct, frozen=True):
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
-    """The files of a folder of the cache; written last, so a folder with one is complete."""
+    """The files of a folder of the cache; written last, so a folder with one is complete.
+
+    Attributes:
+        repository: Its name on the hub.
+        revision: The commit there that the files are of.
+        files: Their sizes in bytes.
+        content: A digest of all files there that decide about vectors, for any engine; empty in
+            manifests of earlier releases.
+    """
 
     repository: str
     revision: str
-    files: dict[str, int]  # sizes in bytes
+    files: dict[str, int]
+    content: str = ""
+
+
+def manifest_in(folder: Path) -> Manifest | None:
+    """The first manifest of a folder of the cache that can be read; those of two formats agree."""
+    for form in Format:
+        with contextlib.suppress(OSError, msgspec.DecodeError, UnicodeDecodeError):
+            return msgspec.json.decode(manifest_file(folder, form).read_bytes(), type=Manifest)
+    return None
 
 
 def manifest_file(folder: Path, form: Format) -> Path:
@@ -171,7 +189,9 @@ def source_of(optimised: Path) -> Path:
     return optimised.with_name(f"{optimised.name.partition('-')[0]}{SOURCE}")
 
 
-def describe(folder: Path, digests: Digests | None = None, repository: str = "") -> Model:
+def describe(
+    folder: Path, digests: Digests | None = None, repository: str = "", content: str = ""
+) -> Model:
     """The model that a folder describes.
 
     A folder with the published files of a model of the table, and no contradicting file, is that
@@ -181,6 +201,7 @@ def describe(folder: Path, digests: Digests | None = None, repository: str = "")
         folder: Has at least ``config.json``.
         digests: Of a local folder.
         repository: Its name on the hub, which is unique; empty for a local folder.
+        content: What tells its files from others that the repository had or will have.
 
     Raises:
         ModelError: The description is incomplete, or the model is not a sentence encoder.
@@ -204,7 +225,8 @@ def describe(folder: Path, digests: Digests | None = None, repository: str = "")
         query_prefix=BGE_QUERY_PREFIX if bge else "",
     )
     # What the engine makes of the files decides about the vectors as well.
-    digest = hashlib.sha256(msgspec.json.encode([digests or repository, found])).hexdigest()
+    files = digests or [repository, content]
+    digest = hashlib.sha256(msgspec.json.encode([files, found])).hexdigest()
     return msgspec.structs.replace(
         found, id=repository or f"{name}@{digest[:32]}", slug=f"{slug}-{digest[:16]}"
     )

@@ -5,6 +5,7 @@ files and the weights. This is the program of a process of its own; see ``downlo
 """
 
 import hashlib
+import itertools
 import os
 import shutil
 import sys
@@ -27,6 +28,7 @@ from repertory.embedding.folder import (
     Manifest,
     check_architecture,
     manifest_file,
+    manifest_in,
 )
 from repertory.errors import ModelError, WeightsUnavailableError
 from repertory.files import PRIVATE, make_private, narrow, write_atomically
@@ -65,7 +67,13 @@ def fetch(repository: str, form: Format, folder: Path, progress: Download) -> No
     disable_progress_bars()
     with _translated(repository):
         api = HfApi(endpoint=endpoint)
-        info = api.model_info(repository, files_metadata=True, timeout=CONNECT_TIMEOUT_S)
+        other = manifest_in(folder)  # of the files for another engine, which are to agree
+        info = api.model_info(
+            repository,
+            revision=other.revision or None if other else None,
+            files_metadata=True,
+            timeout=CONNECT_TIMEOUT_S,
+        )
         remote = {sibling.rfilename: sibling for sibling in info.siblings or []}
         small, large = _choose(repository, form, remote)
         make_private(folder)
@@ -93,6 +101,7 @@ def fetch(repository: str, form: Format, folder: Path, progress: Download) -> No
             repository=repository,
             revision=info.sha or "",
             files={file.rfilename: file.size or 0 for file in wanted},
+            content=_content(remote),
         )
         write_atomically(manifest_file(folder, form), msgspec.json.encode(manifest))
         shutil.rmtree(folder / ".cache", ignore_errors=True)  # the client's notes for resuming
@@ -116,6 +125,16 @@ def _choose(
         [remote[name] for name in small if name in remote],
         [remote[name] for name in large if name in remote],
     )
+
+
+def _content(remote: dict[str, RepoSibling]) -> str:
+    """A digest of all files that decide about vectors, whichever engine makes them."""
+    weights = [name for names in WEIGHTS.values() for name in names]
+    names = {*itertools.chain(*NEEDED.values()), *_OPTIONAL}
+    names |= {*weights, *(f"{name}_data" for name in weights)}
+    files = [(name, remote[name]) for name in sorted(names & remote.keys())]
+    facts = [(name, file.lfs.sha256 if file.lfs else file.blob_id) for name, file in files]
+    return hashlib.sha256(msgspec.json.encode(facts)).hexdigest()
 
 
 def _intact(local: Path, file: RepoSibling) -> bool:

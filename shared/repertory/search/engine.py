@@ -1,5 +1,6 @@
 """One search: both arms run in parallel, their candidates are scored together, hits explained."""
 
+import contextlib
 import copy
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from concurrent.futures import Executor, Future
@@ -19,7 +20,7 @@ from repertory.index.keywords.index import KeywordIndex
 from repertory.index.keywords.places import places_of
 from repertory.index.layout import own_and_leads
 from repertory.index.vectors import Filter, Match, Searched, VectorQuery
-from repertory.notices import NOTHING_TO_SEARCH, UNKNOWN_WORDS
+from repertory.notices import NOTHING_TO_SEARCH, about_unknown_words
 from repertory.search.answer import Answer, Hit, Mode
 from repertory.search.candidates import (
     MAX_BY_MEANING,
@@ -159,8 +160,12 @@ class SearchEngine:
         is_empty = self.keywords is not None and not len(found.candidates.index)
         if is_empty:
             return NOTHING_TO_SEARCH, *self.notices
-        is_unknown = found.candidates.mode is Mode.KEYWORD and not found.problems
-        return (*self.notices, UNKNOWN_WORDS) if is_unknown else self.notices
+        if found.candidates.mode is not Mode.KEYWORD or found.problems:
+            return self.notices
+        slug = ""
+        with contextlib.suppress(ModelError):
+            slug = self._embedding().model.slug
+        return *self.notices, about_unknown_words(slug)
 
     def rank(self, query: Query, also: Sequence[int] = ()) -> Task:
         """Find candidates by both arms and by name, for each step of a task; score and order them.

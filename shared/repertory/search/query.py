@@ -116,7 +116,11 @@ def check(query: Query) -> None:
         UsageError: The text is empty or too long, or a number is out of range.
     """
     check_text(query.text)
-    _check_numbers(query.limit, query.threshold, query.weights)
+    numbers = query.limit, query.threshold, query.weights
+    try:
+        _check_numbers(*numbers)
+    except TypeError:  # a list, which no cache takes
+        _check_numbers.__wrapped__(*numbers)
 
 
 @lru_cache(typed=True)  # nearly all searches have the same; True is no 1
@@ -127,7 +131,14 @@ def _check_numbers(limit: int, threshold: float, weights: Weights) -> None:
             SETTINGS[name].read(value)
         except ValueError:
             wanted = SETTINGS[name].expected
-            raise UsageError(f"{name} is {value!r}; it must be {wanted}.") from None
+            raise UsageError(f"{name} is {_shown(value)}; it must be {wanted}.") from None
+
+
+def _shown(value: object) -> str:
+    try:
+        return cut(repr(value), 100)
+    except ValueError:  # a number of more than 4,300 digits
+        return "too large"
 
 
 def check_text(text: str) -> None:

@@ -15,7 +15,7 @@ from repertory.index.keywords.background import is_common, is_english, is_known,
 from repertory.index.keywords.document import Entry
 from repertory.index.keywords.index import KeywordIndex
 from repertory.index.keywords.query_words import plain
-from repertory.index.keywords.tokens import STOP_WORDS, term_of
+from repertory.index.keywords.tokens import DOTNET, DOTNETS, STOP_WORDS, term_of
 from repertory.search.opposites import ARTICLES, reverses
 
 MAX_NAME_WORDS = 4  # a longer query is a sentence, not a name
@@ -32,7 +32,7 @@ OTHER = 0.8125
 
 def similarities(text: str, index: KeywordIndex, rows: Sequence[int]) -> NDArray[np.float32]:
     """How similar a query is to the name of each row's item, 0…1; 0 for a long query."""
-    typed = split_name(plain(text))
+    typed = _typed(text)
     if not 0 < len(typed.split()) <= MAX_NAME_WORDS:  # the entries need not be read
         return np.zeros(len(rows), np.float32)
     asked = signs(text)
@@ -50,13 +50,18 @@ def closest_name(text: str, entry: Entry) -> str:
     """The name or alias of an entry that is most similar to a part of a query."""
     if not entry.aliases:
         return entry.name
-    typed = split_name(plain(text))
+    typed = _typed(text)
     return max(entry.names, key=lambda name: fuzz.partial_ratio(typed, split_name(name)))
 
 
 def is_other(text: str, name: str) -> bool:
     """Whether a name has another word in the place of one of a query: ``fire`` and ``hire``."""
-    return _has_another_word(split_name(plain(text)), split_name(name))
+    return _has_another_word(_typed(text), split_name(name))
+
+
+def _typed(text: str) -> str:
+    """The words of a query, as those of names are written."""
+    return split_name(DOTNETS.sub(DOTNET, plain(text)))
 
 
 def _alike(asked: str, typed: str, names: Sequence[str]) -> Sequence[str]:

@@ -153,8 +153,8 @@ def build_catalogue(
             of servers cannot be read, since hosts write such files, too; not if an entry has a
             ``visible_to``.
         passed_over: What discovery did not take.
-        named: The files of the entry that the user named for this call. That other files define the
-            same servers is then no problem.
+        named: The files that the user named for this call; an entry of these alone lists them.
+            That other files define the same servers is then no problem.
         rules: The configuration's policies.
         withheld: The entries that are not read until the user trusts their file, each with the way
             to do so.
@@ -180,14 +180,14 @@ def build_catalogue(
                     PassedOver(str(file), "it defines no servers to index") for file in files
                 ]
             passed += left_out
-            is_named = entry.get("config") == named
+            is_named = _is_named(entry, named)
             for source in built:
                 first = sources.setdefault(source.name, source)
                 first.visible_to = first.visible_to or source.visible_to  # one may hide it
                 if not taken.setdefault(source.name, is_named) and first is not source:
                     problems.append(_repeated(source, first))
         except ConfigurationError as exc:
-            is_named = entry.get("config") == named or (found and entry.get("trusted"))
+            is_named = _is_named(entry, named) or bool(found and entry.get("trusted"))
             if is_named or not is_lenient or not (found or _is_of_file(entry, base, exc)):
                 raise
             problems.append(Problem(severity=Severity.ERROR, message=str(exc)))
@@ -199,6 +199,12 @@ def build_catalogue(
         sources |= {one.name: one for one in _withheld(entry, base, reason, known or {}, sources)}
     _share(sources.values())
     return Catalogue(tuple(sources.values()), tuple(problems), rules, tuple(passed))
+
+
+def _is_named(entry: Mapping[str, Any], named: Sequence[str]) -> bool:
+    """Whether the user named the files of an entry for this call."""
+    config = entry.get("config")
+    return isinstance(config, list) and all(file in named for file in config)
 
 
 def _is_of_file(entry: Mapping[str, Any], base: Path, error: ConfigurationError) -> bool:

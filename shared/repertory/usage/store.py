@@ -73,15 +73,17 @@ class UsageStore:
             self._prune(connection)
 
     def read(self) -> list[Event]:
-        """The events, the oldest first, after those that are too old or too many are deleted."""
+        """The events, the oldest first, after those that are too old or too many are deleted.
+
+        Those that are damaged, or that another release writes, are left out.
+        """
         with self._database.translated():
             if not self.path.exists() and not self.path.parent.is_file():
                 return []
         with self._database.writing() as connection:
             self._prune(connection)
             rows = connection.execute("SELECT content FROM events ORDER BY at, number").fetchall()
-        with self._database.translated():
-            return [_decoder.decode(content) for (content,) in rows]
+        return [event for (content,) in rows if (event := _decoded(content)) is not None]
 
     def secret(self) -> bytes:
         """The key of the digests, which is made at its first use."""
@@ -111,3 +113,11 @@ class UsageStore:
             _PRUNE, (self._now() - self._max_age_s, self._max_events), strict=True
         ):
             connection.execute(statement, [value])
+
+
+def _decoded(content: object) -> Event | None:
+    """An event; None if this release cannot read it."""
+    try:
+        return _decoder.decode(content)  # type: ignore[arg-type]  # a cell may hold anything
+    except (msgspec.MsgspecError, UnicodeDecodeError, TypeError):
+        return None

@@ -113,6 +113,8 @@ def _words(text: str) -> tuple[Word, ...]:
 
 @remembered
 def _plain(run: str) -> str:
+    if run.startswith("."):  # .net
+        return run
     parts, whole = _divided(run), compact_name(run)
     if any(map(str.isdigit, run)) and (_is_one_word(whole, parts) or len(pieces(run)) < 2):
         return run

@@ -21,7 +21,7 @@ from repertory.index.keywords.part import Part
 from repertory.index.keywords.segment import KEY, Segment
 
 # Raise it when the index is built or packed differently.
-VERSION = 18
+VERSION = 19
 
 # The type of each array, by the last part of its name.
 _TYPES = {

@@ -32,8 +32,13 @@ MAX_TERM_LENGTH = 40  # characters; longer runs are hashes and encoded data, not
 
 # C++ and C# are words of their own; of longer ones, such as AFL++, the sign is no part.
 _SIGNED = r"[A-Za-z](?:\+\+|#)(?![#+A-Za-z])"
-RUN = re.compile(rf"{_SIGNED}|[\w{MARKS}]+(?:[-.](?!{_SIGNED})[\w{MARKS}]+)*")
+# So is .NET, which many names of programs end with, and addresses as well.
+_DOTNET = r"(?<![\w*)\]}>])\.(?:NET|Net|net)(?![A-Za-z_]|\.\w)"
+RUN = re.compile(rf"{_SIGNED}|{_DOTNET}|[\w{MARKS}]+(?:[-.](?!{_SIGNED})[\w{MARKS}]+)*")
+DOTNETS = re.compile(_DOTNET)
+_ALSO_LOWER = frozenset(("", "asp", "ado", "ml", "vb"))  # what is before it also in lower case
 _SEPARATORS = re.compile("[-._]+")
+DOTNET = "dotnet"  # the term of .NET, as it is written in commands
 MAX_PIECES = 3  # of a word with separators that is a term as a whole
 _UNSPACED = re.compile(f"([{UNSPACED}]+)")
 _stem = Stemmer.Stemmer("english", 0)  # its cache takes longer than the stemming
@@ -49,7 +54,16 @@ def runs(text: str) -> list[str]:
 
 def pieces(run: str) -> list[str]:
     """What hyphens, dots and underscores divide a word into."""
-    return [piece for piece in _SEPARATORS.split(run) if piece]
+    at = -4 if _is_dotnet(run) else len(run)
+    return [piece for piece in (*_SEPARATORS.split(run[:at]), run[at:]) if piece]
+
+
+def _is_dotnet(run: str) -> bool:
+    """Whether a word ends with the name .NET, and is no address."""
+    before, dot, last = run.rpartition(".")
+    if not dot or last.lower() != "net":
+        return False
+    return last == "NET" or before.lower() in _ALSO_LOWER
 
 
 def terms(text: str) -> list[str]:
@@ -120,14 +134,16 @@ def _words_of(run: str) -> tuple[Pair, ...]:
         return ((run.lower(), run.lower()),)
     if run.isupper() and run.lower() in STOP_WORDS and 1 < len(run) <= MAX_ACRONYM:
         return ((run.lower(), run.lower()),)
-    found: list[Pair] = []
+    found, last = list[Pair](), list[Pair]()
+    if _is_dotnet(run):
+        run, last = run[:-4], [(DOTNET, DOTNET)]
     for part in split_name(run).split():
         if part.isascii():
             found += _word(part)
             continue
         for place, piece in enumerate(_UNSPACED.split(part)):
             found += _pairs(piece) if place % 2 else _word(folded(piece))
-    return tuple(found)
+    return (*found, *last)
 
 
 @lru_cache(maxsize=REMEMBERED)
