@@ -375,6 +375,22 @@ def test_an_unused_model_is_dropped_as_well(team: SteeredTeam) -> None:
     assert set(team.store.collections()) == {team.active, *others}
 
 
+def test_an_index_of_a_directory_on_the_same_server_is_left_to_it(team: SteeredTeam) -> None:
+    """One that runs by itself has aliases of its own, also of what it is filling."""
+    searched, filled = (f"repertory_{digit * 16}_test-r2_g1" for digit in "12")
+    directory, configuration = f"repertory_{'3' * 16}", "2" * 16
+    for name in (searched, filled):
+        team.store.create(name, 1).close()
+    team.store.set_alias(f"repertory_{'1' * 16}", searched)  # as a complete index has it
+    team.store.set_alias(directory, searched)
+    team.store.set_alias(f"{directory}_{configuration}_next", filled)
+    for _ in range(2):
+        team.now += KEEP_UNUSED_S
+        team.tick(INTERVAL_S)
+        assert team.coordinator.status().unused == []
+    assert set(team.store.collections()) == {team.active, searched, filled}
+
+
 def test_an_index_that_is_being_replaced_is_used(team: SteeredTeam, files: Folder) -> None:
     """Searches read it until the build is complete, however long that takes."""
     before = team.active
