@@ -91,7 +91,8 @@ class SaveTimes(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """How long saves took since the watch started: from the job until its announcement.
 
     Attributes:
-        waiting: For how long the oldest pending save has waited, in seconds; 0 without one.
+        waiting: For how long the oldest pending save has waited, or a changed configuration for its
+            index, in seconds; 0 without one.
         seconds: How long all saves took together.
         durations: How many items took up to 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60 and 300 seconds,
             each without those before, and how many took longer.

@@ -6,8 +6,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from repertory.indexing.collection_names import configuration_of
 from repertory.indexing.coordinator import MAX_PROBLEMS
 from repertory.indexing.scan import scan_source
+from repertory.notices import LATE
+from repertory.search.known_sources import LATE_S, KnownSources
 from repertory.sources.configured import Catalogue
 from repertory.sources.source import error, warning
 from repertory.stats import SourceState
@@ -72,6 +75,33 @@ def test_a_source_that_was_not_scanned_is_starting(
     state = state_of(team, server)
     assert (state.is_starting, state.items, state.stale, state.error) == (True, 2, 0, "")
     assert not state_of(team, files).is_starting
+
+
+def test_searches_say_that_a_changed_configuration_is_not_searchable_yet(
+    team: SteeredTeam, files: Folder, server: Folder
+) -> None:
+    """Saves wait for its index as well; a rebuild of the same one keeps nothing waiting."""
+
+    def is_late() -> bool:
+        known = KnownSources().after(team.coordinator.status(), configuration_of(team.active))
+        return LATE in known.every_notice(1)
+
+    team.rebuild()
+    team.wait(2 * LATE_S)
+    assert team.coordinator.is_building
+    assert not is_late()
+    team.work()
+    team.adopt(files, server, Folder("more", "m"))
+    team.wait(LATE_S - 4)
+    team.adopt(*team.folders)  # as after an edit of a policy
+    assert not is_late()
+    files.write("f", "Other words")
+    team.scan()
+    team.wait(4)
+    assert is_late()
+    team.work()
+    assert "more/m" in team.indexed()
+    assert not is_late()
 
 
 @pytest.mark.parametrize(("fault", "expected"), [("", True), ("It is invalid.", False)])

@@ -29,7 +29,7 @@ from repertory.notices import HAS_RIVAL, NOTHING_OFFERED
 from repertory.review.gate import Gate
 from repertory.sources.configured import Catalogue
 from repertory.sources.source import Problem, error, warning
-from repertory.stats import WatchStatus
+from repertory.stats import SaveTimes, WatchStatus
 
 POLL_INTERVAL_S = 0.5  # between two reads of the aliases and of the failed items
 RETIRE_INTERVAL_S = 5.0  # between two looks for collections that are not used any more
@@ -86,11 +86,14 @@ class Coordinator:
         self._emptied: frozenset[str] = frozenset()
         self._indexed = Catalogue(())  # of the active collection, as far as is known
         self._is_configured = False
+        self._changed_at = clock()  # the configuration
         self._polled_at = self._ready_at = self._retired_at = float("-inf")
         self._store_error = self._refusal = ""
 
     def adopt(self, catalogue: Catalogue) -> None:
         """Follow another configuration; scans of unchanged sources stay valid."""
+        if catalogue.hash != self._scans.catalogue.hash:
+            self._changed_at = self._clock()
         self._scans.adopt(catalogue)
         self._generations.adopt(catalogue.hash)
         self._is_configured = True
@@ -219,13 +222,22 @@ class Coordinator:
             sources=sources,
             building=target.building() if target and generations.is_building else None,
             pending=sum(one.outstanding for one in self._ledgers),
-            saves=self._ledgers.save_times(self._clock()),
+            saves=self._save_times(),
             has_failed=bool(searched and searched.failed),
             unused=self._unused.listed,
             problems=self._first(problems),
             errors=sum(one.severity == "error" for one in problems),
             warnings=sum(one.severity == "warning" for one in problems),
         )
+
+    def _save_times(self) -> SaveTimes:
+        """How long saves take; all of them wait for the index of a changed configuration."""
+        now = self._clock()
+        times = self._ledgers.save_times(now)
+        if self._generations.active is None or self._generations.is_own:
+            return times
+        waiting = max(times.waiting, now - self._changed_at)
+        return msgspec.structs.replace(times, waiting=waiting)
 
     def _first(self, problems: Sequence[Problem]) -> list[Problem]:
         """The first of each audience, errors first, so that none takes the places of another's."""
