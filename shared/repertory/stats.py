@@ -10,6 +10,8 @@ from repertory.coordination.lease import Holder
 from repertory.coordination.status import WATCH, StatusBoard
 from repertory.sources.source import Problem, Severity
 
+SILENCE_S = 60.0  # after which a process counts as stopped; each one reports every few seconds
+
 
 class SourceState(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """A source as it was last scanned."""

@@ -12,6 +12,7 @@ from repertory.notices import (
     HAS_RIVAL,
     LATE,
     NOTHING_OFFERED,
+    SILENT,
     about_first_index,
     about_sources,
 )
@@ -36,6 +37,7 @@ class KnownSources(msgspec.Struct, frozen=True, kw_only=True):
         first_items: How many items a first index will have, while it is built; else 0.
         notices: What to know about the configuration.
         is_reported: Whether there was a report.
+        is_silent: Whether the watch service has not reported for a while.
         is_part: Whether this is what a caller learns who may not see all of them.
     """
 
@@ -44,6 +46,7 @@ class KnownSources(msgspec.Struct, frozen=True, kw_only=True):
     first_items: int = 0
     notices: tuple[str, ...] = ()
     is_reported: bool = False
+    is_silent: bool = False
     is_part: bool = False
 
     def after(self, watch: WatchStatus, configuration: str) -> "KnownSources":
@@ -100,7 +103,8 @@ class KnownSources(msgspec.Struct, frozen=True, kw_only=True):
         if missing := self.missing(searched):
             # The numbers count every item.
             first = [BUILDING if self.is_part else about_first_index(missing, self.first_items)]
-        return *first, *self.notices, *about_sources(self.states)
+        silent = [SILENT] if self.is_silent else []
+        return *first, *silent, *self.notices, *about_sources(self.states)
 
     def visible(self, groups: frozenset[str]) -> frozenset[str]:
         """The names of the sources that a caller with some groups may see.
