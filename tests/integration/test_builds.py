@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from repertory.coordination.unused_since import MemoryUnusedSince
@@ -156,6 +157,46 @@ def test_a_source_that_is_away_survives_a_rebuild(
     team.scan()
     team.work()
     assert team.indexed() == {"files/f", "server/x"}
+
+
+class Shared(Folder):
+    """A source whose items have the ids of another one's, and perhaps few callers."""
+
+    def __init__(self, name: str, *items: str, visible_to: tuple[str, ...] = ()) -> None:
+        super().__init__(name, *items)
+        self.visible_to = visible_to
+
+    def write(self, name: str, description: str = "", body: str = "") -> None:
+        """Save an item."""
+        super().write(name, description, body)
+        self.items[name] = msgspec.structs.replace(self.items[name], id=f"shared/{name}")
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_an_item_of_a_source_that_is_away_keeps_its_place(tmp_path: Path, *, first: bool) -> None:
+    """Before one with the same id of a source that comes later, or that fewer callers see."""
+    one, two = Shared("one", "a", "b"), Shared("two", "a", visible_to=() if first else ("few",))
+    team = SteeredTeam(tmp_path, *((one, two) if first else (two, one)))
+    team.work()
+    held = team.hashes()
+    one.is_unreadable = True
+    two.write("a", "Other words")
+    team.scan()
+    team.work()
+    assert team.hashes() == held
+    assert [
+        (state.name, state.stale) for state in team.coordinator.status().sources if state.stale
+    ] == [("one", 2)]
+    team.start_unread()
+    team.scan(two)
+    team.work()
+    assert team.hashes() == held
+    one.is_unreadable = False
+    one.delete("a")
+    team.scan()
+    team.work()
+    assert team.hashes()["shared/a"] == two.items["a"].metadata_hash()
+    team.cache.close()
 
 
 def test_items_of_a_source_that_was_not_read_yet_are_kept(

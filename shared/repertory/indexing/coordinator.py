@@ -315,6 +315,7 @@ class Coordinator:
             self._scans.keeps,
             prune=is_target and self._generations.is_rebuild,
             others=self._scans.offering,
+            holds=self._scans.holds,
         ).without(ledger.failed)
 
     def _send(self, ledger: Ledger, batch: Batch, queue_name: QueueName, now: float) -> None:
