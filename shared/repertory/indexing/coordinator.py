@@ -29,7 +29,7 @@ from repertory.notices import HAS_RIVAL, NOTHING_OFFERED
 from repertory.review.gate import Gate
 from repertory.sources.configured import Catalogue
 from repertory.sources.source import Problem, error, warning
-from repertory.stats import SaveTimes, WatchStatus
+from repertory.stats import LATE_S, WatchStatus
 
 POLL_INTERVAL_S = 0.5  # between two reads of the aliases and of the failed items
 RETIRE_INTERVAL_S = 5.0  # between two looks for collections that are not used any more
@@ -86,14 +86,12 @@ class Coordinator:
         self._emptied: frozenset[str] = frozenset()
         self._indexed = Catalogue(())  # of the active collection, as far as is known
         self._is_configured = False
-        self._changed_at = clock()  # the configuration
+        self._current_at = clock()  # when it was last not behind
         self._polled_at = self._ready_at = self._retired_at = float("-inf")
         self._store_error = self._refusal = ""
 
     def adopt(self, catalogue: Catalogue) -> None:
         """Follow another configuration; scans of unchanged sources stay valid."""
-        if catalogue.hash != self._scans.catalogue.hash:
-            self._changed_at = self._clock()
         self._scans.adopt(catalogue)
         self._generations.adopt(catalogue.hash)
         self._is_configured = True
@@ -201,7 +199,7 @@ class Coordinator:
 
     def status(self) -> WatchStatus:
         """What is indexed and what is going on."""
-        generations = self._generations
+        generations, now = self._generations, self._clock()
         target = self.ledger
         searched = self._ledgers.get(generations.active) or target
         indexed = searched.per_source if searched else Counter()
@@ -222,7 +220,8 @@ class Coordinator:
             sources=sources,
             building=target.building() if target and generations.is_building else None,
             pending=sum(one.outstanding for one in self._ledgers),
-            saves=self._save_times(),
+            saves=self._ledgers.save_times(now),
+            is_late=self._is_behind and now - self._current_at >= LATE_S,
             has_failed=bool(searched and searched.failed),
             unused=self._unused.listed,
             problems=self._first(problems),
@@ -230,14 +229,23 @@ class Coordinator:
             warnings=sum(one.severity == "warning" for one in problems),
         )
 
-    def _save_times(self) -> SaveTimes:
-        """How long saves take; all of them wait for the index of a changed configuration."""
-        now = self._clock()
-        times = self._ledgers.save_times(now)
-        if self._generations.active is None or self._generations.is_own:
-            return times
-        waiting = max(times.waiting, now - self._changed_at)
-        return msgspec.structs.replace(times, waiting=waiting)
+    @property
+    def _is_behind(self) -> bool:
+        """Whether a large change, or a changed configuration, is not searchable yet.
+
+        A first index says itself what it lacks.
+        """
+        generations = self._generations
+        active, is_first = generations.active, generations.active == generations.target
+        if active is None or (generations.is_building and is_first):
+            return False
+        if not generations.is_own:
+            return True
+        searched = self._ledgers.get(active)
+        return searched is not None and (
+            searched.has_backlog
+            or any(one.queue == QueueName.BUILDS for one in searched.pending.values())
+        )
 
     def _first(self, problems: Sequence[Problem]) -> list[Problem]:
         """The first of each audience, errors first, so that none takes the places of another's."""
@@ -265,6 +273,8 @@ class Coordinator:
                 self._ledgers.compare()
             self._ledgers.follow_failures(self._scans)
             self._polled_at = now
+            if not self._is_behind:
+                self._current_at = now
         self._ledgers.follow_deltas(now)
         if is_due:
             self._ledgers.compare_slices()

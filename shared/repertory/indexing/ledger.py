@@ -272,6 +272,11 @@ class Ledger:
         return len(self.pending) + len(self._saved) + len(self._backlog)
 
     @property
+    def has_backlog(self) -> bool:
+        """Whether items of a large change wait to be sent."""
+        return bool(self._backlog)
+
+    @property
     def has_items(self) -> bool:
         """Whether any item is stored, as far as is known."""
         return self._stored > 0

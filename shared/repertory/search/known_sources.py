@@ -16,14 +16,13 @@ from repertory.notices import (
     about_first_index,
     about_sources,
 )
-from repertory.stats import SourceState, WatchStatus
+from repertory.stats import LATE_S, SourceState, WatchStatus
 
 UNKNOWN = (
     "Which sources you may see is not known yet, since the watch service has not reported; check "
     "that it runs."
 )
 BUILDING = "The first index is being built, so items are missing."
-LATE_S = 30.0  # that a save has waited before searches say so
 
 Audience = frozenset[tuple[str, ...]]  # lists of groups; a caller needs a group of each
 
@@ -62,7 +61,7 @@ class KnownSources(msgspec.Struct, frozen=True, kw_only=True):
         is_same = watch.configuration == configuration
         before = {} if is_same else self.audiences
         refused = [watch.error] if watch.error in {HAS_RIVAL, NOTHING_OFFERED} else []
-        late = [LATE] if watch.saves.waiting >= LATE_S else []
+        late = [LATE] if watch.is_late or watch.saves.waiting >= LATE_S else []
         failed = [FAILED] if watch.has_failed else []
         return KnownSources(
             states=tuple(

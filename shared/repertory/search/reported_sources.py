@@ -65,7 +65,7 @@ class ReportedSources:
         if watch.at == self._inherited:  # the own watch service has not compared them yet
             watch = watch.inherited()
         elif not is_served:
-            watch = replace(watch, saves=SaveTimes(), has_failed=False)
+            watch = replace(watch, saves=SaveTimes(), is_late=False, has_failed=False)
         return self.known.after(watch, configuration)
 
     def _report(self) -> WatchStatus | None:
