@@ -19,6 +19,7 @@ from repertory.search.answer import Answer
 from repertory.search.live import LiveSearch
 from repertory.search.query import Query
 from repertory.stats import (
+    SILENCE_S,
     Failed,
     Jobs,
     Process,
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
 MAX_VIEWS = 1_000  # sets of groups that are remembered
 MAX_CATALOGUE_SEARCHES = 8  # that are kept; each has the texts that some callers see
 FIRST_INDEX_S = 5.0  # that a search waits while nothing is indexed yet
-SILENCE_S = 60.0  # after which a process counts as stopped; each one reports every few seconds
 
 
 class Service(Local):

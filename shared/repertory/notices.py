@@ -27,6 +27,10 @@ HAS_RIVAL = (
 )
 
 LATE = "The latest changes are not searchable yet; `repertory stats` says what they wait for."
+SILENT = (
+    "The watch service has not reported for a while, so the latest changes may be missing; "
+    "`repertory stats` says why."
+)
 FAILED = (
     "Some items could not be indexed, so they are found as they were before, or not at all; "
     "`repertory queue list` names them."

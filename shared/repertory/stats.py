@@ -10,6 +10,9 @@ from repertory.coordination.lease import Holder
 from repertory.coordination.status import WATCH, StatusBoard
 from repertory.sources.source import Problem, Severity
 
+LATE_S = 30.0  # that a change has waited before searches say so
+SILENCE_S = 60.0  # after which a process counts as stopped; each one reports every few seconds
+
 
 class SourceState(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """A source as it was last scanned."""
@@ -133,6 +136,7 @@ class WatchStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         building: The collection that is being built, if any.
         pending: How many items are on their way to workers or wait to be sent.
         saves: How long saves take.
+        is_late: Whether a large change, or a changed configuration, has waited to be searchable.
         has_failed: Whether an item could not be indexed.
         unused: The indexes that are not used now, and are removed after a while.
         problems: The first problems found in sources and items, of those that the same callers see.
@@ -151,6 +155,7 @@ class WatchStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     building: Building | None = None
     pending: int = 0
     saves: SaveTimes = SaveTimes()
+    is_late: bool = False
     has_failed: bool = False
     unused: list[UnusedIndex] = []
     problems: list[Problem] = []
@@ -171,7 +176,9 @@ class WatchStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     def inherited(self) -> "WatchStatus":
         """What another process takes over: it has read no source yet."""
         sources = [msgspec.structs.replace(one, is_starting=not one.error) for one in self.sources]
-        return msgspec.structs.replace(self, sources=sources, saves=SaveTimes(), has_failed=False)
+        return msgspec.structs.replace(
+            self, sources=sources, saves=SaveTimes(), is_late=False, has_failed=False
+        )
 
     @property
     def first_items(self) -> int:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from repertory.coordination.unused_since import MemoryUnusedSince
@@ -156,6 +157,46 @@ def test_a_source_that_is_away_survives_a_rebuild(
     team.scan()
     team.work()
     assert team.indexed() == {"files/f", "server/x"}
+
+
+class Shared(Folder):
+    """A source whose items have the ids of another one's, and perhaps few callers."""
+
+    def __init__(self, name: str, *items: str, visible_to: tuple[str, ...] = ()) -> None:
+        super().__init__(name, *items)
+        self.visible_to = visible_to
+
+    def write(self, name: str, description: str = "", body: str = "") -> None:
+        """Save an item."""
+        super().write(name, description, body)
+        self.items[name] = msgspec.structs.replace(self.items[name], id=f"shared/{name}")
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_an_item_of_a_source_that_is_away_keeps_its_place(tmp_path: Path, *, first: bool) -> None:
+    """Before one with the same id of a source that comes later, or that fewer callers see."""
+    one, two = Shared("one", "a", "b"), Shared("two", "a", visible_to=() if first else ("few",))
+    team = SteeredTeam(tmp_path, *((one, two) if first else (two, one)))
+    team.work()
+    held = team.hashes()
+    one.is_unreadable = True
+    two.write("a", "Other words")
+    team.scan()
+    team.work()
+    assert team.hashes() == held
+    assert [
+        (state.name, state.stale) for state in team.coordinator.status().sources if state.stale
+    ] == [("one", 2)]
+    team.start_unread()
+    team.scan(two)
+    team.work()
+    assert team.hashes() == held
+    one.is_unreadable = False
+    one.delete("a")
+    team.scan()
+    team.work()
+    assert team.hashes()["shared/a"] == two.items["a"].metadata_hash()
+    team.cache.close()
 
 
 def test_items_of_a_source_that_was_not_read_yet_are_kept(
@@ -373,6 +414,22 @@ def test_an_unused_model_is_dropped_as_well(team: SteeredTeam) -> None:
     team.tick(INTERVAL_S)
     assert team.coordinator.status().unused == []
     assert set(team.store.collections()) == {team.active, *others}
+
+
+def test_an_index_of_a_directory_on_the_same_server_is_left_to_it(team: SteeredTeam) -> None:
+    """One that runs by itself has aliases of its own, also of what it is filling."""
+    searched, filled = (f"repertory_{digit * 16}_test-r2_g1" for digit in "12")
+    directory, configuration = f"repertory_{'3' * 16}", "2" * 16
+    for name in (searched, filled):
+        team.store.create(name, 1).close()
+    team.store.set_alias(f"repertory_{'1' * 16}", searched)  # as a complete index has it
+    team.store.set_alias(directory, searched)
+    team.store.set_alias(f"{directory}_{configuration}_next", filled)
+    for _ in range(2):
+        team.now += KEEP_UNUSED_S
+        team.tick(INTERVAL_S)
+        assert team.coordinator.status().unused == []
+    assert set(team.store.collections()) == {team.active, searched, filled}
 
 
 def test_an_index_that_is_being_replaced_is_used(team: SteeredTeam, files: Folder) -> None:

@@ -449,6 +449,27 @@ def test_a_deleted_item_returns_although_the_clock_was_set_back(team: SteeredTea
     assert team.indexed() == {"team/a", "team/b"}
 
 
+@pytest.mark.parametrize("removes", [False, True])
+def test_a_late_write_of_a_watch_whose_clock_was_ahead_is_corrected(
+    team: SteeredTeam, *, removes: bool
+) -> None:
+    """Another watch took over while its job waited; no reconcile is needed."""
+    (folder,) = team.folders
+    team.now += 3_600
+    folder.delete("a") if removes else folder.write("a", "Older words")
+    folder.write("b")
+    team.scan()
+    team.now -= 3_600
+    team.start()
+    folder.write("a", "Newer words")
+    team.scan()
+    for _ in range(round(2 * LOST_AFTER_S)):
+        team.work()
+    assert not team.coordinator.is_busy
+    (newer,) = [item for item in folder.scan().items if item.id == "team/a"]
+    assert team.hashes()["team/a"] == newer.metadata_hash()
+
+
 def test_a_gap_is_handled_when_the_store_is_back(team: SteeredTeam) -> None:
     """Deltas that were lost during an outage are not treated as read."""
     (folder,) = team.folders

@@ -6,11 +6,15 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from repertory.indexing import coordinator, ledger
+from repertory.indexing.collection_names import configuration_of
 from repertory.indexing.coordinator import MAX_PROBLEMS
 from repertory.indexing.scan import scan_source
+from repertory.notices import LATE
+from repertory.search.known_sources import KnownSources
 from repertory.sources.configured import Catalogue
 from repertory.sources.source import error, warning
-from repertory.stats import SourceState
+from repertory.stats import LATE_S, SourceState
 from tests.support.builders import Folder
 from tests.support.steered_team import SteeredTeam
 
@@ -72,6 +76,71 @@ def test_a_source_that_was_not_scanned_is_starting(
     state = state_of(team, server)
     assert (state.is_starting, state.items, state.stale, state.error) == (True, 2, 0, "")
     assert not state_of(team, files).is_starting
+
+
+def is_late(team: SteeredTeam) -> bool:
+    """Whether searches say that changes are not searchable yet."""
+    known = KnownSources().after(team.coordinator.status(), configuration_of(team.active))
+    return LATE in known.every_notice(1)
+
+
+def test_searches_say_that_a_changed_configuration_is_not_searchable_yet(
+    team: SteeredTeam, files: Folder, server: Folder
+) -> None:
+    """Saves wait for its index as well; a rebuild of the same one keeps nothing waiting."""
+    team.rebuild()
+    team.wait(2 * LATE_S)
+    assert team.coordinator.is_building
+    assert not is_late(team)
+    team.work()
+    team.adopt(files, server, Folder("more", "m"))
+    team.wait(LATE_S - 4)
+    team.adopt(*team.folders)  # as after an edit of a policy
+    assert not is_late(team)
+    files.write("f", "Other words")
+    team.scan()
+    team.wait(4)
+    assert is_late(team)
+    team.work()
+    assert "more/m" in team.indexed()
+    assert not is_late(team)
+
+
+def test_searches_say_that_a_large_change_is_not_searchable_yet(
+    team: SteeredTeam, files: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Until its last item is stored, however soon each batch is."""
+    monkeypatch.setattr(ledger, "MAX_SAVED", 2)
+    monkeypatch.setattr(coordinator, "MAX_PENDING", 1)
+    for number in range(2 * round(LATE_S)):
+        files.write(f"f{number}")
+
+    def do() -> None:
+        if team.queue.jobs:
+            team.queue.deliver(0)
+
+    team.scan()
+    team.wait(LATE_S - 2, do)
+    assert not is_late(team)
+    team.wait(4, do)
+    assert is_late(team)
+    team.wait(4 * LATE_S, do)
+    assert not team.coordinator.is_busy
+    assert not is_late(team)
+
+
+def test_a_first_index_is_not_late(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Searches say how many items it lacks."""
+    monkeypatch.setattr(ledger, "MAX_SAVED", 1)
+    monkeypatch.setattr(coordinator, "MAX_PENDING", 1)
+    made = SteeredTeam(tmp_path, Folder("files", *"abcd"))
+    made.tick()
+    made.queue.deliver(0)
+    made.wait(2 * LATE_S)
+    assert made.indexed() == {"files/a"}
+    assert made.coordinator.is_building
+    assert not made.coordinator.status().is_late
+    made.cache.close()
 
 
 @pytest.mark.parametrize(("fault", "expected"), [("", True), ("It is invalid.", False)])

@@ -431,10 +431,11 @@ def test_an_outage_is_no_refusal(house: House) -> None:
 
 
 def test_a_job_that_ends_its_worker_fails(house: House) -> None:
-    """A job that was started often and never finished is not started again."""
+    """A job that was started often, also alone, and never finished is not started again."""
     job = house.job(1, skill("a"))
     for _ in range(MAX_ATTEMPTS):
-        house.failures.attempt(job.id)
+        for tried in (job, *job.split()):
+            house.failures.attempt(tried.id)
     house.attempt(job)
     assert house.hashes() == {}
     (failure,) = house.failures.list()
@@ -455,6 +456,28 @@ def test_one_item_that_ends_its_worker_is_found_among_its_neighbours(house: Hous
             house.claims._until.clear()  # they expire
     assert deaths == 2 * MAX_ATTEMPTS
     assert set(house.hashes()) == {*(f"team/s{n}" for n in range(5)), "team/z"}
+    (failure,) = house.failures.list()
+    assert list(failure.items) == ["team/bad"]
+
+
+def test_jobs_beside_one_that_ends_its_worker_are_done(house: House) -> None:
+    """Saves of one item each, taken together: the one that is to blame fails, and no other."""
+    house.writer = house.another_writer(lambda: Deadly("a test"))
+    saves = [
+        house.job(1, skill("a")),
+        house.job(2, skill("bad", "deadly")),
+        house.job(3, skill("z")),
+    ]
+    deaths = 0
+    while deaths <= 100:
+        try:
+            house.attempt(*saves)
+            break
+        except Killed:
+            deaths += 1
+            house.claims._until.clear()  # they expire
+    assert deaths == 2 * MAX_ATTEMPTS
+    assert set(house.hashes()) == {"team/a", "team/z"}
     (failure,) = house.failures.list()
     assert list(failure.items) == ["team/bad"]
 

@@ -197,12 +197,12 @@ def test_a_job_that_ends_its_worker_is_taken_apart() -> None:
     failures, fake = MemoryFailures(), Fake({})
     job, last, other = job_of(1, "a", "b"), job_of(2, "c"), job_of(3, "d")
     for _ in range(MAX_ATTEMPTS):  # a worker ended in each of these
-        failures.attempt(job.id)
-        failures.attempt(last.id)
+        for tried in (job, last, *last.split()):
+            failures.attempt(tried.id)
     do([other, job, last], fake, failures)
     assert fake.written == [ids_of(other), ids_of(job)[:1], ids_of(job)[1:]]
     [failure] = failures.list()
-    assert (failure.id, failure.attempts) == (last.id, MAX_ATTEMPTS)
+    assert (failure.id, failure.attempts) == (f"{last.id}.0", MAX_ATTEMPTS)
     assert failure.error == "Its worker ended each time."
 
 

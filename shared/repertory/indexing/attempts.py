@@ -31,8 +31,8 @@ def attempt(
     """Do jobs together; if that fails, do each job alone, then each item of a failing job alone.
 
     An item that fails alone is retried with back-off, and fails for good after ``MAX_ATTEMPTS``.
-    So does an item that ended its worker as often: first its whole job is retried, then each of
-    the job's items.
+    So does an item that ended its worker as often while it was done alone. Before, its job is
+    retried together with the others as often, since none of them is known to be to blame.
 
     Raises:
         StoreError: A store is unavailable, which is no job's fault: do the same jobs later.
@@ -56,19 +56,26 @@ class _Attempt:
         tried = {job.id: self._failures.attempt(job.id) for job in jobs}
         harmless = [job for job in jobs if tried[job.id] <= MAX_ATTEMPTS]
         if harmless:
-            try:
-                self._do(harmless)
-            except StoreError:
-                self._forget(harmless)  # this attempt does not count
-                raise
+            self._start(harmless)
         for job in jobs:
-            if tried[job.id] <= MAX_ATTEMPTS:
-                continue
-            if len(pieces := job.split()) > 1:
-                for piece in pieces:  # most of its items are harmless
-                    self.run([piece])
-            else:
-                self._fail(job, tried[job.id] - 1, "Its worker ended each time.")
+            if tried[job.id] > MAX_ATTEMPTS:
+                for piece in job.split():  # most are harmless, and so are whole jobs
+                    self._run_alone(piece)
+
+    def _run_alone(self, piece: Job) -> None:
+        """Do the job of one item, unless it ended its worker too often."""
+        tried = self._failures.attempt(piece.id)
+        if tried <= MAX_ATTEMPTS:
+            self._start([piece])
+        else:
+            self._fail(piece, tried - 1, "Its worker ended each time.")
+
+    def _start(self, jobs: Sequence[Job]) -> None:
+        try:
+            self._do(jobs)
+        except StoreError:
+            self._forget(jobs)  # this attempt does not count
+            raise
 
     def _do(self, jobs: Sequence[Job]) -> None:
         try:

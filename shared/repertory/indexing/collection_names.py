@@ -55,6 +55,12 @@ def alias_parts(alias: str) -> tuple[str, str, str]:
     return own, key, configuration
 
 
+def is_of_directory(alias: str, collection: str) -> bool:
+    """Whether an alias of a collection is that of a directory, not that of its configuration."""
+    own, _, _ = alias_parts(alias)
+    return bool(own) and alias != alias_name(namespace_of(alias), configuration_of(collection))
+
+
 def collection_name(namespace: str, configuration: str, slug: str, generation: int) -> str:
     """The name of a collection: models and recipes never mix in one."""
     return f"{_prefix(namespace, configuration, slug)}{generation}"

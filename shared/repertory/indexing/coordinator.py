@@ -29,7 +29,7 @@ from repertory.notices import HAS_RIVAL, NOTHING_OFFERED
 from repertory.review.gate import Gate
 from repertory.sources.configured import Catalogue
 from repertory.sources.source import Problem, error, warning
-from repertory.stats import WatchStatus
+from repertory.stats import LATE_S, WatchStatus
 
 POLL_INTERVAL_S = 0.5  # between two reads of the aliases and of the failed items
 RETIRE_INTERVAL_S = 5.0  # between two looks for collections that are not used any more
@@ -86,6 +86,7 @@ class Coordinator:
         self._emptied: frozenset[str] = frozenset()
         self._indexed = Catalogue(())  # of the active collection, as far as is known
         self._is_configured = False
+        self._current_at = clock()  # when it was last not behind
         self._polled_at = self._ready_at = self._retired_at = float("-inf")
         self._store_error = self._refusal = ""
 
@@ -198,7 +199,7 @@ class Coordinator:
 
     def status(self) -> WatchStatus:
         """What is indexed and what is going on."""
-        generations = self._generations
+        generations, now = self._generations, self._clock()
         target = self.ledger
         searched = self._ledgers.get(generations.active) or target
         indexed = searched.per_source if searched else Counter()
@@ -219,12 +220,31 @@ class Coordinator:
             sources=sources,
             building=target.building() if target and generations.is_building else None,
             pending=sum(one.outstanding for one in self._ledgers),
-            saves=self._ledgers.save_times(self._clock()),
+            saves=self._ledgers.save_times(now),
+            is_late=self._is_behind and now - self._current_at >= LATE_S,
             has_failed=bool(searched and searched.failed),
             unused=self._unused.listed,
             problems=self._first(problems),
             errors=sum(one.severity == "error" for one in problems),
             warnings=sum(one.severity == "warning" for one in problems),
+        )
+
+    @property
+    def _is_behind(self) -> bool:
+        """Whether a large change, or a changed configuration, is not searchable yet.
+
+        A first index says itself what it lacks.
+        """
+        generations = self._generations
+        active, is_first = generations.active, generations.active == generations.target
+        if active is None or (generations.is_building and is_first):
+            return False
+        if not generations.is_own:
+            return True
+        searched = self._ledgers.get(active)
+        return searched is not None and (
+            searched.has_backlog
+            or any(one.queue == QueueName.BUILDS for one in searched.pending.values())
         )
 
     def _first(self, problems: Sequence[Problem]) -> list[Problem]:
@@ -253,6 +273,8 @@ class Coordinator:
                 self._ledgers.compare()
             self._ledgers.follow_failures(self._scans)
             self._polled_at = now
+            if not self._is_behind:
+                self._current_at = now
         self._ledgers.follow_deltas(now)
         if is_due:
             self._ledgers.compare_slices()
@@ -303,6 +325,7 @@ class Coordinator:
             self._scans.keeps,
             prune=is_target and self._generations.is_rebuild,
             others=self._scans.offering,
+            holds=self._scans.holds,
         ).without(ledger.failed)
 
     def _send(self, ledger: Ledger, batch: Batch, queue_name: QueueName, now: float) -> None:

@@ -52,6 +52,7 @@ def diff(
     keeps: Callable[[State], bool] = lambda _: False,
     prune: bool = False,
     others: Collection[str] = (),
+    holds: Callable[[State, Item], bool] = lambda *_: False,
 ) -> Changes:
     """Compare what sources offer with what is indexed.
 
@@ -65,6 +66,7 @@ def diff(
         prune: Remove the items of a source that is suddenly empty.
         others: The sources that offer items which are not among ``items``: they were not read
             again, are in quarantine, or are not compared now.
+        holds: Whether an indexed item keeps its place before one of another source with its id.
     """
     offering = {item.source for item in items.values()}.union(others)
     emptied = frozenset(
@@ -77,8 +79,8 @@ def diff(
         state = states.get(item.id)
         if state is None:
             added.append(item)
-        elif item.metadata_hash() != state.metadata_hash:  # it covers the text as well
-            changed.append(item)
+        elif item.metadata_hash() != state.metadata_hash and not holds(state, item):
+            changed.append(item)  # the hash covers the text as well
     removed: list[str] = []
     kept: list[str] = []
     for state in states.values():

@@ -313,6 +313,17 @@ class LatestScans:
         latest = self._latest.get(state.source)
         return latest.result.keeps(state.item) if latest else self.has(state.source)
 
+    def holds(self, state: State, item: Item) -> bool:
+        """Whether an indexed item keeps its place before one of another source with its id.
+
+        It does if it may still exist and would win: a source that is away loses none of its items.
+        """
+        return (
+            state.source != item.source
+            and self.keeps(state)
+            and self._merged.precedes(state.source, item.source)
+        )
+
     @property
     def unchanged(self) -> Counter[str]:
         """How many items of each source are kept as they were, and were not read by a scan."""

@@ -256,6 +256,7 @@ class Ledger:
     def correct(self, items: Iterable[str], states: Iterable[State]) -> None:
         """Replace the states of some items by what the collection holds; they are not pending."""
         stored = {state.item: state for state in states}
+        self.start_after(max((one.revision for one in stored.values()), default=0))
         for item in items:
             state = stored.get(item)
             if sent := self.pending.get(item):
@@ -269,6 +270,11 @@ class Ledger:
     def outstanding(self) -> int:
         """How many items are pending or wait to be sent."""
         return len(self.pending) + len(self._saved) + len(self._backlog)
+
+    @property
+    def has_backlog(self) -> bool:
+        """Whether items of a large change wait to be sent."""
+        return bool(self._backlog)
 
     @property
     def has_items(self) -> bool:

@@ -199,6 +199,7 @@ class Ledgers:
                 continue
             with self._store.open(ledger.collection) as collection:
                 states = {state.item: state for state in collection.states(items)}
+            ledger.start_after(self._tombstones.newest(ledger.collection))
             ledger.correct(items, states.values())
             self.compare(items)
             stored = {

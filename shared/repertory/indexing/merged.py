@@ -76,6 +76,16 @@ class Merged:
             *problems_between(self.items.values(), self._names, are_all=is_whole),
         ]
 
+    def precedes(self, source: str, other: str) -> bool:
+        """Whether the item of one source wins over that of another one with the same id."""
+        audience, others = self._audiences.get(source, ()), self._audiences.get(other, ())
+        if _is_wider(audience, others) or _is_wider(others, audience):
+            return _is_wider(audience, others)
+        return self._rank(source) < self._rank(other)
+
+    def _rank(self, source: str) -> tuple[bool, int]:
+        return source not in self._servers, self._names.index(source)
+
     def _winner(self, item_id: str, found: Sequence[Item]) -> Item:
         first, *others = sorted(found, key=lambda item: item.source not in self._servers)
         for other in others:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection
 
 from repertory.coordination.unused_since import UnusedSince
 from repertory.index.vectors import VectorStore
-from repertory.indexing.collection_names import is_index
+from repertory.indexing.collection_names import is_index, is_of_directory
 from repertory.stats import UnusedIndex
 
 INTERVAL_S = 60.0  # between two checks
@@ -14,7 +14,8 @@ class UnusedIndexes:
     """Lists the unused collections of a team, and drops them after a while.
 
     Going back to a configuration or a model within that time costs nothing. An embedded store
-    holds the collections of other directories, too, so there nothing is listed or dropped.
+    holds the collections of other directories, too, so there nothing is listed or dropped. On a
+    server the collections of directories are those with an alias of one.
 
     Args:
         active: The alias of the collection that is searched; a team's begins all of its names.
@@ -57,7 +58,9 @@ class UnusedIndexes:
             return
         self._checked_at = clock
         stored = [name for name in self._store.collections() if name.startswith(self._prefix)]
-        unused = [name for name in stored if is_index(name) and name not in used]
+        aliases = self._store.aliases()
+        kept = {*used, *(name for alias, name in aliases.items() if is_of_directory(alias, name))}
+        unused = [name for name in stored if is_index(name) and name not in kept]
         listed = []
         for name, since in self._since.update(unused, now).items():
             if now - since >= self._retention_s:

@@ -12,17 +12,17 @@ from repertory.notices import (
     HAS_RIVAL,
     LATE,
     NOTHING_OFFERED,
+    SILENT,
     about_first_index,
     about_sources,
 )
-from repertory.stats import SourceState, WatchStatus
+from repertory.stats import LATE_S, SourceState, WatchStatus
 
 UNKNOWN = (
     "Which sources you may see is not known yet, since the watch service has not reported; check "
     "that it runs."
 )
 BUILDING = "The first index is being built, so items are missing."
-LATE_S = 30.0  # that a save has waited before searches say so
 
 Audience = frozenset[tuple[str, ...]]  # lists of groups; a caller needs a group of each
 
@@ -36,6 +36,7 @@ class KnownSources(msgspec.Struct, frozen=True, kw_only=True):
         first_items: How many items a first index will have, while it is built; else 0.
         notices: What to know about the configuration.
         is_reported: Whether there was a report.
+        is_silent: Whether the watch service has not reported for a while.
         is_part: Whether this is what a caller learns who may not see all of them.
     """
 
@@ -44,6 +45,7 @@ class KnownSources(msgspec.Struct, frozen=True, kw_only=True):
     first_items: int = 0
     notices: tuple[str, ...] = ()
     is_reported: bool = False
+    is_silent: bool = False
     is_part: bool = False
 
     def after(self, watch: WatchStatus, configuration: str) -> "KnownSources":
@@ -59,7 +61,7 @@ class KnownSources(msgspec.Struct, frozen=True, kw_only=True):
         is_same = watch.configuration == configuration
         before = {} if is_same else self.audiences
         refused = [watch.error] if watch.error in {HAS_RIVAL, NOTHING_OFFERED} else []
-        late = [LATE] if watch.saves.waiting >= LATE_S else []
+        late = [LATE] if watch.is_late or watch.saves.waiting >= LATE_S else []
         failed = [FAILED] if watch.has_failed else []
         return KnownSources(
             states=tuple(
@@ -100,7 +102,8 @@ class KnownSources(msgspec.Struct, frozen=True, kw_only=True):
         if missing := self.missing(searched):
             # The numbers count every item.
             first = [BUILDING if self.is_part else about_first_index(missing, self.first_items)]
-        return *first, *self.notices, *about_sources(self.states)
+        silent = [SILENT] if self.is_silent else []
+        return *first, *silent, *self.notices, *about_sources(self.states)
 
     def visible(self, groups: frozenset[str]) -> frozenset[str]:
         """The names of the sources that a caller with some groups may see.

@@ -78,7 +78,7 @@ class LiveSearch:
         self._replacing = threading.RLock()  # of the engine, with the sources that it is made for
         self._index: FollowedIndex | None = None
         self._repaired = 0  # in earlier collections
-        self._reported = ReportedSources(coordination.status)
+        self._reported = ReportedSources(coordination.status, is_shared=is_shared, clock=clock)
         self._old: list[tuple[float, Collection]] = []
         self._polled_at = float("-inf")
         self._words = ("", float("-inf"))  # the stored index that is searched alone, and since when

@@ -1,6 +1,8 @@
 """The sources as a search knows them: by the last report of the watch service."""
 
 import contextlib
+import time
+from collections.abc import Callable
 
 from msgspec.structs import replace
 
@@ -8,7 +10,7 @@ from repertory.coordination.status import StatusBoard
 from repertory.errors import StoreError
 from repertory.indexing.collection_names import configuration_of
 from repertory.search.known_sources import KnownSources
-from repertory.stats import SaveTimes, WatchStatus, watch_status
+from repertory.stats import SILENCE_S, SaveTimes, WatchStatus, watch_status
 
 
 class ReportedSources:
@@ -16,14 +18,25 @@ class ReportedSources:
 
     Args:
         status: Where it reports.
+        is_shared: Whether the watch service is another process.
+        clock: A monotonic clock, in seconds.
 
     Attributes:
         known: What is known of the sources.
     """
 
-    def __init__(self, status: StatusBoard) -> None:
+    def __init__(
+        self,
+        status: StatusBoard,
+        *,
+        is_shared: bool = False,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self.known = KnownSources()
         self._status = status
+        self._is_shared = is_shared
+        self._clock = clock
+        self._reported_at = clock()  # on this clock; a watch service may be starting
         self._inherited: float | None = None  # when an earlier process reported
 
     def inherit(self) -> None:
@@ -38,16 +51,22 @@ class ReportedSources:
             collection: The name of the collection that is searched; empty for none.
             is_served: Whether a watch service follows the files; a command looks at them itself.
         """
-        watch = self._report()
-        if watch is None:
-            return False
+        before, watch = self.known, self._report()
+        known = before
+        if watch is not None:
+            self._reported_at = self._clock() - (time.time() - watch.at)
+            known = self._after(watch, configuration_of(collection), is_served=is_served)
+        silence = self._clock() - self._reported_at
+        is_silent = is_served and self._is_shared and silence > SILENCE_S
+        self.known = replace(known, is_silent=is_silent)
+        return self.known != before
+
+    def _after(self, watch: WatchStatus, configuration: str, *, is_served: bool) -> KnownSources:
         if watch.at == self._inherited:  # the own watch service has not compared them yet
             watch = watch.inherited()
         elif not is_served:
-            watch = replace(watch, saves=SaveTimes(), has_failed=False)
-        before = self.known
-        self.known = before.after(watch, configuration_of(collection))
-        return self.known != before
+            watch = replace(watch, saves=SaveTimes(), is_late=False, has_failed=False)
+        return self.known.after(watch, configuration)
 
     def _report(self) -> WatchStatus | None:
         with contextlib.suppress(StoreError):

@@ -1,0 +1,89 @@
+"""What a search knows of the sources while the watch service reports, or does not."""
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from typing_extensions import override
+
+from repertory.coordination.status import MemoryStatus
+from repertory.errors import StoreError
+from repertory.notices import SILENT
+from repertory.search.reported_sources import ReportedSources
+from repertory.stats import SILENCE_S, WatchStatus, report_watch
+
+
+class Board(MemoryStatus):
+    """A board that can be unavailable, and whose reports can be old."""
+
+    age = 0.0
+    is_away = False
+
+    def __init__(self) -> None:
+        super().__init__(lambda: time.time() - self.age)
+
+    @override
+    def reports(self) -> dict[str, dict[str, Any]]:
+        if self.is_away:
+            raise StoreError("Away.")
+        return super().reports()
+
+
+class Clock:
+    """A monotonic clock."""
+
+    time = 1_000.0
+
+    def __call__(self) -> float:
+        """The time."""
+        return self.time
+
+
+def notices(sources: ReportedSources, **how: bool) -> tuple[str, ...]:
+    """What searches say after the next look."""
+    sources.read("", **{"is_served": True, **how})
+    return sources.known.every_notice(1)
+
+
+@pytest.mark.parametrize("loses", ["a report", "the board"])
+def test_searches_say_that_nothing_follows_the_files(loses: str) -> None:
+    """The watch service has ended, or the board is away; they say so until it reports again."""
+    board, clock = Board(), Clock()
+    sources = ReportedSources(board, is_shared=True, clock=clock)
+    report_watch(board, WatchStatus())
+    assert notices(sources) == ()
+    if loses == "a report":
+        board.age = SILENCE_S + 1
+        report_watch(board, WatchStatus())
+    else:
+        board.is_away = True
+        clock.time += SILENCE_S - 1
+        assert notices(sources) == ()
+        clock.time += 2
+    assert notices(sources) == (SILENT,)
+    assert not sources.read("", is_served=True)  # nothing is new
+    board.age, board.is_away = 0.0, False
+    report_watch(board, WatchStatus())
+    assert notices(sources) == ()
+
+
+def test_a_watch_that_never_reported_is_missed_after_a_while() -> None:
+    """It may be starting."""
+    clock = Clock()
+    sources = ReportedSources(Board(), is_shared=True, clock=clock)
+    assert notices(sources) == ()
+    clock.time += SILENCE_S + 1
+    assert notices(sources) == (SILENT,)
+
+
+@pytest.mark.parametrize(("shared", "how"), [(True, {"is_served": False}), (False, {})])
+def test_where_no_other_process_watches_none_is_missed(
+    shared: bool,
+    how: Mapping[str, bool],
+) -> None:
+    """A command looks at the files itself, and a server of one process ends as a whole."""
+    clock = Clock()
+    sources = ReportedSources(Board(), is_shared=shared, clock=clock)
+    clock.time += SILENCE_S + 1
+    assert notices(sources, **how) == ()
