@@ -20,10 +20,10 @@ _NO_RULES: tuple[frozenset[int], frozenset[int]] = (frozenset(), frozenset())
 class Merged:
     """The items of a catalogue, under its policies.
 
-    If two sources offer the same id, an MCP server or a web API wins over a file that lists tools of
-    its name; otherwise the earlier source wins. One exception: a source that more callers may see wins, so that a
-    hidden item never takes the place of a visible one. A policy for an unknown item is a problem,
-    once every source was read.
+    If two sources offer the same id, an MCP server or a web API wins over a file that lists tools
+    under its name; otherwise the earlier source wins. One exception: a source that more callers may
+    see wins, so that a hidden item never takes the place of a visible one. A policy for an unknown
+    item is a problem, once every source was read.
 
     Attributes:
         items: What is offered, by id.

@@ -9,7 +9,7 @@ import re
 import sqlite3
 import time
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -159,6 +159,45 @@ class ReviewStore:
         state, current, approved = row
         stored = current if state == State.APPROVED else approved
         return _unpacked(stored) if stored else None
+
+    def inherit(self, source: str, places: Container[str]) -> bool:
+        """Take over what was approved of a source in another directory, if it is unknown here.
+
+        A person trusts a server of the home once. What it offers when it is first asked in another
+        directory was not approved yet.
+
+        Args:
+            source: The source.
+            places: The paths of its items: elsewhere another source may have this name.
+
+        Returns:
+            Whether there was anything. Of several directories the one that changed last counts.
+        """
+        if self.is_known(source):
+            return False
+        with self._translated():
+            others = {one: one.stat().st_mtime for one in self._path.parent.glob("*.sqlite")}
+        for path in sorted(others, key=others.__getitem__, reverse=True):
+            with contextlib.suppress(StoreError):
+                found = ReviewStore(path)._approved_of(source)
+                if inherited := [one for one in found if one[0].path in places]:
+                    self.record(source, inherited)
+                    return True
+        return False
+
+    def _approved_of(self, source: str) -> list[tuple[Item, str, Judgement]]:
+        """The versions of the items of a source that were approved, as ``record`` takes them."""
+        query = "SELECT hash, state, current, approved FROM items WHERE source = ?"
+        with self._reading() as connection:
+            rows = connection.execute(query, [source]).fetchall()
+        found = []
+        for hash_, state, current, approved in rows:
+            if state == State.APPROVED:
+                found.append((_unpacked(current), hash_, Judgement(State.APPROVED)))
+            elif approved:
+                item = _unpacked(approved)
+                found.append((item, approval_digest(item), Judgement(State.APPROVED)))
+        return found
 
     def record(
         self,
