@@ -1,5 +1,10 @@
-"""What the shell completes: ids, sources, servers and tags of the indexed items."""
+"""What the shell completes: ids, sources, servers and tags of the indexed items.
 
+A shell takes an offered value as if it was typed, and zsh evaluates the list of them, so a value
+that a shell may read as a command or an option is not offered.
+"""
+
+import re
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
@@ -9,6 +14,8 @@ from repertory_admin.backend import target_of
 
 if TYPE_CHECKING:
     from repertory.index.keywords.document import Entry
+
+_PLAIN = re.compile(r"\w[\w./:@+-]*(?: \w[\w./:@+-]*)*")
 
 
 def _completing(values: "Callable[[Entry], Iterable[str]]") -> Callable[[str], list[str]]:
@@ -21,7 +28,7 @@ def _completing(values: "Callable[[Entry], Iterable[str]]") -> Callable[[str], l
                 found = {value for entry in backend.entries() for value in values(entry)}
         except RepertoryError:
             return []
-        return sorted(value for value in found if value and value.startswith(incomplete))
+        return sorted(one for one in found if one.startswith(incomplete) and _PLAIN.fullmatch(one))
 
     return complete
 

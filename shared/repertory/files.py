@@ -251,6 +251,21 @@ def signature_of(status: os.stat_result) -> Signature:
     return status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino
 
 
+def is_for_all(folder: Path) -> bool:
+    """Whether every account may put files into a folder, such as ``/tmp``.
+
+    One of the user's own without the sticky bit is so only where permissions mean nothing.
+    """
+    if os.name == "nt":  # permissions are inherited there
+        return False
+    try:
+        status = folder.stat()
+    except OSError:
+        return False
+    is_shared = status.st_uid != os.getuid() or status.st_mode & stat.S_ISVTX
+    return bool(is_shared and status.st_mode & stat.S_IWOTH)
+
+
 def is_project(folder: Path, home: Path) -> bool:
     """Whether a folder may be a project: neither a home nor a parent of homes.
 

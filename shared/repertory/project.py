@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from repertory.files import is_project
+from repertory.files import is_for_all, is_project
 from repertory.settings import PROJECT_FILE, Settings, load, named_files
 from repertory.workspace import Workspace
 
@@ -33,7 +33,7 @@ def project_of(start: Path, settings: Settings) -> Project:
 
     An index counts only where neither a configuration file nor a repository lies around it: a
     search that was once made below must not hide them. A home directory and the directories above
-    it are never found by walking up.
+    it are never found by walking up, nor is one where any account may have put the marker.
 
     Args:
         start: The working directory, absolute.
@@ -43,6 +43,8 @@ def project_of(start: Path, settings: Settings) -> Project:
     for directory in (start, *start.parents):
         if directory != start and not is_project(directory, home):
             break
+        if directory != start and is_for_all(directory):
+            continue
         if marker := _marker(directory):
             return Project(directory, marker)
         if indexed is None and Workspace(settings, directory).is_known:

@@ -84,6 +84,26 @@ def test_the_shell_completes_ids_and_filters(cli: Cli, indexed: Path) -> None:
     assert offered(indexed.parent, "items show files__r") == []
 
 
+@pytest.mark.parametrize(
+    ("shell", "asked"),
+    [
+        ("bash", {"COMP_WORDS": "repertory items show files__", "COMP_CWORD": "3"}),
+        ("zsh", {"_TYPER_COMPLETE_ARGS": "repertory items show files__"}),
+    ],
+)
+def test_the_shell_completes_no_command_of_an_author(
+    cli: Cli, tmp_path: Path, shell: str, asked: dict[str, str]
+) -> None:
+    """With zsh, one of these names runs as soon as Tab is pressed; with bash, after Enter."""
+    names = ["list", "$(touch x)", "\\$(touch x)", "`touch x`", "a;touch x", "a --config x", "a\nb"]
+    tools = [{"name": name, "description": "Lists.", "inputSchema": {}} for name in names]
+    (tmp_path / "tools").mkdir()
+    (tmp_path / "tools" / "files.json").write_text(json.dumps({"tools": tools}))
+    assert len(cli.json(tmp_path, "items", "list")) == len(names)
+    done = cli.run(tmp_path, _REPERTORY_COMPLETE=f"complete_{shell}", **asked)
+    assert re.findall(r"files__[^\n\"]*", done.stdout) == ["files__a b", "files__list"]
+
+
 def test_the_main_help_lists_commands_and_exit_codes(cli: Cli, tmp_path: Path) -> None:
     """It names every command and every exit code."""
     done = cli.run(tmp_path, "--help")

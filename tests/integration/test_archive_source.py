@@ -1,5 +1,6 @@
 """Sources of archives, from a web server and from this machine."""
 
+import gzip
 import hashlib
 import threading
 import time
@@ -192,6 +193,24 @@ def test_a_large_archive_is_not_fetched(
     monkeypatch.setattr(fetcher, "MAX_ARCHIVE_SIZE", 100)
     with pytest.raises(SourceError, match="more than 100 bytes"):
         refreshed(built(tmp_path, type="archive", url=f"{url}/team.zip"))
+
+
+@pytest.mark.parametrize("encoding", ["gzip, gzip", "br", "Zstd"])
+def test_what_is_compressed_without_limit_is_not_read(
+    web: Web, url: str, encoding: str, tmp_path: Path
+) -> None:
+    """Three kilobytes, compressed twice, took gigabytes of memory before their size was known."""
+    web.files["/team.zip"] = gzip.compress(gzip.compress(bytes(1_000_000)))
+    web.encoding = encoding
+    [source] = built(tmp_path, type="archive", url=f"{url}/team.zip")
+    with pytest.raises(SourceError, match="is compressed in a way that has no limit"):
+        source.refresh()
+
+
+def test_a_server_may_compress_an_answer_once(web: Web, url: str, tmp_path: Path) -> None:
+    """Some do although they are asked not to; it is bounded as any other."""
+    web.files["/team.zip"], web.encoding = gzip.compress(web.files["/team.zip"]), "gzip"
+    assert refreshed(built(tmp_path, type="archive", url=f"{url}/team.zip")) == {"acme/pdf"}
 
 
 def test_a_slow_server_is_not_waited_for_forever(

@@ -150,6 +150,7 @@ class Web:
         repositories: The folder of repositories below ``/git``, for ``git http-backend``.
         login: ``user:password`` that ``/git`` needs; empty for none.
         redirects: Where paths lead.
+        encoding: The ``Content-Encoding`` of the files; empty for none.
         requests: The paths that were asked for.
         is_down: Whether it answers with errors.
     """
@@ -161,6 +162,7 @@ class Web:
         self.repositories = repositories
         self.login = ""
         self.redirects: dict[str, str] = {}
+        self.encoding = ""
         self.requests: list[str] = []
         self.logins: list[str] = []
         self.is_down = False
@@ -194,6 +196,8 @@ class Web:
         is_known = request.headers.get("If-None-Match") == tag
         request.send_response(304 if is_known else 200)
         request.send_header("ETag", tag)
+        if self.encoding:
+            request.send_header("Content-Encoding", self.encoding)
         if not is_known:
             request.send_header("Content-Length", str(len(data)))
         request.end_headers()

@@ -282,6 +282,17 @@ def test_a_found_link_leads_out_for_skills_alone(clone: Path) -> None:
     assert "leads out of the project" in passed[str(clone / ".claude" / "commands")]
 
 
+@pytest.mark.parametrize("target", ["/", "..", "."])
+def test_a_found_link_reads_no_folder_that_the_clone_lies_in(clone: Path, target: str) -> None:
+    """The skills of the whole disk took minutes to read, and belong to others."""
+    write(clone.parent / "other" / "SKILL.md", "---\ndescription: Of another project.\n---\n")
+    (clone / "skills").symlink_to(target)
+    found = settings(clone)
+    assert not [item for item in items_of(found, clone) if "other" in item]
+    passed = {one.path: one.reason for one in Workspace(found, clone).catalogue().passed_over}
+    assert "leads" in passed[str(clone / "skills")]
+
+
 @pytest.mark.parametrize(
     "line",
     [

@@ -269,6 +269,7 @@ EXAMPLES = {
     "repertory.text._RUN": ["a\x07\u200bb"],
     "repertory.typescript.syntax._PLAIN_KEY": ["$a_1"],
     "repertory_admin.columns._PIECES": ["/a/b_1,2:c--=d"],
+    "repertory_admin.completion._PLAIN": ["notes__add-note", "a/b.c d:e @f"],
     "repertory_admin.commands.config._REDIS": ["a rediss://u:p@h.x:1/0 b"],
     "repertory_admin.text._DIRECTIONS": ["a\u202eb"],
     "repertory_eval.generate._INSIDE": ["getHTTPCode"],

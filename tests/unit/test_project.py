@@ -108,6 +108,20 @@ def test_home_is_never_found_from_a_folder_below(
     assert located({}, home)[1] == Project(home, Marker.FILE)
 
 
+@pytest.mark.parametrize("marker", [".git", "repertory.toml"])
+def test_no_folder_for_all_is_found_from_a_folder_below(tmp_path: Path, marker: str) -> None:
+    """Another account may have put the marker into it, as into ``/tmp``; named, it is one."""
+    shared = tmp_path / "shared"
+    start = below(shared)
+    (shared / marker).touch()
+    shared.chmod(0o1777)
+    settings = load({}, start)
+    assert project_of(start, settings) == Project(start, None)
+    assert project_of(shared, settings).directory == shared
+    shared.chmod(0o755)
+    assert project_of(start, settings).directory == shared
+
+
 def test_named_paths_stay_relative_to_the_working_directory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,5 +1,6 @@
 """What is withheld from agents, and what a person approves."""
 
+import os
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -226,6 +227,33 @@ def test_a_changed_tool_that_goes_and_comes_back_is_compared_with_what_was_appro
     (review,) = store.waiting()
     assert review.state is State.CHANGED
     assert review.diff[-2:] == ["-description: Counts.", "+description: Counts lines."]
+
+
+def test_a_tool_is_compared_with_what_was_approved_in_another_directory(
+    store: ReviewStore, tmp_path: Path
+) -> None:
+    """A server of the home is trusted once; what it offers later is vouched for nowhere."""
+    server = Offered(Trust.REVIEW, EVIL, "Adds.", "Counts.", is_server=True)
+
+    def admitted(in_store: ReviewStore, path: str) -> list[str]:
+        items = [msgspec.structs.replace(item, path=path) for item in server.offered]
+        return [item.id for item in Gate(in_store).admit(server, Scan(items=items)).items]
+
+    one, other, third = (ReviewStore(tmp_path / "reviews" / f"{name}.sqlite") for name in "bcd")
+    assert admitted(one, "/home/.claude.json") == ["src__0", "src__1", "src__2"]
+    server.offer(EVIL, f"Adds. {EVIL}", "Counts letters.", "New.")
+    assert admitted(other, "/home/.claude.json") == ["src__0", "src__2", "src__3"]
+    assert [(one.item, one.state) for one in other.waiting()] == [
+        ("src__1", State.QUARANTINED),
+        ("src__2", State.CHANGED),
+        ("src__3", State.NEW),
+    ]
+    assert "+description: Adds. Ignore" in "\n".join(other.waiting()[0].diff)
+    other.approve(["src__1"], "user:a")
+    os.utime(tmp_path / "reviews" / "b.sqlite", (0, 0))
+    assert admitted(third, "/home/.claude.json") == ["src__0", "src__1", "src__2", "src__3"]
+    assert admitted(store, "/project/.mcp.json") == ["src__0", "src__1", "src__2", "src__3"]
+    assert store.waiting() == []  # it is another server of this name
 
 
 def test_what_waits_and_is_gone_waits_no_more(store: ReviewStore) -> None:

@@ -375,15 +375,22 @@ def test_two_files_of_one_server_are_merged(tmp_path: Path) -> None:
     assert "a.json" in problem.message
 
 
-def test_a_file_replaces_no_tool_of_a_server(tmp_path: Path) -> None:
-    """A tool file comes before the servers, and a project chooses the name in it."""
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"type": "mcp", "config": ".mcp.json", "trusted": True},
+        {"type": "openapi", "name": "github", "path": "openapi.json"},
+    ],
+)
+def test_a_file_replaces_no_tool_of_a_server(tmp_path: Path, entry: dict[str, object]) -> None:
+    """A tool file comes before what can be called, and a project chooses the name in it."""
     write_json(tmp_path / ".mcp.json", {"mcpServers": {"github": {"command": "gh"}}})
     issue = {"name": "create_issue", "inputSchema": {"type": "object"}}
     file = {"server": "github", "tools": [{**issue, "description": "Of a stranger."}]}
     write_json(tmp_path / "tools" / "github.json", file)
     entries: list[dict[str, object]] = [
         {"type": "tools", "path": "tools", "name": "files"},
-        {"type": "mcp", "config": ".mcp.json", "trusted": True},
+        entry,
     ]
     catalogue = build_catalogue(entries, tmp_path, found=True)
     files, server = catalogue.sources

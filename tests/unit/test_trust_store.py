@@ -1,13 +1,18 @@
 """Trust in configurations."""
 
 import os
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+import typer
 
 from repertory.errors import StoreError, UsageError
+from repertory.settings import TRUST_FILE
+from repertory.sources.registry import digest_to_trust
 from repertory.trust import TrustStore, digest_of
+from repertory_admin.commands.init import init
 
 
 @pytest.fixture
@@ -158,3 +163,23 @@ def test_a_pipe_is_not_trusted(tmp_path: Path) -> None:
     """Reading it could take for ever."""
     os.mkfifo(tmp_path / "pipe")
     assert not TrustStore(tmp_path / "trust.json").is_trusted(tmp_path / "pipe")
+
+
+def test_init_trusts_only_what_it_has_shown(
+    tmp_path: Path, config: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file that changes while the question is open is not trusted."""
+    config.write_text('{"mcpServers": {"notes": {"command": "notes"}}}')
+
+    def agreed(_: str) -> bool:
+        config.write_text('{"mcpServers": {"notes": {"command": "evil"}}}')
+        return True
+
+    for stream in (sys.stdin, sys.stdout):
+        monkeypatch.setattr(stream, "isatty", lambda: True)
+    monkeypatch.setattr(typer, "confirm", agreed)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("REPERTORY_DATA_DIR", str(tmp_path / "data"))
+    with pytest.raises(UsageError, match="changed while it was read"):
+        init({}, config.parent)
+    assert not TrustStore(tmp_path / "data" / TRUST_FILE).is_trusted(config, digest_to_trust)

@@ -308,14 +308,14 @@ def test_sources_that_are_not_up_to_date() -> None:
             source("broken", error="The folder is unreadable."),
             source("kept", stale=2),
             source("old", seen=NOW - 30 * 86_400),
-            source("vault", error="It asks for a sign-in.", awaits_sign_in=True),
+            source("my vault", error="It asks for a sign-in.", awaits_sign_in=True),
             source("new", error="Trust it.", awaits_trust=True, seen=0),
         ),
     )
     advice = {one.source: one.advice for one in found.stale}
-    assert [*advice] == ["broken", "kept", "old", "vault"]
+    assert [*advice] == ["broken", "kept", "old", "my vault"]
     assert "The folder is unreadable." in advice["broken"]
-    assert "repertory login vault" in advice["vault"]
+    assert "repertory login 'my vault'" in advice["my vault"]
     assert "30 days ago" in advice["old"]
 
 

@@ -16,7 +16,7 @@ from repertory.settings import PROJECT_FILE, Settings, load
 from repertory.sources.discover import discover
 from repertory.sources.registry import build, digest_to_trust, files_to_trust
 from repertory.text import counted
-from repertory.trust import digest_of
+from repertory.trust import digest_now, digest_of
 from repertory.trust_requests import described, env_files
 from repertory.workspace import Workspace
 from repertory_admin import terminal
@@ -98,8 +98,9 @@ def _settle_trust(
         if all(workspace.trust.is_trusted(file, digest_to_trust) for file in files):
             continue
         try:
+            digests = {file: digest_now(file, digest_to_trust) for file in files}
             sources = build(entry, workspace.base)
-        except ConfigurationError as error:
+        except (ConfigurationError, UsageError) as error:
             terminal.warn(f"{error} Its servers are left out until it can be read.")
             continue
         if not sources:
@@ -107,9 +108,9 @@ def _settle_trust(
         shown = shlex.join(short_path(str(file)) for file in files)
         terminal.tell(f"{shown} has MCP servers: {described(sources)}.")
         if trust or (can_ask and typer.confirm("May they be run to list their tools?")):
-            for file in files:
+            for file, digest in digests.items():
                 with audited(settings, workspace.base, "trust", [file]):
-                    workspace.trust.trust(file, "", env_files(sources), digest_to_trust)
+                    workspace.trust.trust(file, digest, env_files(sources), digest_to_trust)
             terminal.say(f"Trusted {shown} until its servers change.")
         else:
             terminal.say(f"Not trusted; `repertory config trust {shown}` lets them be run.")

@@ -13,16 +13,17 @@ from repertory.indexing.item_problems import problems_between
 from repertory.sources.configured import Catalogue
 from repertory.sources.source import Problem, Severity
 
+_CALLED = frozenset({"mcp", "openapi"})  # the types of sources whose tools can be called
 _NO_RULES: tuple[frozenset[int], frozenset[int]] = (frozenset(), frozenset())
 
 
 class Merged:
     """The items of a catalogue, under its policies.
 
-    If two sources offer the same id, an MCP server wins over a file that lists its tools; otherwise
-    the earlier source wins. One exception: a source that more callers may see wins, so that a
-    hidden item never takes the place of a visible one. A policy for an unknown item is a problem,
-    once every source was read.
+    If two sources offer the same id, an MCP server or a web API wins over a file that lists tools
+    under its name; otherwise the earlier source wins. One exception: a source that more callers may
+    see wins, so that a hidden item never takes the place of a visible one. A policy for an unknown
+    item is a problem, once every source was read.
 
     Attributes:
         items: What is offered, by id.
@@ -34,7 +35,7 @@ class Merged:
         self.per_source: Counter[str] = Counter()
         self._policies = Policies(catalogue.rules, catalogue.may_change())
         self._names = [source.name for source in catalogue.sources]
-        self._servers = {source.name for source in catalogue.sources if source.type == "mcp"}
+        self._servers = {source.name for source in catalogue.sources if source.type in _CALLED}
         self._audiences = {source.name: source.visible_to for source in catalogue.sources}
         self._left_out: dict[str, list[Problem]] = {}  # by id
         self._rules: dict[str, tuple[frozenset[int], frozenset[int]]] = {}  # used, withheld

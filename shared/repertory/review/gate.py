@@ -12,7 +12,7 @@ from repertory.errors import StoreError
 from repertory.review.judgement import Judgement, State, fits, judge
 from repertory.review.store import Known, ReviewStore, approval_digest
 from repertory.review.suspicions import INVISIBLE, Finding, suspicions
-from repertory.sources.source import WITHHELD, Problem, Scan, Source, warning
+from repertory.sources.source import WITHHELD, Problem, Scan, Source, Trust, warning
 from repertory.text import UNFIT
 
 HIDING = "+hidden"  # in the digest of an item with text that its source removed
@@ -94,6 +94,8 @@ class Gate:
             StoreError: What was approved cannot be read or written.
         """
         known = self._of(source.name)
+        if not known and self._inherits(source, scan):
+            known = self._of(source.name)
         judged = self._judged(source, scan, known)
         if offered is None:
             offered = {item.id for item in scan.items}
@@ -155,6 +157,15 @@ class Gate:
                 )
             judged.append((item, digest, judgement))
         return judged
+
+    def _inherits(self, source: Source, scan: Scan) -> bool:
+        """Whether other directories say what was approved of a source that is unknown here."""
+        if not (self._records and scan.items and source.trust is Trust.REVIEW):
+            return False
+        if not self._store.inherit(source.name, {item.path for item in scan.items} - {""}):
+            return False
+        del self._known[source.name]
+        return True
 
     def _of(self, source: str) -> dict[str, Known]:
         if source not in self._known:

@@ -3,18 +3,20 @@
 One SQLite file for each catalogue. It cannot be rebuilt: it holds what people decided.
 """
 
+import contextlib
 import hashlib
 import re
 import sqlite3
 import time
 import zlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from pathlib import Path
 
 import msgspec
 
 from repertory.catalogue.item import Item
 from repertory.database import Database
+from repertory.errors import StoreError
 from repertory.review.difference import difference
 from repertory.review.judgement import Judgement, State
 from repertory.review.suspicions import Finding
@@ -162,6 +164,45 @@ class ReviewStore:
         state, current, approved = row
         stored = current if state == State.APPROVED else approved
         return _unpacked(stored) if stored else None
+
+    def inherit(self, source: str, places: Container[str]) -> bool:
+        """Take over what was approved of a source in another directory, if it is unknown here.
+
+        A person trusts a server of the home once. What it offers when it is first asked in another
+        directory was not approved yet.
+
+        Args:
+            source: The source.
+            places: The paths of its items: elsewhere another source may have this name.
+
+        Returns:
+            Whether there was anything. Of several directories the one that changed last counts.
+        """
+        if self.is_known(source):
+            return False
+        with self._database.translated():
+            others = {one: one.stat().st_mtime for one in self._path.parent.glob("*.sqlite")}
+        for path in sorted(others, key=others.__getitem__, reverse=True):
+            with contextlib.suppress(StoreError):
+                found = ReviewStore(path)._approved_of(source)
+                if inherited := [one for one in found if one[0].path in places]:
+                    self.record(source, inherited)
+                    return True
+        return False
+
+    def _approved_of(self, source: str) -> list[tuple[Item, str, Judgement]]:
+        """The versions of the items of a source that were approved, as ``record`` takes them."""
+        query = "SELECT hash, state, current, approved FROM items WHERE source = ?"
+        with self._database.reading() as connection:
+            rows = connection.execute(query, [source]).fetchall()
+        found = []
+        for hash_, state, current, approved in rows:
+            if state == State.APPROVED:
+                found.append((_unpacked(current), hash_, Judgement(State.APPROVED)))
+            elif approved:
+                item = _unpacked(approved)
+                found.append((item, approval_digest(item), Judgement(State.APPROVED)))
+        return found
 
     def record(
         self,

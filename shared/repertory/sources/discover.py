@@ -203,8 +203,8 @@ def _taken(
 ) -> list[_Folder]:
     """The known folders that are there, each once and rather under its own path than a link's.
 
-    A folder of skills may be a link that leads out of the project, to those of a team: a SKILL.md
-    is written to be found. Other files are not.
+    A folder of skills may be a link that leads out of the project, to those of a team, but not to
+    one that the project lies in: a SKILL.md is written to be found. Other files are not.
     """
     first: dict[tuple[str, str], _Folder] = {}
     there = [
@@ -229,13 +229,15 @@ def _taken(
 def _leads_elsewhere(folder: _Folder, anywhere: SkillFolders) -> str:
     """Why a known folder is not read in its place; empty if it is."""
     real, is_skills = folder.real, folder.type == anywhere.type
-    if folder.base == anywhere.path and not is_skills and not lies_in(real, anywhere.path):
+    if is_skills and folder.is_linked and anywhere.reaches(real):
+        return f"it leads to {real}, where its skills are found"
+    is_around = is_inside(anywhere.real_path, real)  # it may be the whole disk
+    leads_out = is_around if is_skills else not lies_in(real, anywhere.path)
+    if folder.base == anywhere.path and leads_out:
         return (
             f"it is a link that leads out of the project to {real}; to have it read, name that in "
             "a repertory.toml and trust the file"
         )
-    if is_skills and folder.is_linked and anywhere.reaches(real):
-        return f"it leads to {real}, where its skills are found"
     return ""
 
 

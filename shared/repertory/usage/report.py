@@ -1,5 +1,6 @@
 """The report: what the recorded usage says about a catalogue, and what to do about it."""
 
+import shlex
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -252,7 +253,7 @@ def _stale(sources: Sequence[SourceState], now: float) -> Iterator[StaleSource]:
 
 def _repair(source: SourceState, now: float) -> str:
     if source.awaits_sign_in:
-        return f"Sign in with `repertory login {source.name}`."
+        return f"Sign in with `repertory login {shlex.quote(source.name)}`."
     if source.error:
         return f"Repair it or remove it: {source.error}"
     if source.stale:

@@ -26,6 +26,8 @@ TOTAL_TIMEOUT_S = 300.0  # with all redirects
 CHECK_INTERVAL_S = 0.2
 CHUNK_SIZE = 1 << 16  # bytes
 MAX_VALIDATOR_LENGTH = 1_000  # characters
+# Each makes what is read at once a thousand times as large at most; others, or several, much more.
+_ENCODINGS = {"identity", "gzip", "x-gzip", "deflate"}
 _VALIDATORS = {"etag": "If-None-Match", "last-modified": "If-Modified-Since"}
 
 
@@ -138,6 +140,8 @@ def _next(url: str, location: str) -> str:
 def _check(url: str, response: "httpx.Response") -> None:
     code = response.status_code
     if code == HTTPStatus.OK:
+        if response.headers.get("content-encoding", "identity").strip().lower() not in _ENCODINGS:
+            raise SourceError(f"{shown(url)} is compressed in a way that has no limit.")
         return
     if code in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
         raise SourceError(f"{shown(url)} needs a login ({code}).")
