@@ -164,6 +164,8 @@ EXAMPLES = {
     "repertory.sources.mcp.mending._TOKEN": ['"a\\"b" [{,', '"\\'],
     "repertory.sources.mcp.server._REPERTORY": ["/a repertory.exe'  mcp ", "/repertory[a]@1' mcp"],
     "repertory.sources.mcp.source._KEY_IN_PATH": ["/a1b2c3d4e5f6g7h8i9j0k1l2/x"],
+    "repertory.sources.mcp.traffic._END": ["Node.js v20", "  +--", "npm error A complete log a"],
+    "repertory.sources.mcp.traffic._ERROR": ["  | a.bError [C_1]: d", "npm error a"],
     "repertory.sources.mcp.variables._ENV_LINE": ["export  A_1 = 'b c' d"],
     "repertory.sources.mcp.variables._REFERENCE": ["a${b:-c}d$e"],
     "repertory.sources.mcp.variables._VARIABLE": ["env:A_1:-b"],
