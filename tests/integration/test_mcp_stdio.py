@@ -178,6 +178,8 @@ def test_only_its_own_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     """A server receives its own variables and only harmless ones of our environment."""
     monkeypatch.setenv("OTHER_SECRET", SECRET)
     monkeypatch.setenv("PASSED", "on")
+    monkeypatch.setenv("HTTPS_PROXY", "http://proxy.example.org")
+    monkeypatch.setenv("NODE_EXTRA_CA_CERTS", "/etc/own.pem")
     script = (
         f"import os, json; open({str(tmp_path / 'env')!r}, 'w').write(json.dumps(dict(os.environ)))"
     )
@@ -192,7 +194,8 @@ def test_only_its_own_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         McpServer(config, trusted=True).scan()
     seen = json.loads((tmp_path / "env").read_text())
     assert seen["OWN"] == "on"
-    assert seen["PATH"] == os.environ["PATH"]
+    for name in ("PATH", "HTTPS_PROXY", "NODE_EXTRA_CA_CERTS"):
+        assert seen[name] == os.environ[name]
     assert not {"OTHER_SECRET", "PASSED"} & set(seen)
 
 

@@ -298,3 +298,19 @@ def test_what_is_offered_is_known_without_listing_the_items() -> None:
     latest.passed = Unlisted(latest.passed)
     assert scans.offering == {"team"}
     assert [one.name for one in scans.status(Counter(), frozenset())] == ["team"]
+
+
+def test_a_source_that_is_trusted_now_was_not_asked_yet() -> None:
+    """What it said before it was trusted, that it awaits this, is not said any more."""
+    before, after = Folder("team"), Folder("team")
+    before.is_trusted = False
+    before.is_unreadable, before.why = True, "It was found but not run."
+    scans = LatestScans({})
+    scans.adopt(Catalogue((before,)))
+    scans.add(scan_source(before))
+    assert (first(scans, 2).state, first(scans, 2).error) == ("waiting for trust", before.why)
+    scans.adopt(Catalogue((after,)))
+    assert (first(scans, 2).state, first(scans, 2).error) == ("starting", "")
+    assert scans.keeps(
+        State(item="team/a", source="team", content_hash="", metadata_hash="", revision=0)
+    )

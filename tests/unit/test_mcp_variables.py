@@ -147,6 +147,14 @@ def test_credentials_of_an_address_are_masked_as_written_and_decoded() -> None:
     assert launch.redact("host/path") == "host/path"
 
 
+def test_the_credentials_of_a_proxy_are_masked() -> None:
+    """A process inherits the proxies of our environment, and may show them in an error."""
+    proxies = {"HTTPS_PROXY": "http://anna:pass-word@proxy:80", "no_proxy": "localhost"}
+    launch = launch_of(ServerConfig(name="a", command="a"), proxies)
+    assert launch.redact("http://anna:pass-word@proxy:80") == "http://***:***@proxy:80"
+    assert launch.redact("localhost") == "localhost"
+
+
 def test_a_value_may_contain_what_separates_values() -> None:
     """The first question mark begins the query, and the first equals sign a value."""
     launch = launch_of(ServerConfig(name="a", url="https://host/path?key=se?cret=part"), {})

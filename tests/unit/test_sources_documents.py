@@ -182,6 +182,19 @@ def test_a_name_in_front_matter_is_a_title(tmp_path: Path) -> None:
         ("[a](b) | [c](d)\n\n- [e](#f)\n- [g](#h)\n\ntext", "", "text"),
         ("Some :ref:`x <y>` text > 3.", "", "Some :ref:`x <y>` text > 3."),
         ("**Role:** Finds faults.\n\nMore", "", "Role: Finds faults."),
+        ("# <a href='x'><img src='y' alt='Logo'/>One</a>\n\ntext", "One", "text"),
+        ('# <img src="y" alt="One">\n\ntext', "One", "text"),
+        ('# List<Item>, <a name="b"></a>B', "List<Item>, B", ""),
+        ('<h1 align="center">One</h1>\n\n## Two\n\ntext', "One", "text"),
+        (":::tip What you learn\n\n:::note\nUse it.\n:::", "", "Use it."),
+        ("= One\nA Writer <a@b.c>\n// settings:\n:toc: left\n\ntext", "One", "text"),
+        ("```\n= no\n```\n\ntext", "", "text"),
+        (
+            "// courtesy of a writer\n\n//= One\n:toc: left\n\ninclude::a[]\n\n:!toc:\n\ntext",
+            "",
+            "text",
+        ),
+        ("One\n===\n\n======= ===\nNo A\n======= ===\n\ntext", "One", "text"),
     ],
 )
 def test_the_first_heading_and_paragraph(text: str, heading: str, paragraph: str) -> None:
@@ -200,7 +213,12 @@ def test_the_first_heading_and_paragraph(text: str, heading: str, paragraph: str
             "# One\n::\n\n    a\n    ===\n\n# Two",
         ),
         ("a.txt", "1. One\n------\n\nAnd so on\n...", "# 1. One\n\nAnd so on\n..."),
-        ("a.adoc", "= One\n\n== Two\n----\n== no\n----", "# One\n\n## Two\n----\n== no\n----"),
+        ("a.adoc", "= One\n\n== Two\n----\n== no\n----", "# One\n\n## Two\n````\n== no\n````"),
+        (
+            "a.adoc",
+            "[source]\n----\n# no\n----\n////\n== no\n////",
+            "[source]\n````\n# no\n````\n////\n== no\n////",
+        ),
         ("a.md", *["```\nno\n---\n```\n\n- no\n---\n\n1. no\n---\n\n~~~\nno\n===\n~~~"] * 2),
         ("a.md", *["two\nlines\n---\n\n| a |\n---\n\nno\n^^^\n\nno\n\n---"] * 2),
     ],

@@ -23,6 +23,12 @@ MIN_LEAD_LENGTH = 20  # characters; an earlier full stop belongs to an abbreviat
 # sign of its own.
 _CLOSING = re.compile(r"(?:^|\s)#+$")
 _ATTRIBUTES = re.compile(r"\s\{:?\s?[#.][^{}]*\}$")
+# Of HTML within a line; another one, such as List<Item>, may be meant as it is.
+_TAG = re.compile(
+    r"(?i)</?(?:a|b|br|code|em|font|i|img|kbd|p|picture|small|source|span|strong|su[bp])"
+    r"(?:\s[^<>]*)?/?>"
+)
+_ALT = re.compile(r"(?i)\salt=([\"'])([^\"'<>]+)\1")
 _HEADING = re.compile(r"(#{1,6})\s+(\S.*)")
 _OF_OTHERS = re.compile(r"(?i)\W*(?:related (?:skill|command|tool)s|see also|when not to use)\b")
 _SPACE = re.compile(r"\s+")
@@ -79,8 +85,12 @@ def split_at_headings(body: str, deepest: int = 6) -> list[Section]:
 
 
 def without_attributes(heading: str) -> str:
-    """A heading without the attributes that extensions of Markdown write behind it."""
-    return _ATTRIBUTES.sub("", heading.rstrip()).rstrip()
+    """A heading without tags of HTML, and without what extensions of Markdown write behind it.
+
+    One that is a picture is its text.
+    """
+    plain = _TAG.sub("", heading).strip() or " ".join(alt[2] for alt in _ALT.finditer(heading))
+    return _ATTRIBUTES.sub("", plain).rstrip()
 
 
 def views(name: str, server: str, description: str, body: str) -> list[View]:

@@ -153,13 +153,17 @@ class LatestScans:
         return self._merged.items
 
     def adopt(self, catalogue: Catalogue) -> None:
-        """Follow another catalogue; scans of unchanged sources stay valid."""
+        """Follow another catalogue; scans of unchanged sources stay valid.
+
+        A source that was not trusted when it was scanned, and is now, was not asked yet.
+        """
         identities = {source.name: source.identity() for source in catalogue.sources}
         sources = {source.name: source for source in catalogue.sources}
         self._latest = {
             name: one
             for name, one in self._latest.items()
             if identities.get(name) == one.source.identity()
+            and (one.source.is_trusted or not sources[name].is_trusted)
         }
         for name, one in self._latest.items():
             one.source = sources[name]

@@ -23,10 +23,18 @@ from mcp_types import jsonrpc_message_adapter
 
 from repertory.sources.mcp.traffic import Traffic
 from repertory.sources.mcp.unreadable_answers import mended
-from repertory.sources.mcp.variables import Launch
+from repertory.sources.mcp.variables import PROXIES, Launch
 
 GRACE_S = 1.0  # to exit after stdin is closed, and again after SIGTERM
 POLL_INTERVAL_S = 0.01
+# Without them, neither ``npx`` nor ``uvx`` gets a server where a proxy is between us and the hub.
+NETWORK = (
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "REQUESTS_CA_BUNDLE",
+    "NODE_EXTRA_CA_CERTS",
+    *PROXIES,
+)
 
 Streams = tuple[
     MemoryObjectReceiveStream[SessionMessage | Exception], MemoryObjectSendStream[SessionMessage]
@@ -37,15 +45,15 @@ Streams = tuple[
 async def run_process(launch: Launch, traffic: Traffic) -> AsyncIterator[Streams]:
     """Start a server that speaks MCP on stdin and stdout; on exit, end it and its children.
 
-    It receives only the few variables that the SDK considers safe (``PATH``, ``HOME``, …) and its
-    own.
+    It receives only the few variables that the SDK considers safe (``PATH``, ``HOME``, …), those of
+    certificates and proxies, and its own.
 
     Raises:
         OSError: The command cannot be started.
     """
     inherited = {
         name: launch.inherited[name]
-        for name in DEFAULT_INHERITED_ENV_VARS
+        for name in (*DEFAULT_INHERITED_ENV_VARS, *NETWORK)
         if name in launch.inherited
         and not launch.inherited[name].startswith("()")  # a function of a shell
     }

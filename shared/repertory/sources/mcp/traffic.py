@@ -1,6 +1,7 @@
 """The bounded record of a session with one server; it keeps enough to explain a failure."""
 
 import contextlib
+import re
 import shlex
 from collections import Counter
 from collections.abc import Mapping
@@ -18,6 +19,14 @@ MAX_QUOTE_LENGTH = 300
 
 SAYS = "; it wrote"  # in a message, before what a server wrote
 TOO_MUCH = f"sent more than {MAX_BYTES // 2**20} MB or {MAX_LINES:,} lines"
+
+_ADVICE = "hint: "  # of uv, after the error
+# The last line of Node.js, npm and groups of Python's errors says nothing of the error before it.
+_END = re.compile(r"Node\.js v|npm (?:error|ERR!) A complete log |\s*\+--")
+_ERROR = re.compile(
+    r"[\s|]*(?:npm (?:error|ERR!) (?!code |errno |syscall |path )"
+    r"|\[?[\w.$]*(?:[Ee]rror|Exception)(?: \[\w+\])?: )\S"
+)
 
 
 class Listing(msgspec.Struct, frozen=True):
@@ -127,17 +136,21 @@ class Traffic:
 
     def add_stray(self, line: bytes) -> None:
         """Keep the first line on stdout that is not MCP."""
-        self.stray = self.stray or _last_line(line[:STDERR_KEPT])
+        self.stray = self.stray or _lines(line[:STDERR_KEPT])[-1]
 
     @property
     def last_stderr(self) -> str:
-        """The last non-empty line on stderr."""
-        return _last_line(self._stderr)
+        """The last line on stderr that says why, as far as it is known which lines do not."""
+        said = _lines(self._stderr)
+        lines = [line for line in said if not line.startswith(_ADVICE)] or said
+        named = filter(_ERROR.match, lines) if _END.match(lines[-1]) else ()
+        return next(iter(named), lines[-1]).strip("| ")
 
 
-def _last_line(data: bytes) -> str:
+def _lines(data: bytes) -> list[str]:
+    """The lines that are not empty, at least one, which may be empty."""
     lines = [line for line in data.decode("utf-8", "replace").splitlines() if line.strip()]
-    return lines[-1] if lines else ""
+    return lines or [""]
 
 
 def quote(text: str) -> str:

@@ -16,6 +16,9 @@ from repertory.trust import digest_of
 MAX_ENV_FILE_SIZE = 2**20  # bytes
 MIN_SECRET_LENGTH = 4  # shorter values are no secrets, and masking them ruins messages
 
+_UPPER = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
+PROXIES = (*_UPPER, *map(str.lower, _UPPER))
+
 _REFERENCE = re.compile(r"\$\{([^{}]*)\}")
 _VARIABLE = re.compile(r"(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?", re.DOTALL)
 _ENV_LINE = re.compile(r"(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*)")
@@ -85,7 +88,9 @@ def fill_in(server: ServerConfig) -> Launch:
     args = tuple(fill(argument) for argument in server.args)
     cwd = str(Path(server.workspace, fill(server.cwd)))
     client_id, client_secret = fill(server.oauth.client_id), fill(server.oauth.client_secret)
-    values = {client_secret, *env.values(), *headers.values(), *_url_secrets(url), *used}
+    urls = (url, *(environment.get(name, "") for name in PROXIES))
+    values = {client_secret, *env.values(), *headers.values(), *used}
+    values |= {secret for one in urls for secret in _url_secrets(one)}
     return Launch(
         command=command,
         args=args,

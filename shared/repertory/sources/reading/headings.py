@@ -14,7 +14,9 @@ _DEEPEST = 6
 
 
 def with_marks(text: str, filename: str) -> str:
-    """Rewrite headings that are underlined, or AsciiDoc's, as ``# Heading``; the rest stays.
+    """Rewrite headings that are underlined, or AsciiDoc's, as ``# Heading``.
+
+    AsciiDoc's lines around code become fences; the rest stays.
 
     Args:
         text: The text of a document.
@@ -33,6 +35,9 @@ def _asciidoc(lines: Iterable[str]) -> Iterator[str]:
         bare = line.rstrip()
         if _VERBATIM.fullmatch(bare) and around in ("", bare):
             around = "" if around else bare
+            # In Markdown, the line would make a heading of the one above, and "# a" would be one.
+            yield "`" * len(bare) if bare[0] in "-." else line
+            continue
         heading = None if around else _ASCIIDOC.match(line)
         yield f"{'#' * len(heading[1])} {heading[2].rstrip()}" if heading else line
 

@@ -14,11 +14,13 @@ _ARGUMENTS = re.compile(r"\$ARGUMENTS\b")  # where the host puts what is typed a
 _COMMENT = re.compile(r"\s{0,3}<!--")
 _HEADING = re.compile(r"\s{0,3}(?:#{1,6}|={1,6})[ \t]+(\S.*)")
 _CLOSING = re.compile(r"(?:^|\s)[#=]+$")  # what may follow a heading
+_HTML_HEADING = re.compile(r"(?i)\s{0,3}<h[1-6](?:\s[^<>]*)?>(.*)</h[1-6]>\s*$")
 _UNDERLINE = re.compile(r"([=\-~^\"'*+.:_])\1{2,}")  # Markdown's and reStructuredText's
-# Badges, images, tags, tables, link targets, directives, attributes, MDX's code, rules: no prose.
+# Badges, images, tags, tables, link targets, directives, attributes, comments of AsciiDoc, MDX's
+# code, rules: no prose.
 _NOT_PROSE = re.compile(
-    r"\[?!\[|<|\||\[[^\]]+\]:|\.\. |:[\w-]+:|(?:import|export)\s[^'\"]*['\"]"
-    r"|([-*_])(?:[ \t]*\1){2,}$"
+    r"\[?!\[|<|\||\[[^\]]+\]:|\.\. |:[!\w-]+:|//(?!\w)|(?:if|ifn|end|include|image)\w*::"
+    r"|(?:import|export)\s[^'\"]*['\"]|([-*_])(?:[ \t]*\1){2,}$|=+ +=[= ]*$"
 )
 _LINK = re.compile(r"!?\[([^\[\]]*+)\]\([^()]*+\)")
 _BOLD = re.compile(r"(?<![\w*])\*\*(?=\S)([^*]++)(?<=\S)\*\*")
@@ -67,7 +69,7 @@ def _blocks(text: str) -> Iterator[tuple[bool, str]]:
     """Yield each heading (True) and each paragraph of prose (False) at a text's start."""
     paragraph: list[str] = []
     fence = ""
-    for line in [*text[:_HEAD_SIZE].split("\n"), ""]:
+    for line in [*_lines(text), ""]:
         if fence:
             fence = _after(fence, line)
             continue
@@ -75,7 +77,8 @@ def _blocks(text: str) -> Iterator[tuple[bool, str]]:
         if len(paragraph) == 1 and _UNDERLINE.fullmatch(bare):
             yield True, one_line(without_attributes(paragraph.pop()))
             continue
-        heading, comment, fence = _HEADING.match(line), _COMMENT.match(line), _after("", line)
+        heading = _HEADING.match(line) or _HTML_HEADING.match(line)
+        comment, fence = _COMMENT.match(line), _after("", line)
         if bare and not (heading or comment or fence or _UNDERLINE.fullmatch(bare)):
             paragraph.append(line)
             continue
@@ -84,6 +87,16 @@ def _blocks(text: str) -> Iterator[tuple[bool, str]]:
         paragraph.clear()
         if heading:
             yield True, one_line(_CLOSING.sub("", without_attributes(heading[1])))
+
+
+def _lines(text: str) -> Iterator[str]:
+    """The lines at a text's start; marks of boxes and what follows AsciiDoc's title are empty."""
+    is_header = False
+    for line in text[:_HEAD_SIZE].split("\n"):
+        if not line.strip() or fences.after("", line):
+            is_header = False
+        yield "" if is_header or line.lstrip().startswith(":::") else line
+        is_header |= line.startswith("= ")
 
 
 def _after(fence: str, line: str) -> str:
