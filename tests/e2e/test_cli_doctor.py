@@ -23,9 +23,10 @@ from tests.support.redis_server import RedisProcess
 
 
 def test_thousands_of_problems_are_counted(own: Cli, project: Path) -> None:
-    """The first hundred are shown, the JSON has all."""
+    """The first hundred messages are shown, the JSON has all."""
     for number in range(150):
-        write(project / "skills" / f"s{number}" / "SKILL.md", "# No description")
+        text = f"---\nname: n{number}\ndescription: d\n---\n"
+        write(project / "skills" / f"s{number}" / "SKILL.md", text)
     shown = own.run(project, "doctor").stdout
     found = own.json(project, "doctor")["problems"]
 
