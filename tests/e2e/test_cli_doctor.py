@@ -97,6 +97,23 @@ def test_what_was_passed_over_is_listed_with_the_reason(cli: Cli, project: Path)
     assert "  ./skills/renamed: it has no SKILL.md, only skill.md" in shown
 
 
+def test_what_is_beside_a_source_in_a_hidden_folder_is_listed(cli: Cli, project: Path) -> None:
+    """Each folder once, without those in it."""
+    hermes = (
+        ".hermes/skills/a",
+        ".hermes/skill-packs/b",
+        ".hermes/skill-packs/c",
+        ".hermes/deep/d",
+    )
+    for place in (*hermes, ".new-host/skills/e", ".new-host/rules/f"):
+        write(project / place / "SKILL.md", "---\ndescription: x\n---\n")
+    write(project / ".new-host" / "skills" / "g" / "notes.md", "# Notes\n")
+    found = cli.json(project, "doctor")["passedOver"]
+    assert [
+        one["path"].removeprefix(f"{project}/") for one in found if one["reason"] == "it is hidden"
+    ] == [".hermes/deep", ".hermes/skill-packs", ".new-host/rules"]
+
+
 def test_a_server_of_two_files_is_reported_once(cli: Cli, project: Path) -> None:
     """If one of the files is trusted, nothing waits for trust."""
     for place in (".mcp.json", ".cursor/mcp.json"):
