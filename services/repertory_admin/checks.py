@@ -35,6 +35,7 @@ from repertory.search.calibration import Fitted, stored
 from repertory.search.query import query_of
 from repertory.settings import Settings
 from repertory.sources.configured import Catalogue
+from repertory.sources.folder import HIDDEN
 from repertory.sources.source import PassedOver, Problem, Scan
 from repertory.text import counted
 from repertory_admin.progress import Bars
@@ -287,13 +288,41 @@ def _findings(one: ScanResult) -> Iterator[Finding]:
 
 
 def _passed_over(catalogue: Catalogue, scans: list[Scan]) -> list[PassedOver]:
-    """What was passed over, once each, without folders that hold a source of their own."""
-    used: set[Path] = set()
-    for source in catalogue.sources:
-        if source.folder:
-            used |= {source.folder.path, *source.folder.path.parents}
+    """What was passed over, once each; of a hidden folder that is read in part, what is beside."""
+    used = {source.folder.path for source in catalogue.sources if source.folder}
+    above = {parent for path in used for parent in path.parents}
+    owned = used | above
+    read = set(owned)
+    for scan in scans:
+        for item in scan.items:
+            if "/." in item.path:
+                read.update(Path(item.path).parents)
     found: dict[str, PassedOver] = {}
     for one in (*catalogue.passed_over, *(one for scan in scans for one in scan.passed_over)):
-        if Path(one.path) not in used:
-            found.setdefault(one.path, one)
-    return list(found.values())
+        path = Path(one.path)
+        if one.reason == HIDDEN and path in read:
+            unread = list(_beside(path, above, read))
+        else:
+            unread = [] if path in owned else [path]
+        for other in unread:
+            found.setdefault(str(other), PassedOver(str(other), one.reason))
+    return [one for one in found.values() if not _is_within_another(one, found)]
+
+
+def _beside(folder: Path, above: set[Path], read: set[Path]) -> Iterator[Path]:
+    """The folders in a folder of which nothing is read, at any depth above those of sources."""
+    try:
+        inner = sorted(path for path in folder.iterdir() if path.is_dir())
+    except OSError:  # the scan reports it
+        return
+    for path in inner:
+        if path in above:
+            yield from _beside(path, above, read)
+        elif path not in read:
+            yield path
+
+
+def _is_within_another(one: PassedOver, found: dict[str, PassedOver]) -> bool:
+    """Whether a folder around it was passed over for the same reason."""
+    outer = (found.get(str(parent)) for parent in Path(one.path).parents)
+    return any(other is not None and other.reason == one.reason for other in outer)

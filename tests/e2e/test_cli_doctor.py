@@ -23,9 +23,10 @@ from tests.support.redis_server import RedisProcess
 
 
 def test_thousands_of_problems_are_counted(own: Cli, project: Path) -> None:
-    """The first hundred are shown, the JSON has all."""
+    """The first hundred messages are shown, the JSON has all."""
     for number in range(150):
-        write(project / "skills" / f"s{number}" / "SKILL.md", "# No description")
+        text = f"---\nname: n{number}\ndescription: d\n---\n"
+        write(project / "skills" / f"s{number}" / "SKILL.md", text)
     shown = own.run(project, "doctor").stdout
     found = own.json(project, "doctor")["problems"]
 
@@ -94,6 +95,23 @@ def test_what_was_passed_over_is_listed_with_the_reason(cli: Cli, project: Path)
         in shown
     )
     assert "  ./skills/renamed: it has no SKILL.md, only skill.md" in shown
+
+
+def test_what_is_beside_a_source_in_a_hidden_folder_is_listed(cli: Cli, project: Path) -> None:
+    """Each folder once, without those in it."""
+    hermes = (
+        ".hermes/skills/a",
+        ".hermes/skill-packs/b",
+        ".hermes/skill-packs/c",
+        ".hermes/deep/d",
+    )
+    for place in (*hermes, ".new-host/skills/e", ".new-host/rules/f"):
+        write(project / place / "SKILL.md", "---\ndescription: x\n---\n")
+    write(project / ".new-host" / "skills" / "g" / "notes.md", "# Notes\n")
+    found = cli.json(project, "doctor")["passedOver"]
+    assert [
+        one["path"].removeprefix(f"{project}/") for one in found if one["reason"] == "it is hidden"
+    ] == [".hermes/deep", ".hermes/skill-packs", ".new-host/rules"]
 
 
 def test_a_server_of_two_files_is_reported_once(cli: Cli, project: Path) -> None:

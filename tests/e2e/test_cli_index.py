@@ -56,12 +56,16 @@ def test_an_unreadable_file_is_exit_code_3(cli: Cli, project: Path, broken_skill
 
 
 def test_many_problems_are_cut_short(cli: Cli, project: Path) -> None:
-    """Twenty problems are shown, errors first, and the others are counted."""
+    """Twenty messages are shown, errors first, and the others are counted."""
+    add_skill(project, "broken-0", "---\nname: x\n---\n")
+    add_skill(project, "broken-1", "---\nname: x\n---\n")
     for number in range(25):
-        add_skill(project, f"broken-{number}", "---\nname: x\n---\n")
+        add_skill(project, f"long-{number}", f"---\nname: x{number}\ndescription: d\n---\n")
     done = cli.run(project, "index")
 
-    assert done.stdout.count("  error: ") == 20
+    assert done.stdout.count("  error: ") == 1
+    assert "./skills/broken-0/SKILL.md, ./skills/broken-1/SKILL.md: The skill" in done.stdout
+    assert done.stdout.count("  warning: ") == 19
     assert "more: `repertory doctor` lists more" in done.stdout
 
 

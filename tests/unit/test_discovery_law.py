@@ -19,7 +19,7 @@ FOLDERS = (
     *("", "skills", ".claude/skills", ".agents/skills", "agent/skills", "examples/skills"),
     *("packages/web/.claude/skills", ".claude/commands", "markdown-skills", "python-skills"),
     *("tools", "docs", "docs/guide", ".claude-plugin", ".hidden", ".claude/worktrees/copy/skills"),
-    *("node_modules/pack/skills", "project", "deep/documents"),
+    *("node_modules/pack/skills", "project", "deep/documents", ".new-host/skills"),
     *("../home/.claude/skills", "../home/.agents/skills"),
 )
 BELOW = ("", "a", "b", "a/skills", "a/references", ".claude/skills/b")

@@ -97,7 +97,12 @@ EXAMPLES = {
     "repertory.sources.reading.markdown._ARGUMENTS": ["a $ARGUMENTS b"],
     "repertory.sources.reading.markdown._BOLD": ["**a b**"],
     "repertory.sources.reading.markdown._CLOSING": ["A heading ##"],
-    "repertory.sources.reading.markdown._LABELS": ["**A:** b **C**: d", "- [a](b) | [c](d)"],
+    "repertory.sources.reading.markdown._LABELS": [
+        "**A:** b **C**: d",
+        "- [a](b) | [c](d)",
+        "*Date*: 2026-02-07",
+        "a b | c | d",
+    ],
     "repertory.sources.reading.markdown._LINK": ["[a b](https://c/d)", "![a](b)"],
     "repertory.sources.reading.markdown._QUOTE": ["> a", "> [!NOTE]"],
     "repertory.cleaning._NOTE": ["0123456789abcdef.json"],

@@ -75,11 +75,11 @@ def test_a_word_of_another_word_with_the_same_stem_is_shown() -> None:
 
 def test_a_named_section_has_the_words_that_are_listed() -> None:
     """As they are spelt there, whatever the rest of the item has."""
-    body = "# Loans\nBorrow it.\n## Origin\nProven owners of cracked vases.\n## Crates\nWood."
+    body = "# Loans\nBorrow it.\n## **Origin**\nProven owners of cracked vases.\n## Crates\nWood."
     engine = hybrid_engine([skill("museum", "Looks after art", body=body)])
     query = Query(text="provenence of vase and crack in the museum", threshold=0.0)
     [hit] = engine.search(query).hits
-    assert hit.matched_in == "## Origin"
+    assert hit.matched_in == "## **Origin**"
     assert "(provenence → proven, vases, cracked), in “Origin”" in hit.reason
 
 

@@ -195,6 +195,23 @@ def test_a_name_in_front_matter_is_a_title(tmp_path: Path) -> None:
             "text",
         ),
         ("One\n===\n\n======= ===\nNo A\n======= ===\n\ntext", "One", "text"),
+        ("**Version:** 1 | **Price:** 2 | **Bundle**\n\ntext", "", "text"),
+        ("**Draft** | Owner: A | Date: 2026\n\ntext", "", "text"),
+        ("**Date** : 2026-02-07\n\ntext", "", "text"),
+        ("*Changed: 2026-02-07*\n\n- \n- \n\ntext", "", "text"),
+        ("It costs: 5 euros.\n\nMore", "", "It costs: 5 euros."),
+        ("Choose `a | b`.\n\nMore", "", "Choose `a | b`."),
+        ("Three parts:\n| a |\n|---|\n\nmore", "", "Three parts:"),
+        (
+            "循**“逻辑 (C)”、“显式 (E)”**和**“可视”**的**报告**。",
+            "",
+            "循“逻辑 (C)”、“显式 (E)”和“可视”的报告。",
+        ),
+        ("It says hello.\n\n## Usage\n\nmore", "", "It says hello."),
+        ("[a](b) | [c](d)\n\n## One\n\ntext", "One", "text"),
+        ("It says hello.\n\n# One\n\nmore", "One", "It says hello."),
+        ("It says hello.\n\nOne\n===\n\nTwo\n---\nmore", "One", "It says hello."),
+        ("It says hello.\n\nTwo\n---\nmore", "", "It says hello."),
     ],
 )
 def test_the_first_heading_and_paragraph(text: str, heading: str, paragraph: str) -> None:

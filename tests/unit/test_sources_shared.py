@@ -64,18 +64,22 @@ def test_documents_leave_single_files_to_inner_sources(tmp_path: Path) -> None:
 
 
 def test_a_source_can_leave_out_hidden_and_ignored_folders(tmp_path: Path) -> None:
-    """But enters the skill folders of hosts; what it passes over is in its scan."""
-    for place in ("a", ".cache/b", "build/c", "pack/.claude/skills/d", ".claude/worktrees/x/e"):
+    """But enters the skill folders of hosts, known or not; its scan has what it passes over."""
+    places = ("a", ".cache/b", "build/c", "pack/.claude/skills/d", ".claude/worktrees/x/e")
+    for place in (*places, ".agent/skills/f", "pack/.new-host/skills/g/h"):
         write(tmp_path / place / "SKILL.md", SKILL)
     write(tmp_path / ".gitignore", "build\n")
     entry = {"type": "skills", "name": "all", "path": str(tmp_path)}
     [everything] = build(entry, tmp_path)
     [tracked] = build({**entry, "gitignore": True}, tmp_path)
-    assert len(everything.scan().items) == 5
+    assert len(everything.scan().items) == 7
     scan = tracked.scan()
-    assert [item.id for item in scan.items] == ["all/a", "all/pack/.claude/skills/d"]
+    assert [item.id for item in scan.items] == [
+        *("all/.agent/skills/f", "all/a"),
+        *("all/pack/.claude/skills/d", "all/pack/.new-host/skills/g/h"),
+    ]
     assert scan.passed_over == [
-        PassedOver(str(tmp_path / ".cache"), "it is hidden"),
+        PassedOver(str(tmp_path / ".cache/b"), "it is hidden"),
         PassedOver(str(tmp_path / ".claude/worktrees"), "it is hidden"),
         PassedOver(str(tmp_path / "build"), "a .gitignore excludes it"),
     ]

@@ -21,7 +21,7 @@ from repertory.review.store import ReviewStore
 from repertory.search.answer import Answer, Evidence, Hit, Mode
 from repertory.search.links import Links
 from repertory.search.query import Query, filter_of, query_of
-from repertory.sources.source import Problem, Scan, Severity, Trust, warning
+from repertory.sources.source import Problem, Scan, Severity, Trust, error, warning
 from repertory.stats import Failed, Jobs, Lengths, Run, SourceState, Stats, Watch, Worker
 from repertory.trust_requests import Untrusted
 from repertory.values import Values
@@ -141,6 +141,18 @@ def test_what_is_withheld_is_not_indexed_nevertheless(
         "0 errors (left out; what was indexed before stays), 1 warning (indexed nevertheless), "
         "1 item in quarantine (waiting for a review):"
     )
+
+
+def test_problems_of_one_message_are_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    """With their first files and lines; those without a file keep their message."""
+    many = [warning(f"{number}.md", "It is long.", number or None) for number in range(7)]
+    other = [error("", "It is gone."), warning("x.md", "It is odd.")]
+    runs.show_problems([*many, *other], 2)
+    assert capsys.readouterr().out.splitlines()[1:] == [
+        "  error: It is gone.",
+        "  warning: 0.md, 1.md:1, 2.md:2, 3.md:3, 4.md:4 and 2 others: It is long.",
+        "  … and 1 more: `repertory doctor` lists more",
+    ]
 
 
 def test_problems_that_are_not_given_are_counted(capsys: pytest.CaptureFixture[str]) -> None:

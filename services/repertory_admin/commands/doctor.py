@@ -6,21 +6,19 @@ from typing import TYPE_CHECKING
 import typer
 
 from repertory.errors import ConfigurationError
-from repertory.text import counted
 from repertory_admin import terminal
 from repertory_admin.app import app, command
 from repertory_admin.backend import Target, here, target
 from repertory_admin.exits import ExitCode
 from repertory_admin.options import ASKING, INDEXING, STORE, Flags, Output, OutputOption
 from repertory_admin.progress import Bars
-from repertory_admin.show.runs import errors, show_problems
+from repertory_admin.show.runs import errors, first, show_problems
 from repertory_admin.text import short_path
 
 if TYPE_CHECKING:
     from repertory_admin.checks import Finding, Sources
 
 MAX_PROBLEMS = 100  # that are shown; the JSON has all
-MAX_PATHS = 5  # that are passed over for one reason; the JSON has all
 
 _MARKS = {"good": "✓", "unsure": "!", "bad": "✗"}
 _COLOURS = {"✓": "green", "!": "yellow", "✗": "bold red"}
@@ -94,14 +92,7 @@ def _show(findings: "list[Finding]", found: "Sources") -> None:
         for one in found.passed_over:
             by_reason[one.reason].append(short_path(one.path))
         for reason, paths in by_reason.items():
-            terminal.tell(f"{_first(paths)}: {reason}", indent=2)
+            terminal.tell(f"{first(paths)}: {reason}", indent=2)
     if found.problems:
         terminal.say()
         show_problems(found.problems, MAX_PROBLEMS, "`--output json` lists all")
-
-
-def _first(paths: list[str]) -> str:
-    """The first paths, and how many others there are."""
-    others = len(paths) - MAX_PATHS
-    shown = ", ".join(paths[:MAX_PATHS])
-    return f"{shown} and {counted(others, 'other')}" if others > 0 else shown

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Collection, Iterable
 
-import msgspec
 import typer
 
 from repertory.sources.source import Problem
@@ -14,6 +13,7 @@ from repertory_admin.exits import ExitCode
 from repertory_admin.text import short_path
 
 MAX_PROBLEMS = 20
+MAX_PATHS = 5  # of one kind; the JSON has all
 
 
 def errors(problems: Iterable[Problem]) -> list[Problem]:
@@ -113,11 +113,11 @@ def show_problems(
     rest: str = "`repertory doctor` lists more",
     beside: int = 0,
 ) -> None:
-    """List problems, errors first, each with its file and line.
+    """List problems, errors first, with their files and lines; those of one message together.
 
     Args:
         problems: The problems.
-        most: How many to list at most.
+        most: How many messages to list at most.
         rest: What lists the others.
         beside: How many there are besides. Then others have counted the kinds.
     """
@@ -131,8 +131,21 @@ def show_problems(
     if withheld:
         counts.append(f"{counted(withheld, 'item')} in quarantine (waiting for a review)")
     terminal.tell("The first problems:" if beside else f"{', '.join(counts)}:")
-    for problem in problems[:most]:
-        text = str(msgspec.structs.replace(problem, path=short_path(problem.path)))
-        terminal.tell(f"{problem.severity}: {text}", indent=2)
-    if (left := len(problems[most:]) + beside) > 0:
+    same: dict[tuple[str, str], list[str]] = {}
+    for one in problems:
+        path = short_path(one.path)
+        same.setdefault((one.severity, one.message), []).append(
+            f"{path}:{one.line}" if one.line else path
+        )
+    for (severity, message), places in [*same.items()][:most]:
+        text = ": ".join(filter(None, (severity, first(places), message)))
+        terminal.tell(text, indent=2)
+    if (left := sum(map(len, [*same.values()][most:])) + beside) > 0:
         terminal.say(f"  … and {left:,} more: {rest}")
+
+
+def first(places: list[str]) -> str:
+    """The first of some places, and how many others there are."""
+    others = len(places) - MAX_PATHS
+    shown = ", ".join(places[:MAX_PATHS])
+    return f"{shown} and {counted(others, 'other')}" if others > 0 else shown

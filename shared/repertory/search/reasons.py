@@ -110,7 +110,8 @@ def reason(
         parts.append(_keywords(matched[:MAX_TERMS], is_placed=is_placed))
     text = " + ".join(parts)
     if text and is_placed:
-        text += f", in “{section.lstrip('# ')}”"
+        title = section.lstrip("# ").replace("**", "")
+        text += f", in “{title}”"
     weak = "Weak match" if evidence.semantic is None else "Weak semantic similarity"
     return text[:1].upper() + text[1:] or weak
 

@@ -74,13 +74,16 @@ class SkillFolders(FolderSource):
 
     @override
     def hides(self, place: str) -> bool:
-        """Whether a folder is hidden and neither a host's skill folder nor on the way to one."""
+        """Whether a folder is hidden and neither a host's skill folder nor on the way to one.
+
+        A folder of skills in a hidden one is a host's, also if we do not know that host.
+        """
         parts = place.split("/")
         hidden = [at for at, part in enumerate(parts) if part.startswith(".")]
         if not hidden:
             return False
         inner = parts[hidden[-1] :]
-        return not any(
+        return inner[1:2] not in ([], ["skills"]) and not any(
             all(one == other for one, other in zip(inner, root, strict=False))
             for root in _ROOT_PARTS
         )

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from itertools import takewhile
 
 from repertory.catalogue import fences
 from repertory.catalogue.views import without_attributes
@@ -12,7 +13,7 @@ _HEAD_SIZE = 16_000  # characters that are searched
 
 _ARGUMENTS = re.compile(r"\$ARGUMENTS\b")  # where the host puts what is typed after a command
 _COMMENT = re.compile(r"\s{0,3}<!--")
-_HEADING = re.compile(r"\s{0,3}(?:#{1,6}|={1,6})[ \t]+(\S.*)")
+_HEADING = re.compile(r"\s{0,3}(#{1,6}|={1,6})[ \t]+(\S.*)")
 _CLOSING = re.compile(r"(?:^|\s)[#=]+$")  # what may follow a heading
 _HTML_HEADING = re.compile(r"(?i)\s{0,3}<h[1-6](?:\s[^<>]*)?>(.*)</h[1-6]>\s*$")
 _UNDERLINE = re.compile(r"([=\-~^\"'*+.:_])\1{2,}")  # Markdown's and reStructuredText's
@@ -23,19 +24,31 @@ _NOT_PROSE = re.compile(
     r"|(?:import|export)\s[^'\"]*['\"]|([-*_])(?:[ \t]*\1){2,}$|=+ +=[= ]*$"
 )
 _LINK = re.compile(r"!?\[([^\[\]]*+)\]\([^()]*+\)")
-_BOLD = re.compile(r"(?<![\w*])\*\*(?=\S)([^*]++)(?<=\S)\*\*")
+# Scripts without spaces have letters before bold words; x**2 is code.
+_BOLD = re.compile(r"(?<![A-Za-z0-9_*])\*\*(?=\S)([^*]++)(?<=\S)\*\*")
 _QUOTE = re.compile(r"\A\s{0,3}>[ \t]?(?:\[!\w+\]\s*\Z)?")  # with GitHub's marks of alerts
-# Several labels with short values, such as a date and a status, and links alone, such as those to
-# the languages or the sections of a document: they say nothing of the contents.
+# Several labels with short values, such as a date and a status, one with a number alone, short
+# parts between bars, and links alone, such as those to the languages or the sections of a document:
+# they say nothing of the contents.
 _LABELS = re.compile(
     r"(?:\*\*[^*:]{1,40}(?::\*\*|\*\*:)[^*]{0,60}){2,}"
+    r"|[*_]{0,3}[^*:|]{1,40}[*_]{0,3} ?[:\uff1a][*_ ]{0,4}[\d.,:/()+-][\d.,:/()+*_ -]{0,30}"
+    r"|[^|]{1,60} \|(?: [^|]{1,60} \|)+ [^|]{1,60}"
     r"|[-*+|·•/\s]*+(?:!?\[[^\[\]]*+\]\([^()]*+\)[-*+|·•/\s]*+)++"
 )
 
 
 def first_heading(text: str) -> str:
-    """Return the first Markdown, reStructuredText or AsciiDoc heading; empty if none."""
-    return next((_plain(block) for heading, block in _blocks(text) if heading), "")
+    """Return the first Markdown, reStructuredText or AsciiDoc heading; empty if none.
+
+    One of a lower level that prose precedes is that of a section.
+    """
+    has_prose = False
+    for level, block in _blocks(text):
+        if level == 1 or (level and not has_prose):
+            return _plain(block)
+        has_prose = has_prose or not _LABELS.fullmatch(block)
+    return ""
 
 
 def first_paragraph(text: str) -> str:
@@ -45,8 +58,8 @@ def first_paragraph(text: str) -> str:
     links is the last choice.
     """
     labels = ""
-    for heading, block in _blocks(text):
-        if heading:
+    for level, block in _blocks(text):
+        if level or not any(map(str.isalnum, block)):
             continue
         if not _LABELS.fullmatch(block):
             return cut(_plain(block), MAX_PARAGRAPH_LENGTH)
@@ -65,8 +78,8 @@ def _plain(text: str) -> str:
     return _BOLD.sub(r"\1", _LINK.sub(r"\1", text)).strip()
 
 
-def _blocks(text: str) -> Iterator[tuple[bool, str]]:
-    """Yield each heading (True) and each paragraph of prose (False) at a text's start."""
+def _blocks(text: str) -> Iterator[tuple[int, str]]:
+    """Yield each heading, with 1 or 2 for its level, and each paragraph, with 0, at the start."""
     paragraph: list[str] = []
     fence = ""
     for line in [*_lines(text), ""]:
@@ -75,7 +88,7 @@ def _blocks(text: str) -> Iterator[tuple[bool, str]]:
             continue
         bare = line.strip()
         if len(paragraph) == 1 and _UNDERLINE.fullmatch(bare):
-            yield True, one_line(without_attributes(paragraph.pop()))
+            yield 1 if bare[0] == "=" else 2, one_line(without_attributes(paragraph.pop()))
             continue
         heading = _HEADING.match(line) or _HTML_HEADING.match(line)
         comment, fence = _COMMENT.match(line), _after("", line)
@@ -83,10 +96,17 @@ def _blocks(text: str) -> Iterator[tuple[bool, str]]:
             paragraph.append(line)
             continue
         if paragraph and not _NOT_PROSE.match(paragraph[0].lstrip()):
-            yield False, one_line(" ".join(_QUOTE.sub("", line, count=1) for line in paragraph))
+            prose = takewhile(_is_no_row, paragraph)
+            yield 0, one_line(" ".join(_QUOTE.sub("", line, count=1) for line in prose))
         paragraph.clear()
         if heading:
-            yield True, one_line(_CLOSING.sub("", without_attributes(heading[1])))
+            title = _CLOSING.sub("", without_attributes(heading[2]))
+            yield min(len(heading[1]), 2), one_line(title)
+
+
+def _is_no_row(line: str) -> bool:
+    """Whether a line is no row of a table, which may follow a sentence at once."""
+    return not line.lstrip().startswith("|")
 
 
 def _lines(text: str) -> Iterator[str]:
