@@ -288,6 +288,17 @@ def test_it_shuts_down_cleanly(
     assert own.run(project, "search", "bake bread").returncode == 0
 
 
+def test_it_ends_if_its_data_directory_is_removed(own: Cli, project: Path, tmp_path: Path) -> None:
+    """Others would take its index for gone; what it knew replaces nothing of theirs."""
+    with Serve(own, project, tmp_path / "log") as server:
+        own.data.rename(tmp_path / "old")
+        assert server.process.wait(TIMEOUT_S) == 4
+    assert f"{own.data} was removed while its server ran" in server.log.read_text("utf-8")
+    assert not (own.data / "keywords").exists()
+    add_skill(project, "knots", "---\nname: knots\ndescription: Tie a bowline.\n---\n")
+    assert "project/knots" in found(own, project, "bowline")
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_its_index_is_used_without_it(
     own: Cli, project: Path, tmp_path: Path, number: signal.Signals

@@ -601,7 +601,7 @@ def test_a_server_withdraws_the_record_of_a_command_that_ended_after_its_start(
     parts = Parts(settings_of(project), project)
     file = parts.workspace.seen_file
     record = file.read_bytes()
-    with running(parts):
+    with running(parts, parts.settings.data_dir):
         assert not file.exists()
         file.write_bytes(record)
         write_skill(project, "postmortem", "Sail a dinghy")
@@ -612,7 +612,7 @@ def test_a_server_that_has_ended_has_no_file_of_vectors_open(project: Path) -> N
     """A host serves many projects, one after the other."""
     parts = Parts(settings_of(project), project)
     log = project.parent / "data" / "vectors.sqlite-wal"  # there as long as a process has it open
-    with running(parts) as service:
+    with running(parts, parts.settings.data_dir) as service:
         write_skill(project, "postmortem", "Sail a dinghy")
         until(log.exists)
     assert service
