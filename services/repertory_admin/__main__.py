@@ -3,6 +3,7 @@
 import gc
 import signal
 import sys
+from typing import NoReturn
 
 from repertory import python_process
 
@@ -32,7 +33,22 @@ def main() -> None:
 
     if is_heeded and not is_service:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    if not is_service:
+        _heed_other_signals()
     cli()
+
+
+def _heed_other_signals() -> None:
+    """Let a command that is ended, or whose terminal is closed, end what it started."""
+    for number in (signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)):
+        if signal.getsignal(number) is signal.SIG_DFL:  # ``nohup`` has it ignored
+            signal.signal(number, _exit)
+
+
+def _exit(number: int, _: object) -> NoReturn:
+    # A terminal that is closed says so twice; a second SIGTERM ends the process at once.
+    signal.signal(number, signal.SIG_DFL if number == signal.SIGTERM else signal.SIG_IGN)
+    sys.exit(128 + number)
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from starlette.applications import Starlette
 
 from repertory import memory, telemetry
 from repertory.compose import Parts
+from repertory.files import is_gone
 from repertory.running import announce, browser_secret, note_of, the_only_server
 from repertory.settings import Settings, load
 from repertory.shared_objects import SharedObjects
@@ -45,14 +46,16 @@ class Host:
     def run(
         self,
         directory: Path,
+        claim: Path,
         listener: socket.socket,
         stopping: Sequence[int],
         ready: Callable[[Service], None],
     ) -> None:
-        """Serve until the process is asked to end.
+        """Serve until the process is asked to end, or the data directory is removed.
 
         Args:
             directory: The directory of its own project.
+            claim: The file of the claim to be its only server.
             listener: The socket of requests.
             stopping: Ends it as soon as it is not empty; see ``termination_signals``.
             ready: Called with the service of its own project once requests are answered.
@@ -60,11 +63,11 @@ class Host:
         memory.keep_little()
         telemetry.begin(SERVICE, wanted=self.settings.values.telemetry)
         own = HostedProject(self, self.settings, directory)
-        with running(own.parts) as service:
+        with running(own.parts, claim) as service:
             ready(service)
             app = create_app(service, self.settings, self.rates, self.owner)
             projects = Projects(app, own, self.secret, self.find)
-            serve(projects, listener, stopping, projects.end)
+            serve(projects, listener, stopping, projects.end, lambda: is_gone(claim))
 
     def find(self, wanted: WantedProject) -> Project:
         """The project that another process wants, with that process's settings.
@@ -124,7 +127,7 @@ class HostedProject:
             StoreError: The data directory cannot be written.
         """
         settings, directory = self.parts.settings, self.parts.workspace.directory
-        with the_only_server(settings, directory):
+        with the_only_server(settings, directory) as claim:
             announce(settings, directory, self._host.url + path, self._host.secret)
-            with running(self.parts) as service:
+            with running(self.parts, claim) as service:
                 yield create_app(service, settings, self._host.rates, self._host.owner)

@@ -5,8 +5,10 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
+from pathlib import Path
 
 from repertory.compose import Parts
+from repertory.files import is_gone
 from repertory.indexing.job import JobQueue
 from repertory_embedded.graphs import building_graphs
 from repertory_query.run import READERS
@@ -19,8 +21,14 @@ _log = logging.getLogger(__name__)
 
 
 @contextmanager
-def running(parts: Parts) -> Iterator[Service]:
-    """Watch and index a directory, and answer from its index, until the block ends."""
+def running(parts: Parts, claim: Path) -> Iterator[Service]:
+    """Watch and index a directory, and answer from its index, until the block ends.
+
+    Args:
+        parts: What it is made of.
+        claim: The file of the claim to be its only server. If it is gone at the end, so is the
+            index, and another process may have made a new one.
+    """
     parts.workspace.forget()
     with ThreadPoolExecutor(READERS, "keywords") as reader, parts.live_search(reader) as live:
         with (
@@ -32,10 +40,11 @@ def running(parts: Parts) -> Iterator[Service]:
             closing(Service(parts, live, queue)) as service,
         ):
             yield service
-        # Nothing is written any more, so the snapshot will equal the collection.
         live.stop()
-        live.refresh()
-        live.save()
+        if not is_gone(claim):
+            # Nothing is written any more, so the snapshot will equal the collection.
+            live.refresh()
+            live.save()
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from repertory.errors import StoreError, UsageError
-from repertory.files import make_directory
+from repertory.files import is_gone, make_directory
 from repertory.running import announce, the_only_server
 from repertory.settings import Settings, url_of
 from repertory_embedded import joining
@@ -61,7 +61,8 @@ def run(
     Raises:
         UsageError: The settings contradict this, or the address is unavailable.
         DeviceUnavailableError: A GPU is asked for and is missing.
-        StoreError: The directory has another server, or the data directory is not writable.
+        StoreError: The directory has another server, or the data directory is not writable or was
+            removed.
     """
     _check(settings)
     make_directory(settings.data_dir)
@@ -104,7 +105,7 @@ def _serve(
     is_host: bool,
 ) -> None:
     """Serve the directory from this process; the host also serves those of other processes."""
-    with the_only_server(settings, directory), listening(settings) as listener:
+    with the_only_server(settings, directory) as claim, listening(settings) as listener:
         # From now on, other commands wait for this server instead of indexing beside it, and other
         # servers for it to open their directories.
         url = url_of(*listener.getsockname()[:2])
@@ -115,8 +116,12 @@ def _serve(
         from repertory_embedded.host import Host  # noqa: PLC0415 - slow to import
 
         Host(settings, url, token).run(
-            directory, listener, stopping, lambda service: ready(url, token, service)
+            directory, claim, listener, stopping, lambda service: ready(url, token, service)
         )
+        if is_gone(claim):
+            raise StoreError(
+                f"{settings.data_dir} was removed while its server ran; start the server again."
+            )
 
 
 def _check(settings: Settings) -> None:

@@ -101,8 +101,9 @@ def serve(
     listener: socket.socket,
     stopping: Sequence[int] = (),
     ending: Callable[[], None] = lambda: None,
+    is_over: Callable[[], bool] = lambda: False,
 ) -> None:
-    """Serve an application until SIGTERM or SIGINT; running requests are finished.
+    """Serve an application until a signal to end; running requests are finished.
 
     Then the signal is raised again, so that the caller can shut down in order.
 
@@ -112,10 +113,11 @@ def serve(
         stopping: Ends it as soon as it is not empty, for signals that came before the server
             handled them itself; see ``termination_signals``.
         ending: Called on the event loop before running requests are waited for.
+        is_over: Whether to end without a signal; asked many times a second.
     """
     host, port = listener.getsockname()[:2]
     _log.info("serving", extra={"host": host, "port": port})
-    server = _Server(configuration(app), stopping, ending)
+    server = _Server(configuration(app), lambda: bool(stopping) or is_over(), ending)
     keep_what_exists()
     try:
         server.run(sockets=[listener])
@@ -124,17 +126,17 @@ def serve(
 
 
 class _Server(uvicorn.Server):
-    """A server that ends also on earlier signals, and calls ``ending`` before it waits."""
+    """A server that ends when it is over, and calls ``ending`` before it waits."""
 
     def __init__(
-        self, config: uvicorn.Config, stopping: Sequence[int], ending: Callable[[], None]
+        self, config: uvicorn.Config, is_over: Callable[[], bool], ending: Callable[[], None]
     ) -> None:
         super().__init__(config)
-        self._stopping = stopping
+        self._is_over = is_over
         self._ending = ending
 
     async def on_tick(self, counter: int) -> bool:
-        return await super().on_tick(counter) or bool(self._stopping)
+        return await super().on_tick(counter) or self._is_over()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         download.end()

@@ -104,7 +104,9 @@ class Client(Backend):
         from repertory.catalogue.names import compact_name  # noqa: PLC0415 - a search needs none
         from repertory.index.keywords.document import Entry  # noqa: PLC0415 - as above
 
-        place = {"offset": offset, "limit": limit, "after": after, **_filters(where)}
+        place = {"offset": offset, "limit": limit, **_filters(where)}
+        if after:  # releases up to 0.2 do not know it
+            place["after"] = after
         page = self.remote.ask("GET", "/items", place, Summaries)
         entries = [
             Entry(hash="", compact=compact_name(one.name), **msgspec.structs.asdict(one))

@@ -26,6 +26,7 @@ ANSWER_TIMEOUT_S = 60.0  # the first search may wait for a model
 MAX_ANSWER_SIZE = 100_000_000  # bytes
 
 _TOO_LONG = (http.HTTPStatus.REQUEST_ENTITY_TOO_LARGE, http.HTTPStatus.REQUEST_URI_TOO_LONG)
+_SAME_RELEASE = "Run the same release here and there: start the server again."
 _OPEN_HEADERS = {"Accept": "application/json"}  # without a key
 
 _log = logging.getLogger(__name__)
@@ -203,6 +204,8 @@ class RemoteServer:
         """The error for a problem."""
         problem = problem_of(data)
         detail = problem.detail if problem else ""
+        if detail.endswith(": unknown."):  # a parameter or field that only this release has
+            detail += f" {_SAME_RELEASE}"
         raised = _class(problem.error) if problem else None
         if raised and not issubclass(raised, StoreError):
             return raised(detail)
@@ -212,9 +215,13 @@ class RemoteServer:
                 "ask with a shorter text."
             )
         if not detail or status == http.HTTPStatus.NOT_FOUND:
+            # A server that has proven what it is lacks an operation of this release.
+            is_own = self._token and status == http.HTTPStatus.NOT_FOUND
             return StoreError(
-                f"What answers at {self.url} is no Repertory server (status {status}); see that "
-                "its address is right."
+                f"The server at {self.url} does not know this request. {_SAME_RELEASE}"
+                if is_own
+                else f"What answers at {self.url} is no Repertory server (status {status}); see "
+                "that its address is right."
             )
         if status in (401, 403):
             return UsageError(

@@ -19,6 +19,7 @@ from msgspec.structs import replace
 from repertory.errors import ConfigurationError, StoreBusyError, StoreError
 from repertory.files import (
     PRIVATE,
+    identity,
     make_private,
     read_json,
     unwritable,
@@ -194,8 +195,11 @@ def _local(url: str) -> str:
 
 
 @contextmanager
-def the_only_server(settings: Settings, directory: Path) -> Iterator[None]:
+def the_only_server(settings: Settings, directory: Path) -> Iterator[Path]:
     """Claim to be the only server of a directory; the data directory must exist.
+
+    Yields:
+        The file of the claim. Once it is gone, another process may have the same claim.
 
     Raises:
         StoreBusyError: Another process is.
@@ -210,7 +214,7 @@ def the_only_server(settings: Settings, directory: Path) -> Iterator[None]:
                 f"A server of {directory} runs already{who}; use it or stop it, or give this one "
                 "another --data-dir."
             )
-        yield
+        yield _lock_of(place)
 
 
 @contextmanager
@@ -223,7 +227,7 @@ def claimed(place: Path) -> Iterator[bool]:
     from filelock import FileLock, Timeout  # noqa: PLC0415 - only to serve
 
     # Not local to a thread: another thread may release it.
-    lock = FileLock(place.with_suffix(".lock"), mode=PRIVATE, thread_local=False)
+    lock = FileLock(_lock_of(place), mode=PRIVATE, thread_local=False)
     try:
         make_private(place.parent)
         lock.acquire(timeout=0)
@@ -232,11 +236,13 @@ def claimed(place: Path) -> Iterator[bool]:
         return
     except OSError as exc:
         raise unwritable(place.parent, exc) from exc
+    own = identity(lock.lock_file)
     try:
         yield True
     finally:
-        with contextlib.suppress(OSError):  # the disk may be read-only now: the lock counts
-            place.unlink()
+        if identity(lock.lock_file) == own:  # else the note may be another process's
+            with contextlib.suppress(OSError):  # the disk may be read-only now: the lock counts
+                place.unlink()
         lock.release()
 
 
@@ -267,6 +273,10 @@ def note_of(settings: Settings, directory: Path, url: str, token: str) -> Note:
 
 def _place(settings: Settings, directory: Path) -> Path:
     return settings.data_dir / "servers" / f"{directory_key(directory)}.json"
+
+
+def _lock_of(place: Path) -> Path:
+    return place.with_suffix(".lock")
 
 
 def _is_running(pid: int) -> bool:

@@ -21,6 +21,7 @@ from repertory.errors import ConfigurationError
 from repertory.sources.entry import check_paths, path_of
 from repertory.sources.reading import toml
 from repertory.sources.registry import fetches
+from repertory.text import is_unicode
 from repertory.trust import TrustStore, digest_of
 from repertory.values import PATHS, SETTINGS, Values
 
@@ -165,7 +166,7 @@ def load(
         for field, value in values.items():
             given[field], origins[field] = value, str(path)
     _override(given, origins, flags, environment)
-    return Settings(
+    settings = Settings(
         values=_convert(given, origins),
         origins=origins,
         sources=sources,
@@ -182,6 +183,8 @@ def load(
         flags={name: value for name, value in flags.items() if value is not None},
         environment=given_environment,
     )
+    _check_data_directory(str(settings.data_dir))
+    return settings
 
 
 def files(
@@ -241,6 +244,15 @@ def _store(
     own = dict(given)
     _override(own, {}, flags, environment)
     return TrustStore(_data_directory(own.get("data_dir")) / TRUST_FILE)
+
+
+def _check_data_directory(path: str) -> None:
+    """Refuse a name that is no Unicode: neither the store nor the models can use it."""
+    if not is_unicode(path):
+        raise ConfigurationError(
+            f"The data directory {path!r} has characters that cannot be shown; choose another "
+            "with --data-dir or REPERTORY_DATA_DIR."
+        )
 
 
 def _data_directory(given: object) -> Path:

@@ -127,8 +127,11 @@ class Update:
         ledger = coordinator.ledger
         assert ledger is not None
         if ledger.counts.total() and coordinator.is_finished:
-            with self._parts.store.open(ledger.collection) as collection:
-                collection.optimize()
+            try:
+                with self._parts.store.open(ledger.collection) as collection:
+                    collection.optimize()
+            except StoreError as error:  # it takes room for a copy; searches do without
+                self._parts.notices.append(f"The index was not optimised: {error}")
         self._commit(coordinator)
         return ledger
 

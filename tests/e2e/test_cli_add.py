@@ -235,8 +235,11 @@ def age(path: Path, at: float) -> None:
     os.utime(path, (at, at))
 
 
-def test_ctrl_c_during_a_fetch_leaves_everything_as_it_was(cli: Cli, project: Path) -> None:
-    """The command ends at once, and so does git."""
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_during_a_fetch_leaves_everything_as_it_was(
+    cli: Cli, project: Path, number: signal.Signals
+) -> None:
+    """The command ends at once, and so does git: at Ctrl-C, and if its terminal is closed."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         server.settimeout(TIMEOUT_S)
         url = f"git://127.0.0.1:{server.getsockname()[1]}/never"
@@ -251,7 +254,7 @@ def test_ctrl_c_during_a_fetch_leaves_everything_as_it_was(cli: Cli, project: Pa
         )
         try:
             connection, _ = server.accept()
-            process.send_signal(signal.SIGINT)
+            process.send_signal(number)
             _, errors = process.communicate(timeout=TIMEOUT_S)
         finally:
             process.kill()
@@ -259,7 +262,7 @@ def test_ctrl_c_during_a_fetch_leaves_everything_as_it_was(cli: Cli, project: Pa
         with connection:
             while connection.recv(1_000):
                 pass  # until git has ended
-    assert process.returncode == 130
+    assert process.returncode == 128 + number
     assert "Traceback" not in errors
     assert not (project / "repertory.toml").exists()
 

@@ -124,6 +124,21 @@ def test_the_next_session_takes_over_from_the_server(
         run(lambda: ask(server))
 
 
+def test_a_removed_data_directory_is_made_again(own: Cli, project: Path) -> None:
+    """The session does not go on with an index that no other process sees."""
+
+    async def ask() -> None:
+        async with session(own, project, mode="legacy") as client:
+            await found(client, "bake bread")
+            own.data.rename(own.data.with_name("old"))
+            add_skill(project, "knots", KNOTS)
+            await asyncio.to_thread(until, note_of(own, project).exists)
+            while "project/knots" not in await found(client, "bowline"):
+                pass
+
+    run(ask)
+
+
 def test_an_unavailable_configured_server_is_an_error(own: Cli, project: Path) -> None:
     """The session continues, and uses the server as soon as it is available."""
 

@@ -268,16 +268,35 @@ def test_the_model_that_it_runs_may_be_named(user: Cli, served: Path) -> None:
         assert "files__read_file" in done.stdout
 
 
-def test_it_shuts_down_cleanly(own: Cli, project: Path, tmp_path: Path) -> None:
-    """SIGTERM is exit code 0; its log is JSON, its note is removed, and its index remains."""
+@pytest.mark.parametrize("numbers", [(signal.SIGTERM,), (signal.SIGHUP, signal.SIGHUP)])
+def test_it_shuts_down_cleanly(
+    own: Cli, project: Path, tmp_path: Path, numbers: tuple[signal.Signals, ...]
+) -> None:
+    """SIGTERM is exit code 0; its log is JSON, its note is removed, and its index remains.
+
+    So it is when its terminal is closed: the system may say so twice, and its shell as well.
+    """
     with Serve(own, project, tmp_path / "log") as server:
         assert server.get("/search?q=bake+bread")["results"][0]["toolId"] == "project/bread-baking"
-        code = server.end(signal.SIGTERM)
+        for number in numbers:
+            server.process.send_signal(number)
+        code = server.process.wait(TIMEOUT_S)
     events = [json.loads(line)["event"] for line in server.log.read_text("utf-8").splitlines()]
     assert code == 0
     assert {"serving", "configuration_adopted", "collection_published", "request"} <= set(events)
     assert not note_of(own, project).exists()
     assert own.run(project, "search", "bake bread").returncode == 0
+
+
+def test_it_ends_if_its_data_directory_is_removed(own: Cli, project: Path, tmp_path: Path) -> None:
+    """Others would take its index for gone; what it knew replaces nothing of theirs."""
+    with Serve(own, project, tmp_path / "log") as server:
+        own.data.rename(tmp_path / "old")
+        assert server.process.wait(TIMEOUT_S) == 4
+    assert f"{own.data} was removed while its server ran" in server.log.read_text("utf-8")
+    assert not (own.data / "keywords").exists()
+    add_skill(project, "knots", "---\nname: knots\ndescription: Tie a bowline.\n---\n")
+    assert "project/knots" in found(own, project, "bowline")
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
@@ -404,6 +423,23 @@ def test_no_signal_is_lost_while_modules_are_imported(
     )
 
     assert (done.returncode, done.stderr) == (-signal.SIGINT, b"")
+
+
+@pytest.mark.parametrize(
+    ("before", "noted"), [("SIG_DFL", [signal.SIGHUP]), ("SIG_IGN", [])], ids=["alone", "nohup"]
+)
+def test_nohup_keeps_it_running(before: str, noted: list[int]) -> None:
+    """It ignores the end of its terminal if it was started so."""
+    program = f"""
+import os, signal
+from repertory_query.signals import termination_signals
+signal.signal(signal.SIGHUP, signal.{before})
+with termination_signals() as received:
+    os.kill(os.getpid(), signal.SIGHUP)
+    print([int(number) for number in received])
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False)
+    assert json.loads(done.stdout) == noted
 
 
 def test_commands_wait_for_a_starting_server(own: Cli, project: Path) -> None:

@@ -260,6 +260,29 @@ def test_an_answer_of_another_program_is_an_error(status: int, body: bytes, mess
         client.search(Query(text="x"))
 
 
+@pytest.mark.parametrize("path", ["/contents", "/items"])
+def test_a_running_server_of_another_release_is_named_as_the_reason(path: str) -> None:
+    """One that was started before an upgrade lacks an operation, or a parameter."""
+    asked = []
+    refused = {**json.loads(problem(422, "UsageError")), "detail": "It is no use: after: unknown."}
+
+    def answer(request: BaseHTTPRequestHandler) -> None:
+        asked.append(request.path.partition("?")[2])
+        is_health = request.path == "/healthz"
+        body = {"alive": True, "proof": proof_of("own", request.headers[HEADER] or "")}
+        is_known = "/items" in request.path
+        request.send_response(200 if is_health else 422 if is_known else 404)
+        request.end_headers()
+        request.wfile.write(json.dumps(body if is_health else refused if is_known else {}).encode())
+
+    with serving(answer) as url:
+        client = Client(url, "own", is_own=True)
+        ask = {"/contents": client.contents, "/items": client.entries}[path]
+        with pytest.raises(RepertoryError, match="Run the same release here and there"):
+            ask()
+    assert "after" not in asked[-1]
+
+
 def test_a_server_proves_itself_before_it_gets_the_token() -> None:
     """A program that cannot gets nothing; a server that has started again is another one."""
     asked: list[tuple[str, str | None]] = []

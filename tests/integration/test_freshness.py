@@ -1,5 +1,6 @@
 """The budget of a search for changed files, and what one command remembers for the next."""
 
+import collections
 import json
 import os
 import shutil
@@ -22,6 +23,7 @@ from repertory.embedding.engine import Vectors
 from repertory.embedding.load import load_engine
 from repertory.errors import ModelError, UnknownItemError
 from repertory.freshness import Freshness
+from repertory.index.edge_shard import ROOM
 from repertory.index.vectors import Filter
 from repertory.indexing import job, pace
 from repertory.indexing.in_process_queue import InProcessQueue
@@ -93,6 +95,24 @@ def test_only_changed_files_are_read(project: Path, monkeypatch: pytest.MonkeyPa
     assert "project/key-rotation" in found
     assert sorted(parsed) == ["knots/SKILL.md", "postmortem/SKILL.md"]
     assert notices == ()
+
+
+def test_a_disk_without_room_for_a_copy_keeps_no_index_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The index is whole, and the next command takes it as it is."""
+    usage, free = collections.namedtuple("usage", "total used free"), ROOM + 2**20
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage(10**12, 10**12 - free, free))
+    root = tmp_path / "project"
+    write_shop(root)
+
+    with Repertory(settings_of(root), root) as repertory:
+        run = repertory.index()
+
+    assert any(one.startswith("The index was not optimised: The disk ") for one in run.notices)
+    parsed = counted(monkeypatch)
+    found, notices = search(root, "rotate a key")
+    assert (found[0], notices, parsed) == ("project/key-rotation", (), [])
 
 
 def test_without_time_the_changed_files_are_counted(project: Path) -> None:
@@ -601,7 +621,7 @@ def test_a_server_withdraws_the_record_of_a_command_that_ended_after_its_start(
     parts = Parts(settings_of(project), project)
     file = parts.workspace.seen_file
     record = file.read_bytes()
-    with running(parts):
+    with running(parts, parts.settings.data_dir):
         assert not file.exists()
         file.write_bytes(record)
         write_skill(project, "postmortem", "Sail a dinghy")
@@ -612,7 +632,7 @@ def test_a_server_that_has_ended_has_no_file_of_vectors_open(project: Path) -> N
     """A host serves many projects, one after the other."""
     parts = Parts(settings_of(project), project)
     log = project.parent / "data" / "vectors.sqlite-wal"  # there as long as a process has it open
-    with running(parts) as service:
+    with running(parts, parts.settings.data_dir) as service:
         write_skill(project, "postmortem", "Sail a dinghy")
         until(log.exists)
     assert service

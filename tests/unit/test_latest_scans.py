@@ -200,11 +200,13 @@ def test_unreadable_approvals_withhold_what_is_not_trusted() -> None:
         scans = gated(gate, folder)
         assert scans.items.keys() == offered
         assert first(scans, 0).error == ("" if offered else gate.error)
+        assert [one.message for one in scans.problems] == ([gate.error] if offered else [])
         gate.error = ""
         scans.add(scan_source(folder))
         assert gate.asked == [("team", ["team/a", "team/b"], True, ["team/a", "team/b"])]
         assert scans.items.keys() == {"team/a"}
         assert first(scans, 0).error == ""
+        assert [one.message for one in scans.problems] == ["It waits."]
 
 
 def test_problems_that_take_long_are_collected_seldom(monkeypatch: pytest.MonkeyPatch) -> None:

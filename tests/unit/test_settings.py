@@ -134,6 +134,13 @@ def test_a_wrong_value_is_refused_by_the_name_it_was_given_under(
         load(flags, tmp_path, environment)
 
 
+def test_a_data_directory_has_a_name_in_unicode(tmp_path: Path) -> None:
+    """Neither the store nor the models can use another one."""
+    given = {"REPERTORY_DATA_DIR": str(tmp_path / "caf\udce9")}
+    with pytest.raises(ConfigurationError, match=r"caf\\udce9' has characters that"):
+        load({}, tmp_path, given)
+
+
 def test_a_file_has_a_limited_number_of_sources(tmp_path: Path) -> None:
     """Each is compared with each other one; the error names the file and the limit."""
     entry = '[[sources]]\ntype = "documents"\npath = "d"\n[[sources]]\ntype = "git"\n'

@@ -51,7 +51,10 @@ class StoreLock:
                 note.write(_this_process())
         except OSError as exc:
             self._lock.release()
-            raise StoreError(f"{self._note} cannot be written ({exc.strerror}).") from exc
+            raise StoreError(
+                f"{self._note} cannot be written ({exc.strerror}): "
+                "make room, or choose another data directory."
+            ) from exc
         self._file = self._file_of_process()
         _held.add(self._file)
 

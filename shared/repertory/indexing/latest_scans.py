@@ -14,7 +14,7 @@ from repertory.indexing.scan import ChangeResult, ScanResult
 from repertory.notices import SUDDENLY_EMPTY
 from repertory.review.gate import Gate
 from repertory.sources.configured import Catalogue
-from repertory.sources.source import Problem, Scan, Source, Trust
+from repertory.sources.source import Problem, Scan, Source, Trust, warning
 from repertory.stats import SourceState
 
 # The problems of a large catalogue take a while: they are collected in a part of the time only.
@@ -107,6 +107,7 @@ class _Latest:
         self.is_judged = False
         if self.source.trust is Trust.TRUSTED:
             self.passed = dict(self.read)
+            self.judged = {"": [warning("", error)]}
         else:
             self.passed = {}
             self.result = msgspec.structs.replace(self.scanned, scan=None, error=error)

@@ -181,7 +181,7 @@ class ReviewStore:
         if self.is_known(source):
             return False
         with self._database.translated():
-            others = {one: one.stat().st_mtime for one in self._path.parent.glob("*.sqlite")}
+            others = {one: one.stat().st_mtime for one in self.path.parent.glob("*.sqlite")}
         for path in sorted(others, key=others.__getitem__, reverse=True):
             with contextlib.suppress(StoreError):
                 found = ReviewStore(path)._approved_of(source)
