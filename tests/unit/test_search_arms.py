@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from typing_extensions import override
 
 from repertory.catalogue.item import Item, item_key
+from repertory.catalogue.policy import Policy
 from repertory.embedding.engine import EmbeddingEngine, Vectors
 from repertory.embedding.models import MULTILINGUAL, Calibration
 from repertory.errors import StoreError
@@ -388,20 +389,27 @@ def test_a_filter_holds_in_both_arms() -> None:
 
 
 def test_a_hit_of_just_the_threshold_is_shown() -> None:
-    """The threshold is the lowest confidence that is shown; the answer has the best below it."""
+    """The threshold is the lowest confidence that is shown, as answers round it."""
     engine = engine_of()
-    query = Query(text="read the contents of something else")
-    task = engine.rank(query)
-    values = sorted({*task.merged.confidence.values()}, reverse=True)
-    answer = search(engine, query.text, threshold=values[1], limit=50)
-    assert len(answer.hits) == sum(
-        task.merged.confidence[row] >= values[1] for row in task.merged.order
-    )
-    assert answer.best_below == values[2]
-    lower = search(engine, query.text, threshold=values[2], limit=50)
-    assert answer.closest == lower.hits[len(answer.hits)].id
-    everything = search(engine, query.text, threshold=0.0, limit=50)
+    text = "read the contents of something else"
+    everything = search(engine, text, threshold=0.0, limit=50)
     assert (everything.best_below, everything.closest) == (0.0, "")
+    for least in {hit.confidence for hit in everything.hits}:
+        answer = search(engine, text, threshold=least, limit=50)
+        assert answer.hits == [hit for hit in everything.hits if hit.confidence >= least]
+        below = everything.hits[len(answer.hits) :]
+        closest = [(hit.confidence, hit.id) for hit in below] or [(0.0, "")]
+        assert (answer.best_below, answer.closest) == closest[0]
+
+
+def test_an_inferred_hit_of_just_the_threshold_is_shown() -> None:
+    """Also if a policy gave it a confidence of many digits."""
+    policy = Policy(boost=-0.123)
+    tools = [tool(f"sh{at}__run_command", f"Run command {at} in a shell") for at in range(3)]
+    engine = keyword_engine([replace(one, policy=policy) for one in tools])
+    text = "commit my changes to git"
+    for hit in search(engine, text, threshold=0.0, limit=50).hits:
+        assert hit.name in names(search(engine, text, threshold=hit.confidence, limit=50))
 
 
 def test_an_answer_says_what_it_was_searched_in() -> None:

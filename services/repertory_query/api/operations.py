@@ -21,7 +21,7 @@ T = TypeVar("T")
 Handler = Callable[[Request, T], Awaitable[Response]]
 
 
-class Nothing(msgspec.Struct):
+class Nothing(msgspec.Struct, forbid_unknown_fields=True):
     """No parameters."""
 
 
@@ -88,7 +88,7 @@ class Operation(AuditedRoute, Generic[T]):
         if self.method == "GET":
             return await self._handler(request, parameters_of(request, self.takes))
         parameters_of(request, Nothing)
-        if self.takes is not Nothing:
+        if self.takes is not Nothing or await request.body():
             return await self._handler(request, await body_of(request, self.takes))
         if "content-type" in request.headers:
             require_json(request)  # a form of another site is none

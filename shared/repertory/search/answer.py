@@ -166,6 +166,11 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         msgspec.structs.force_setattr(self, "total_results", len(self.hits))
 
 
+def shown_confidence(confidence: float) -> float:
+    """A confidence as an answer shows it, and compares it with a threshold: of four digits."""
+    return round(confidence, 4)
+
+
 def rounded_down(confidence: float) -> float:
     """A confidence rounded down to two digits, as it is shown beside a threshold above it."""
     return math.floor(100 * confidence + 1e-9) / 100

@@ -327,7 +327,7 @@ class SearchEngine:
                 explained(
                     ranked.candidates,
                     place,
-                    float(ranked.confidence[place]),
+                    task.merged.confidence[row],
                     items.get(entry.id),
                     ranked.notes.get(place, ()),
                     shadowing(index, entry, self._precedence, self._is_gone),

@@ -1,6 +1,5 @@
 """Explains why a search shows an item, or why it does not."""
 
-import math
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -145,7 +144,7 @@ def _left_out(hit: Hit, better: Sequence[Hit], query: Query) -> str:
         fault = (
             f"Hidden: its confidence {confidence:.2f} is below the threshold {query.threshold:g}"
         )
-        needed.append(f"a threshold of {_threshold_for(hit.confidence):g}")
+        needed.append(f"a threshold of {rounded_down(hit.confidence):g}")
     else:
         count = counted(len(better), "item fits", "items fit")
         best = f"the best is {better[0].id} ({better[0].confidence:.2f})"
@@ -153,11 +152,6 @@ def _left_out(hit: Hit, better: Sequence[Hit], query: Query) -> str:
     if is_beyond:
         needed.append(f"a limit of {len(better) + 1}")
     return f"{fault}; {' and '.join(needed)} would show it."
-
-
-def _threshold_for(confidence: float) -> float:
-    """The highest threshold of two digits that shows a confidence, which was rounded to four."""
-    return max(math.floor(100 * confidence - 0.005), 0) / 100
 
 
 def _words(found: Candidates, row: int, item: Item | None) -> Iterator[Word]:

@@ -98,7 +98,7 @@ def hit(
         server=entry.server,
         path=entry.path,
         tags=entry.tags,
-        confidence=round(confidence, 4),
+        confidence=confidence,
         reason=why,
         matched_in=section,
         shadowed_by=shadowed_by,

@@ -15,7 +15,7 @@ from repertory.index.keywords.packed import Rows
 from repertory.index.keywords.query_words import plain
 from repertory.index.keywords.segment import Segment
 from repertory.index.keywords.tokens import term_of, terms
-from repertory.search.answer import Evidence, Hit
+from repertory.search.answer import Evidence, Hit, shown_confidence
 from repertory.search.capabilities import BY_NAME, CAPABILITIES, Job, certainty, jobs
 from repertory.search.confidence import probability, reaches
 from repertory.search.duplicates import MAX_DUPLICATES, grouped
@@ -94,6 +94,7 @@ def infer(
             sure = min([FIRST_CONFIDENCE - CONFIDENCE_STEP * len(found), *direct])
             if entry.policy:
                 sure = min(sure, boosted(sure, entry.policy.boost))
+            sure = shown_confidence(sure)
             if sure >= query.threshold:
                 why = f"{capability} → {job.label}"
                 evidence = Evidence(probability=round(probability(sure), 4), capability=why)
@@ -141,7 +142,7 @@ def items_for(
 
 def _is_wanted(query: Query, direct: Sequence[float]) -> bool:
     """Whether there is room beside direct hits of these confidences, and none is good enough."""
-    return len(direct) < query.limit and round(max(direct, default=0.0), 4) < GOOD_ENOUGH
+    return len(direct) < query.limit and max(direct, default=0.0) < GOOD_ENOUGH
 
 
 def _ways(query: Query) -> dict[str, Job]:

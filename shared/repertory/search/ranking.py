@@ -5,9 +5,11 @@ from itertools import pairwise
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from repertory.catalogue.precedence import Precedence
 from repertory.catalogue.safety import safety
+from repertory.search.answer import shown_confidence
 from repertory.search.candidates import Candidates
 from repertory.search.confidence import Confidences, is_typed
 from repertory.search.query import Query
@@ -40,7 +42,7 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         query: The query, cleaned.
         texts: The candidates of the query as a whole, then of each of its steps.
-        merged: The order of them all.
+        merged: The order of them all, with the confidences that answers show.
     """
 
     query: Query
@@ -75,7 +77,9 @@ def task_of(query: Query, texts: Sequence[Ranked]) -> Task:
         )
         for one in texts
     ]
-    return Task(query=query, texts=texts, merged=merge(found))
+    merged = merge(found)
+    shown = {row: shown_confidence(one) for row, one in merged.confidence.items()}
+    return Task(query=query, texts=texts, merged=replace(merged, confidence=shown))
 
 
 def ordered(candidates: Candidates, confidence: Confidences, precedence: Precedence) -> list[int]:

@@ -321,6 +321,13 @@ def test_addresses_with_parameters_of_others_are_answered(client: TestClient) ->
         assert ": unknown" in problem(client.post(target, json=body), 422)
 
 
+def test_an_operation_without_a_body_refuses_what_it_would_ignore(client: TestClient) -> None:
+    """An empty object is none."""
+    assert ": unknown" in problem(client.post("/v1/rebuild", json={"source": "docs"}), 422)
+    assert "JSON object" in problem(client.post("/v1/rebuild", json=5), 422)
+    assert client.post("/v1/rebuild", json={}).status_code == 202
+
+
 def test_answers_are_cached_until_the_index_changes(home: Path, tmp_path: Path) -> None:
     """The cache key is the whole query and the version of the index."""
     project = tmp_path / "project"
