@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import groupby
-from weakref import WeakKeyDictionary
 
 import msgspec
 
@@ -63,17 +62,9 @@ class Ordered(msgspec.Struct, frozen=True):
     totals: Mapping[Key, int]
 
 
-class Catalogue:
-    """The whole catalogue in order, sorted once for each search engine."""
-
-    def __init__(self) -> None:
-        self._known: WeakKeyDictionary[SearchEngine, Ordered] = WeakKeyDictionary()
-
-    def of(self, engine: SearchEngine) -> Ordered:
-        """All items of an engine; none without a keyword index."""
-        if engine not in self._known:
-            self._known[engine] = ordered([*engine.keywords.all()] if engine.keywords else [])
-        return self._known[engine]
+def catalogue_of(engine: SearchEngine) -> Ordered:
+    """All items of an engine in order; none without a keyword index."""
+    return ordered([*engine.keywords.all()] if engine.keywords else [])
 
 
 def ordered(entries: Iterable[Entry]) -> Ordered:

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from weakref import WeakKeyDictionary
 
 import msgspec
 
@@ -27,20 +26,10 @@ class Choice(msgspec.Struct, frozen=True):
         return [*((value, counts.get(value, 0)) for value in dict.fromkeys(chosen)), *rest]
 
 
-class Choices:
-    """Counts once for each search engine, which never changes."""
-
-    def __init__(self) -> None:
-        self._known: WeakKeyDictionary[SearchEngine, list[Choice]] = WeakKeyDictionary()
-
-    def of(self, engine: SearchEngine) -> list[Choice]:
-        """All fields; without a keyword index they have no values."""
-        if engine not in self._known:
-            index = engine.keywords or KeywordIndex.empty()
-            self._known[engine] = [
-                Choice(field, label, most(index.counts(field))) for field, label in FIELDS.items()
-            ]
-        return self._known[engine]
+def choices_of(engine: SearchEngine) -> list[Choice]:
+    """All fields; without a keyword index they have no values."""
+    index = engine.keywords or KeywordIndex.empty()
+    return [Choice(field, label, most(index.counts(field))) for field, label in FIELDS.items()]
 
 
 def most(counts: Counter[str]) -> list[tuple[str, int]]:
