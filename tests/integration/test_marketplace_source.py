@@ -17,7 +17,7 @@ from repertory.sources.fetched import servers, urls
 from repertory.sources.fetched.fetcher import Declared
 from repertory.sources.fetched.writing import Writer
 from repertory.sources.marketplace.listing import Plugin, read_listing
-from repertory.sources.marketplace.plugin import Collection
+from repertory.sources.marketplace.plugin import PluginCollector
 from repertory.sources.registry import contained
 from repertory.sources.source import Source
 from repertory.workspace import Workspace
@@ -376,7 +376,7 @@ def test_a_folder_that_many_plugins_name_is_listed_once(
         return rglob(folder, pattern)
 
     monkeypatch.setattr(Path, "rglob", below)
-    collection = Collection(tmp_path)
+    collection = PluginCollector(tmp_path)
     named = {"skills": ["./", "a0", "././"] * 50, "commands": ["./"] * 50}
     for name in ("p", "q"):
         collection.add(Plugin(name=name, where="", fields=named), tmp_path)
@@ -386,7 +386,7 @@ def test_a_folder_that_many_plugins_name_is_listed_once(
         "a2/s/SKILL.md": "p/s-3",
     }
     assert len(listed) == len(set(listed)) <= 4
-    stopped = Collection(tmp_path, lambda: True)
+    stopped = PluginCollector(tmp_path, lambda: True)
     with pytest.raises(SourceError, match="interrupted"):
         stopped.add(Plugin(name="p", where="", fields=named), tmp_path)
 

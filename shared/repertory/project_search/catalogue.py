@@ -16,7 +16,7 @@ from repertory.search.engine import SearchEngine
 BATCH_SIZE = 500  # items
 
 
-class Catalogue:
+class CatalogueFiles:
     """Which items are files of the project's directory, and the texts of those that are not.
 
     Args:

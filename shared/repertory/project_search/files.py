@@ -7,7 +7,7 @@ from itertools import chain
 from pathlib import Path
 
 from repertory.errors import StoreError
-from repertory.project_search.catalogue import Catalogue
+from repertory.project_search.catalogue import CatalogueFiles
 from repertory.project_search.file import File, Texts
 from repertory.project_search.folder import Folder
 from repertory.search.engine import SearchEngine
@@ -23,7 +23,7 @@ class ProjectFiles:
 
     def __init__(self, directory: Path, folder: Folder | None = None) -> None:
         self._folder = folder
-        self._catalogue = Catalogue(directory, has_folder=folder is not None)
+        self._catalogue = CatalogueFiles(directory, has_folder=folder is not None)
         self._lock = threading.Lock()
         self._checked_at = float("-inf")
         self._parts: Sequence[Sequence[File]] = ()

@@ -11,7 +11,7 @@ from repertory.sources.source import Problem, warning
 Entry = Item | KnownItem
 
 
-class Contents:
+class FolderContents:
     """The files of a folder with their readings, and what they offer together.
 
     Of several files that offer an item with the same id, the first one counts, by place.

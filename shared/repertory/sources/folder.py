@@ -14,7 +14,7 @@ from repertory.bounded import as_listed, is_inside, listed_path, real_path
 from repertory.catalogue.item import Item, Kind
 from repertory.errors import ConfigurationError, SourceError
 from repertory.files import Signature
-from repertory.sources.contents import Contents, Entry
+from repertory.sources.contents import Entry, FolderContents
 from repertory.sources.entry import check_options, checked_name, source_path
 from repertory.sources.folder_memory import (
     FolderState,
@@ -78,7 +78,7 @@ class FolderSource(Source):
         self._inner: dict[str, FolderSource] = {}  # by place
         self._seen = FolderState()
         self._texts: TextFile | None = None
-        self._contents: Contents | None = None
+        self._contents: FolderContents | None = None
         self._walked: Walked | None = None
         self._noted: list[str] | None = None  # the paths that changed during a scan; None: no scan
         self._is_unread = False
@@ -285,7 +285,7 @@ class FolderSource(Source):
         files = [file for file in self.chosen(walked.files) if self._keeps(file.place, passed)]
         readings = self._readings.read(files, self._read_light, self._pause)
         if self._contents is None:
-            self._contents = Contents(self.same_id)
+            self._contents = FolderContents(self.same_id)
         self._contents.replace(
             {file.place: reading for file, reading in zip(files, readings, strict=True)}
         )
@@ -310,7 +310,7 @@ class FolderSource(Source):
             ],
         )
 
-    def summary(self, contents: Contents, walked: Walked) -> Scan:
+    def summary(self, contents: FolderContents, walked: Walked) -> Scan:
         """The scan of everything that was read, without the items."""
         unread, unread_under, postponed = set(), [], set()
         for place in walked.unlisted:
@@ -380,7 +380,7 @@ class FolderSource(Source):
         return found
 
     def _read_again(
-        self, contents: Contents, walked: Walked, places: set[str]
+        self, contents: FolderContents, walked: Walked, places: set[str]
     ) -> dict[str, Reading | None]:
         """Read some files again; None for those that are not read any more."""
         concerned = {other for place in places for other in self.alternatives(place)}

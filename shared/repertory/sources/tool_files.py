@@ -11,7 +11,7 @@ from typing_extensions import override
 
 from repertory.bounded import place_below, real_path
 from repertory.errors import SourceError
-from repertory.sources.contents import Contents, Entry
+from repertory.sources.contents import Entry, FolderContents
 from repertory.sources.folder import FolderSource
 from repertory.sources.reading.files import NO_TEXT, Found, read_file
 from repertory.sources.reading.structured import Defect, Json, decode_json
@@ -68,7 +68,7 @@ class ToolFiles(FolderSource):
             raise SourceError(f"{self.path} cannot be read: {exc.strerror}.") from exc
 
     @override
-    def summary(self, contents: Contents, walked: Walked) -> Scan:
+    def summary(self, contents: FolderContents, walked: Walked) -> Scan:
         """The scan; while the items of an unread file are unknown, no item counts as deleted."""
         scan = super().summary(contents, walked)
         is_unknown = walked.unlisted or any(

@@ -28,7 +28,7 @@ from repertory.sources.marketplace.listing import (
     only_plugin,
     read_listing,
 )
-from repertory.sources.marketplace.plugin import Collection
+from repertory.sources.marketplace.plugin import PluginCollector
 
 MAIN, PLUGINS = "marketplace", "plugins"  # the folders of the content
 OFFERS = "offers.json"
@@ -199,7 +199,7 @@ def _offered(
     listing: Listing, into: Path, parts: Iterable[str], is_cancelled: Callable[[], bool]
 ) -> tuple[Declared, ...]:
     """Write what all plugins offer, and return their MCP servers."""
-    collection, declared = Collection(into, is_cancelled), []
+    collection, declared = PluginCollector(into, is_cancelled), []
     for plugin in listing.plugins:
         if isinstance(plugin.where, Elsewhere):
             if f"{PLUGINS}/{plugin.name}" not in parts:

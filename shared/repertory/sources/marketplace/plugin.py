@@ -32,7 +32,7 @@ class Offers(msgspec.Struct, frozen=True, kw_only=True):
     prompts: dict[str, str] = {}
 
 
-class Collection:
+class PluginCollector:
     """Collects what the plugins of a marketplace offer. Each folder is listed once for all of them.
 
     Args:
