@@ -8,7 +8,6 @@ import msgspec
 
 from repertory.index.keywords.document import Entry
 from repertory.search.engine import SearchEngine
-from repertory_query.pages.per_engine import per_engine
 
 PAGE_SIZE = 50  # items
 
@@ -63,8 +62,7 @@ class Ordered(msgspec.Struct, frozen=True):
     totals: Mapping[Key, int]
 
 
-@per_engine
-def whole_catalogue(engine: SearchEngine) -> Ordered:
+def catalogue_of(engine: SearchEngine) -> Ordered:
     """All items of an engine in order; none without a keyword index."""
     return ordered([*engine.keywords.all()] if engine.keywords else [])
 

@@ -7,7 +7,6 @@ import msgspec
 
 from repertory.index.keywords.index import KeywordIndex
 from repertory.search.engine import SearchEngine
-from repertory_query.pages.per_engine import per_engine
 
 FIELDS = {"kind": "Kind", "source": "Source", "server": "Server", "tag": "Tag"}
 MAX_VALUES = 200  # of a field, the most frequent first
@@ -27,8 +26,7 @@ class Choice(msgspec.Struct, frozen=True):
         return [*((value, counts.get(value, 0)) for value in dict.fromkeys(chosen)), *rest]
 
 
-@per_engine
-def all_choices(engine: SearchEngine) -> list[Choice]:
+def choices_of(engine: SearchEngine) -> list[Choice]:
     """All fields; without a keyword index they have no values."""
     index = engine.keywords or KeywordIndex.empty()
     return [Choice(field, label, most(index.counts(field))) for field, label in FIELDS.items()]

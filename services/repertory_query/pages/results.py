@@ -16,12 +16,13 @@ from repertory.values import Values
 from repertory_query.actions import Action
 from repertory_query.answering import AnsweredSearches
 from repertory_query.api.requests import parameters_of
-from repertory_query.pages.catalogue import Listing, listing, ordered, whole_catalogue
-from repertory_query.pages.choices import Choice, all_choices
+from repertory_query.pages.catalogue import Listing, catalogue_of, listing, ordered
+from repertory_query.pages.choices import Choice, choices_of
 from repertory_query.pages.facets import facets
 from repertory_query.pages.highlighting import Marker
 from repertory_query.pages.item import home_of, states_of
 from repertory_query.pages.page import PageRoute, page
+from repertory_query.pages.per_engine import per_engine
 from repertory_query.pages.search_form import LIMIT, Form
 from repertory_query.service import Service
 from repertory_query.visible import for_caller, placed_for, text_for
@@ -67,6 +68,7 @@ def routes(
 ) -> list[BaseRoute]:
     """The routes; see ``pages.routes``."""
     pool = searches.pool
+    all_choices, catalogue = per_engine(choices_of), per_engine(catalogue_of)
 
     async def shown(request: Request, base: str) -> Response:
         """The page below an address: results, a page of the catalogue, or the start."""
@@ -88,7 +90,7 @@ def routes(
             notices = [text_for(caller, one) for one in engine.notices]
             if not form.where and base == "/":
                 return Shown(choices=choices, notices=notices)
-            items = ordered(visible.entries(form.where)) if form.where else whole_catalogue(engine)
+            items = ordered(visible.entries(form.where)) if form.where else catalogue(engine)
             listed = listing(items, form.page, partial(placed_for, caller))
             states = states_of(service, listed.entries)
             return Shown(choices=choices, listed=listed, states=states, notices=notices)
