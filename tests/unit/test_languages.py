@@ -8,7 +8,7 @@ from repertory.catalogue.item import Item, Kind
 from repertory.catalogue.names import folded
 from repertory.index.keywords.tokens import terms
 from repertory.search.query import Query
-from tests.support.builders import tool
+from tests.support.builders import skill, tool
 from tests.support.keyword_search import keyword_engine
 
 SCRIPTS = {
@@ -198,3 +198,19 @@ def test_an_english_word_with_an_accent_is_not_foreign(query: str) -> None:
     assert [(hit.name, hit.confidence) for hit in with_accent] == [
         (hit.name, hit.confidence) for hit in without
     ]
+
+
+def test_hiragana_are_mostly_grammar() -> None:
+    """A long text has nearly all particles and endings, whatever it is about."""
+    body = "もしわからないならば、どうすればよいですか。曲がらないので、見ればいいのです。"
+    engine = keyword_engine(
+        [
+            skill("design", "設計の手引き", body=body),
+            skill("deploy", "配備をやりなおしたいときに使う"),
+        ]
+    )
+    asked = "子どもの熱が下がらないのでどうすればいいですか"
+    assert engine.search(Query(text=asked)).hits == []
+    for typed in ("やりなおし", "配備をやりなおしたい"):
+        [hit] = engine.search(Query(text=typed)).hits
+        assert hit.name == "deploy"

@@ -124,6 +124,7 @@ EXAMPLES = {
     "repertory.indexing.maintenance._REBUILD": ["begin:0123456789abcdef:12"],
     "repertory.index.edge_shard._OS_ERROR": ["x (os error 28)"],
     "repertory.index.keywords.lexicon._ACRONYM": ["bba", "gpu"],
+    "repertory.index.keywords.lexicon._HIRAGANA": ["した"],
     "repertory.index.keywords.inflections._DOUBLED": ["aa", "runn"],
     "repertory.index.keywords.inflections._ENDING": ["ending", "ed"],
     "repertory.index.keywords.inflections._PLURAL": ["dishes", "boxes", "as"],

@@ -147,6 +147,13 @@ def test_a_reason_names_whole_words(text: str, words: str) -> None:
     assert hit.reason.endswith(f"({words})")
 
 
+def test_a_reason_names_the_word_of_the_name_rather_than_its_parts() -> None:
+    """Although the description has words that are like the parts."""
+    engine = hybrid_engine([skill("using-git-worktrees", "Isolates the work of working trees")])
+    [hit] = engine.search(Query(text="worktree help", threshold=0.0)).hits
+    assert hit.reason.endswith("keywords in name (worktrees)")
+
+
 def test_a_reason_names_three_words_at_most() -> None:
     """The first of the query."""
     text = "which hour is it elsewhere by travel and by timezone or clock"

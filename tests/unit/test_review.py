@@ -323,6 +323,17 @@ def test_text_that_was_removed_because_it_is_invisible_counts(store: ReviewStore
     assert len(Gate(store).admit(server, scan).items) == 1
 
 
+def test_text_that_was_removed_is_not_quoted(store: ReviewStore) -> None:
+    """There is nothing that a person could read."""
+    skills = Offered(Trust.TRUSTED, "Adds.")
+    hidden = warning("", f"The skill has {UNFIT}.", item="src__0")
+    scan = msgspec.structs.replace(skills.scan(), problems=[hidden])
+    *_, problem = Gate(store).admit(skills, scan).problems
+    assert problem.message == (
+        "src__0 is suspicious. It has characters that people cannot see and models read."
+    )
+
+
 def test_documents_are_not_reviewed(store: ReviewStore) -> None:
     """They are files of the user's own project."""
     skills = Offered(Trust.QUARANTINE, EVIL)

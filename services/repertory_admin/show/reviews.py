@@ -18,7 +18,8 @@ def show_review(one: "Review") -> None:
     terminal.say(safe(f"{one.as_shown}  {one.state}, {when}"))
     for finding in one.findings:
         terminal.say(safe(f"  {finding.rule}: {finding.message}"))
-        terminal.say(safe(f"    “{finding.passage}”"))
+        if finding.passage:
+            terminal.say(safe(f"    “{finding.passage}”"))
     _show_diff(one.diff)
     terminal.say()
 

@@ -12,7 +12,13 @@ from itertools import chain, pairwise
 import msgspec
 
 from repertory.catalogue.names import compact_name, digits
-from repertory.index.keywords.background import frequency, is_english, is_known, rarity
+from repertory.index.keywords.background import (
+    MIN_RARITY,
+    frequency,
+    is_english,
+    is_known,
+    rarity,
+)
 from repertory.index.keywords.document import WRITTEN
 from repertory.index.keywords.inflections import base_of
 from repertory.index.keywords.packed import encoded
@@ -32,6 +38,7 @@ ACRONYM_LENGTH = 3  # letters of most acronyms; with an s they are plurals
 # without spaces (a sentence has almost as many pairs as characters).
 FOREIGN_FACTOR = 0.25
 PAIR_FACTOR = 0.5
+_HIRAGANA = re.compile("[\u3041-\u309f]{2}")  # particles and endings of Japanese, as a rule
 
 _ACRONYM = re.compile(r"[b-df-hj-np-tv-xz]+[a-z]")  # in the singular
 
@@ -118,7 +125,8 @@ class Lexicon:
         if number and (not exact or _is_same(word, number)) and self._has(number):
             exact += (number,)
         if is_unspaced(term):
-            return Term(word, term, exact, (), PAIR_FACTOR)
+            is_grammar = _HIRAGANA.fullmatch(term)
+            return Term(word, term, exact, (), MIN_RARITY if is_grammar else PAIR_FACTOR)
         variants: tuple[str, ...] = ()
         # A misspelt word may have the term of another word: "recipie" that of "recipient".
         is_right = is_known(term) and (bool(exact) or term == word or is_english(word))

@@ -232,10 +232,11 @@ class Matches:
         keys = term.indexed
         if len(keys) > 1:
             keys = tuple(one for one in keys if self._index.holds(one, row))
-        # A word as it is written comes before a stem, which may be no word.
-        is_own = term.stem in keys
-        key = term.stem if is_own else max(keys, key=lambda key: key.startswith(WRITTEN))
-        there = places.of(key, term.typed if is_own else key.removeprefix(WRITTEN))
+        if term.stem in keys:  # a name with `worktree` comes before a text with `work`
+            key = places.first([one for one in term.exact if one in keys])
+        else:  # a word as it is written comes before a stem, which may be no word
+            key = max(keys, key=lambda key: key.startswith(WRITTEN))
+        there = places.of(key, term.typed if key == term.stem else key.removeprefix(WRITTEN))
         spelling = next(iter(there.values()))
         return ItemMatch(term, spelling, tuple(filter(None, there)))
 

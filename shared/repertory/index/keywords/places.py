@@ -4,7 +4,7 @@ The index keeps only a term's total weight in an item. These details are read fr
 for the few items that are shown.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from threading import Lock
 
 from cachetools import LRUCache, cached
@@ -55,6 +55,14 @@ class Places:
                     spelling.setdefault(field, written)
                     break
         return spelling or {self._unread: unread}
+
+    def first(self, keys: Sequence[str]) -> str:
+        """The one of some indexed terms that the most important field has; of equals, the first."""
+        for _, words in self._words if len(keys) > 1 else ():
+            held = {term for _, term in words}
+            if key := next((one for one in keys if one in held), ""):
+                return key
+        return keys[0]
 
     def has_all(self, stems: Collection[str]) -> bool:
         """Whether all of some stems occur in the fields that were read."""
