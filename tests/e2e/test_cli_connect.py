@@ -58,7 +58,7 @@ def test_without_a_host_those_that_are_installed_are_shown(
     own.run(project, "connect", "cursor", "--yes", **path)
     rows = own.json(project, "connect")
     assert (rows[0]["host"], rows[0]["state"]) == ("cursor", "connected")
-    assert rows[0]["detail"].endswith("repertory mcp")
+    assert rows[0]["detail"].endswith(f"repertory mcp --data-dir {own.data}")
     cursor.unlink()
     cursor.with_name("mcp.json.repertory-backup").unlink()
     cursor.parent.rmdir()
@@ -112,12 +112,42 @@ def test_connecting_and_undoing(own: Cli, project: Path, cursor: Path) -> None:
     assert (done.returncode, done.stdout) == (0, "Cursor is not connected: ~/.cursor/mcp.json.\n")
 
 
+def test_the_notes_are_in_the_json(own: Cli, project: Path) -> None:
+    """Those that the text form prints; none if nothing was done."""
+    arguments = ("connect", "vscode", "--project", "--yes")
+    first, second = own.json(project, *arguments), own.json(project, *arguments)
+    assert any("others have another one" in note for note in first["notes"])
+    assert "To undo it: repertory connect vscode --project --undo" in first["notes"][-1]
+    assert second["notes"] == []
+
+
+def test_the_host_starts_with_the_same_data_directory(own: Cli, project: Path) -> None:
+    """It has no variable of this shell; what the user's own file names is found there."""
+
+    def words(*flags: str | Path, **environment: str) -> list[str]:
+        done = own.run(project, "connect", "codex", "--print", *flags, **environment)
+        found: list[str] = tomllib.loads(done.stdout)["mcp_servers"]["repertory"]["args"]
+        return found
+
+    named = ["mcp", "--data-dir", str(own.data)]
+    assert words() == named
+    assert words("--data-dir", own.data, REPERTORY_DATA_DIR="") == named
+    assert words(REPERTORY_DATA_DIR="some") == ["mcp", "--data-dir", str(project / "some")]
+    assert words(REPERTORY_DATA_DIR="") == ["mcp"]
+    file = own.home / ".config" / "repertory" / "config.toml"
+    file.parent.mkdir(parents=True)
+    file.write_text(f"data_dir = {json.dumps(str(own.data))}\n")
+    assert words(REPERTORY_DATA_DIR="") == ["mcp"]
+    assert words() == named
+
+
 def test_a_file_that_was_made_is_removed(own: Cli, project: Path) -> None:
     """And so is its folder; the project's configuration has the project as a variable."""
     done = own.run(project / ".git", "connect", "vscode", "--project", "--yes")
     assert "others have another one" in done.stderr
     made = json.loads((project / ".vscode" / "mcp.json").read_text())
-    assert made["servers"]["repertory"]["args"] == ["mcp", "--directory", "${workspaceFolder}"]
+    words = ["mcp", "--data-dir", str(own.data), "--directory", "${workspaceFolder}"]
+    assert made["servers"]["repertory"]["args"] == words
     done = own.run(project, "connect", "vscode", "--project", "--undo", "--yes")
     assert "is removed, since there was none before" in done.stdout
     assert [path.name for path in project.iterdir()] == [".git"]
@@ -126,7 +156,7 @@ def test_a_file_that_was_made_is_removed(own: Cli, project: Path) -> None:
 def test_printing_writes_nothing(own: Cli, project: Path) -> None:
     """It is the entry as its file would have it."""
     done = own.run(project, "connect", "codex", "--print")
-    assert tomllib.loads(done.stdout)["mcp_servers"]["repertory"]["args"] == ["mcp"]
+    assert tomllib.loads(done.stdout)["mcp_servers"]["repertory"]["args"][0] == "mcp"
     assert list(own.home.iterdir()) == []
 
 
@@ -153,7 +183,7 @@ def test_a_key_that_must_be_written(own: Cli, project: Path) -> None:
     done = own.run(project, "connect", "claude-desktop", *arguments)
     file = own.home / ".config" / "Claude" / "claude_desktop_config.json"
     written = entry(file)
-    assert written["args"] == ["mcp", "--server-url", "https://team.example"]
+    assert written["args"][-2:] == ["--server-url", "https://team.example"]
     assert written["env"] == {"REPERTORY_SERVER_API_KEY": KEY}
     assert file.stat().st_mode & 0o077 == 0
     assert "The file has the key in plain text" in done.stderr
@@ -200,7 +230,7 @@ def test_another_directory_can_be_named(own: Cli, project: Path, tmp_path: Path)
     """A host without projects gets the one that connect is called in, and mcp enters it."""
     own.run(project, "connect", "claude-desktop", "--yes")
     written = entry(own.home / ".config" / "Claude" / "claude_desktop_config.json")
-    assert written["args"] == ["mcp", "--directory", str(project)]
+    assert written["args"][-2:] == ["--directory", str(project)]
     done = own.run(tmp_path, "mcp", "--directory", tmp_path / "missing")
     assert done.returncode == 2
     assert "No such file or directory" in done.stderr

@@ -22,7 +22,8 @@ def page(name: str) -> str:
 
 def printed(user: Cli, folder: Path, name: str, *options: str) -> str:
     """The entry of a host, for the user and the project of the pages."""
-    text = user.run(folder, "connect", name, "--print", *options).stdout
+    words = ("connect", name, "--print", *options)
+    text = user.run(folder, *words, REPERTORY_DATA_DIR="").stdout
     assert len(program()) == 1
     return text.replace(program()[0], "/home/anna/.local/bin/repertory").replace(
         str(folder), "/home/anna/project"

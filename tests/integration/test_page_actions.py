@@ -341,7 +341,8 @@ def test_each_agent_host_has_its_entry(server: RunningService, tmp_path: Path) -
     own = TestClient(app, "http://127.0.0.1:7700", headers=PAGE)
     own.headers["Authorization"] = "Bearer token"
     text = html.unescape(own.get("/connect").text)
-    assert re.search(r'"command": "[^"]*",\s*"args": \["mcp"\]', text)
+    data = json.dumps(str(server.settings.data_dir))
+    assert re.search(rf'"args": \[\s*"mcp",\s*"--data-dir",\s*{re.escape(data)}\s*\]', text)
     assert "--url" not in text
     read = 'curl --oauth2-bearer "$(repertory keys token)" http://127.0.0.1:7700/v1/items/'
     assert read in html.unescape(own.get("/view/desk__add").text)

@@ -1,5 +1,6 @@
 """Several addresses of a Qdrant cluster, servers that ask to wait, and refusals by their status."""
 
+import base64
 import socket
 import threading
 import warnings
@@ -278,13 +279,45 @@ def test_an_address_without_a_port_has_the_usual_one(url: str, address: str) -> 
 
 
 @pytest.mark.parametrize("urls", ["https://a", "https://a,http://b"])
-def test_a_key_that_is_sent_unencrypted_is_a_warning(urls: str) -> None:
+@pytest.mark.parametrize("secret", ["API key", "password"])
+def test_a_secret_that_is_sent_unencrypted_is_a_warning(urls: str, secret: str) -> None:
     """One address without encryption suffices."""
+    key = "key" if secret == "API key" else None
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        QdrantServer(urls, "key").close()
+        QdrantServer(urls if key else urls.replace("//a", "//me:secret@a"), key).close()
     messages = [str(one.message) for one in caught]
-    assert any("insecure" in message for message in messages) == ("http:" in urls)
+    is_said = any(f"The {secret} of Qdrant is sent over an insecure" in one for one in messages)
+    assert is_said == ("http:" in urls)
+    assert "secret@" not in str(messages)
+
+
+@pytest.mark.filterwarnings("ignore:The password of Qdrant is sent over an insecure connection")
+@pytest.mark.parametrize("is_proxied", [False, True])
+def test_a_proxy_before_a_node_gets_the_password_of_its_url(
+    server: QdrantStandIn, monkeypatch: pytest.MonkeyPatch, *, is_proxied: bool
+) -> None:
+    """By basic authentication; no other node gets it."""
+    other = server.another_node()
+    urls = [server.url, other.url]
+    if is_proxied:  # behind a proxy that the environment names, too
+        monkeypatch.setenv("http_proxy", server.url)
+        monkeypatch.delenv("no_proxy", raising=False)
+        urls = ["http://a.example", "http://b.example"]
+    urls[0] = urls[0].replace("//", "//me%40work:p%C3%A4ss%2Cword@")
+    for asked, user in ((urls, "me@work:päss,word"), (urls[::-1], "")):
+        found = QdrantServer(",".join(asked), None)
+        found.check_version()
+        found.close()
+        kind, _, sent = server.requests[-1].headers.get("authorization", "").partition(" ")
+        assert (kind, base64.b64decode(sent).decode()) == ("Basic" if user else "", user)
+    other.stop()
+
+
+def test_a_wrong_password_is_an_error() -> None:
+    """The message says to check it."""
+    with QdrantStandIn(api_key="right") as server, pytest.raises(StoreError, match="password"):
+        QdrantServer(server.url, None).check_version()
 
 
 def test_a_server_behind_a_path_is_found(server: QdrantStandIn) -> None:

@@ -113,6 +113,7 @@ def test_another_refusal_of_a_new_collection_is_shown(status: int, message: str)
             QdrantStore(server.url).create("c", DIMENSION)
 
 
+@pytest.mark.filterwarnings("ignore:The password of Qdrant is sent over an insecure connection")
 def test_an_unavailable_server_is_an_error() -> None:
     """The message names the server, without the user and the password in its URL."""
     with QdrantStandIn() as server:

@@ -16,8 +16,8 @@ from repertory.agent_hosts.wanted import (
     Wish,
     endpoint,
     entry_for,
-    program,
     read_key,
+    words_of,
 )
 from repertory.errors import UsageError
 from repertory.project import located
@@ -116,7 +116,7 @@ def _wish(settings: Settings, url: str, key: str, key_file: Path | None) -> Wish
     Raises:
         UsageError: An option is invalid.
     """
-    words = [*program(), "mcp"]
+    words = words_of(settings)
     if not url:
         if key or key_file:
             raise UsageError("--key and --key-file belong to --url, which is missing.")
@@ -208,5 +208,6 @@ def _carry_out(
             **show.row(target, State.MISSING if undo else State.CONNECTED, ""),
             "changed": change.changes,
             "backup": str(backup) if backup else None,
+            "notes": show.notes(change, wish, undo=undo),
         }
     )

@@ -92,18 +92,25 @@ def outcome(change: Plan, backup: Path | None, wish: Wish, *, undo: bool) -> Non
         state = "not connected" if undo else "connected already"
         terminal.tell(f"{host.title} is {state}: {file}.")
         return
-    if undo:
-        terminal.tell(f"{host.title} is disconnected: {file} {_restored(change)}.")
-        kept = backup_of(change.target.file)
-        if not change.is_exact and kept.exists():
-            terminal.note(f"The file from before stays as {short_path(str(kept))}.")
-        return
-    terminal.tell(f"{host.title} is connected: {file}.")
+    done = f"disconnected: {file} {_restored(change)}" if undo else f"connected: {file}"
+    terminal.tell(f"{host.title} is {done}.")
     if backup:
         terminal.note(f"The backup is {short_path(str(backup))}.")
-    for note in _notes(change.target, wish):
+    for note in notes(change, wish, undo=undo):
         terminal.note(note)
-    terminal.note(f"To see it, {host.check}. To undo it: {_undo(change.target)}")
+
+
+def notes(change: Plan, wish: Wish, *, undo: bool) -> list[str]:
+    """What to know and to do after a change; nothing if there was none."""
+    target = change.target
+    if not change.changes:
+        return []
+    if undo:
+        kept = backup_of(target.file)
+        stays = not change.is_exact and kept.exists()
+        return [f"The file from before stays as {short_path(str(kept))}."] if stays else []
+    check = f"To see it, {target.host.check}. To undo it: {_undo(target)}"
+    return [*_notes(target, wish), check]
 
 
 def _restored(change: Plan) -> str:

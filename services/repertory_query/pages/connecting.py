@@ -13,7 +13,7 @@ from repertory import keys
 from repertory.agent_hosts.document import written
 from repertory.agent_hosts.host import Scope, this_machine
 from repertory.agent_hosts.table import HOSTS
-from repertory.agent_hosts.wanted import VARIABLE, Wish, endpoint, entry_for, program
+from repertory.agent_hosts.wanted import VARIABLE, Wish, endpoint, entry_for, words_of
 from repertory.catalogue.item import Item
 from repertory.wire import V1
 from repertory_query.access import Access
@@ -77,7 +77,7 @@ def snippets(service: Service, access: Access, url: str, *, is_own: bool) -> lis
     All others get the URL.
     """
     key = YOUR_KEY if access.takes_keys else ""
-    words = [*(program() if is_own else ["repertory"]), "mcp"]
+    words = words_of(service.workspace.settings) if is_own else ["repertory", "mcp"]
     wish = Wish(words) if is_own else Wish(words, endpoint(url), key)
     machine = this_machine(service.workspace.directory)
     return [

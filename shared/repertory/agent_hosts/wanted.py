@@ -13,6 +13,7 @@ from repertory.agent_hosts.edits import Value
 from repertory.agent_hosts.host import Host, Machine, Scope
 from repertory.bounded import read_bytes
 from repertory.errors import UsageError
+from repertory.settings import Settings, files
 
 VARIABLE = "REPERTORY_SERVER_API_KEY"  # of the key, in the environment of a host
 MAX_KEY_SIZE = 4096  # bytes
@@ -100,6 +101,19 @@ def read_key(file: Path) -> str:
     if not key or not key.isprintable():
         raise UsageError(f"--key-file is {file}; it must hold a key and nothing else.")
     return key
+
+
+def words_of(settings: Settings) -> list[str]:
+    """The words that start the MCP server as this process would.
+
+    Agent hosts have an environment of their own, so the data directory is among them, unless the
+    user's own configuration file names it or nothing does.
+    """
+    words = [*program(), "mcp"]
+    own, _ = files({}, Path())
+    if settings.origins.get("data_dir", str(own)) != str(own):
+        words += ["--data-dir", str(settings.data_dir.absolute())]
+    return words
 
 
 def program() -> list[str]:

@@ -1,10 +1,11 @@
 """The addresses of a Qdrant cluster: which one a request goes to, and when it is sent again."""
 
+import base64
 import logging
 from collections.abc import Callable
 from threading import Lock
 from time import sleep
-from urllib.parse import SplitResult, quote, urlsplit
+from urllib.parse import SplitResult, quote, unquote, urlsplit
 
 from repertory.errors import StoreError
 from repertory.index.qdrant_requests import Answer, NoAnswerError, Node, is_proxied
@@ -27,6 +28,7 @@ class Cluster:
     Attributes:
         shown: The addresses for messages, without users and passwords.
         is_encrypted: Whether all addresses are ``https``.
+        has_password: Whether one has a user or a password.
         prefix: The path that all addresses have in common.
     """
 
@@ -44,6 +46,7 @@ class Cluster:
         self._leaving = Lock()  # of the current node
         self.prefix = quote(parts[0].path.rstrip("/"), safe="/%:@!$&'()*+,;=~")
         self.is_encrypted = all(part.scheme == "https" for part in parts)
+        self.has_password = any(node.authorization for node in self._nodes)
         self.shown = ", ".join(f"{node}{self.prefix}" for node in self._nodes)
 
     def answer(self, send: Callable[[Node], Answer], *, waits: bool = False) -> Answer:
@@ -113,7 +116,12 @@ def _parts(url: str) -> SplitResult:
 def _node(parts: SplitResult) -> Node:
     """The address of a node with its port: 443 for ``https``, else 6333, unless it has one."""
     port = parts.port or _USUAL_PORTS[parts.scheme]
-    return Node(parts.scheme, parts.hostname or "", port)
+    authorization = ""
+    if parts.username or parts.password:
+        user = f"{unquote(parts.username or '')}:{unquote(parts.password or '')}"
+        encoded = base64.b64encode(user.encode("utf-8", "surrogateescape"))
+        authorization = f"Basic {encoded.decode()}"
+    return Node(parts.scheme, parts.hostname or "", port, authorization)
 
 
 def _retry_after(answer: Answer) -> float | None:

@@ -85,9 +85,10 @@ class QdrantServer:
             raise StoreError("The API key of Qdrant holds characters that no key can have.")
         self._replication = msgspec.to_builtins(replication or Replication())
         self._cluster = cluster = Cluster(urls)
-        if api_key and not cluster.is_encrypted:
+        if (api_key or cluster.has_password) and not cluster.is_encrypted:
+            secret = "API key" if api_key else "password"
             warnings.warn(
-                f"The API key of Qdrant is sent over an insecure connection to {cluster.shown}: "
+                f"The {secret} of Qdrant is sent over an insecure connection to {cluster.shown}: "
                 "use https.",
                 stacklevel=2,
             )
@@ -233,7 +234,10 @@ class QdrantServer:
         if conflict and _is_taken(answer):
             return StoreError(conflict)
         if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
-            return StoreError(f"The Qdrant server at {shown} refused us: check the API key.")
+            return StoreError(
+                f"The Qdrant server at {shown} refused us: check the API key, and the user and the "
+                "password in its URL, if it has any."
+            )
         text = answer.content[:300].decode(errors="replace")
         kind = StoreRefusedError if status in _REFUSALS else StoreError
         return kind(f"The Qdrant server at {shown} answered {status}: {text}")

@@ -49,6 +49,7 @@ class Proxied:
                 request.method,
                 f"{node}{request.path}",
                 content=request.content,
+                headers=node.headers,
                 timeout=httpx.Timeout(request.timeout, connect=CONNECT_TIMEOUT_S),
             )
         except (httpx.HTTPError, httpx.InvalidURL) as exc:

@@ -21,11 +21,24 @@ _PORTS_OF_SCHEMES = {"http": 80, "https": 443}
 
 
 class Node(NamedTuple):
-    """The address of a node."""
+    """The address of a node.
+
+    Attributes:
+        scheme: ``http`` or ``https``.
+        host: Its name or IP address.
+        port: The port.
+        authorization: What a proxy before it wants in the header of that name, or "".
+    """
 
     scheme: str
     host: str
     port: int
+    authorization: str = ""
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """What is sent to it alone."""
+        return {"Authorization": self.authorization} if self.authorization else {}
 
     @override
     def __str__(self) -> str:
@@ -149,7 +162,7 @@ class Direct:
     def _exchange(self, node: Node, connection: _Connection, request: Request) -> Answer:
         try:
             connection.sock.settimeout(request.timeout)
-            connection.ask(request, self._headers)
+            connection.ask(request, self._headers | node.headers)
             with connection.getresponse() as response:
                 after = response.headers.get("Retry-After", "")
                 answer = Answer(response.status, response.read(), after)
