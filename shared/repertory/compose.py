@@ -264,6 +264,7 @@ class Parts:
             coordination=self.coordination,
             active=self.active,
             seen={one.name: one.seen for one in watch.sources} if watch else {},
+            searched=watch.searched if watch else {},
             affordable=affordable,
             gate=Gate(self.reviews),
             keep_unused_s=self.settings.values.keep_unused * 86_400,

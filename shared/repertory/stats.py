@@ -133,6 +133,8 @@ class WatchStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         error: Why it cannot proceed; empty when it can.
         configuration_error: What is wrong with the configuration files; empty when nothing is.
         sources: The state of every source, in the catalogue's order.
+        former: Who may see the sources of the collection that is searched, by name, while it is of
+            another configuration: a name may mean another source there.
         building: The collection that is being built, if any.
         pending: How many items are on their way to workers or wait to be sent.
         saves: How long saves take.
@@ -152,6 +154,7 @@ class WatchStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     error: str = ""
     configuration_error: str = ""
     sources: list[SourceState] = []
+    former: dict[str, tuple[str, ...]] = {}
     building: Building | None = None
     pending: int = 0
     saves: SaveTimes = SaveTimes()
@@ -179,6 +182,11 @@ class WatchStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         return msgspec.structs.replace(
             self, sources=sources, saves=SaveTimes(), is_late=False, has_failed=False
         )
+
+    @property
+    def searched(self) -> dict[str, tuple[str, ...]]:
+        """Who may see the sources of the collection that is searched, by name."""
+        return self.former or {one.name: one.visible_to for one in self.sources}
 
     @property
     def first_items(self) -> int:

@@ -106,6 +106,27 @@ def test_searches_say_that_a_changed_configuration_is_not_searchable_yet(
     assert not is_late(team)
 
 
+def test_the_lists_of_the_searched_sources_are_reported_until_others_are_searched(
+    team: SteeredTeam, files: Folder, server: Folder
+) -> None:
+    """Also by a process that takes over: it reads the last report of the one before."""
+    files.visible_to = ("few",)
+    team.tick()
+    assert team.coordinator.status().former == {}
+    files, before = Folder("files", "g"), {"files": ("few",), "server": ()}
+    team.adopt(files, server, Folder("more", "m"))
+    last = team.coordinator.status()
+    assert (last.former, last.searched) == (before, before)
+    team.start_unread(last.searched)
+    team.tick()
+    assert team.coordinator.status().searched == before
+    team.scan()
+    team.work()
+    assert "more/m" in team.indexed()
+    assert team.coordinator.status().former == {}
+    assert team.coordinator.status().searched == {"files": (), "server": (), "more": ()}
+
+
 def test_searches_say_that_a_large_change_is_not_searchable_yet(
     team: SteeredTeam, files: Folder, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,6 +1,6 @@
 """A coordinator whose clocks, queue and worker a test drives."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from typing_extensions import override
@@ -110,8 +110,12 @@ class SteeredTeam:
         self.start_unread()
         self.scan()
 
-    def start_unread(self) -> None:
-        """Start the watch service; nothing is scanned yet."""
+    def start_unread(self, searched: Mapping[str, tuple[str, ...]] | None = None) -> None:
+        """Start the watch service; nothing is scanned yet.
+
+        Args:
+            searched: Who may see the searched sources, as the last report says.
+        """
         self.coordinator = Coordinator(
             store=self.store,
             queue=self.queue,
@@ -119,6 +123,7 @@ class SteeredTeam:
             active=NAMESPACE,
             clock=lambda: self.time,
             now=lambda: self.now,
+            searched=searched,
         )
         self.coordinator.adopt(Catalogue(self.folders))
 

@@ -179,6 +179,21 @@ def test_until_a_configuration_is_searched_its_lists_hide_and_show_nothing_new()
     assert between.after(report, "2").visible(NOBODY) == {"x", "new"}
 
 
+def test_a_process_that_starts_meanwhile_learns_of_the_lists_before() -> None:
+    """Else a name that is used again would show what only few may see."""
+    report = WatchStatus(
+        configuration="2",
+        sources=[state("x"), state("y", "b"), state("new")],
+        former={"x": ("a",), "y": (), "gone": ()},
+    )
+    between = KnownSources().after(report, "1")
+    assert between.visible(NOBODY) == {"new"}
+    assert between.visible(frozenset({"a"})) == {"x", "new"}
+    early = KnownSources().after(WatchStatus(configuration="2", sources=report.sources), "1")
+    assert early.after(report, "1") == between.after(report, "1") == between
+    assert KnownSources().after(report, "2").visible(NOBODY) == {"x", "new"}
+
+
 def test_a_subset_follows_the_index_while_it_is_searched() -> None:
     """It is made again before the next search; one that no caller searches is not."""
     items = [skill("bread"), replace(skill("gold"), id="vault/gold", source="vault")]

@@ -49,6 +49,7 @@ class Coordinator:
     Args:
         active: The alias of the collection that is searched.
         seen: When each source was last read whole by an earlier process, in Unix seconds.
+        searched: Who may see the sources of the searched collection, as an earlier process knew.
         clock: A monotonic clock, in seconds.
         now: The time of day, in Unix seconds; jumps do no harm.
         affordable: Gives the first of some items, which are sent now; the others wait.
@@ -64,6 +65,7 @@ class Coordinator:
         coordination: Coordination,
         active: str,
         seen: Mapping[str, float] | None = None,
+        searched: Mapping[str, tuple[str, ...]] | None = None,
         clock: Callable[[], float] = time.monotonic,
         now: Callable[[], float] = time.time,
         affordable: Affordable = lambda items: items,
@@ -85,6 +87,7 @@ class Coordinator:
         self._trace = SaveTrace()
         self._emptied: frozenset[str] = frozenset()
         self._indexed = Catalogue(())  # of the active collection, as far as is known
+        self._searched = dict(searched or {})
         self._is_configured = False
         self._current_at = clock()  # when it was last not behind
         self._polled_at = self._ready_at = self._retired_at = float("-inf")
@@ -218,6 +221,7 @@ class Coordinator:
             collection=self.active,
             error=self.error,
             sources=sources,
+            former={} if generations.is_own else self._searched,
             building=target.building() if target and generations.is_building else None,
             pending=sum(one.outstanding for one in self._ledgers),
             saves=self._ledgers.save_times(now),
@@ -269,6 +273,7 @@ class Coordinator:
             self._ledgers.keep(self._generations.poll(now))
             if self._generations.is_own:
                 self._indexed = self._scans.catalogue
+                self._searched = {one.name: one.visible_to for one in self._indexed.sources}
             if self._scans.review():
                 self._ledgers.compare()
             self._ledgers.follow_failures(self._scans)

@@ -52,14 +52,15 @@ class KnownSources(msgspec.Struct, frozen=True, kw_only=True):
         """What is known after a report.
 
         Until the collection of the reported configuration is searched, a name may mean another
-        source there: then who may see it needs a group of the new list and of the one before.
+        source there: then who may see it needs a group of the new list and of the one before. The
+        report has both, for processes that have just started.
 
         Args:
             watch: The report.
             configuration: The configuration of the collection that is searched.
         """
         is_same = watch.configuration == configuration
-        before = {} if is_same else self.audiences
+        before, former = ({}, {}) if is_same else (self.audiences, watch.former)
         refused = [watch.error] if watch.error in {HAS_RIVAL, NOTHING_OFFERED} else []
         late = [LATE] if watch.is_late or watch.saves.waiting >= LATE_S else []
         failed = [FAILED] if watch.has_failed else []
@@ -69,7 +70,8 @@ class KnownSources(msgspec.Struct, frozen=True, kw_only=True):
                 for one in watch.sources
             ),
             audiences={
-                one.name: before.get(one.name, frozenset()) | {one.visible_to}
+                one.name: before.get(one.name, frozenset())
+                | {one.visible_to, former.get(one.name, one.visible_to)}
                 for one in watch.sources
             },
             first_items=watch.first_items,
