@@ -191,6 +191,9 @@ def test_a_cache_that_cannot_be_written_is_no_error(tmp_path: Path) -> None:
     (tmp_path / "cache").write_text("a file where the folder should be")
     folder = write_model(tmp_path / "model")
     assert engine(folder, tmp_path).embed_query("w1").shape == (384,)
+    closed = tmp_path / ("x" * 300)  # as if it could not be entered: root may enter all others
+    read = OnnxEngine(weights(folder, tmp_path), closed)
+    assert read.embed_query("w1").shape == (384,)
 
 
 @given(st.lists(st.integers(1, 300), min_size=1, max_size=80), st.integers(1, 1_000))

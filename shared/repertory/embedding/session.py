@@ -109,11 +109,11 @@ def _opened(graph: Path, name: str, cache: Path, device: str) -> Session:
             )
         return Session(session)
     optimised = cache / f"{name}-{platform.machine()}-{ort.__version__}.ort"
-    if optimised.is_file():
+    if os.path.isfile(optimised):  # noqa: PTH113 - False also in a closed folder
         with contextlib.suppress(ModelError):  # a damaged file is replaced
             return _open_mapped(optimised)
     session = _optimise(graph, optimised)
-    if not optimised.is_file():
+    if not os.path.isfile(optimised):  # noqa: PTH113 - as above
         return Session(session)
     del session  # it takes three times the memory of one that maps the optimised graph
     return _open_mapped(optimised)
