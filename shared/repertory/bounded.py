@@ -152,13 +152,31 @@ def read_bytes(path: str, limit: int, *, is_text: bool = False) -> bytes:
         return _content(file, limit, is_text=is_text)
 
 
+@contextlib.contextmanager
+def opened(folder: str | int, place: str = "") -> Iterator[str | int]:
+    """Open a folder, or one below an open one, without following a link.
+
+    What is read in it then lies there, whatever is put in its place meanwhile. Where a system
+    cannot do so, it is the path.
+
+    Raises:
+        OSError: It cannot be opened, or is a link.
+    """
+    if not _OPENS_BELOW:  # Windows
+        yield os.path.join(folder, place)  # type: ignore[arg-type]  # noqa: PTH118 - a path there
+        return
+    with _closing(_open_below(folder, place or ".", _FOLDER)) as found:
+        yield found
+
+
 def read_inside(
-    root: str, place: str, limit: int, *, is_text: bool = False, follows: bool = True
+    root: str | int, place: str, limit: int, *, is_text: bool = False, follows: bool = True
 ) -> bytes:
     """Read a file below a folder. Links are followed only to a target inside the folder.
 
     Args:
-        root: The absolute path of the folder, without links.
+        root: The absolute path of the folder, without links; or an open one, if no links are
+            followed; see ``opened``.
         place: The path of the file relative to it, with ``/``; without ``..``.
         limit: As for ``read_bytes``.
         is_text: As for ``read_bytes``.
@@ -222,7 +240,7 @@ def read_beginning(root: str, place: str, size: int) -> bytes:
         return os.read(file, size)
 
 
-def _open_inside(root: str, place: str, *, follows: bool = True) -> int:
+def _open_inside(root: str | int, place: str, *, follows: bool = True) -> int:
     if _OPENS_BELOW:
         try:
             return _open_below(root, place)
@@ -231,6 +249,8 @@ def _open_inside(root: str, place: str, *, follows: bool = True) -> int:
                 raise
             if not follows:
                 raise UnfitFileError(errno.ELOOP, "it is a link, or lies behind one") from exc
+    if isinstance(root, int):
+        raise UnfitFileError(errno.ELOOP, "it is a link, or lies behind one")
     path = os.path.join(root, place)  # noqa: PTH118 - of strings
     real = _real(path)
     if not follows and real != os.path.normpath(path):
@@ -242,16 +262,16 @@ def _open_inside(root: str, place: str, *, follows: bool = True) -> int:
     return _open_below(root, os.path.relpath(real, root))
 
 
-def _open_below(root: str, place: str) -> int:
+def _open_below(root: str | int, place: str, how: int = _FILE | _NO_LINK) -> int:
     """Open a file whose path has no links."""
     *folders, name = place.split("/")
-    above = os.open(root, _FOLDER)
+    above = os.open(".", _FOLDER, dir_fd=root) if isinstance(root, int) else os.open(root, _FOLDER)
     try:
         for folder in folders:
             below = os.open(folder, _FOLDER, dir_fd=above)
             os.close(above)
             above = below
-        return os.open(name, _FILE | _NO_LINK, dir_fd=above)
+        return os.open(name, how, dir_fd=above)
     finally:
         os.close(above)
 

@@ -266,17 +266,20 @@ class Parts:
             seen={one.name: one.seen for one in watch.sources} if watch else {},
             searched=watch.searched if watch else {},
             affordable=affordable,
-            gate=Gate(self.reviews),
+            gate=Gate(self.reviews, records=not self.settings.values.no_cache),
             keep_unused_s=self.settings.values.keep_unused * 86_400,
         )
 
     @property
     def reviews(self) -> "ReviewStore":
-        """What was approved of the catalogue. A team's processes share it with the data folder."""
+        """What was approved of the catalogue. A team's processes share it with the data folder.
+
+        It is no cache: what waits is withheld without caches, too.
+        """
         from repertory.review.store import ReviewStore  # noqa: PLC0415 - not for a search
 
         name = self.settings.values.namespace if self.is_team else self.workspace.catalogue_key
-        return ReviewStore(self._folder / "reviews" / f"{name}.sqlite")
+        return ReviewStore(self.settings.data_dir / "reviews" / f"{name}.sqlite")
 
     @property
     def usage(self) -> "UsageStore":

@@ -265,10 +265,11 @@ def _withhold(values: dict[str, Any]) -> list[str]:
     """Take out what a found file may not set, and name it.
 
     A model outside of the table is a stranger's graph, in a folder or on the hub. Without caches,
-    each search starts the servers that the user trusts.
+    each search starts the servers that the user trusts, and at short intervals a server of ours
+    starts them again and again.
     """
     taken = []
-    for field in ("model", "device", "no_cache"):
+    for field in ("model", "device", "no_cache", "reconcile"):
         value = values.get(field)
         if value is not None and not (field == "model" and known(str(value))):
             shown = str(value).lower() if isinstance(value, bool) else repr(value)

@@ -9,14 +9,15 @@ what lies at the same path on another machine may be anything.
 import hashlib
 import os
 from collections.abc import Collection
+from contextlib import ExitStack
 from itertools import islice
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Self
 
 import msgspec
 from msgspec import Meta
 
-from repertory.bounded import read_inside, real_path
+from repertory.bounded import UnfitFileError, opened, read_inside, real_path
 from repertory.catalogue.item import Item
 from repertory.catalogue.skill_format import SKILL_FILE
 from repertory.errors import UnknownItemError
@@ -24,7 +25,7 @@ from repertory.files import identity
 from repertory.project_search.private import has_secrets, is_private
 from repertory.sources.reading import frontmatter
 from repertory.sources.reading.fields import text_field
-from repertory.sources.reading.files import read_text
+from repertory.sources.reading.files import FILE_LIMIT, read_text, text_of
 from repertory.sources.reading.markdown import described
 from repertory.sources.reading.walk import MAX_DEPTH, SKIPPED, TEMPORARY
 from repertory.text import is_clean
@@ -71,15 +72,15 @@ def files_of(item: Item, hidden: Collection[str] = ()) -> SkillFiles:
         hidden: The absolute paths of files and folders of which nothing is served; the folder of
             the skill, and those above it, hide all of its files.
     """
-    folder = _Folder(item, hidden)
-    if folder.withheld:
-        return SkillFiles(withheld=folder.withheld)
-    files = []
-    for place in sorted(folder.places):
-        if (data := _content(folder.root, place)) is not None:
-            digest = f"sha256:{hashlib.sha256(data).hexdigest()}"
-            files.append(SkillFile(place=place, digest=digest, size=len(data)))
-    return SkillFiles(files=tuple(files), nested=tuple(sorted(folder.nested)))
+    with _Folder(item, hidden) as folder:
+        if folder.withheld:
+            return SkillFiles(withheld=folder.withheld)
+        files = []
+        for place in sorted(folder.places):
+            if (data := folder.content(place)) is not None:
+                digest = f"sha256:{hashlib.sha256(data).hexdigest()}"
+                files.append(SkillFile(place=place, digest=digest, size=len(data)))
+        return SkillFiles(files=tuple(files), nested=tuple(sorted(folder.nested)))
 
 
 def content_of(item: Item, place: str, hidden: Collection[str] = ()) -> bytes:
@@ -88,8 +89,8 @@ def content_of(item: Item, place: str, hidden: Collection[str] = ()) -> bytes:
     Raises:
         UnknownItemError: ``files_of`` does not name it, or it cannot be read.
     """
-    folder = _Folder(item, hidden)
-    data = _content(folder.root, place) if place in folder.places else None
+    with _Folder(item, hidden) as folder:
+        data = folder.content(place) if place in folder.places else None
     if data is None:
         reason = f": {folder.withheld}" if folder.withheld else "."
         raise UnknownItemError(f"{item.id[:200]!r} has no file {place[:200]!r} here{reason}")
@@ -97,7 +98,7 @@ def content_of(item: Item, place: str, hidden: Collection[str] = ()) -> bytes:
 
 
 class _Folder:
-    """What is in a skill's folder.
+    """What is in a skill's folder, which stays open: another one may be put in its place.
 
     Attributes:
         root: Its path, without links.
@@ -111,12 +112,19 @@ class _Folder:
         self.places: set[str] = set()
         self.nested: list[str] = []
         self.withheld = ""
+        self._stack = ExitStack()
+        self._opened: str | int = ""
         above, name = os.path.split(item.path)
         if name != SKILL_FILE or not os.path.isabs(above):  # noqa: PTH117 - of strings
             return
-        self.withheld = _defect(item)
+        self.root = real_path(above)
+        try:
+            self._opened = self._stack.enter_context(opened(self.root))
+        except OSError:
+            self.withheld = UNREADABLE
+            return
+        self.withheld = _defect(item, self._opened)
         if not self.withheld:
-            self.root = real_path(above)
             self._hidden = set(map(identity, hidden)) - {None}
             # A hidden source may have the folder itself, or one above it.
             above_it = (self.root, *map(str, Path(self.root).parents))
@@ -125,13 +133,27 @@ class _Folder:
             elif not self._list():
                 self.withheld = TOO_MANY
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def content(self, place: str) -> bytes | None:
+        """The bytes of a file without links; None if it cannot be read or holds secrets."""
+        try:
+            data = read_inside(self._opened, place, MAX_SIZE, follows=False)
+        except OSError:
+            return None
+        return None if has_secrets(place, data.decode("utf-8", "replace")) else data
+
     def _list(self) -> bool:
         """Find the files and the inner skills; False if they are too many or too large."""
         folders, names, size = [""], 0, 0
         while folders:
             folder = folders.pop()
             try:
-                with os.scandir(os.path.join(self.root, folder)) as listing:  # noqa: PTH118 - speed
+                with opened(self._opened, folder) as there, os.scandir(there) as listing:
                     entries = list(islice(listing, MAX_NAMES))
                     sizes = [entry.stat(follow_symlinks=False).st_size for entry in entries]
             except OSError:  # it was removed, or is closed to this process
@@ -157,9 +179,14 @@ class _Folder:
         return True
 
 
-def _defect(item: Item) -> str:
+def _defect(item: Item, folder: str | int) -> str:
     """Why the files beside a ``SKILL.md`` must not be served; empty if they may."""
-    text, _ = read_text(item.path)
+    try:
+        text, _ = text_of(read_inside(folder, SKILL_FILE, FILE_LIMIT, follows=False), item.path)
+    except UnfitFileError:  # it may be a link
+        text, _ = read_text(item.path)
+    except OSError:
+        text = None
     if text is None:
         return UNREADABLE
     parsed = frontmatter.parse(text, item.path)
@@ -184,12 +211,3 @@ def _is_ours(place: str) -> bool:
             for depth, part in enumerate(parts)
         )
     )
-
-
-def _content(root: str, place: str) -> bytes | None:
-    """The bytes of a file without links; None if it cannot be read or holds secrets."""
-    try:
-        data = read_inside(root, place, MAX_SIZE, follows=False)
-    except OSError:
-        return None
-    return None if has_secrets(place, data.decode("utf-8", "replace")) else data

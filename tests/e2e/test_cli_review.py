@@ -101,6 +101,19 @@ def test_a_suspicious_change_is_withheld_until_it_is_approved(own: Cli, notebook
     assert own.run(notebook, "history", "nothing").returncode == 2
 
 
+def test_what_waits_is_withheld_without_caches(own: Cli, notebook: Path) -> None:
+    """What was approved is no cache; it is read, and the search alone approves nothing."""
+    own.run(notebook, "config", "trust", ".mcp.json")
+    declare(notebook, EVIL, FIND)
+    for _ in range(2):
+        done = own.run(notebook, "search", "add_note", "--no-cache")
+        assert "notes__add_note" not in done.stdout
+        assert "1 item is in quarantine (notes)" in done.stderr
+    own.run(notebook, "index")
+    own.run(notebook, "trust", "approve", "notes__add_note")
+    assert "notes__add_note" in own.run(notebook, "search", "add_note", "--no-cache").stdout
+
+
 def test_what_cannot_be_indexed_after_its_approval_is_said(own: Cli, notebook: Path) -> None:
     """The approval holds; the line says why its server cannot be asked."""
     own.run(notebook, "config", "trust", ".mcp.json")

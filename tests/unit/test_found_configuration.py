@@ -332,6 +332,15 @@ def test_a_found_file_does_not_switch_caches_off(clone: Path) -> None:
     assert settings(clone, "", REPERTORY_SEARCH_NO_CACHE="1").values.no_cache
 
 
+def test_a_found_file_does_not_say_how_often_servers_are_asked(clone: Path) -> None:
+    """It had a server start those that the user trusts ten times a second."""
+    found = settings(clone, "[watch]\nreconcile = 0.1\npoll = 1.0\n")
+    assert (found.values.reconcile, found.values.poll) == (60.0, 1.0)
+    assert found.withheld == ("watch.reconcile = 0.1",)
+    Workspace(found, clone).trust.trust(clone / "repertory.toml")
+    assert settings(clone).values.reconcile == 0.1
+
+
 def test_a_file_cannot_choose_where_trust_is_kept(clone: Path) -> None:
     """The variable and the flag of the data directory do; the file would be refused."""
     text = documents("~/.ssh")

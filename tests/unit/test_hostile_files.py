@@ -19,8 +19,9 @@ from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
 from repertory import bounded
 from repertory.bounded import UnfitFileError, followed, read_bytes, read_inside, read_within
 from repertory.catalogue.views import split_at_headings
-from repertory.errors import ConfigurationError, SourceError
+from repertory.errors import ConfigurationError, SourceError, UnknownItemError
 from repertory.settings import MAX_FILE_SIZE, load
+from repertory.skill_files import content_of, files_of
 from repertory.sources.corpus import Corpus
 from repertory.sources.discover import discover
 from repertory.sources.documents import Documents
@@ -180,6 +181,29 @@ def test_a_link_that_replaces_a_folder_in_the_meantime_is_not_followed(tmp_path:
     (root / "folder").unlink()
     (root / "folder").symlink_to("moved")
     assert read_file(found) == ("inside", [])
+
+
+def test_a_folder_that_replaces_a_skill_in_the_meantime_is_not_served(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between the reading of its SKILL.md and that of the files beside it."""
+    root, outside = tmp_path / "root", tmp_path / "outside"
+    write(root / "pdf" / "SKILL.md", "---\nname: pdf\ndescription: Fills forms.\n---\nFill.\n")
+    write(root / "pdf" / "inside.md", "inside")
+    write(outside / "outside.md", "outside")
+    [item] = SkillFolders(name="skills", path=root).scan().items
+    parse = frontmatter.parse
+
+    def swap(text: str, path: str) -> frontmatter.FrontMatter:
+        (root / "pdf").rename(root / "moved")
+        (root / "pdf").symlink_to(outside)
+        return parse(text, path)
+
+    monkeypatch.setattr(frontmatter, "parse", swap)
+    assert [one.place for one in files_of(item).files] == ["inside.md"]
+    assert files_of(item).withheld
+    with pytest.raises(UnknownItemError):
+        content_of(item, "outside.md")
 
 
 @contextmanager

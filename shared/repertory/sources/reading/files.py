@@ -45,9 +45,25 @@ def read_file(file: Found, limit: int = FILE_LIMIT) -> tuple[str | None, list[Pr
         The text and the problems. The text is None if the file is unreadable, not a plain file,
         outside of its root, over the limit, binary or empty.
     """
-    path, data = file.path, _read(file, limit)
-    if isinstance(data, str):
-        return None, [error(path, data)]
+    try:
+        data = (
+            read_inside(file.root, file.place, limit, is_text=True)
+            if file.root
+            else read_bytes(file.path, limit, is_text=True)
+        )
+    except OSError as exc:
+        return None, [error(file.path, _unreadable(file, exc))]
+    return text_of(data, file.path)
+
+
+def text_of(data: bytes, path: str) -> tuple[str | None, list[Problem]]:
+    """The text of a file with this content; see ``read_file``."""
+    if data.startswith(UTF_16):
+        data = data.decode("utf-16", errors="replace").encode()
+    if b"\0" in data:
+        return None, [error(path, _BINARY)]
+    if not data.strip():
+        return None, [error(path, _EMPTY)]
     problems = []
     data = data.removeprefix(b"\xef\xbb\xbf")
     try:
@@ -67,22 +83,11 @@ def read_file(file: Found, limit: int = FILE_LIMIT) -> tuple[str | None, list[Pr
     return text, problems
 
 
-def _read(file: Found, limit: int) -> bytes | str:
-    """Return the bytes of a file, or a sentence that says why it cannot be used."""
-    try:
-        if file.root:
-            data = read_inside(file.root, file.place, limit, is_text=True)
-        else:
-            data = read_bytes(file.path, limit, is_text=True)
-    except UnfitFileError as exc:
-        return f"The file was not read: {exc.strerror}."
-    except OSError as exc:
-        # Unlike ``Path.is_symlink``, it raises nothing where the file system is away.
-        if isinstance(exc, FileNotFoundError) and os.path.islink(file.path):  # noqa: PTH114
-            return "The link leads to a file that does not exist; correct it or remove it."
-        return f"The file cannot be read ({exc.strerror})."
-    if data.startswith(UTF_16):
-        data = data.decode("utf-16", errors="replace").encode()
-    if b"\0" in data:
-        return _BINARY
-    return data if data.strip() else _EMPTY
+def _unreadable(file: Found, reason: OSError) -> str:
+    """A sentence that says why a file cannot be used."""
+    if isinstance(reason, UnfitFileError):
+        return f"The file was not read: {reason.strerror}."
+    # Unlike ``Path.is_symlink``, it raises nothing where the file system is away.
+    if isinstance(reason, FileNotFoundError) and os.path.islink(file.path):  # noqa: PTH114
+        return "The link leads to a file that does not exist; correct it or remove it."
+    return f"The file cannot be read ({reason.strerror})."
