@@ -34,7 +34,7 @@ def test_a_document_becomes_an_item(tmp_path: Path) -> None:
     assert item.path == str(tmp_path / "guide/setup.md")
 
 
-@pytest.mark.parametrize("key", ["synopsis", "description", "summary"])
+@pytest.mark.parametrize("key", ["synopsis", "description", "summary", "excerpt", "abstract"])
 def test_front_matter_gives_title_and_synopsis(tmp_path: Path, key: str) -> None:
     """Front matter takes precedence over the text; its other fields are kept."""
     write(tmp_path / "a.md", f"---\ntitle: T\n{key}: S\ntags: x\nowner: o\n---\n# H\n\nP.")
