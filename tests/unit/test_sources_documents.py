@@ -34,7 +34,7 @@ def test_a_document_becomes_an_item(tmp_path: Path) -> None:
     assert item.path == str(tmp_path / "guide/setup.md")
 
 
-@pytest.mark.parametrize("key", ["synopsis", "description", "summary"])
+@pytest.mark.parametrize("key", ["synopsis", "description", "summary", "excerpt", "abstract"])
 def test_front_matter_gives_title_and_synopsis(tmp_path: Path, key: str) -> None:
     """Front matter takes precedence over the text; its other fields are kept."""
     write(tmp_path / "a.md", f"---\ntitle: T\n{key}: S\ntags: x\nowner: o\n---\n# H\n\nP.")
@@ -207,6 +207,11 @@ def test_a_name_in_front_matter_is_a_title(tmp_path: Path) -> None:
             "",
             "循“逻辑 (C)”、“显式 (E)”和“可视”的报告。",
         ),
+        ('# <img src="x"> One [![CI](a)](b) <a name="c"></a>\n\ntext', "One", "text"),
+        ("<div>\n<h1 align='center'>\n  <a href='x'>One</a>\n</h1>\n\ntext", "One", "text"),
+        ("<h1><img src='x'></h1>\n\n## Vec<T>\n\ntext", "Vec<T>", "text"),
+        ("[a](b) | 简体中文\n\nA<br>b [![c](d)](e)c.", "", "A b c."),
+        ("English · [a](b)\n\n## One\n\ntext", "One", "text"),
         ("It says hello.\n\n## Usage\n\nmore", "", "It says hello."),
         ("[a](b) | [c](d)\n\n## One\n\ntext", "One", "text"),
         ("It says hello.\n\n# One\n\nmore", "One", "It says hello."),

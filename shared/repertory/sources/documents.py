@@ -28,6 +28,7 @@ from repertory.text import cut, normalized
 
 _SUFFIXES = (".md", ".mdx", ".markdown", ".txt", ".rst", ".adoc")
 _MAX_PATTERNS = 100
+_SYNOPSES = ("synopsis", "description", "summary", "excerpt", "abstract")  # in front matter
 
 
 class Documents(FolderSource):
@@ -149,7 +150,7 @@ class Documents(FolderSource):
 
 def described(fields: dict[str, Any], body: str) -> tuple[str, str]:
     """The title and the synopsis of a document, by its front matter or its first lines."""
-    given = (text_field(fields, key) for key in ("synopsis", "description", "summary"))
+    given = (text_field(fields, key) for key in _SYNOPSES)
     synopsis = cut(next(filter(None, given), ""), MAX_PARAGRAPH_LENGTH)
     title = text_field(fields, "title") or text_field(fields, "name") or first_heading(body)
     return title, synopsis or first_paragraph(body)

@@ -1,7 +1,7 @@
 """The first heading and the first paragraph of prose of a text."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import takewhile
 
 from repertory.catalogue import fences
@@ -23,17 +23,24 @@ _NOT_PROSE = re.compile(
     r"\[?!\[|<|\||\[[^\]]+\]:|\.\. |:[!\w-]+:|//(?!\w)|(?:if|ifn|end|include|image)\w*::"
     r"|(?:import|export)\s[^'\"]*['\"]|([-*_])(?:[ \t]*\1){2,}$|=+ +=[= ]*$"
 )
+_HTML_TITLE = re.compile(r"(?i)<h1\b[^<>]*>((?:[^<]|<(?!/?h1\b))*+)</h1>")
+_TAG = re.compile(
+    r"(?i)</?(?:a|b|br|code|em|font|i|img|kbd|picture|small|source|span|strong|sub|sup)\b[^<>]*>"
+)
+_BADGE = re.compile(r"\[!\[[^\[\]]*+\]\([^()]*+\)\]\([^()]*+\)")
 _LINK = re.compile(r"!?\[([^\[\]]*+)\]\([^()]*+\)")
 # Scripts without spaces have letters before bold words; x**2 is code.
 _BOLD = re.compile(r"(?<![A-Za-z0-9_*])\*\*(?=\S)([^*]++)(?<=\S)\*\*")
 _QUOTE = re.compile(r"\A\s{0,3}>[ \t]?(?:\[!\w+\]\s*\Z)?")  # with GitHub's marks of alerts
 # Several labels with short values, such as a date and a status, one with a number alone, short
-# parts between bars, and links alone, such as those to the languages or the sections of a document:
-# they say nothing of the contents.
+# parts between bars, and links alone or beside a word, such as those to the languages or the
+# sections of a document: they say nothing of the contents.
 _LABELS = re.compile(
     r"(?:\*\*[^*:]{1,40}(?::\*\*|\*\*:)[^*]{0,60}){2,}"
     r"|[*_]{0,3}[^*:|]{1,40}[*_]{0,3} ?[:\uff1a][*_ ]{0,4}[\d.,:/()+-][\d.,:/()+*_ -]{0,30}"
     r"|[^|]{1,60} \|(?: [^|]{1,60} \|)+ [^|]{1,60}"
+    r"|(?:[^|·•/\[\]()]{1,24}[|·•/] ?)*+!?\[[^\[\]]*+\]\([^()]*+\)"
+    r"(?: ?[|·•/] ?(?:!?\[[^\[\]]*+\]\([^()]*+\)|[^|·•/\[\]()]{1,24}))*+"
     r"|[-*+|·•/\s]*+(?:!?\[[^\[\]]*+\]\([^()]*+\)[-*+|·•/\s]*+)++"
 )
 
@@ -45,9 +52,10 @@ def first_heading(text: str) -> str:
     """
     has_prose = False
     for level, block in _blocks(text):
-        if level == 1 or (level and not has_prose):
-            return _plain(block)
-        has_prose = has_prose or not _LABELS.fullmatch(block)
+        title = _plain(block) if level == 1 or (level and not has_prose) else ""
+        if title:
+            return title
+        has_prose = has_prose or not (level or _LABELS.fullmatch(block))
     return ""
 
 
@@ -74,8 +82,9 @@ def described(body: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """A text on one line, with the words of its links and bold words alone."""
-    return _BOLD.sub(r"\1", _LINK.sub(r"\1", text)).strip()
+    """A text on one line, with the words of its links and bold words alone, without badges."""
+    text = _TAG.sub(lambda tag: " " if tag[0].lower().startswith("<br") else "", text)
+    return one_line(_BOLD.sub(r"\1", _LINK.sub(r"\1", _BADGE.sub("", text))))
 
 
 def _blocks(text: str) -> Iterator[tuple[int, str]]:
@@ -95,13 +104,20 @@ def _blocks(text: str) -> Iterator[tuple[int, str]]:
         if bare and not (heading or comment or fence or _UNDERLINE.fullmatch(bare)):
             paragraph.append(line)
             continue
-        if paragraph and not _NOT_PROSE.match(paragraph[0].lstrip()):
-            prose = takewhile(_is_no_row, paragraph)
-            yield 0, one_line(" ".join(_QUOTE.sub("", line, count=1) for line in prose))
+        yield from _ended(paragraph)
         paragraph.clear()
         if heading:
             title = _CLOSING.sub("", without_attributes(heading[2]))
             yield min(len(heading[1]), 2), one_line(title)
+
+
+def _ended(paragraph: Sequence[str]) -> Iterator[tuple[int, str]]:
+    """Yield a paragraph of prose, or the title that is in HTML."""
+    if paragraph and not _NOT_PROSE.match(paragraph[0].lstrip()):
+        prose = takewhile(_is_no_row, paragraph)
+        yield 0, one_line(" ".join(_QUOTE.sub("", line, count=1) for line in prose))
+    elif title := _HTML_TITLE.search(" ".join(paragraph)):
+        yield 1, one_line(title[1])
 
 
 def _is_no_row(line: str) -> bool:
