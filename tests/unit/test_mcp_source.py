@@ -3,8 +3,10 @@
 import json
 import subprocess
 import sys
+from concurrent.futures import Future
 from pathlib import Path
-from typing import Any
+from types import ModuleType
+from typing import Any, NoReturn
 
 import pytest
 
@@ -153,3 +155,25 @@ def test_the_sdk_is_imported_late() -> None:
     )
     done = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
+
+
+def test_a_scan_is_cancelled_also_while_the_sdk_is_imported(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The import takes a second, in which Ctrl-C was lost: the server was asked nevertheless."""
+    source = McpServer(ServerConfig(name="a", command="a"), trusted=True)
+
+    def list_tools(_: ServerConfig, given_up: Future[None]) -> NoReturn:
+        raise SourceError("It was given up." if given_up.cancelled() else "It was asked.")
+
+    class Imported(ModuleType):
+        """The module that asks servers, of which a scan is cancelled while it is imported."""
+
+        def __getattr__(self, name: str) -> object:
+            source.cancel()
+            return list_tools
+
+    name = "repertory.sources.mcp.client"
+    monkeypatch.setitem(sys.modules, name, Imported(name))
+    with pytest.raises(SourceError, match="given up"):
+        source.scan()

@@ -81,6 +81,6 @@ def run(
                 has_news = False
                 on_wait()
     finally:
+        pool.shutdown(wait=False, cancel_futures=True)  # first: no scan starts after its cancel
         for source in sources:
             source.cancel()
-        pool.shutdown(wait=False, cancel_futures=True)

@@ -121,9 +121,9 @@ class McpServer(Source):
         if self._follower is not None:
             listing = self._follower.listing()
         else:
+            given_up = self._given_up = Future[None]()  # also while the SDK is imported
             from repertory.sources.mcp.client import list_tools  # noqa: PLC0415 - the SDK is slow
 
-            given_up = self._given_up = Future[None]()
             listing = list_tools(server, given_up)
         tools = [tool for tool in listing.tools if self._takes(tool)]
         items, problems = tool_items(self.config.name, self.name, tools, self.origin)
