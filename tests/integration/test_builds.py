@@ -191,6 +191,12 @@ def test_an_item_of_a_source_that_is_away_keeps_its_place(tmp_path: Path, *, fir
     team.scan(two)
     team.work()
     assert team.hashes() == held
+    before = team.active
+    team.rebuild()
+    team.work()
+    team.work()
+    assert team.active != before
+    assert team.hashes() == held
     one.is_unreadable = False
     one.delete("a")
     team.scan()

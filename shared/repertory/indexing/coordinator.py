@@ -408,9 +408,9 @@ class Coordinator:
     def _carried(self, ledger: Ledger) -> list[Item]:
         """What a build lacks of the active collection and must not lose.
 
-        These are items of sources and files that cannot be read, or not yet, and of sources that
-        are suddenly empty. The active collection may belong to another configuration, and a source
-        of the same name may be another one there.
+        These are items of sources and files that cannot be read, or not yet, also where others have
+        their ids, and of sources that are suddenly empty. The active collection may belong to
+        another configuration, and a source of the same name may be another one there.
         """
         active = self._generations.active
         if active in (None, ledger.collection) or self._scans.are_whole:
@@ -425,5 +425,18 @@ class Coordinator:
                 for item in changes.kept
                 if item not in known and states[item].source not in others
             ]
+            missing += self._displaced(ledger, states)
             records = old.records([item_key(item) for item in missing])
         return [*items_of(records.values())]
+
+    def _displaced(self, ledger: Ledger, states: Mapping[str, State]) -> list[str]:
+        """The items of these states in whose places a build has items of other sources."""
+        items = self._scans.items
+        return [
+            item
+            for item, state in states.items()
+            if item in items
+            and item in ledger.states
+            and ledger.states[item].source != state.source
+            and self._scans.holds(state, items[item])
+        ]
