@@ -128,11 +128,13 @@ def known_as(file: Path, workspace: Workspace) -> list[Path]:
 
 
 def described(sources: Iterable[Source]) -> str:
-    """The names of sources, each with its command or address, without secrets."""
+    """The names of sources, each with its command or address and its variables, without secrets."""
     texts = []
     for source in sources:
         verb = "calls" if "://" in source.location else "runs"
-        texts.append(source.name + (f" ({verb} {source.location})" if source.location else ""))
+        given = ", ".join(getattr(source, "variables", ()))
+        about = f"{verb} {source.location}" + (f" with {given}" if given else "")
+        texts.append(source.name + (f" ({about})" if source.location else ""))
     return ", ".join(texts) or "no servers"
 
 

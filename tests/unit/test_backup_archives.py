@@ -323,6 +323,19 @@ def test_a_database_that_stays_locked_ends_a_backup(
             assert path.read_bytes().startswith(b"SQLite")
 
 
+def test_a_backup_opens_no_folder_of_another_account(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its lock may be a link, as in ``/tmp``, and some versions of the library empty its target."""
+    place = tmp_path / f"{PREFIX}other"
+    place.mkdir()
+    os.utime(place, (0, 0))
+    monkeypatch.setattr(os, "getuid", lambda: place.stat().st_uid + 1)
+    with workplace(tmp_path):
+        pass
+    assert [*place.iterdir()] == []
+
+
 def test_a_backup_removes_what_a_killed_one_left(archive: Path, tmp_path: Path) -> None:
     """But not what one that runs has there, nor a folder of a similar name."""
     old = parts(tmp_path / "first")

@@ -538,6 +538,26 @@ def test_a_source_is_named_by_the_title(tmp_path: Path, title: str, name: str) -
     assert found.entry["auth"]["clé"].isascii()
 
 
+def test_a_document_that_names_a_secret_of_the_user_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A stranger chooses the title and the scheme, and so the name of the variable."""
+    monkeypatch.setenv("GITHUB_TOKEN", "secret")
+    monkeypatch.delenv("GITHUB_OTHER", raising=False)
+    schemes = {name: {"type": "http", "scheme": "bearer"} for name in ("token", "other")}
+    about = {"title": "GitHub API", "version": "1"}
+    servers = [{"url": "https://elsewhere.example"}]
+    content = document({}, info=about, servers=servers, components={"securitySchemes": schemes})
+    (tmp_path / "openapi.json").write_text(json.dumps(content))
+    found = recognise(Address("openapi.json", tmp_path, {}))
+    assert found is not None
+    assert found.entry["auth"] == {"token": "${GITHUB_TOKEN}", "other": "${GITHUB_OTHER}"}
+    assert found.notes[:2] == (
+        "Its operations are called at https://elsewhere.example.",
+        "Set already, so that calls send their values there: GITHUB_TOKEN.",
+    )
+
+
 def test_an_operation_id_is_given_once(tmp_path: Path) -> None:
     """The second operation is left out, and named."""
     named = {"get": {"operationId": "find"}}

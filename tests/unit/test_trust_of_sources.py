@@ -1,5 +1,6 @@
 """Any type of source can need trust: the command line asks the registry and the port."""
 
+import json
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -93,3 +94,17 @@ def test_trusting_a_file_shows_the_sources_that_it_defines(workspace: Workspace)
         (workspace.directory / "notes.json").write_text("{}")
         with pytest.raises(UsageError, match="name an MCP configuration"):
             defined_by(workspace.directory / other, workspace)
+
+
+def test_trusting_a_server_shows_the_variables_that_it_is_given(workspace: Workspace) -> None:
+    """Wherever they stand: a program, or a stranger at a URL, gets their values."""
+    servers = {
+        "remote": {"url": "https://elsewhere.example/mcp", "headers": {"X": "a ${env:TOKEN:-b}"}},
+        "local": {"command": "${userHome}/x", "args": ["${KEY}"], "env": {"A": "${TOKEN}"}},
+        "plain": {"command": "x", "env": {"A": "b"}},
+    }
+    (workspace.directory / ".mcp.json").write_text(json.dumps({"mcpServers": servers}))
+    assert described(defined_by(workspace.directory / ".mcp.json", workspace)) == (
+        "remote (calls https://elsewhere.example/mcp with TOKEN), "
+        "local (runs ${userHome}/x with KEY, TOKEN), plain (runs x)"
+    )

@@ -1,7 +1,9 @@
 """The folder that a backup works in, beside the backup: nothing of it stays, whatever ends it."""
 
 import contextlib
+import os
 import shutil
+import stat
 import tempfile
 import time
 from collections.abc import Iterator
@@ -42,10 +44,13 @@ def left_by_backups(folder: Path, now: float) -> list[Path]:
 
 
 def _is_left(place: Path, now: float) -> bool:
+    """Whether a backup of this account was killed there; nothing of another's is opened."""
     try:
-        if place.is_symlink() or not place.is_dir() or now - place.stat().st_mtime < GRACE_S:
+        status = place.lstat()
+        is_ours = os.name == "nt" or status.st_uid == os.getuid()
+        if not (is_ours and stat.S_ISDIR(status.st_mode)) or now - status.st_mtime < GRACE_S:
             return False
         with FileLock(place / LOCK, timeout=0, mode=PRIVATE):
             return True
-    except (Timeout, OSError):  # it is in use, or another account's
+    except (Timeout, OSError):  # it is in use
         return False

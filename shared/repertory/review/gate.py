@@ -160,9 +160,10 @@ class Gate:
 
     def _inherits(self, source: Source, scan: Scan) -> bool:
         """Whether other directories say what was approved of a source that is unknown here."""
-        if not (self._records and scan.items and source.trust is Trust.REVIEW):
+        places = {item.path for item in scan.items if item.kind in REVIEWED} - {""}
+        if not (self._records and places and source.trust is Trust.REVIEW):
             return False
-        if not self._store.inherit(source.name, {item.path for item in scan.items} - {""}):
+        if not self._store.inherit(source.name, places):
             return False
         del self._known[source.name]
         return True

@@ -14,7 +14,7 @@ from typing_extensions import override
 
 from repertory.errors import CallError, CallsOffError, SourceError
 from repertory.sources.mcp.server import ServerConfig, Transport, launches_repertory
-from repertory.sources.mcp.variables import env_file_of
+from repertory.sources.mcp.variables import env_file_of, names_of
 from repertory.sources.source import Scan, Source, Trust, warning
 from repertory.sources.tools import takes, tool_items
 from repertory.text import one_line
@@ -92,6 +92,11 @@ class McpServer(Source):
     def env_file(self) -> Path | None:
         """The ``envFile`` of the server, which is trusted with its configuration."""
         return env_file_of(self.config)
+
+    @property
+    def variables(self) -> list[str]:
+        """The names of the variables of the environment that the server is given."""
+        return names_of(self.config)
 
     @override
     def watch(self, changed: Callable[[], None], interval: float) -> Callable[[], None] | None:

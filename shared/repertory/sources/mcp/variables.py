@@ -21,6 +21,7 @@ PROXIES = (*_UPPER, *map(str.lower, _UPPER))
 
 _REFERENCE = re.compile(r"\$\{([^{}]*)\}")
 _VARIABLE = re.compile(r"(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?", re.DOTALL)
+_FOLDERS = frozenset({"workspaceFolder", "workspaceFolderBasename", "userHome"})
 _ENV_LINE = re.compile(r"(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*)")
 
 
@@ -110,6 +111,16 @@ def fill_in(server: ServerConfig) -> Launch:
             if len(secret) >= MIN_SECRET_LENGTH
         ),
     )
+
+
+def names_of(server: ServerConfig) -> list[str]:
+    """The names of the variables of the environment that a server is given, in order."""
+    texts = [server.command, *server.args, *server.env.values(), server.env_file, server.cwd]
+    texts += [server.url, *server.headers.values()]
+    texts += [server.oauth.client_id, server.oauth.client_secret]
+    references = (one for text in texts for one in _REFERENCE.findall(text) if one not in _FOLDERS)
+    found = filter(None, map(_VARIABLE.fullmatch, references))
+    return sorted({*server.env_names, *(one[1] for one in found)})
 
 
 def env_file_of(server: ServerConfig) -> Path | None:

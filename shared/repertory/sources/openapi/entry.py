@@ -1,5 +1,6 @@
 """The configuration entry of an OpenAPI document, and how its address is recognised."""
 
+import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -134,8 +135,15 @@ def recognise(address: Address) -> Recognised | None:
 
 
 def _notes(entry: Mapping[str, Any], schemes: list[Scheme]) -> tuple[str, ...]:
-    """Where calls go, and what secrets they need."""
+    """Where calls go, and what secrets they need.
+
+    The names of the variables come from the document, so one may be that of a secret of another
+    server.
+    """
     found = [f"Its operations are called at {entry.get('server', 'no server')}."]
+    names = [value[2:-1] for value in entry.get("auth", {}).values()]
+    if known := sorted({name for name in names if os.environ.get(name)}):
+        found.append(f"Set already, so that calls send their values there: {', '.join(known)}.")
     if schemes:
         found.append(
             "Set the variables of `auth` that you have secrets for, and remove the others."
