@@ -3,6 +3,7 @@
 import asyncio
 import json
 import re
+from ast import literal_eval
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -28,6 +29,7 @@ from starlette.testclient import TestClient
 from repertory.backend import Backend
 from repertory.client import Client as HttpClient
 from repertory.keys import Keys, Scope
+from repertory.text import cut, one_line
 from repertory.values import Values
 from repertory_query.mcp import reading, resources
 from repertory_query.mcp import server as mcp_server
@@ -211,6 +213,30 @@ def test_a_skill_is_read_whole_or_by_section(url: str, mode: Mode) -> None:
     assert whole.startswith("Skill project/key-rotation, file ")
     assert "Before the first heading." in whole
     assert section == ("## Rotating\n\nMake a new key.\n\n### Without downtime\n\nKeep both.")
+
+
+def test_a_section_is_read_by_the_name_that_an_answer_shows(tmp_path: Path) -> None:
+    """Answers show headings on one line, without marks, and cut long ones."""
+    long = "3. What " + "to do and what else to do " * 8
+    headings = ["1.  Two spaces", "2.\tA tab", "### Marks", f"{long}now", f"{long}later"]
+    project = tmp_path / "project"
+    parts = [f"## {heading}\n\nText {number}." for number, heading in enumerate(headings)]
+    (project / "docs").mkdir(parents=True)
+    (project / "docs" / "guide.md").write_text("# Guide\n\n" + "\n\n".join(parts))
+    with indexed_server(project, tmp_path / "home") as running, served(running) as url:
+
+        def section(name: str) -> str:
+            return text_of(called(url, "auto", "get", id="documents/docs/guide.md", section=name))
+
+        shown = literal_eval(f"[{section('None').partition('it has ')[2].rstrip('.')}]")
+        cut_lines = [cut(one_line(heading.lstrip("# ")), 80) for heading in headings]
+        for number, name in enumerate(cut_lines):
+            assert f"Text {number}." in section(name)
+        for name in shown:
+            assert section(name).startswith("#")
+        assert len(shown) == 5  # of two equal ones, one
+        assert [section(cut_lines[-1]).count(f"Text {number}.") for number in (3, 4)] == [1, 1]
+        assert "has no section '…'" in section("…")
 
 
 @BOTH

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from repertory.catalogue.views import split_at_headings
 from repertory_query.pages.rendering import MAX_LENGTH, TAGS, rendered
 
 BODY = """Intro with a [link](https://example.com/a).
@@ -65,6 +66,23 @@ def test_the_matched_section_stands_alone() -> None:
     for heading in ("", "## Else", "# Rolling back"):
         assert [part.is_matched for part in rendered(BODY, heading)] == [False]
     assert rendered("") == []
+
+
+def test_each_section_is_found_by_the_heading_that_a_search_names() -> None:
+    """That has neither the marks behind a heading nor attributes that extensions write there."""
+    headings = [
+        "Plain",
+        "Closed ##",
+        "Named {#name}",
+        "Styled {: .note}",
+        "C#",
+        "1.  Wide",
+        "# Two",
+    ]
+    body = "\n\n".join(f"## {one}\n\nText {at}." for at, one in enumerate(headings))
+    for at, section in enumerate(split_at_headings(body)):
+        (matched,) = (part for part in rendered(body, section.heading) if part.is_matched)
+        assert f"<p>Text {at}.</p>" in matched.html
 
 
 @pytest.mark.parametrize(

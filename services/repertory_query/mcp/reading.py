@@ -1,7 +1,7 @@
 """The tool ``get``: items as texts, whole or by section, as far as one answer holds them."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 import msgspec
@@ -102,9 +102,11 @@ class _Sections:
     def under(self, title: str) -> str:
         """What the headings with a title hold; empty if the text has no such heading.
 
-        Where several have it, each comes after the heading above it.
+        A title may be cut, as answers show it. Where several headings have it, each comes after the
+        heading above it.
         """
-        numbers = self._numbers.get(_key(title.lstrip("# ").strip()), [])
+        key = _key(title)
+        numbers = self._numbers.get(key) or self._cut_to(key)
         parts: list[str] = []
         end = 0
         for number in numbers:
@@ -113,6 +115,14 @@ class _Sections:
                 parts += [self._above[number]] if len(numbers) > 1 else []
                 parts += [_written(one) for one in self._all[number:end]]
         return "\n\n".join(filter(None, parts))
+
+    def _cut_to(self, key: str) -> list[int]:
+        """The numbers of the sections whose titles were cut to a key that ends with an ellipsis."""
+        begins = key.removesuffix("…")
+        if begins in ("", key):
+            return []
+        found = (many for one, many in self._numbers.items() if one.startswith(begins))
+        return sorted(chain.from_iterable(found))
 
     def readable(self) -> Iterator[str]:
         """The titles whose sections fit one answer."""
@@ -127,8 +137,8 @@ class _Sections:
 
 
 def _key(title: str) -> str:
-    """A title without case; accents are in its letters."""
-    return normalized("NFC", title).casefold()
+    """A title on one line, without marks and without case; accents are in its letters."""
+    return normalized("NFC", one_line(title).lstrip("# ")).casefold()
 
 
 def _section(item: Item, title: str) -> str:
