@@ -1,6 +1,5 @@
 """The budget of a search for changed files, and what one command remembers for the next."""
 
-import collections
 import json
 import os
 import shutil
@@ -11,6 +10,7 @@ import time
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -101,8 +101,8 @@ def test_a_disk_without_room_for_a_copy_keeps_no_index_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The index is whole, and the next command takes it as it is."""
-    usage, free = collections.namedtuple("usage", "total used free"), ROOM + 2**20
-    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage(10**12, 10**12 - free, free))
+    free = ROOM + 2**20
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=free))
     root = tmp_path / "project"
     write_shop(root)
 

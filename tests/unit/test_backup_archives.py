@@ -331,7 +331,7 @@ def test_a_backup_opens_no_folder_of_another_account(
     place.mkdir()
     os.utime(place, (0, 0))
     monkeypatch.setattr(os, "getuid", lambda: place.stat().st_uid + 1)
-    with workplace(tmp_path):
+    with work_folder(tmp_path):
         pass
     assert [*place.iterdir()] == []
 
