@@ -207,6 +207,16 @@ def test_a_reason_names_words_without_spaces_whole(description: str, words: str)
     assert hit.reason == f"Keywords in description ({words})"
 
 
+def test_a_reason_names_a_single_character_of_a_script_without_spaces() -> None:
+    """Which an item has alone, and others in pairs."""
+    items = [skill("convert", "SVG を PNG"), skill("draw", "SVGを描く")]
+    hits = keyword_engine(items).search(Query(text="SVGをPNG", threshold=0)).hits
+    assert [hit.reason for hit in hits] == [
+        "Keywords in description (svg, を, png)",
+        "Keywords in description (svg, を → を描)",
+    ]
+
+
 @pytest.mark.parametrize(
     ("name", "text", "words"),
     [

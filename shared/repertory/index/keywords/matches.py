@@ -233,7 +233,8 @@ class Matches:
         if len(keys) > 1:
             keys = tuple(one for one in keys if self._index.holds(one, row))
         if term.stem in keys:  # a name with `worktree` comes before a text with `work`
-            key = places.first([one for one in term.exact if one in keys])
+            own = dict.fromkeys((term.stem, *term.exact))
+            key = places.first([one for one in own if one in keys])
         else:  # a word as it is written comes before a stem, which may be no word
             key = max(keys, key=lambda key: key.startswith(WRITTEN))
         there = places.of(key, term.typed if key == term.stem else key.removeprefix(WRITTEN))
