@@ -23,6 +23,7 @@ from repertory.index.vectors import Filter
 if TYPE_CHECKING:
     from repertory.index.keywords.index import KeywordIndex
 
+ENDINGS = ("e", "s", "es", "ed", "ing")  # which a stem may lack
 MAX_NAMES = 20  # names read for a word, of the items in which it weighs most
 # Postings read to find candidates. Rarer terms are read first; the common terms left over only
 # score what the rare ones found. This bounds the time of a query in a catalogue of any size.
@@ -235,9 +236,17 @@ class Matches:
         # A word as it is written comes before a stem, which may be no word.
         is_own = term.stem in keys
         key = term.stem if is_own else max(keys, key=lambda key: key.startswith(WRITTEN))
-        there = places.of(key, term.typed if is_own else key.removeprefix(WRITTEN))
+        there = places.of(key, term.typed if is_own else self._word(key, row))
         spelling = next(iter(there.values()))
         return ItemMatch(term, spelling, tuple(filter(None, there)))
+
+    def _word(self, key: str, row: int) -> str:
+        """The word of a key of a row; for a stem that is none, a likely word that the row has."""
+        if key.startswith(WRITTEN):
+            return key.removeprefix(WRITTEN)
+        words = [key + ending for ending in ENDINGS]
+        words += [key[:-1] + "y"] if key.endswith("i") else []
+        return next((word for word in words if self._index.holds(WRITTEN + word, row)), key)
 
     def beginnings(self, term: Term) -> tuple[str, ...]:
         """The beginnings of the words that a term stands for.
