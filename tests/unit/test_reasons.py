@@ -73,6 +73,13 @@ def test_a_word_of_another_word_with_the_same_stem_is_shown() -> None:
         assert hit.reason == f"Keywords in description ({words})"
 
 
+def test_a_word_that_was_not_read_is_no_stem() -> None:
+    """The index has words beside their stems, of which one is shown."""
+    engine = keyword_engine([tool("world__shift", f"{LONG} Knows each timezone.")])
+    [hit] = engine.search(Query(text="time zones", threshold=0)).hits
+    assert hit.reason == "Keywords (times, zones → timezone)"
+
+
 def test_a_named_section_has_the_words_that_are_listed() -> None:
     """As they are spelt there, whatever the rest of the item has."""
     body = "# Loans\nBorrow it.\n## **Origin**\nProven owners of cracked vases.\n## Crates\nWood."

@@ -23,6 +23,7 @@ from repertory.index.vectors import Filter
 if TYPE_CHECKING:
     from repertory.index.keywords.index import KeywordIndex
 
+ENDINGS = ("e", "s", "es", "ed", "ing")  # which a stem may lack
 MAX_NAMES = 20  # names read for a word, of the items in which it weighs most
 # Postings read to find candidates. Rarer terms are read first; the common terms left over only
 # score what the rare ones found. This bounds the time of a query in a catalogue of any size.
@@ -237,9 +238,17 @@ class Matches:
             key = places.first([one for one in own if one in keys])
         else:  # a word as it is written comes before a stem, which may be no word
             key = max(keys, key=lambda key: key.startswith(WRITTEN))
-        there = places.of(key, term.typed if key == term.stem else key.removeprefix(WRITTEN))
+        there = places.of(key, term.typed if key == term.stem else self._word(key, row))
         spelling = next(iter(there.values()))
         return ItemMatch(term, spelling, tuple(filter(None, there)))
+
+    def _word(self, key: str, row: int) -> str:
+        """The word of a key of a row; for a stem that is none, a likely word that the row has."""
+        if key.startswith(WRITTEN):
+            return key.removeprefix(WRITTEN)
+        words = [key + ending for ending in ENDINGS]
+        words += [key[:-1] + "y"] if key.endswith("i") else []
+        return next((word for word in words if self._index.holds(WRITTEN + word, row)), key)
 
     def beginnings(self, term: Term) -> tuple[str, ...]:
         """The beginnings of the words that a term stands for.
