@@ -138,7 +138,8 @@ class WatchStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         building: The collection that is being built, if any.
         pending: How many items are on their way to workers or wait to be sent.
         saves: How long saves take.
-        is_late: Whether a large change, or a changed configuration, has waited to be searchable.
+        is_late: Whether a large change, a changed configuration, or everything that may be saved
+            while a store is unavailable has waited to be searchable.
         has_failed: Whether an item could not be indexed.
         unused: The indexes that are not used now, and are removed after a while.
         problems: The first problems found in sources and items, of those that the same callers see.

@@ -6,6 +6,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from repertory.errors import StoreError
 from repertory.indexing import coordinator, ledger
 from repertory.indexing.collection_names import configuration_of
 from repertory.indexing.coordinator import MAX_PROBLEMS
@@ -147,6 +148,26 @@ def test_searches_say_that_a_large_change_is_not_searchable_yet(
     assert is_late(team)
     team.wait(4 * LATE_S, do)
     assert not team.coordinator.is_busy
+    assert not is_late(team)
+
+
+def test_searches_say_that_the_watch_cannot_send_what_was_saved(
+    team: SteeredTeam, files: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as one whose key for the store is refused, while searches use another one."""
+
+    def refuse(_: object) -> dict[str, str]:
+        raise StoreError("The Qdrant server refused us: check the API key.")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(team.store, "aliases", refuse)
+        files.write("f", "Other words")
+        team.scan()
+        team.wait(LATE_S - 3)
+        assert not is_late(team)
+        team.wait(5)
+        assert is_late(team)
+    team.work()
     assert not is_late(team)
 
 

@@ -89,7 +89,7 @@ class Coordinator:
         self._indexed = Catalogue(())  # of the active collection, as far as is known
         self._searched = dict(searched or {})
         self._is_configured = False
-        self._current_at = clock()  # when it was last not behind
+        self._current_at = clock()  # when it could proceed and was not behind
         self._polled_at = self._ready_at = self._retired_at = float("-inf")
         self._store_error = self._refusal = ""
 
@@ -225,7 +225,8 @@ class Coordinator:
             building=target.building() if target and generations.is_building else None,
             pending=sum(one.outstanding for one in self._ledgers),
             saves=self._ledgers.save_times(now),
-            is_late=self._is_behind and now - self._current_at >= LATE_S,
+            is_late=now - self._current_at >= LATE_S
+            and (self._is_behind or bool(self._store_error)),
             has_failed=bool(searched and searched.failed),
             unused=self._unused.listed,
             problems=self._first(problems),
@@ -278,8 +279,6 @@ class Coordinator:
                 self._ledgers.compare()
             self._ledgers.follow_failures(self._scans)
             self._polled_at = now
-            if not self._is_behind:
-                self._current_at = now
         self._ledgers.follow_deltas(now)
         if is_due:
             self._ledgers.compare_slices()
@@ -299,6 +298,8 @@ class Coordinator:
             self._generations.retire(now)
             used = {self._generations.active or "", self._generations.target or ""}
             self._unused.check(used, now, self._now())
+        if is_due and not self._is_behind:
+            self._current_at = now
 
     def _compare_due(self) -> None:
         """Compare what is due with the ledgers."""
