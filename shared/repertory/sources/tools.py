@@ -13,7 +13,7 @@ from repertory.catalogue.safety import claims
 from repertory.sources.reading.json_schema import mended
 from repertory.sources.reading.structured import is_fit, plain_object
 from repertory.sources.source import Problem, error, warning
-from repertory.text import UNFIT, clean, is_clean, normalized, one_line
+from repertory.text import UNFIT, clean, normalized, one_line
 
 MAX_TOOLS = 10_000  # of one server
 MAX_NAME_LENGTH = 128
@@ -154,9 +154,9 @@ def _description(raw: Mapping[Any, Any], *, is_clean_name: bool) -> tuple[str, l
     if not isinstance(description, str):
         messages.append("has a description that is not text; it was left out.")
         description = ""
-    if not (is_clean_name and is_clean(description)):
+    if not (is_clean_name and is_fit(description)):
         messages.append(f"has {UNFIT} in its name or description; they were left out.")
-        description = clean(description)
+    description = clean(description)
     if len(description) > MAX_DESCRIPTION_LENGTH:
         messages.append(f"has a description of {len(description):,} characters; it was cut.")
         description = description[:MAX_DESCRIPTION_LENGTH]

@@ -96,9 +96,9 @@ def has_unfit(text: str, syntax: str) -> bool:
 
 
 def is_fit(value: object) -> bool:
-    """Whether all texts and keys of a value of bounded depth are clean."""
+    """Whether all texts and keys of a value of bounded depth are clean; lines may end with CRLF."""
     if isinstance(value, str):
-        return is_clean(value)
+        return is_clean(value.replace("\r\n", "\n"))
     if isinstance(value, dict):
         return all(map(is_fit, value)) and all(map(is_fit, value.values()))
     return not isinstance(value, list | tuple) or all(map(is_fit, value))
