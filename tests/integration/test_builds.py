@@ -246,6 +246,48 @@ def test_a_removal_during_a_build_holds_in_both(team: SteeredTeam, server: Folde
     assert team.indexed() == {"files/f", "server/x"}
 
 
+def test_a_build_ends_although_items_are_saved_all_the_time(
+    team: SteeredTeam, files: Folder
+) -> None:
+    """A save is pending at every tick. What the build lacked before has to be there."""
+    before = team.active
+    team.rebuild()
+    for number in range(20):
+        files.write("f", f"Other words {number}")
+        team.scan(files)
+        for _ in range(len(team.queue.jobs) - 1):
+            team.queue.deliver(0)
+        assert team.coordinator.is_busy
+    assert team.active != before
+    assert team.indexed() == ALL
+    team.work()
+    assert team.indexed() == ALL
+
+
+def test_a_build_waits_for_what_it_lacked_before_it_is_compared(
+    team: SteeredTeam, files: Folder
+) -> None:
+    """Also if its job is lost, and is sent again while others are saved."""
+    before = team.active
+    team.rebuild()
+    assert team.sent("server/x") == 1
+    team.lose("server/x")
+    for number in range(4):
+        files.write("f", f"Other words {number}")
+        team.scan(files)
+        while team.sent("files/f"):
+            team.deliver("files/f")
+    assert team.active == before
+    team.wait(20)
+    assert team.sent("server/x") == 1
+    files.write("f", "The last words")
+    team.scan(files)
+    assert team.active == before
+    team.work()
+    assert team.active != before
+    assert team.indexed() == ALL
+
+
 def test_items_are_written_to_collections_of_their_configuration_only(
     team: SteeredTeam, files: Folder
 ) -> None:

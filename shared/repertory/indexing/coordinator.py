@@ -151,7 +151,7 @@ class Coordinator:
 
         Each tick compares one slice.
         """
-        if self.ledger is None or self.error or not self._is_written():
+        if self.ledger is None or self.error or not self._is_sent():
             return False
         return self._ledgers.is_verifying(self.ledger)
 
@@ -363,18 +363,18 @@ class Coordinator:
         """Publish a complete build. A first index is searched from its first items on."""
         if self.ledger is not None and self.ledger.has_items and self._lease.is_held:
             self._generations.open_first()
-        is_complete = self._is_written() and self._is_ready(now) and self._is_complete()
+        is_complete = self._is_sent() and self._is_ready(now) and self._is_complete(now)
         if is_complete and self._lease.is_held:  # building may have taken long
             self._generations.publish()
             self._ledgers.compare()  # what is empty in the active collection
             self._polled_at = float("-inf")
 
-    def _is_written(self) -> bool:
-        """Whether all files were read and everything that a build lacks was written."""
+    def _is_sent(self) -> bool:
+        """Whether all files were read and everything that a build lacks was sent."""
         ledger = self.ledger
         if ledger is None or not self._generations.is_building or self._refused:
             return False
-        return not ledger.outstanding and self._scans.are_files_read
+        return not ledger.waits and self._scans.are_files_read
 
     def _is_ready(self, now: float) -> bool:
         """Whether a search in the build is fast; asked once in each poll."""
@@ -385,14 +385,14 @@ class Coordinator:
         self._ready_at = now + POLL_INTERVAL_S
         return False
 
-    def _is_complete(self) -> bool:
+    def _is_complete(self, now: float) -> bool:
         """Whether a build can be published, after one more comparison with what is stored.
 
         Servers that are still starting are not waited for, unless nothing else offers an item.
         """
         ledger = self.ledger
         assert ledger is not None
-        if not self._ledgers.is_verified(ledger):
+        if not self._ledgers.is_verified(ledger, now):
             return False
         changes = self._changes(ledger, self._scans.items, ledger.states)
         if changes.written or changes.removed:

@@ -272,6 +272,15 @@ class Ledger:
         return len(self.pending) + len(self._saved) + len(self._backlog)
 
     @property
+    def waits(self) -> bool:
+        """Whether items wait to be sent."""
+        return bool(self._saved or self._backlog)
+
+    def is_pending_since(self, time: float) -> bool:
+        """Whether anything is pending that was sent for the first time at a time or before."""
+        return any(sent.since <= time for sent in self.pending.values())
+
+    @property
     def has_backlog(self) -> bool:
         """Whether items of a large change wait to be sent."""
         return bool(self._backlog)

@@ -22,13 +22,17 @@ _log = logging.getLogger(__name__)
 class _Pass:
     """One comparison of a collection, slice by slice.
 
+    Args:
+        began: When it began, on the clock on which items are sent.
+
     Attributes:
         start: The lowest key of the next slice.
-        sent: The items that were sent since the first slice, if they are noted.
+        sent: The items that were sent since it began, if they are noted.
         differs: Whether anything differed.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, began: float = 0.0) -> None:
+        self.began = began
         self.start = 0
         self.sent: set[str] = set()
         self.differs = False
@@ -112,23 +116,30 @@ class Ledgers:
             if current and self._compare_slice(ledger, current):
                 del self._passes[ledger.collection]
 
-    def is_verified(self, ledger: Ledger) -> bool:
-        """Compare the next slice; whether everything was compared since its last job, and equal.
+    def is_verified(self, ledger: Ledger, now: float) -> bool:
+        """Compare the next slice; whether everything was compared since this began, and equal.
 
-        Nothing may be pending. What was sent since the first slice is compared again after the last
-        one, so that a pass ends although items are saved meanwhile.
+        It begins when nothing waits to be sent, and all that is pending then has to be done. What
+        is saved meanwhile and done is compared again after the last slice; what is pending may be
+        so afterwards, too. So a build ends although items are saved all the time.
+
+        Args:
+            ledger: The ledger.
+            now: The time, on the clock on which items are sent.
         """
-        current = self._verifying.setdefault(ledger.collection, _Pass())
-        if not self._compare_slice(ledger, current):
+        current = self._verifying.setdefault(ledger.collection, _Pass(now))
+        if ledger.is_pending_since(current.began) or not self._compare_slice(ledger, current):
             return False
         del self._verifying[ledger.collection]
         if current.differs or len(current.sent) > SLICE:
             return False
-        return not current.sent or self._are_equal(ledger, sorted(current.sent))
+        done = current.sent - ledger.pending.keys()
+        return not done or self._are_equal(ledger, sorted(done))
 
     def is_verifying(self, ledger: Ledger) -> bool:
-        """Whether a comparison before publishing has begun."""
-        return ledger.collection in self._verifying
+        """Whether the next slice of a comparison before publishing can be compared."""
+        current = self._verifying.get(ledger.collection)
+        return current is not None and not ledger.is_pending_since(current.began)
 
     def note_sent(self, ledger: Ledger, items: Iterable[str]) -> None:
         """Note that items were sent: a comparison that has begun compares them again."""
