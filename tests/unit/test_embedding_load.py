@@ -1,9 +1,13 @@
 """Which engine is loaded onto which device."""
 
 import logging
+import os
+import signal
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -129,3 +133,27 @@ def test_an_onnx_runtime_that_cannot_be_imported_is_an_error(
         monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(ModelError, match="ONNX Runtime cannot be imported"):
         load_engine(folder, device, tmp_path)
+
+
+def test_ctrl_c_counts_also_while_onnx_runtime_is_imported(
+    folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its import swallows the exception, and the command went on; its handler stays the same."""
+
+    class Swallowing(ModuleType):
+        """A module whose import swallows a Ctrl-C."""
+
+        def __getattr__(self, name: str) -> object:
+            with suppress(KeyboardInterrupt):
+                os.kill(os.getpid(), signal.SIGINT)
+            raise ImportError
+
+    name = "repertory.embedding.onnx"
+    monkeypatch.setitem(sys.modules, name, Swallowing(name))
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            load_engine(folder, "cpu", tmp_path)
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGINT, before)
