@@ -1,10 +1,14 @@
 """Which engine is loaded onto which device."""
 
 import logging
+import os
 import re
+import signal
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -146,3 +150,27 @@ def test_a_damaged_file_of_the_cache_names_the_folder_to_remove(tmp_path: Path, 
     with pytest.raises(ModelError) as failed:
         load_engine(str(own), "cpu", tmp_path)
     assert "downloaded" not in str(failed.value)
+
+
+def test_ctrl_c_counts_also_while_onnx_runtime_is_imported(
+    folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its import swallows the exception, and the command went on; its handler stays the same."""
+
+    class Swallowing(ModuleType):
+        """A module whose import swallows a Ctrl-C."""
+
+        def __getattr__(self, name: str) -> object:
+            with suppress(KeyboardInterrupt):
+                os.kill(os.getpid(), signal.SIGINT)
+            raise ImportError
+
+    name = "repertory.embedding.onnx"
+    monkeypatch.setitem(sys.modules, name, Swallowing(name))
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            load_engine(folder, "cpu", tmp_path)
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGINT, before)

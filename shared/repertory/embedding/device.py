@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 
 from repertory.embedding.folder import Format
+from repertory.embedding.interrupts import held_back
 
 # Drivers make one of these: NVIDIA, NVIDIA and AMD under WSL, AMD.
 _DRIVERS = ("/dev/nvidiactl", "/dev/dxg", "/dev/kfd", "C:/Windows/System32/nvcuda.dll")
@@ -71,7 +72,8 @@ def _torch_device() -> str:
 def _onnx_devices() -> list[str]:
     """The GPUs that ONNX Runtime supports; none if it cannot be imported."""
     try:
-        from repertory.embedding.session import gpus  # noqa: PLC0415 - imports onnxruntime
+        with held_back():
+            from repertory.embedding.session import gpus  # noqa: PLC0415 - imports onnxruntime
     # A boundary, as for torch.
     except Exception as error:
         _log.warning("onnxruntime_unusable", extra={"error": str(error)})

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from repertory.embedding.device import CPU, Placement, accelerators
 from repertory.embedding.engine import EmbeddingEngine
 from repertory.embedding.folder import Format
+from repertory.embedding.interrupts import held_back
 from repertory.embedding.weights import Origin, WeightFiles, naming, resolve
 from repertory.errors import ConfigurationError, DeviceUnavailableError, ModelError
 from repertory.progress import Download
@@ -123,7 +124,8 @@ def _load(
 
 def _onnx_engine() -> "type[OnnxEngine]":
     try:
-        from repertory.embedding.onnx import OnnxEngine  # noqa: PLC0415 - imports onnxruntime
+        with held_back():
+            from repertory.embedding.onnx import OnnxEngine  # noqa: PLC0415 - imports onnxruntime
     # A boundary, as for torch: the system may refuse its library.
     except Exception as error:
         raise ModelError(
