@@ -38,7 +38,7 @@ def main() -> None:
     with listening(settings) as listener, patch.object(host, "create_app", _with_embed):
         url = url_of(*listener.getsockname()[:2])
         one = host.Host(settings, url, "")
-        one.run(project, listener, (), lambda _: print(url, flush=True))
+        one.run(project, settings.data_dir, listener, (), lambda _: print(url, flush=True))
 
 
 def _with_embed(service: Service, settings: Settings, rates: Rates, _: Owner) -> Starlette:

@@ -277,9 +277,8 @@ def test_a_running_server_of_another_release_is_named_as_the_reason(path: str) -
 
     with serving(answer) as url:
         client = Client(url, "own", is_own=True)
-        ask = {"/contents": client.contents, "/items": client.entries}[path]
         with pytest.raises(RepertoryError, match="Run the same release here and there"):
-            ask()
+            client.entries() if path == "/items" else client.contents()
     assert "after" not in asked[-1]
 
 

@@ -101,7 +101,8 @@ def test_a_disk_without_room_for_a_copy_keeps_no_index_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The index is whole, and the next command takes it as it is."""
-    usage, free = collections.namedtuple("usage", "total used free"), ROOM + 2**20
+    usage = collections.namedtuple("usage", "total used free")
+    free = ROOM + 2**20
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage(10**12, 10**12 - free, free))
     root = tmp_path / "project"
     write_shop(root)
