@@ -8,6 +8,7 @@ import logging
 import os
 import sys
 import threading
+import time
 import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -32,6 +33,7 @@ _EVENTS = [
 # The limits that inotify may reach, by the number of the error.
 _LIMITS = {errno.ENOSPC: "max_user_watches", errno.EMFILE: "max_user_instances"}
 _SETTINGS = Path("/proc/sys/fs/inotify")
+MADE_S = 2.0  # that a folder counts as just made
 _PROBE = "/proc"  # a folder that exists and that no source watches
 
 _log = logging.getLogger(__name__)
@@ -61,6 +63,7 @@ class _Watched(events.FileSystemEventHandler):
         self._on_event = on_event
         self.watch: ObservedWatch | None = None
         self.is_lost = False
+        self._made: dict[str, float] = {}  # the folders that have just been made, and when
 
     def on_any_event(self, event: events.FileSystemEvent) -> None:
         """Pass on an event that may concern the source. Called on the observer's thread."""
@@ -70,8 +73,21 @@ class _Watched(events.FileSystemEventHandler):
         for path in filter(None, (source, target)):
             if self._concerns(path, is_folder=event.is_directory):
                 # watchdog goes on to watch a folder that was moved away, under its old name.
-                self.is_lost |= isinstance(event, events.DirMovedEvent) and not target
+                self.is_lost |= isinstance(event, events.DirMovedEvent) and (
+                    not target or source in self._made
+                )
                 self._on_event(self.name, path)
+        if isinstance(event, events.DirCreatedEvent):
+            self._note_made(source)
+
+    def _note_made(self, folder: str) -> None:
+        """Note that a folder was made.
+
+        If it is moved at once, watchdog may have taken another folder for it, and watch it nowhere.
+        """
+        now = time.monotonic()
+        self._made = {path: at for path, at in self._made.items() if now - at < MADE_S}
+        self._made[folder] = now
 
     def _concerns(self, path: str, *, is_folder: bool) -> bool:
         if self._file:

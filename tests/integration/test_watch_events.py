@@ -291,6 +291,33 @@ def test_a_fault_in_the_watch_is_survived(
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="it is about inotify")
+def test_saves_in_a_new_folder_that_took_the_place_of_another_are_followed(
+    skills: Path, watch: Watch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also if its events are read late, when the other one has its first name."""
+    save(skills / "kept" / "one.md")
+    watching = watch("team/first", "team/kept/one")
+    reads, read = threading.Event(), inotify_c.InotifyFD.read_events
+
+    def read_later(reader: inotify_c.InotifyFD, **options: int) -> object:
+        found = read(reader, **options)
+        reads.wait()
+        return found
+
+    monkeypatch.setattr(inotify_c.InotifyFD, "read_events", read_later)
+    (skills / "beside.txt").touch()  # what is read before the reader waits
+    save(skills / "new" / "two.md")
+    (skills / "kept").rename(skills / "aside")
+    (skills / "new").rename(skills / "kept")
+    (skills / "aside").rename(skills / "new")
+    reads.set()
+    watching.wait_for("team/first", "team/kept/two", "team/new/one")
+    watching.wait_until_quiet()
+    save(skills / "kept" / "three.md")
+    watching.wait_for("team/first", "team/kept/two", "team/kept/three", "team/new/one")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="it is about inotify")
 def test_saves_among_more_events_than_the_system_keeps_are_found(
     skills: Path, watch: Watch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
