@@ -19,7 +19,7 @@ from repertory.review import store as stores
 from repertory.review.gate import Gate
 from repertory.review.judgement import Judgement, State
 from repertory.review.store import MAX_EVENTS, ReviewStore
-from repertory.review.suspicions import Finding, suspicions
+from repertory.review.suspicions import INVISIBLE, Finding, suspicions
 from repertory.review.wire import Reviews
 from repertory.settings import load
 from repertory.sources.configured import Catalogue
@@ -293,6 +293,15 @@ def test_text_that_was_removed_because_it_is_invisible_counts(store: ReviewStore
     Gate(store).admit(server, scan)
     store.approve(None, "ann")
     assert len(Gate(store).admit(server, scan).items) == 1
+
+
+def test_a_warning_quotes_no_text_that_was_removed(store: ReviewStore) -> None:
+    """It has no empty quotation marks."""
+    server = Offered(Trust.REVIEW, "Adds.", is_server=True)
+    hidden = warning("", f"The tool has {UNFIT} in its description.", item="src__0")
+    scan = msgspec.structs.replace(server.scan(), problems=[hidden])
+    [*_, problem] = Gate(store).admit(server, scan).problems
+    assert problem.message == f"src__0 is suspicious. {INVISIBLE.message}"
 
 
 def test_documents_are_not_reviewed(store: ReviewStore) -> None:

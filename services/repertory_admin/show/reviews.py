@@ -17,7 +17,8 @@ def show_review(one: "Review") -> None:
     terminal.say(terminal.safe(f"{one.as_shown}  {one.state}, {when}"))
     for finding in one.findings:
         terminal.say(terminal.safe(f"  {finding.rule}: {finding.message}"))
-        terminal.say(terminal.safe(f"    “{finding.passage}”"))
+        if finding.passage:
+            terminal.say(terminal.safe(f"    “{finding.passage}”"))
     _show_diff(one.diff)
     terminal.say()
 

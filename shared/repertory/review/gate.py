@@ -197,7 +197,9 @@ def _problems(item: Item, judgement: Judgement) -> Iterator[Problem]:
     elif judgement.state is State.NEW:
         text = f"{item.id} is new since its source was approved; {review}."
     elif findings:
-        found = "".join(f" {one.message} “{one.passage}”" for one in findings)
+        found = "".join(
+            f" {one.message}" + (f" “{one.passage}”" if one.passage else "") for one in findings
+        )
         text = f"{item.id} is suspicious.{found}"
     else:
         return
