@@ -29,7 +29,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         rule: The rule's name.
         message: One sentence that says what it means.
-        passage: The text it was found in, cut.
+        passage: The text it was found in, cut; empty if the source has removed it.
     """
 
     rule: str
