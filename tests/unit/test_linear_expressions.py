@@ -255,7 +255,6 @@ EXAMPLES = {
     "repertory.sources.reading.jsonc._TRAILING_COMMA": ['"a\\"b", \n ] "c', '"\\'],
     "repertory.sources.reading.markdown._COMMENT": ["  <!--"],
     "repertory.sources.reading.markdown._HEADING": ["  ##  a b", "== a"],
-    "repertory.sources.reading.markdown._HTML_HEADING": ["<h1 a='b'>c <b>d</b></h1> "],
     "repertory.sources.reading.markdown._NOT_PROSE": [
         "// a",
         "ifdef::a",

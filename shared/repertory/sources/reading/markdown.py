@@ -15,7 +15,6 @@ _ARGUMENTS = re.compile(r"\$ARGUMENTS\b")  # where the host puts what is typed a
 _COMMENT = re.compile(r"\s{0,3}<!--")
 _HEADING = re.compile(r"\s{0,3}(#{1,6}|={1,6})[ \t]+(\S.*)")
 _CLOSING = re.compile(r"(?:^|\s)[#=]+$")  # what may follow a heading
-_HTML_HEADING = re.compile(r"(?i)\s{0,3}<h[1-6](?:\s[^<>]*)?>(.*)</h[1-6]>\s*$")
 _UNDERLINE = re.compile(r"([=\-~^\"'*+.:_])\1{2,}")  # Markdown's and reStructuredText's
 # Badges, images, tags, tables, link targets, directives, attributes, comments of AsciiDoc, MDX's
 # code, rules: no prose.
@@ -99,8 +98,7 @@ def _blocks(text: str) -> Iterator[tuple[int, str]]:
         if len(paragraph) == 1 and _UNDERLINE.fullmatch(bare):
             yield 1 if bare[0] == "=" else 2, one_line(without_attributes(paragraph.pop()))
             continue
-        heading = _HEADING.match(line) or _HTML_HEADING.match(line)
-        comment, fence = _COMMENT.match(line), _after("", line)
+        heading, comment, fence = _HEADING.match(line), _COMMENT.match(line), _after("", line)
         if bare and not (heading or comment or fence or _UNDERLINE.fullmatch(bare)):
             paragraph.append(line)
             continue
