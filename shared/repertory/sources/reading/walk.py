@@ -11,7 +11,7 @@ from repertory.errors import SourceError
 from repertory.sources.folder_memory import settled_time
 from repertory.sources.reading.files import Found
 from repertory.sources.source import Problem, error, warning
-from repertory.text import clean, is_clean
+from repertory.text import clean, counted, is_clean
 
 MAX_DEPTH = 10  # folders below the root
 MAX_FOLDERS = 1_000_000
@@ -114,9 +114,11 @@ class Walk:
             self.problems.append(error(self._top, message))
             self.unlisted.append("")
         if self.too_deep:
+            others = len(self.too_deep) - 1
+            beside = f", nor {'was' if others == 1 else 'were'} {counted(others, 'other')}"
             message = (
-                f"This folder is more than {self._max_depth} levels down and was not entered, nor "
-                f"were {len(self.too_deep) - 1:,} others; make it a source of its own."
+                f"This folder is more than {self._max_depth} levels down and was not entered"
+                f"{beside if others else ''}; make it a source of its own."
             )
             self._warn(min(self.too_deep), message)
         self.files.sort()
