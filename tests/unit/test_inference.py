@@ -13,7 +13,7 @@ from repertory.catalogue.item import Item, Kind
 from repertory.catalogue.policy import Policy
 from repertory.index.keywords.index import KeywordIndex
 from repertory.index.vectors import Filter
-from repertory.search.answer import Evidence, Hit
+from repertory.search.answer import Evidence, Hit, shown_confidence
 from repertory.search.capabilities import CAPABILITIES, JOBS, PLAIN, jobs
 from repertory.search.hits import hit
 from repertory.search.inference import (
@@ -297,7 +297,7 @@ CATALOGUE = (SHELL, tool("box__bash"), QUERY, BROWSER, *NO_SHELLS)
 
 @given(
     text=st.sampled_from(["commit my changes", "database query", "docker", "find files", "a poem"]),
-    confidences=st.lists(st.floats(0.0, 1.0), max_size=5),
+    confidences=st.lists(st.floats(0.0, 1.0).map(shown_confidence), max_size=5),
     threshold=st.floats(0.0, 1.0),
     which=st.permutations(CATALOGUE),
 )
