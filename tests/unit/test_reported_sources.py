@@ -1,6 +1,5 @@
 """What a search knows of the sources while the watch service reports, or does not."""
 
-import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -15,13 +14,13 @@ from repertory.stats import SILENCE_S, WatchStatus, report_watch
 
 
 class Board(MemoryStatus):
-    """A board that can be unavailable, and whose reports can be old."""
+    """A board that can be unavailable, of a machine whose clock is an hour late."""
 
-    age = 0.0
+    now = 1_700_000_000.0 - 3_600
     is_away = False
 
     def __init__(self) -> None:
-        super().__init__(lambda: time.time() - self.age)
+        super().__init__(lambda: self.now)
 
     @override
     def reports(self) -> dict[str, dict[str, Any]]:
@@ -53,17 +52,13 @@ def test_searches_say_that_nothing_follows_the_files(loses: str) -> None:
     sources = ReportedSources(board, is_shared=True, clock=clock)
     report_watch(board, WatchStatus())
     assert notices(sources) == ()
-    if loses == "a report":
-        board.age = SILENCE_S + 1
-        report_watch(board, WatchStatus())
-    else:
-        board.is_away = True
-        clock.time += SILENCE_S - 1
-        assert notices(sources) == ()
-        clock.time += 2
+    board.is_away = loses == "the board"
+    clock.time += SILENCE_S - 1
+    assert notices(sources) == ()
+    clock.time += 2
     assert notices(sources) == (SILENT,)
     assert not sources.read("", is_served=True)  # nothing is new
-    board.age, board.is_away = 0.0, False
+    board.now, board.is_away = board.now + SILENCE_S, False
     report_watch(board, WatchStatus())
     assert notices(sources) == ()
 

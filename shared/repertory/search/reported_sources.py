@@ -36,7 +36,9 @@ class ReportedSources:
         self._status = status
         self._is_shared = is_shared
         self._clock = clock
-        self._reported_at = clock()  # on this clock; a watch service may be starting
+        # When a new report was seen, on this clock: that of another machine may be wrong.
+        self._seen_at = clock()
+        self._latest = 0.0  # when that report was made, by the watch service's clock
         self._inherited: float | None = None  # when an earlier process reported
 
     def inherit(self) -> None:
@@ -54,9 +56,10 @@ class ReportedSources:
         before, watch = self.known, self._report()
         known = before
         if watch is not None:
-            self._reported_at = self._clock() - (time.time() - watch.at)
+            if watch.at != self._latest:
+                self._latest, self._seen_at = watch.at, self._clock()
             known = self._after(watch, configuration_of(collection), is_served=is_served)
-        silence = self._clock() - self._reported_at
+        silence = self._clock() - self._seen_at
         is_silent = is_served and self._is_shared and silence > SILENCE_S
         self.known = replace(known, is_silent=is_silent)
         return self.known != before
