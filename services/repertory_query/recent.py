@@ -10,7 +10,7 @@ import msgspec
 
 from repertory.logs import CALLER
 from repertory.search.answer import Answer, Mode
-from repertory.search.typing import continues
+from repertory.search.typed_queries import continues
 
 MAX_SEARCHES = 50
 MAX_NAMES = 100  # of keys; the searches of further ones are counted together
