@@ -144,6 +144,7 @@ def _command(
     is_leader: bool,
 ) -> None:
     """Become the command."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # ``nohup`` has the tests ignore it
     if is_leader:
         os.setsid()
     for number, file in ((1, out), (2, err)):
