@@ -91,6 +91,7 @@ class Coordinator:
         self._is_configured = False
         self._current_at = clock()  # when it could proceed and was not behind
         self._polled_at = self._ready_at = self._retired_at = float("-inf")
+        self._is_fast = False  # a search in the build, when it was asked last
         self._store_error = self._refusal = ""
 
     def adopt(self, catalogue: Catalogue) -> None:
@@ -367,7 +368,7 @@ class Coordinator:
         if is_complete and self._lease.is_held:  # building may have taken long
             self._generations.publish()
             self._ledgers.compare()  # what is empty in the active collection
-            self._polled_at = float("-inf")
+            self._polled_at = self._ready_at = float("-inf")
 
     def _is_sent(self) -> bool:
         """Whether all files were read and everything that a build lacks was sent."""
@@ -378,12 +379,10 @@ class Coordinator:
 
     def _is_ready(self, now: float) -> bool:
         """Whether a search in the build is fast; asked once in each poll."""
-        if now < self._ready_at:
-            return False
-        if self._generations.is_ready():
-            return True
-        self._ready_at = now + POLL_INTERVAL_S
-        return False
+        if now >= self._ready_at:
+            self._is_fast = self._generations.is_ready()
+            self._ready_at = now + POLL_INTERVAL_S
+        return self._is_fast
 
     def _is_complete(self, now: float) -> bool:
         """Whether a build can be published, after one more comparison with what is stored.
