@@ -154,7 +154,7 @@ class Coordinator:
         """
         if self.ledger is None or self.error or not self._is_sent():
             return False
-        return self._ledgers.is_verifying(self.ledger)
+        return self._ledgers.is_verifying(self.ledger, self._clock())
 
     @property
     def is_finished(self) -> bool:

@@ -15,6 +15,7 @@ from repertory.indexing.ledger import Ledger
 from repertory.stats import SaveTimes
 
 SLICE = 2_000  # items that are compared at a time
+PATIENCE_S = 10.0  # that a build waits for a moment at which nothing is pending
 
 _log = logging.getLogger(__name__)
 
@@ -36,6 +37,12 @@ class _Pass:
         self.start = 0
         self.sent: set[str] = set()
         self.differs = False
+
+    def has_to_wait(self, ledger: Ledger, now: float) -> bool:
+        """Whether something pending has to be done first; after a while, only what is older."""
+        if now - self.began < PATIENCE_S:
+            return bool(ledger.pending)
+        return ledger.is_pending_since(self.began)
 
 
 class Ledgers:
@@ -120,15 +127,15 @@ class Ledgers:
         """Compare the next slice; whether everything was compared since this began, and equal.
 
         It begins when nothing waits to be sent, and all that is pending then has to be done. What
-        is saved meanwhile and done is compared again after the last slice; what is pending may be
-        so afterwards, too. So a build ends although items are saved all the time.
+        is saved meanwhile and done is compared again after the last slice. If something is pending
+        at every moment, that may be so afterwards, too: a build ends although others save.
 
         Args:
             ledger: The ledger.
             now: The time, on the clock on which items are sent.
         """
         current = self._verifying.setdefault(ledger.collection, _Pass(now))
-        if ledger.is_pending_since(current.began) or not self._compare_slice(ledger, current):
+        if current.has_to_wait(ledger, now) or not self._compare_slice(ledger, current):
             return False
         del self._verifying[ledger.collection]
         if current.differs or len(current.sent) > SLICE:
@@ -136,10 +143,10 @@ class Ledgers:
         done = current.sent - ledger.pending.keys()
         return not done or self._are_equal(ledger, sorted(done))
 
-    def is_verifying(self, ledger: Ledger) -> bool:
+    def is_verifying(self, ledger: Ledger, now: float) -> bool:
         """Whether the next slice of a comparison before publishing can be compared."""
         current = self._verifying.get(ledger.collection)
-        return current is not None and not ledger.is_pending_since(current.began)
+        return current is not None and not current.has_to_wait(ledger, now)
 
     def note_sent(self, ledger: Ledger, items: Iterable[str]) -> None:
         """Note that items were sent: a comparison that has begun compares them again."""
