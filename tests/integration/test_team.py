@@ -349,10 +349,10 @@ def test_searches_continue_during_any_outage(tmp_path: Path) -> None:
 def test_a_save_overtakes_a_rebuild(tiny: Path, qdrant_url: str) -> None:
     """While thousands of items are rebuilt, a saved item is found at once."""
     with Team(qdrant_url, settings={"REPERTORY_SEARCH_MODEL": str(tiny)}) as team:
-        for number in range(2_500):
+        for number in range(7_500):
             team.skill(f"skill-{number}", f"w{number % 60} number {number}")
         team.ready(150)
-        team.wait(lambda: team.get("/stats")["items"] == 2_500, 150)
+        team.wait(lambda: team.get("/stats")["items"] == 7_500, 150)
         before = active(team)
         assert team.request("POST", "/rebuild", {})[0] == 202
         team.wait(lambda: (team.get("/stats")["building"] or {}).get("done", 0) > 100)
@@ -362,7 +362,7 @@ def test_a_save_overtakes_a_rebuild(tiny: Path, qdrant_url: str) -> None:
         team.wait(lambda: active(team) != before, 150)
         team.wait(lambda: team.first("urgent") == "project/urgent")
         team.wait(lambda: indexed(team) == folder(team))
-        team.wait(lambda: team.get("/stats")["items"] == 2_501)
+        team.wait(lambda: team.get("/stats")["items"] == 7_501)
 
 
 @pytest.mark.timeout(240)
