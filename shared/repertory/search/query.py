@@ -116,17 +116,17 @@ def check(query: Query) -> None:
         UsageError: The text is empty or too long, or a number is out of range.
     """
     check_text(query.text)
-    numbers = query.limit, query.threshold, query.weights
+    numbers = query.limit, query.threshold, *msgspec.structs.astuple(query.weights)
     try:
         _check_numbers(*numbers)
     except TypeError:  # a list, which no cache takes
         _check_numbers.__wrapped__(*numbers)
 
 
-@lru_cache(typed=True)  # nearly all searches have the same; True is no 1
-def _check_numbers(limit: int, threshold: float, weights: Weights) -> None:
-    numbers = {"limit": limit, "threshold": threshold, **msgspec.structs.asdict(weights)}
-    for name, value in numbers.items():
+@lru_cache(typed=True)  # nearly all searches have the same; True is no 1, also in a weight
+def _check_numbers(limit: int, threshold: float, *weights: float) -> None:
+    names = "limit", "threshold", *Weights.__struct_fields__
+    for name, value in zip(names, (limit, threshold, *weights), strict=True):
         try:
             SETTINGS[name].read(value)
         except ValueError:
