@@ -317,9 +317,10 @@ def test_an_invalid_query_is_refused(opening: Opening) -> None:
         with pytest.raises(UsageError, match="threshold"):
             session.search("x", threshold=2)
         wrong: Any
+        right: Any = 1  # which equals True
         for wrong in (10**400, 10**5_000, math.nan, math.inf, True, "1", [1], {}):
             for name in ("threshold", "alpha"):
-                session.search("x", **{name: 1})  # a right number equals True
+                session.search("x", **{name: right})
                 with pytest.raises(UsageError, match=f"{name} is .{{1,100}}; it must be"):
                     session.search("x", **{name: wrong})
         for wrong in (None, 5):

@@ -1,8 +1,10 @@
 """Forms of a word count as the word; other words of the same stem count less."""
 
+from itertools import product
+
 import pytest
 
-from repertory.index.keywords.inflections import base_of
+from repertory.index.keywords.inflections import are_forms
 from repertory.index.keywords.tokens import term_of
 from repertory.search.query import Query
 from tests.support.builders import tool
@@ -24,21 +26,31 @@ from tests.support.keyword_search import keyword_engine
         "deploy deploys deployment deployments",
         "status statuses",
         "string strings",
+        "meeting meetings",
+        "setting settings",
     ],
 )
-def test_forms_of_a_word_have_one_base(forms: str) -> None:
+def test_forms_of_a_word(forms: str) -> None:
     """Whatever their endings."""
-    assert len({base_of(form) for form in forms.split()}) == 1
+    assert all(are_forms(*pair) for pair in product(forms.split(), repeat=2))
 
 
 @pytest.mark.parametrize(
     ("word", "other"),
-    [("customs", "customers"), ("object", "objective"), ("import", "important")],
+    [
+        ("customs", "customers"),
+        ("object", "objective"),
+        ("import", "important"),
+        ("read", "readings"),
+        ("files", "filings"),
+        ("set", "settings"),
+    ],
 )
-def test_other_words_of_a_stem_have_another_base(word: str, other: str) -> None:
+def test_other_words_of_a_stem_are_no_forms(word: str, other: str) -> None:
     """The stemmer takes them for one word."""
     assert term_of(word) == term_of(other)
-    assert base_of(word) != base_of(other)
+    assert not are_forms(word, other)
+    assert not are_forms(other, word)
 
 
 def found(query: str, *names: str) -> dict[str, float]:
@@ -68,6 +80,8 @@ def test_a_form_of_a_word_counts_as_the_word(typed: str, name: str) -> None:
         ("customs", "declare_customs", "greet_customers"),
         ("import", "import_rows", "list_important_dates"),
         ("object", "delete_object", "weekly_objectives"),
+        ("readings", "sensor_readings", "read_file"),
+        ("listings", "new_listing", "list_boards"),
     ],
 )
 def test_another_word_of_the_same_stem_counts_less(typed: str, name: str, other: str) -> None:

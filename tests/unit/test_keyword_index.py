@@ -62,6 +62,15 @@ def test_a_word_as_typed_is_looked_for_among_what_a_filter_allows() -> None:
     assert {index.entry(one).server for one in matches.of_forms(40)} == {"a"}
 
 
+def test_a_word_that_is_divided_is_looked_for_as_it_is_typed() -> None:
+    """However many items have its parts, and weigh more."""
+    many = [tool(f"a__long_run_{number}", "A long run") for number in range(50)]
+    index = index_of(*many, tool("b__other", "With templates of @longrun/turtle"))
+    matches = index.match("longrun")
+    assert [term.stem for term in matches.terms] == ["long", "run"]
+    assert {index.entry(row).name for row in matches.of_forms(40)} == {"other"}
+
+
 def test_a_word_with_one_edit_is_corrected() -> None:
     """A misspelt word finds the items of the correct word."""
     assert found(index_of(*FILES), "recipeint")[0] == "send_email"

@@ -268,6 +268,14 @@ def test_an_id_that_was_typed_leads_a_name_of_the_same_letters() -> None:
     assert [hit.id for hit in hits] == ["git__commit", "s/x"]
 
 
+@pytest.mark.parametrize("typed", ["longrun", "geturl"])
+def test_a_word_of_one_description_is_found_beside_many_items_with_its_parts(typed: str) -> None:
+    """``longrun`` is two common words, too, that stand in many names; of ``geturl`` one is left."""
+    many = [tool(f"a__long_run_{number}_url", "A long run to a url") for number in range(50)]
+    only = tool("b__turtles", f"With templates of @{typed}/turtle")
+    assert only.id in [hit.id for hit in search(typed, [*many, only], limit=100).hits]
+
+
 def test_a_name_without_letters_does_no_harm() -> None:
     """An item named by a picture alone is found by its description."""
     party = Item(

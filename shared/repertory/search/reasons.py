@@ -9,7 +9,7 @@ from repertory.catalogue.names import compact_name, folded, split_name
 from repertory.catalogue.views import Section, split_at_headings
 from repertory.index.keywords.background import is_english
 from repertory.index.keywords.document import BODY, WRITTEN, Entry
-from repertory.index.keywords.inflections import base_of
+from repertory.index.keywords.inflections import are_forms
 from repertory.index.keywords.lexicon import Term as QueryTerm
 from repertory.index.keywords.matches import Matches
 from repertory.index.keywords.names import EXACT, ONE_EDIT
@@ -192,7 +192,7 @@ def _correction(term: Term) -> str:
     """A matched word as the item has it, beside the typed one if that was corrected."""
     typed, matched = compact_name(term.typed), compact_name(term.matched)
     # A word that is none may have the stem of another word: "provenence" and "proven".
-    is_form = base_of(typed) == base_of(matched) or is_english(typed)
+    is_form = are_forms(typed, matched) or is_english(typed)
     if typed == matched:
         return term.typed
     if is_form and terms(typed) == terms(matched):

@@ -4,6 +4,7 @@ Other words may have the same stem: ``customs`` and ``customers``, ``object`` an
 """
 
 import re
+from functools import lru_cache
 
 _PLURAL = re.compile(r"(?<=ss|ch|sh)es$|(?<=[xz])es$|(?<=[^suix])s$")
 _ENDING = re.compile(r"(?<=[a-z])(?:ing|ed|ment)$")
@@ -11,13 +12,29 @@ _VOWEL = re.compile("[aeiouy]")
 _DOUBLED = re.compile(r"([a-z])\1$")
 
 
-def base_of(word: str) -> str:
-    """What all forms of a word in lower case have in common; it need not be a word."""
+def are_forms(word: str, other: str) -> bool:
+    """Whether two words in lower case are forms of one word."""
+    return not _bases_of(word).isdisjoint(_bases_of(other))
+
+
+@lru_cache(maxsize=256)
+def _bases_of(word: str) -> frozenset[str]:
+    """What a word has in common with its forms, which need not be a word.
+
+    A word with -ing has two: ``reading`` is a form of ``read``, and the singular of ``readings``,
+    which only is a form of ``reading``.
+    """
     one = _PLURAL.sub("", word)
-    rest = _ENDING.sub("", one)
-    if _VOWEL.search(rest):  # "string" is no form of a word
-        one = rest
-    one = one.rstrip("e")
-    if one.endswith("i"):
-        one = one[:-1] + "y"
-    return _DOUBLED.sub(r"\1", one)
+    if not one.endswith("ing"):
+        return frozenset((_base(one),))
+    return frozenset((one,) if one != word else (one, _base(one)))
+
+
+def _base(word: str) -> str:
+    """The base of a word in the singular."""
+    rest = _ENDING.sub("", word)
+    base = rest if _VOWEL.search(rest) else word  # "string" is no form of a word
+    base = base.rstrip("e")
+    if base.endswith("i"):
+        base = base[:-1] + "y"
+    return _DOUBLED.sub(r"\1", base)

@@ -20,7 +20,7 @@ from repertory.index.keywords.background import (
     rarity,
 )
 from repertory.index.keywords.document import WRITTEN
-from repertory.index.keywords.inflections import base_of
+from repertory.index.keywords.inflections import are_forms
 from repertory.index.keywords.packed import encoded
 from repertory.index.keywords.part import Part
 from repertory.index.keywords.query_words import query_words
@@ -79,7 +79,7 @@ class Term(msgspec.Struct, frozen=True):
     @property
     def is_itself(self) -> bool:
         """Whether the stem, as a word, is a form of the word: ``track`` of ``tracking``."""
-        return base_of(self.stem) == base_of(self.typed)
+        return are_forms(self.stem, self.typed)
 
 
 class Lexicon:
@@ -144,7 +144,7 @@ class Lexicon:
         forms: dict[str, None] = {}
         others: dict[str, None] = {}
         for word in spellings:
-            term, base = term_of(word), base_of(word)
+            term = term_of(word)
             # The last letter of a term may be another one than that of the word: an i for a y.
             beginning = WRITTEN + term[: max(MIN_PREFIX_LENGTH, len(term) - 1)]
             # What has a form of the word has its term.
@@ -153,7 +153,7 @@ class Lexicon:
             for one in sorted(found):
                 written = one.removeprefix(WRITTEN)
                 if term_of(written) == term:
-                    (forms if base_of(written) == base else others)[one] = None
+                    (forms if are_forms(word, written) else others)[one] = None
         return tuple(forms), tuple(others)
 
     def _has(self, term: str) -> bool:

@@ -153,15 +153,16 @@ class Matches:
         """The rows that have a form of the only word of a query, not just its stem.
 
         They are those in which it weighs most, of those that a filter allows: so many that have
-        the word as it is typed, and so many that have any form.
+        the word as it is typed, and so many that have any form. So are those that have all words of
+        a query as one: ``longrun``, which is divided, or ``geturl``, of which `url` is left.
         """
-        if len(self.terms) != 1:
-            return set()
-        [term] = self.terms
-        as_typed, any_form = (
-            self._heaviest(terms, limit, where) for terms in ([term.written], term.forms)
-        )
-        return as_typed | any_form
+        asked = [self.whole.exact] if self.whole not in self.terms else []
+        if len(self.terms) == 1:
+            asked += [(self.terms[0].written,), self.terms[0].forms]
+        found = set[int]()
+        for terms in filter(None, asked):
+            found |= self._heaviest(terms, limit, where)
+        return found
 
     def _heaviest(self, terms: Sequence[str], limit: int, where: Filter | None) -> set[int]:
         """The rows in which one of some terms weighs most."""
