@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from repertory.bounded import as_listed, is_inside, listed_path, read_beginning, real_path
-from repertory.catalogue.skill_format import SKILL_FILE
+from repertory.catalogue.skill_format import SKILL_FILE, SKILL_FILES
 from repertory.errors import ConfigurationError, UsageError
 from repertory.files import is_project
 from repertory.sources.entry import is_name
@@ -305,7 +305,7 @@ def entry_of(path: Path) -> list[dict[str, Any]]:
         return [{"type": "mcp", "config": str(path), "trusted": True}]
     if path.suffix == ".json":
         return [{"type": "tools", "path": str(path)}]
-    if path.name == SKILL_FILE:
+    if path.name in SKILL_FILES:
         return [{"type": "skills", "path": str(path.parent)}]
     raise UsageError(
         f"{path} is neither a folder, a {SKILL_FILE}, an MCP configuration nor a JSON list of "
