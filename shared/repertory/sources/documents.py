@@ -18,7 +18,7 @@ from repertory.sources.folder import FolderSource
 from repertory.sources.neuroscript import SUFFIX as NEUROSCRIPT
 from repertory.sources.reading import frontmatter
 from repertory.sources.reading.fields import text_field
-from repertory.sources.reading.files import NO_TEXT, Found
+from repertory.sources.reading.files import EMPTY, NO_TEXT, Found
 from repertory.sources.reading.headings import with_marks
 from repertory.sources.reading.markdown import MAX_PARAGRAPH_LENGTH, first_heading, first_paragraph
 from repertory.sources.reading.patterns import is_usable, spec_of
@@ -156,9 +156,11 @@ class Documents(FolderSource):
     @override
     def _read_file(self, file: Found) -> Reading:
         reading = super()._read_file(file)
+        if any(one.message == EMPTY for one in reading.problems):
+            return Reading(hidden="it is empty" if is_prose(file.place) else "")
         if is_prose(file.place):
             return reading
-        # A pattern also matches images and empty files, which need no problem.
+        # A pattern also matches images, which need no problem.
         problems = [one for one in reading.problems if one.message not in NO_TEXT]
         return msgspec.structs.replace(reading, problems=problems)
 
