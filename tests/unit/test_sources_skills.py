@@ -12,6 +12,7 @@ from repertory.skill_discovery.extraction import (
 )
 from repertory.skill_files import files_of
 from repertory.sources.builtin_skills import BuiltinSkills
+from repertory.sources.gemini_commands import GeminiCommands
 from repertory.sources.markdown_skills import MarkdownSkills
 from repertory.sources.neuroscript import NeuroScript, procedures
 from repertory.sources.python_skills import PythonSkills
@@ -326,6 +327,28 @@ def test_a_markdown_skill_without_a_paragraph_is_loaded_with_a_warning(tmp_path:
     found = MarkdownSkills(name="md", path=tmp_path).scan()
     assert found.items[0].description == ""
     assert found.problems[0].severity == "warning"
+
+
+def test_a_command_of_gemini_is_named_as_the_host_names_it(tmp_path: Path) -> None:
+    """By its folders and file; without a description, its prompt has one."""
+    write(
+        tmp_path / "git" / "commit.toml",
+        'description = "Writes a message."\nprompt = """\nLook at:\n!{git diff --staged}\n"""',
+    )
+    write(tmp_path / "explain.toml", 'prompt = "Explain {{args}} to me.\\n\\nBriefly."')
+    write(tmp_path / "args.toml", 'prompt = "{{args}}"')
+    write(tmp_path / "none.toml", 'description = "Nothing."')
+    found = GeminiCommands(name="g", path=tmp_path).scan()
+    assert [(item.id, item.name, item.description, item.body) for item in found.items] == [
+        ("g/args", "args", "", "{{args}}"),
+        ("g/explain", "explain", "Explain … to me.", "Explain {{args}} to me.\n\nBriefly."),
+        ("g/git/commit", "git:commit", "Writes a message.", "Look at:\n!{git diff --staged}"),
+    ]
+    assert not any(item.extra for item in found.items)
+    assert messages(found, tmp_path) == [
+        "none.toml: The command has no `prompt`, so it was left out; write what it asks for."
+    ]
+    assert found.unread == {"g/none"}
 
 
 def test_every_procedure_of_a_neuroscript_file_becomes_an_item(tmp_path: Path) -> None:

@@ -47,7 +47,7 @@ HOME_CONFIGURATIONS = (
     "Library/Application Support/Claude/claude_desktop_config.json",
     "Library/Application Support/Code/User/mcp.json",
 )
-# The commands, prompts and agents of hosts, one Markdown file each, in a project and in a home.
+# The commands, prompts and agents of hosts in a project and in a home, mostly of Markdown.
 _OF_HOSTS = (".claude/commands", ".claude/agents", ".cursor/commands", ".cursor/agents")
 # The folders that hold other kinds of items, by type: those of a project, and those of a home.
 FOLDERS = {
@@ -58,6 +58,7 @@ FOLDERS = {
         *(".opencode/commands", ".opencode/agents", ".opencode/command", ".opencode/agent"),
         "markdown-skills",
     ),
+    "gemini-commands": (".gemini/commands",),
     "tools": ("tools", "tool_schemas", "tool-schemas"),
 }
 HOME_FOLDERS = {
@@ -66,6 +67,7 @@ HOME_FOLDERS = {
         *(".codex/prompts", ".config/opencode/commands", ".config/opencode/agents"),
         *(".config/opencode/command", ".config/opencode/agent"),
     ),
+    "gemini-commands": (".gemini/commands",),
 }
 _JSON = ".json"
 PEEK_SIZE = 1 << 16  # bytes of a JSON file that may list tools
