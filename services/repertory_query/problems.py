@@ -26,7 +26,7 @@ from repertory.errors import (
     UsageError,
 )
 from repertory.wire import Refusal
-from repertory_query.pages.page import problem_page, wants_page
+from repertory_query.pages.page import TO_PROGRAMS, problem_page, wants_page
 from repertory_query.visible import text_for
 
 PROBLEM = "application/problem+json"
@@ -146,6 +146,6 @@ _STATUS: dict[type, int] = {  # by the class of the error
 _SIDES = {500: "us", 502: "server", 503: "us", 504: "server"}
 
 _IN_OUR_WORDS = {  # the framework's details
-    "Not Found": "There is nothing at this address; /openapi.json lists what there is.",
-    "Method Not Allowed": "This address knows no such method; /openapi.json lists what there is.",
+    "Not Found": f"There is nothing at this address{TO_PROGRAMS}.",
+    "Method Not Allowed": f"This address knows no such method{TO_PROGRAMS}.",
 }

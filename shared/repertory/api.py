@@ -29,6 +29,7 @@ from repertory.values import Values
 if TYPE_CHECKING:
     from repertory.calling.result import CallResult
     from repertory.index.keywords.document import Entry
+    from repertory.stats import SourceState
 
 logging.getLogger("repertory").addHandler(logging.NullHandler())  # a program decides what it shows
 
@@ -322,6 +323,10 @@ class Session:
         """
         return self._backend.refresh().items
 
+    def sources(self) -> "list[SourceState]":
+        """The sources as they were last read."""
+        return self._indexed().stats().sources
+
     def problems(self) -> list[str]:
         """The problems of sources and items, each with its file and line."""
         return [str(problem) for problem in self._backend.stats().problems]
@@ -365,6 +370,7 @@ class AsyncSession:
         self.discover_skills = _awaited(session.discover_skills)
         self.search_project = _awaited(session.search_project)
         self.index = _awaited(session.index)
+        self.sources = _awaited(session.sources)
         self.problems = _awaited(session.problems)
 
 

@@ -363,9 +363,19 @@ def _flatten(document: Mapping[str, Any], path: Path, *, mine: bool) -> dict[str
                     f"own config.toml, or name this file with --config."
                 )
             field = known[key].field
-            is_path = field in PATHS and isinstance(value, str) and value
+            is_path = isinstance(value, str) and _is_path(field, value, path.parent)
             found[field] = str(path_of(value, path.parent)) if is_path else value
     return found
+
+
+def _is_path(field: str, value: str, folder: Path) -> bool:
+    """Whether a value of a file in a folder is a path; a model's may also be a name."""
+    if field != "model":
+        return field in PATHS and bool(value)
+    if not value or known(value):
+        return False
+    # Unlike ``Path.is_dir``, it raises nothing.
+    return value.startswith((".", "~")) or os.path.isdir(path_of(value, folder))  # noqa: PTH112
 
 
 def _convert(given: Mapping[str, Any], origins: Mapping[str, str]) -> Values:

@@ -19,7 +19,7 @@ from msgspec import Meta
 
 from repertory.bounded import UnfitFileError, opened, read_inside, real_path
 from repertory.catalogue.item import Item
-from repertory.catalogue.skill_format import SKILL_FILE
+from repertory.catalogue.skill_format import SKILL_FILES
 from repertory.errors import UnknownItemError
 from repertory.files import identity
 from repertory.project_search.private import has_secrets, is_private
@@ -115,7 +115,8 @@ class _Folder:
         self._stack = ExitStack()
         self._opened: str | int = ""
         above, name = os.path.split(item.path)
-        if name != SKILL_FILE or not os.path.isabs(above):  # noqa: PTH117 - of strings
+        self._own = name
+        if name not in SKILL_FILES or not os.path.isabs(above):  # noqa: PTH117 - of strings
             return
         self.root = real_path(above)
         try:
@@ -159,12 +160,12 @@ class _Folder:
             except OSError:  # it was removed, or is closed to this process
                 continue
             names += len(entries)
-            if folder and any(entry.name == SKILL_FILE for entry in entries):
+            if folder and any(entry.name in SKILL_FILES for entry in entries):
                 self.nested.append(folder)
                 continue
             for entry, length in zip(entries, sizes, strict=True):
                 place = f"{folder}/{entry.name}" if folder else entry.name
-                if not _is_ours(place):
+                if place == self._own or not _is_ours(place):
                     continue
                 if self._hidden and identity(os.path.join(self.root, place)) in self._hidden:  # noqa: PTH118 - speed
                     continue
@@ -181,8 +182,9 @@ class _Folder:
 
 def _defect(item: Item, folder: str | int) -> str:
     """Why the files beside a ``SKILL.md`` must not be served; empty if they may."""
+    name = os.path.basename(item.path)  # noqa: PTH119 - of strings
     try:
-        text, _ = text_of(read_inside(folder, SKILL_FILE, FILE_LIMIT, follows=False), item.path)
+        text, _ = text_of(read_inside(folder, name, FILE_LIMIT, follows=False), item.path)
     except UnfitFileError:  # it may be a link
         text, _ = read_text(item.path)
     except OSError:
@@ -195,11 +197,10 @@ def _defect(item: Item, folder: str | int) -> str:
 
 
 def _is_ours(place: str) -> bool:
-    """Whether a place is one that skills have, by its names alone; the ``SKILL.md`` is apart."""
+    """Whether a place is one that skills have, by its names alone."""
     parts = place.split("/")
     return (
-        place != SKILL_FILE
-        and len(place) <= MAX_PLACE_LENGTH
+        len(place) <= MAX_PLACE_LENGTH
         and len(parts) <= MAX_DEPTH
         and is_clean(place)
         and "\\" not in place

@@ -64,7 +64,7 @@ def test_what_was_passed_over_is_listed_with_the_reason(cli: Cli, project: Path)
     write(project / ".gitignore", "out\nsecret.md\n")
     write(project / "secret.md", "# Secret\n")
     write(project / "node_modules" / "pack" / "README.md", "# Pack\n")
-    write(project / "skills" / "renamed" / "skill.md", "---\ndescription: x\n---\n")
+    write(project / "skills" / "renamed" / "Skill.md", "---\ndescription: x\n---\n")
     write(project / "skills" / "steering" / "reference.md", "# More about steering\n")
     write(project / ".mcp.json", '{"mcpServers": {}}')
     write(project / ".codex" / "skills", "not a folder")
@@ -82,7 +82,7 @@ def test_what_was_passed_over_is_listed_with_the_reason(cli: Cli, project: Path)
         "node_modules": "tools create and fill such folders",
         "out": "a .gitignore excludes it",
         "secret.md": "a .gitignore excludes it",
-        "skills/renamed": "it has no SKILL.md, only skill.md",
+        "skills/renamed": "it has no SKILL.md, only Skill.md",
         **{
             f"skills/{name}": "its documents belong to the skill of its SKILL.md"
             for name in ("bread-baking", "release-notes", "steering")
@@ -94,7 +94,7 @@ def test_what_was_passed_over_is_listed_with_the_reason(cli: Cli, project: Path)
         "  ./.cache0, ./.cache1, ./.cache2, ./.cache3, ./.cache4 and 4 others: it is hidden"
         in shown
     )
-    assert "  ./skills/renamed: it has no SKILL.md, only skill.md" in shown
+    assert "  ./skills/renamed: it has no SKILL.md, only Skill.md" in shown
 
 
 def test_what_is_beside_a_source_in_a_hidden_folder_is_listed(cli: Cli, project: Path) -> None:

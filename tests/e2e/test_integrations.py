@@ -36,11 +36,14 @@ ODD_TOOL = {
     },
 }
 
+SAVED_TOOL = {"name": "add_two_numbers", "inputSchema": {"type": "object"}}  # belongs to no server
+
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """A project, and the configuration of servers whose tools can be called."""
     folder = make_project(tmp_path_factory.mktemp("integrations") / "project")
+    (folder / "tools" / "adder.json").write_text(json.dumps([SAVED_TOOL]), "utf-8")
     tools = folder.parent / "tools.json"
     tools.write_text(json.dumps([ODD_TOOL]), "utf-8")
     servers = {
@@ -133,6 +136,8 @@ class TestLangChain:
     def test_found_tools_are_called(self, session: repertory.Session) -> None:
         """The content is for the model, the artifact for the program."""
         toolkit = self.module.RepertoryToolkit(session=session)
+        assert session.search("add two numbers", kinds=["tool"]).hits[0].source == "tools"
+        assert toolkit.find_tools("add two numbers", sources=["tools"]) == []
         add = toolkit.find_tools("add two numbers", limit=1)[0]
         assert add.name == "callee__add"
         assert add.args.keys() == {"first", "second"}
@@ -211,6 +216,11 @@ class TestLlamaIndex:
         wanted = {"tool_id": "callee__add", "arguments": {"first": 2, "second": 3}}
         assert call(**wanted).content == asyncio.run(call.acall(**wanted)).content == "5"
         assert call(tool_id="callee__echo").content == "None"
+        for missing in (get(item_id="nothing"), asyncio.run(get.acall(item_id="nothing"))):
+            assert missing.is_error
+            assert "There is no item 'nothing'" in missing.content
+        refused = call(tool_id="callee__fail", arguments={"reason": "no paper"})
+        assert (refused.is_error, "no paper" in refused.content) == (True, True)
         assert len(self.module.RepertoryToolSpec(session).to_tool_list()) == 2
 
     def test_found_tools_are_called(self, session: repertory.Session) -> None:

@@ -181,6 +181,38 @@ def test_detail_returns_the_evidence_and_links(url: str, mode: Mode) -> None:
     asked(f"{url}/mcp", mode, ask)
 
 
+@pytest.mark.parametrize(
+    ("protocol", "types"),
+    [
+        ("2024-11-05", ["text", "text"]),
+        ("2025-03-26", ["text", "text"]),
+        ("2025-06-18", ["text", "resource_link"]),
+    ],
+)
+def test_links_are_texts_for_a_protocol_without_links(
+    url: str, protocol: str, types: list[str]
+) -> None:
+    """An older client may refuse an answer with content that it does not know."""
+    given = {"query": "rotate API keys", "limit": 1, "detail": True}
+    answer = httpx2.post(
+        f"{url}/mcp",
+        json={
+            "jsonrpc": "2.0",
+            "id": 1,
+            "method": "tools/call",
+            "params": {"name": "search", "arguments": given},
+        },
+        headers={
+            "Accept": "application/json, text/event-stream",
+            "MCP-Protocol-Version": protocol,
+        },
+    )
+    content = json.loads(answer.text[answer.text.index("{") :])["result"]["content"]
+    assert [block["type"] for block in content] == types
+    uri = "skill://project/key-rotation/SKILL.md"
+    assert content[1].get("uri") == uri or content[1]["text"] == f"key-rotation: {uri}"
+
+
 @BOTH
 def test_several_queries_are_answered_at_once(url: str, mode: Mode) -> None:
     """Each once, in their order, below its own heading."""
@@ -356,6 +388,7 @@ ABSENT: tuple[tuple[Callable[[Client], Awaitable[Any]], str], ...] = (
     (lambda client: client.read_resource("skill://project/x/SKILL.md"), "There is no item"),
     (lambda client: client.read_resource("https://example.com"), "There is no resource"),
     (lambda client: client.read_resource("document://project/postmortem"), "is skill://"),
+    (lambda client: client.list_tools(cursor="7"), "The cursor is none of this server's"),
     (lambda client: client.list_resources(cursor="7"), "The cursor is none of this server's"),
 )
 

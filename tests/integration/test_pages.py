@@ -278,6 +278,8 @@ def test_browsers_get_errors_as_pages(
     assert response.headers["content-type"] == "text/html; charset=utf-8"
     assert words in response.text
     assert 'href="/status"' in response.text
+    assert "openapi.json" not in response.text
+    assert '<a href="/">Go to the search</a>' in response.text
     response = client.get(path, headers={"Accept": "*/*"})
     assert response.headers["content-type"] == "application/problem+json"
     assert words in response.json()["detail"]

@@ -76,6 +76,17 @@ def test_each_kind_is_indexed_once(rebuild: Rebuild, index: SkillDiscoveryIndex)
     assert rebuild() == 0
 
 
+def test_a_file_in_lower_case_is_no_skill_of_its_own(
+    rebuild: Rebuild, index: SkillDiscoveryIndex, tmp_path: Path
+) -> None:
+    """It makes its folder a skill, which has what is beside it."""
+    for name in ("skill.md", "notes.md"):
+        (tmp_path / "skills" / "lower").mkdir(exist_ok=True)
+        (tmp_path / "skills" / "lower" / name).write_text("# Lower\n\nDo something.\n")
+    rebuild()
+    assert ids(index) == sorted([*EVERYTHING, "skills/lower"])
+
+
 def test_only_changed_skills_are_embedded(
     rebuild: Rebuild, index: SkillDiscoveryIndex, tmp_path: Path
 ) -> None:

@@ -50,13 +50,16 @@ CASES = [
         ("broken/skill.json", "{"),
     ),
     Case("markdown-skills", ("s{n}.md", "# S\n\nDoes {n}."), ("broken.md", "---\na: b")),
+    Case("gemini-commands", ("c{n}.toml", 'prompt = "Does {n}."'), ("broken.toml", "prompt = ")),
     Case(
         "neuroscript",
         ("s{n}.ns.txt", "DEFINE PROCEDURE S{n}()\nCOMMENT:\nPURPOSE: Does {n}.\nENDCOMMENT\nEND"),
         ("broken.ns.txt", "DEFINE PROCEDURE B()\nCOMMENT:\nPURPOSE: x"),
     ),
-    Case("documents", ("d{n}.md", "# D{n}\n\nAbout {n}."), ("broken.md", "")),
-    Case("documents", ("src/d{n}.py", "n = {n}"), ("broken.md", ""), {"include": ["**/src/*.py"]}),
+    Case("documents", ("d{n}.md", "# D{n}\n\nAbout {n}."), ("broken.md", "\0")),
+    Case(
+        "documents", ("src/d{n}.py", "n = {n}"), ("broken.md", "\0"), {"include": ["**/src/*.py"]}
+    ),
     Case(
         "tools",
         ("t{n}.json", '{"tools": [{"name": "t", "inputSchema": {"type": "object"}}]}'),

@@ -71,12 +71,22 @@ def test_a_known_folder_with_capitals_is_found_once(
 def test_a_file_with_another_name_than_that_of_a_skill_makes_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is a document, as are those beside it."""
+    """It is a document, as are those beside it, outside of the folders of skills."""
     for name in ("skill.md", "leave.md"):
         write(tmp_path / "guides" / name, DOCUMENT)
     any_spelling(tmp_path, monkeypatch)
     entry = {"type": "documents", "name": "all", "path": "."}
     assert ids(tmp_path, [entry]) == ["all/guides/leave.md", "all/guides/skill.md"]
+
+
+@pytest.mark.parametrize("name", ["SKILL.md", "skill.md"])
+def test_a_skill_is_found_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """Under either name of its file, and neither it nor what is beside it is a document."""
+    root = tmp_path / "work"
+    write(root / "skills" / "one" / name, SKILL)
+    write(root / "skills" / "one" / "leave.md", DOCUMENT)
+    any_spelling(tmp_path, monkeypatch)
+    assert ids(root, discover(root).entries, found=True) == ["project/one"]
 
 
 @pytest.mark.parametrize(

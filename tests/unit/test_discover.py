@@ -111,19 +111,23 @@ def test_the_commands_and_agents_of_hosts_are_found(tmp_path: Path) -> None:
         home / ".claude" / "agents" / "tester.md": "tester",
         home / ".codex" / "prompts" / "draft.md": "draft",
         home / ".config" / "opencode" / "commands" / "ship.md": "ship",
+        project / ".gemini" / "commands" / "git" / "commit.toml": "git:commit",
+        home / ".gemini" / "commands" / "explain.toml": "explain",
     }
     for file in places:
-        write(file, "Does something.")
+        write(file, 'prompt = "It explains."' if file.suffix == ".toml" else "Does something.")
     catalogue = build_catalogue(discover(project, home).entries, project, found=True)
     found = {item.path: item.name for source in catalogue.sources for item in source.scan().items}
     assert found == {str(file): name for file, name in places.items()}
-    assert [source.name for source in catalogue.sources if source.type == "markdown-skills"] == [
+    assert [source.name for source in catalogue.sources if source.type != "documents"] == [
         "cursor-commands",
         "github-prompts",
         "github-agents",
+        "gemini-commands",
         "user-claude-agents",
         "user-codex-prompts",
         "user-config-opencode-commands",
+        "user-gemini-commands",
     ]
 
 

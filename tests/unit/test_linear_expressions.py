@@ -250,6 +250,8 @@ EXAMPLES = {
     "repertory.sources.reading.encodings._HANGUL": ["가 a 나"],
     "repertory.sources.reading.encodings._IN_A_ROW": ["éééé a é"],
     "repertory.sources.reading.encodings._KANA": ["あ a ア"],
+    "repertory.sources.reading.encodings._OFTEN_CYRILLIC": ["и a л"],
+    "repertory.sources.reading.encodings._WORD": ["ключ a éé éé"],
     "repertory.sources.reading.jsonc._COMMENT": ['"a\\"b" // c\n /* d */ "e"', '"\\'],
     "repertory.sources.reading.jsonc._NOT_BLANK": ["a\nb"],
     "repertory.sources.reading.jsonc._TRAILING_COMMA": ['"a\\"b", \n ] "c', '"\\'],

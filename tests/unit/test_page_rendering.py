@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from repertory.catalogue.views import split_at_headings
-from repertory_query.pages.rendering import MAX_LENGTH, TAGS, rendered
+from repertory_query.pages.rendering import MAX_LENGTH, SCROLLED, TAGS, rendered
 
 BODY = """Intro with a [link](https://example.com/a).
 
@@ -50,6 +50,7 @@ def test_markdown_is_rendered() -> None:
     found = html(BODY)
     for words in ("<h3>Keys</h3>", "<h4>Rolling back</h4>", "<h5>Details</h5>", "<td>1</td>"):
         assert words in found
+    assert f"{SCROLLED}<table>" in found
     link = '<a href="https://example.com/a" rel="noopener noreferrer nofollow">link</a>'
     assert link in found
     assert "<pre><code># Rolling back\n</code></pre>" in found
@@ -111,7 +112,9 @@ def test_an_author_cannot_do_more_than_write(text: str, expected: str) -> None:
 )
 def test_any_text_becomes_known_tags(text: str) -> None:
     """With the attributes that are allowed, and no others."""
-    for _, name, attributes in TAG.findall(html(text)):
+    found = html(text)
+    assert found.count(SCROLLED) == found.count("<table>") == found.count("</table></div>")
+    for _, name, attributes in TAG.findall(found.replace(SCROLLED, "").replace("</div>", "")):
         assert name in TAGS
         assert not re.sub(r'( (href|title|rel|start)="[^"]*")*', "", attributes).strip()
 

@@ -14,13 +14,16 @@ from hypothesis import strategies as st
 from repertory.bounded import read_inside
 from repertory.catalogue.item import Item
 from repertory.errors import SourceError
+from repertory.sources.documents import Documents
 from repertory.sources.reading import files, walk
 from repertory.sources.registry import build
+from repertory.sources.skill_folders import SkillFolders
 from repertory.sources.source import Scan, Source
 
 TYPES = ("skills", "markdown-skills", "python-skills", "documents", "neuroscript", "tools")
 FOLDERS = ("", "a", "a/b", "a/b/c", "d", ".agents/skills/e", "node_modules")
-NAMES = ("SKILL.md", "one.md", "two.md", "skill.json", "skill.toml", "p.ns.txt", ".gitignore")
+SKILL_NAMES = ("SKILL.md", "skill.md", "skill.json", "skill.toml")
+NAMES = (*SKILL_NAMES, "one.md", "two.md", "p.ns.txt", ".gitignore")
 TEXTS = (
     "---\nname: x\ndescription: Does one.\n---\nBody.",
     "---\nname: x\ndescription: Does one.\n---\n" + "A long body. " * 30,
@@ -59,8 +62,11 @@ def edits(texts: tuple[str, ...]) -> st.SearchStrategy[Rounds]:
 
 
 def a_source(type_: str, root: Path) -> Source:
-    """Build a source of a type on a folder."""
+    """Build a source of a type on a folder, parts of which are folders of skills."""
     [source] = build({"type": type_, "path": str(root), "name": "team"}, Path("/"))
+    skills = [SkillFolders(name=one, path=root / one) for one in ("a", "d")]
+    if isinstance(source, Documents):
+        source.share([source, *skills])
     return source
 
 

@@ -77,6 +77,21 @@ def test_a_path_in_a_file_starts_from_the_folder_of_the_file(tmp_path: Path) -> 
     assert load({"config": tmp_path / "mine.toml"}, tmp_path, {}).values.keys == ""
 
 
+def test_a_model_s_folder_in_a_file_starts_from_the_folder_of_the_file(tmp_path: Path) -> None:
+    """A name of the table or of the hub stays one."""
+    (tmp_path / "models" / "mine").mkdir(parents=True)
+    (tmp_path / "multilingual").mkdir()
+
+    def model(written: str) -> str | None:
+        (tmp_path / "mine.toml").write_text(f'[search]\nmodel = "{written}"\n')
+        return load({"config": tmp_path / "mine.toml"}, tmp_path / "elsewhere", {}).values.model
+
+    for folder in ("models/mine", "./models/mine", "./missing"):
+        assert model(folder) == str(tmp_path / folder)
+    for name in ("multilingual", "someone/repository", "a" * 300, ""):
+        assert model(name) == name
+
+
 def test_the_own_file_counts_once_if_it_is_named(tmp_path: Path) -> None:
     """Its fetched sources and its policies are not there twice."""
     file = tmp_path / "config" / "repertory" / "config.toml"

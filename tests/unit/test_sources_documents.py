@@ -112,6 +112,25 @@ def test_included_files_without_text_are_no_problem(tmp_path: Path) -> None:
     assert found.items == []
 
 
+@pytest.mark.parametrize("text", [b"", b" \r\n\t", b"\xef\xbb\xbf", b"\xef\xbb\xbf\n"])
+@pytest.mark.parametrize("name", ["README.md", "main.py"])
+def test_an_empty_document_is_no_problem_and_not_found(
+    tmp_path: Path, name: str, text: bytes
+) -> None:
+    """Neither the text that it had before is found any more."""
+    write(tmp_path / name, "# Text\n\nIt says something.\n")
+    source = Documents(name="docs", path=tmp_path, include=["*.py"])
+    assert [item.id for item in source.scan().items] == [f"docs/{name}"]
+    (tmp_path / name).write_bytes(text)
+    change = source.rescan([str(tmp_path / name)])
+    assert change is not None
+    assert change.gone == {f"docs/{name}"}
+    scan = source.scan()
+    assert (scan.items, scan.problems, scan.unread) == ([], [], frozenset())
+    reasons = ["it is empty"] if name == "README.md" else []
+    assert [one.reason for one in scan.passed_over] == reasons
+
+
 def test_an_include_is_part_of_the_identity(tmp_path: Path) -> None:
     """An ``include`` makes another source; without one, the configuration hash is unchanged."""
     plain = Documents(name="docs", path=tmp_path)

@@ -12,6 +12,7 @@ FOLDER_TYPES = [
     "skills",
     "python-skills",
     "markdown-skills",
+    "gemini-commands",
     "neuroscript",
     "documents",
     "tools",

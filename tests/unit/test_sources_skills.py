@@ -10,7 +10,9 @@ from repertory.skill_discovery.extraction import (
     extract_markdown_skill_text,
     extract_python_skill_text,
 )
+from repertory.skill_files import files_of
 from repertory.sources.builtin_skills import BuiltinSkills
+from repertory.sources.gemini_commands import GeminiCommands
 from repertory.sources.markdown_skills import MarkdownSkills
 from repertory.sources.neuroscript import NeuroScript, procedures
 from repertory.sources.python_skills import PythonSkills
@@ -80,6 +82,23 @@ def test_commas_of_any_script_divide_a_text(tmp_path: Path) -> None:
     assert item.tags == tuple(sorted(("写作", "翻译", "编辑", "كتابة", "نشر")))
     assert item.policy is not None
     assert item.policy.aliases == ("要約", "まとめ")
+
+
+def test_a_file_in_lower_case_makes_a_skill_unless_there_is_the_usual_one(tmp_path: Path) -> None:
+    """In a folder of skills; elsewhere in a project it may be any document."""
+    write(tmp_path / "one" / "skill.md", "---\nname: one\ndescription: d\n---\n")
+    write(tmp_path / "one" / "notes.md", "# Notes\n")
+    skill(tmp_path, "two", "name: two\ndescription: d")
+    write(tmp_path / "two" / "skill.md", "---\nname: three\ndescription: d\n---\n")
+    found = scan(tmp_path)
+    assert [item.path.removeprefix(f"{tmp_path}/") for item in found.items] == [
+        "one/skill.md",
+        "two/SKILL.md",
+    ]
+    assert not found.problems
+    assert [file.place for file in files_of(found.items[0]).files] == ["notes.md"]
+    [only] = SkillFolders(name="team", path=tmp_path, gitignore=True).scan().items
+    assert only.id == "team/two"
 
 
 def test_a_root_that_is_a_skill_is_named_after_its_folder(tmp_path: Path) -> None:
@@ -310,6 +329,28 @@ def test_a_markdown_skill_without_a_paragraph_is_loaded_with_a_warning(tmp_path:
     assert found.problems[0].severity == "warning"
 
 
+def test_a_command_of_gemini_is_named_as_the_host_names_it(tmp_path: Path) -> None:
+    """By its folders and file; without a description, its prompt has one."""
+    write(
+        tmp_path / "git" / "commit.toml",
+        'description = "Writes a message."\nprompt = """\nLook at:\n!{git diff --staged}\n"""',
+    )
+    write(tmp_path / "explain.toml", 'prompt = "Explain {{args}} to me.\\n\\nBriefly."')
+    write(tmp_path / "args.toml", 'prompt = "{{args}}"')
+    write(tmp_path / "none.toml", 'description = "Nothing."')
+    found = GeminiCommands(name="g", path=tmp_path).scan()
+    assert [(item.id, item.name, item.description, item.body) for item in found.items] == [
+        ("g/args", "args", "", "{{args}}"),
+        ("g/explain", "explain", "Explain … to me.", "Explain {{args}} to me.\n\nBriefly."),
+        ("g/git/commit", "git:commit", "Writes a message.", "Look at:\n!{git diff --staged}"),
+    ]
+    assert not any(item.extra for item in found.items)
+    assert messages(found, tmp_path) == [
+        "none.toml: The command has no `prompt`, so it was left out; write what it asks for."
+    ]
+    assert found.unread == {"g/none"}
+
+
 def test_every_procedure_of_a_neuroscript_file_becomes_an_item(tmp_path: Path) -> None:
     """The purpose is the description; the rest of the comment and the code are the body."""
     write(tmp_path / "geometry" / "area.ns.txt", AREA)
@@ -393,7 +434,7 @@ def test_the_text_of_a_built_in_skill_is_extracted() -> None:
 def test_a_folder_without_a_skill_says_why(tmp_path: Path) -> None:
     """Its file may be misnamed, or lead nowhere."""
     skill(tmp_path, "good", "name: good\ndescription: d")
-    write(tmp_path / "renamed" / "skill.md", "x")
+    write(tmp_path / "renamed" / "Skill.md", "x")
     write(tmp_path / "other" / "notes.md", "x")
     write(tmp_path / "gone" / "notes.md", "x")
     (tmp_path / "gone" / "SKILL.md").symlink_to("/nowhere/SKILL.md")
@@ -402,5 +443,5 @@ def test_a_folder_without_a_skill_says_why(tmp_path: Path) -> None:
     assert found == {
         "gone": "its SKILL.md is a link that leads nowhere, or out of the source",
         "other": "it has no SKILL.md",
-        "renamed": "it has no SKILL.md, only skill.md",
+        "renamed": "it has no SKILL.md, only Skill.md",
     }

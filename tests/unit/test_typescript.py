@@ -8,10 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from repertory.errors import UsageError
+from repertory.index.keywords.document import entry
 from repertory.typescript import module as modules
 from repertory.typescript.example import example
 from repertory.typescript.module import module
 from repertory.typescript.schema import declarations
+from repertory.typescript.selection import names_in, select_tools
 from repertory.typescript.syntax import (
     IdentifierPool,
     camel,
@@ -29,6 +31,15 @@ anything = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
     lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
 )
+
+
+def test_a_name_with_a_comma_is_a_value_of_its_own() -> None:
+    """Other commas separate names; each counts once."""
+    entries = [entry(tool(f"shop__{name}")) for name in ("add, then pay", "pay")]
+    given = ["shop__add, then pay", "shop__pay, no", "shop__pay"]
+    wanted = names_in(entries, given)
+    assert wanted == ["shop__add, then pay", "shop__pay", "no"]
+    assert select_tools(entries, wanted[:1]) == ["shop__add, then pay"]
 
 
 def declared(schema: object) -> str:

@@ -45,11 +45,15 @@ def types(
     server that allows calls. It is the module that a server has at /runtime/tools.ts.
     """
     from repertory.typescript.module import module  # noqa: PLC0415 - no other command needs it
-    from repertory.typescript.selection import select_tools  # noqa: PLC0415 - as above
+    from repertory.typescript.selection import (  # noqa: PLC0415 - as above
+        names_in,
+        select_tools,
+    )
 
-    wanted = listed(",".join([*(names or ()), *(only or ())]))
-    target = target_of(flags)
+    given = [*(names or ()), *(only or ())]
+    target, wanted = target_of(flags), listed(",".join(given))
     with target.naming_quarantined(*wanted), Bars() as bars, target.open(bars) as backend:
-        ids = select_tools(backend.entries(Filter(kinds=("tool",))), wanted)
+        entries = backend.entries(Filter(kinds=("tool",)))
+        ids = select_tools(entries, names_in(entries, given))
         made = module(list(backend.items(ids).values()), backend.gateway)
     terminal.say(made.text.rstrip())

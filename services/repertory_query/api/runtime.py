@@ -9,9 +9,8 @@ from starlette.responses import Response
 
 from repertory.catalogue.item import Kind
 from repertory.index.vectors import Filter
-from repertory.text import listed
 from repertory.typescript.module import module
-from repertory.typescript.selection import select_tools
+from repertory.typescript.selection import names_in, select_tools
 from repertory.wire import MAX_VALUES
 from repertory_query.access import Access
 from repertory_query.actions import Action, AuditedRoute
@@ -31,7 +30,8 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
         Meta(
             max_length=MAX_VALUES,
             description="Names of servers, for all their tools, and ids of single tools, separated "
-            "by commas or repeated; all tools by default.",
+            "by commas or repeated; all tools by default. A name with a comma is a value of its "
+            "own.",
             examples=[["github,myserver__echo"]],
         ),
     ] = ()
@@ -50,12 +50,12 @@ def routes(service: Service, pool: Pool, access: Access) -> list[AuditedRoute]:
     )
     async def get_tools_module(request: Request, given: Selection) -> Response:
         """Make a module of types and methods that call tools through this server."""
-        wanted = dict.fromkeys(listed(",".join(given.filter)))
         gateway = access.url(request)
         backend = visible_to(request.state.caller, service)
 
         def made() -> str:
-            tools = select_tools(backend.entries(Filter(kinds=(Kind.TOOL.value,))), wanted)
+            entries = backend.entries(Filter(kinds=(Kind.TOOL.value,)))
+            tools = select_tools(entries, names_in(entries, given.filter))
             return module(list(backend.items(tools).values()), gateway).text
 
         text = await pool.run(made)

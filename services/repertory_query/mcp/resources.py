@@ -88,9 +88,12 @@ def after_of(cursor: str | None) -> str:
     try:
         return msgspec.json.decode(base64.urlsafe_b64decode(cursor), type=str)
     except ValueError as error:
-        raise MCPError(
-            INVALID_PARAMS, "The cursor is none of this server's; list from the beginning."
-        ) from error
+        raise unknown_cursor() from error
+
+
+def unknown_cursor() -> MCPError:
+    """The error of a list that is to go on after a cursor which this server did not give."""
+    return MCPError(INVALID_PARAMS, "The cursor is none of this server's; list from the beginning.")
 
 
 def _cursor(last: str) -> str:

@@ -34,6 +34,7 @@ from mcp_types import (
     SubscriptionsListenRequestParams,
     SubscriptionsListenResult,
 )
+from mcp_types.version import is_version_at_least
 from typing_extensions import override
 
 from repertory.audit import Audit
@@ -47,8 +48,8 @@ from repertory_query.mcp import skills
 from repertory_query.mcp.catalogue import CALL
 from repertory_query.mcp.contents import contents
 from repertory_query.mcp.recording import Context, Recorded, Recorder
-from repertory_query.mcp.resources import after_of, read, skills_after
-from repertory_query.mcp.tool import Tool
+from repertory_query.mcp.resources import after_of, read, skills_after, unknown_cursor
+from repertory_query.mcp.tool import Tool, without_links
 from repertory_query.pool import Work
 from repertory_query.problems import incident, status_of
 from repertory_query.service import Service
@@ -201,7 +202,11 @@ class McpServer:
         """Remember the one session, by which clients of the older protocol are notified."""
         self._session = context.session
 
-    async def _list_tools(self, context: Context, _: object) -> ListToolsResult:
+    async def _list_tools(
+        self, context: Context, params: PaginatedRequestParams | None
+    ) -> ListToolsResult:
+        if params and params.cursor is not None:
+            raise unknown_cursor()  # all tools are on one page
         listing = await self._listing(*self._backend_of(context))
         self._listed_tools = self._shown(listing)
         said, scopes = listing.said, _scopes(context)
@@ -245,7 +250,8 @@ class McpServer:
             result = await self._answer(context, tool, params.arguments or {}, record)
             if result.is_error and record.status == 200:
                 record.status = 502
-            return result
+            has_links = is_version_at_least(context.protocol_version, "2025-06-18")
+            return result if has_links else without_links(result)
 
     async def _answer(
         self, context: Context, tool: Tool, arguments: dict[str, Any], record: Recorded

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
-from mcp_types import CallToolResult, TextContent, ToolAnnotations
+from mcp_types import CallToolResult, ResourceLink, TextContent, ToolAnnotations
 from mcp_types import Tool as Definition
 
 from repertory.backend import Backend
@@ -97,6 +97,15 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
         if self.function.error_is_result:
             message = msgspec.json.encode({"error": message}).decode()
         return in_words(message, is_error=True)
+
+
+def without_links(result: CallToolResult) -> CallToolResult:
+    """A result whose links are texts, for clients of a protocol that has no links."""
+    content = [
+        TextContent(text=f"{block.name}: {block.uri}") if isinstance(block, ResourceLink) else block
+        for block in result.content
+    ]
+    return result.model_copy(update={"content": content})
 
 
 def _without_refusals(parameters: dict[str, Any]) -> dict[str, Any]:

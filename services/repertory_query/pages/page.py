@@ -44,6 +44,7 @@ _TITLES = {
     429: "Too many requests",
     503: "Not ready yet",
 }
+TO_PROGRAMS = "; /openapi.json lists what there is"  # in a problem, and not on its page
 _FOR_PROGRAMS = (f"{V1}/", "/mcp/")  # what their addresses begin with
 _FORMS = ("application/x-www-form-urlencoded", "multipart/form-data", "text/plain")
 _HERE = Path(__file__).parent
@@ -137,7 +138,7 @@ def problem_page(request: HTTPConnection, problem: Refusal, headers: Mapping[str
         status,
         headers,
         title=title,
-        detail=problem.detail,
+        detail=problem.detail.replace(TO_PROGRAMS, ""),
         again=again,
         typed=request.query_params.get("q", ""),
     )

@@ -24,6 +24,8 @@ TAGS = {
     *("h3", "h4", "h5", "h6", "table", "tbody", "td", "th", "thead", "tr", "ul"),
 }
 SCHEMES = {"http", "https", "mailto"}
+# As around the other tables, so that the keyboard moves one that is too wide.
+SCROLLED = '<div class="wide" tabindex="0" role="region" aria-label="Table">'
 ATTRIBUTES = {"a": {"href", "title"}, "ol": {"start"}}
 
 
@@ -81,6 +83,7 @@ def _html(tokens: Sequence["Token"], environment: dict[str, Any]) -> Markup:
         url_relative="deny",
         link_rel="noopener noreferrer nofollow",
     )
+    clean = clean.replace("<table>", f"{SCROLLED}<table>").replace("</table>", "</table></div>")
     return Markup(legible(clean))  # noqa: S704 - it is sanitised
 
 

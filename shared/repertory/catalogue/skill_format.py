@@ -3,6 +3,8 @@
 from repertory.text import normalized
 
 SKILL_FILE = "SKILL.md"
+# In a folder of skills, the first of these that a folder has makes it a skill.
+SKILL_FILES = (SKILL_FILE, "skill.md")
 MAX_NAME_LENGTH = 64
 MAX_DESCRIPTION_LENGTH = 1_024
 MAX_COMPATIBILITY_LENGTH = 500

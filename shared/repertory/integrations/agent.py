@@ -13,9 +13,12 @@ from repertory.formats.compact import compact
 from repertory.formats.signatures import signature
 from repertory.formats.tools import ToolSpec, tool_spec
 from repertory.search.answer import Answer, Hit
+from repertory.search.query import texts_of
 from repertory.text import cut
 
 MAX_DESCRIPTION_LENGTH = 1_024  # characters, which is what model APIs accept
+
+_WITHOUT_SERVERS = ("tools", "corpus")  # the types of sources whose tools cannot be called
 
 # A model can correct what it asked for, or try something else. All other errors are the program's.
 FOR_THE_MODEL = (UsageError, CallError)
@@ -81,8 +84,15 @@ def metadata_of(hit: Hit) -> dict[str, Any]:
 
 
 def found_tools(session: Session, query: str, asked: Asked) -> Iterator[ToolSpec]:
-    """The tools that a search finds, as model APIs declare them."""
+    """The tools that a search finds and that can be called, as model APIs declare them."""
     for_tools: Asked = {**asked, "kinds": [Kind.TOOL.value]}
+    states = session.sources()
+    without = {one.name for one in states if one.type in _WITHOUT_SERVERS or one.awaits_trust}
+    if without:
+        named = texts_of("sources", asked.get("sources", ())) or [one.name for one in states]
+        for_tools["sources"] = sources = [name for name in named if name not in without]
+        if not sources:
+            return
     answer = session.search(query, **for_tools)
     items = whole_items(session, answer)
     for hit in answer.hits:

@@ -107,7 +107,7 @@ class RepertoryToolkit(BaseToolkit):
         ]
 
     def find_tools(self, query: str, **asked: Unpack[Asked]) -> list[RepertoryTool]:
-        """The tools of MCP servers that fit a task, ready to be bound to a model.
+        """The tools of MCP servers and web APIs that fit a task, ready to be bound to a model.
 
         Args:
             query: The task.

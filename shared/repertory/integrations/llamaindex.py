@@ -12,7 +12,7 @@ except ModuleNotFoundError as error:
     needed = f"This needs {error.name}; run: pip install 'repertory[llamaindex]'"
     raise ModuleNotFoundError(needed, name=error.name) from error
 from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
-from llama_index.core.tools import AsyncBaseTool, ToolMetadata, ToolOutput
+from llama_index.core.tools import AsyncBaseTool, FunctionTool, ToolMetadata, ToolOutput
 from llama_index.core.tools.tool_spec.base import BaseToolSpec
 from typing_extensions import override
 
@@ -66,8 +66,16 @@ class RepertoryToolSpec(agent.AgentFunctions, BaseToolSpec):
         super().__init__(session)
         self.spec_functions = ["search_catalogue", "get_item", *(["call_tool"] if calls else [])]
 
+    @override
+    def to_tool_list(self, *args: Any, **kwargs: Any) -> list[FunctionTool]:
+        """As that of any specification; a model gets the errors that it can correct."""
+        return [
+            _Function.from_defaults(fn=one.fn, tool_metadata=one.metadata)
+            for one in super().to_tool_list(*args, **kwargs)
+        ]
+
     def find_tools(self, query: str, **asked: Unpack[Asked]) -> "list[RepertoryTool]":
-        """The tools of MCP servers that fit a task, ready for an agent.
+        """The tools of MCP servers and web APIs that fit a task, ready for an agent.
 
         Args:
             query: The task.
@@ -75,6 +83,29 @@ class RepertoryToolSpec(agent.AgentFunctions, BaseToolSpec):
         """
         found = agent.found_tools(self._session, query, asked)
         return [RepertoryTool(self._session, spec) for spec in found]
+
+
+class _Function(FunctionTool):
+    """A function, of which a model gets the errors that it can correct."""
+
+    @override
+    def call(self, *args: Any, **kwargs: Any) -> ToolOutput:
+        try:
+            return super().call(*args, **kwargs)
+        except agent.FOR_THE_MODEL as error:
+            return self._failed(error, kwargs)
+
+    @override
+    async def acall(self, *args: Any, **kwargs: Any) -> ToolOutput:
+        try:
+            return await super().acall(*args, **kwargs)
+        except agent.FOR_THE_MODEL as error:
+            return self._failed(error, kwargs)
+
+    def _failed(self, error: Exception, given: dict[str, Any]) -> ToolOutput:
+        return ToolOutput(
+            tool_name=self.metadata.get_name(), content=str(error), raw_input=given, is_error=True
+        )
 
 
 class Declaration(ToolMetadata):

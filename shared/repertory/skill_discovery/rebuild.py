@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 from typing_extensions import override
 
-from repertory.catalogue.skill_format import SKILL_FILE
+from repertory.catalogue.skill_format import SKILL_FILES
 from repertory.catalogue.views import RECIPE, views
 from repertory.embedding.engine import EmbeddingEngine
 from repertory.embedding.models import Model
@@ -108,12 +108,16 @@ class _PlainSkills(MarkdownSkills):
     """Markdown skills without the documents of folder skills."""
 
     @override
+    def wants(self, filename: str) -> bool:
+        return filename not in SKILL_FILES and super().wants(filename)
+
+    @override
     def passes_over(self, place: str) -> str:
         folder = os.path.join(self.path, place)  # noqa: PTH118 - as below
         # Unlike ``Path.is_file``, it raises nothing in a folder that may not be read.
         is_skill = any(
             os.path.isfile(os.path.join(folder, name))  # noqa: PTH113, PTH118 - see above
-            for name in (SKILL_FILE, *MANIFESTS)
+            for name in (*SKILL_FILES, *MANIFESTS)
         )
         return "it is a skill with a file of its own" if is_skill else super().passes_over(place)
 

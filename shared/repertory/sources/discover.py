@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from repertory.bounded import as_listed, is_inside, listed_path, read_beginning, real_path
-from repertory.catalogue.skill_format import SKILL_FILE
+from repertory.catalogue.skill_format import SKILL_FILE, SKILL_FILES
 from repertory.errors import ConfigurationError, UsageError
 from repertory.files import is_project
 from repertory.sources.entry import is_name
@@ -47,7 +47,7 @@ HOME_CONFIGURATIONS = (
     "Library/Application Support/Claude/claude_desktop_config.json",
     "Library/Application Support/Code/User/mcp.json",
 )
-# The commands, prompts and agents of hosts, one Markdown file each, in a project and in a home.
+# The commands, prompts and agents of hosts in a project and in a home, mostly of Markdown.
 _OF_HOSTS = (".claude/commands", ".claude/agents", ".cursor/commands", ".cursor/agents")
 # The folders that hold other kinds of items, by type: those of a project, and those of a home.
 FOLDERS = {
@@ -58,6 +58,7 @@ FOLDERS = {
         *(".opencode/commands", ".opencode/agents", ".opencode/command", ".opencode/agent"),
         "markdown-skills",
     ),
+    "gemini-commands": (".gemini/commands",),
     "tools": ("tools", "tool_schemas", "tool-schemas"),
 }
 HOME_FOLDERS = {
@@ -66,6 +67,7 @@ HOME_FOLDERS = {
         *(".codex/prompts", ".config/opencode/commands", ".config/opencode/agents"),
         *(".config/opencode/command", ".config/opencode/agent"),
     ),
+    "gemini-commands": (".gemini/commands",),
 }
 _JSON = ".json"
 PEEK_SIZE = 1 << 16  # bytes of a JSON file that may list tools
@@ -305,7 +307,7 @@ def entry_of(path: Path) -> list[dict[str, Any]]:
         return [{"type": "mcp", "config": str(path), "trusted": True}]
     if path.suffix == ".json":
         return [{"type": "tools", "path": str(path)}]
-    if path.name == SKILL_FILE:
+    if path.name in SKILL_FILES:
         return [{"type": "skills", "path": str(path.parent)}]
     raise UsageError(
         f"{path} is neither a folder, a {SKILL_FILE}, an MCP configuration nor a JSON list of "

@@ -9,16 +9,16 @@ from typing import Any
 import msgspec
 from typing_extensions import override
 
-from repertory.bounded import as_listed, real_path
+from repertory.bounded import as_listed, is_inside, real_path
 from repertory.catalogue.item import Kind
-from repertory.catalogue.skill_format import SKILL_FILE
+from repertory.catalogue.skill_format import SKILL_FILE, SKILL_FILES
 from repertory.errors import ConfigurationError
 from repertory.sources.entry import check_options, source_path
 from repertory.sources.folder import FolderSource
 from repertory.sources.neuroscript import SUFFIX as NEUROSCRIPT
 from repertory.sources.reading import frontmatter
 from repertory.sources.reading.fields import text_field
-from repertory.sources.reading.files import NO_TEXT, Found
+from repertory.sources.reading.files import EMPTY, NO_TEXT, Found
 from repertory.sources.reading.headings import with_marks
 from repertory.sources.reading.markdown import MAX_PARAGRAPH_LENGTH, first_heading, first_paragraph
 from repertory.sources.reading.patterns import is_usable, spec_of
@@ -51,6 +51,7 @@ class Documents(FolderSource):
         patterns = [normalized("NFC", pattern) for pattern in include]  # and so are names
         self._names = [pattern.rpartition("/")[2] or "*" for pattern in patterns]
         self._included = spec_of(patterns)
+        self._of_skills: Sequence[str] = ()  # the real paths of folders of skills
         self._skills: list[str] = []  # the files of skills that the last scan passed over
 
     @classmethod
@@ -65,6 +66,13 @@ class Documents(FolderSource):
     def identity(self) -> Mapping[str, Any]:
         included = {"include": list(self._include)} if self._include else {}
         return {**super().identity(), **included}
+
+    @override
+    def share(self, sources: Sequence[FolderSource]) -> None:
+        super().share(sources)
+        self._of_skills = [
+            one.real_path for one in sources if one.type == "skills" and not one.gitignore
+        ]
 
     @override
     def scan(self) -> Scan:
@@ -90,16 +98,23 @@ class Documents(FolderSource):
         return super().concerns(filename) or filename == SKILL_FILE
 
     @override
+    def decides(self, filename: str) -> bool:
+        return filename in SKILL_FILES or super().decides(filename)
+
+    @override
     def passes_over(self, place: str) -> str:
         """Why a folder is not read: it is hidden, ignored, or a skill with all that is in it."""
         if reason := super().passes_over(place):
             return reason
         folder = os.path.join(self.path, place)  # noqa: PTH118 - speed
-        skill = os.path.join(folder, SKILL_FILE)  # noqa: PTH118 - speed
-        if not os.path.lexists(skill) or as_listed(folder, SKILL_FILE) != SKILL_FILE:
-            return ""
-        self._skills.append(skill)
-        return f"its documents belong to the skill of its {SKILL_FILE}"
+        real = os.path.join(self.real_path, place)  # noqa: PTH118 - speed
+        is_of_skills = any(is_inside(real, one) for one in self._of_skills)
+        for name in SKILL_FILES if is_of_skills else (SKILL_FILE,):
+            skill = os.path.join(folder, name)  # noqa: PTH118 - speed
+            if os.path.lexists(skill) and as_listed(folder, name) == name:
+                self._skills.append(skill)
+                return f"its documents belong to the skill of its {name}"
+        return ""
 
     @override
     def chosen(self, files: list[Found]) -> list[Found]:
@@ -141,9 +156,11 @@ class Documents(FolderSource):
     @override
     def _read_file(self, file: Found) -> Reading:
         reading = super()._read_file(file)
+        if any(one.message == EMPTY for one in reading.problems):
+            return Reading(hidden="it is empty" if is_prose(file.place) else "")
         if is_prose(file.place):
             return reading
-        # A pattern also matches images and empty files, which need no problem.
+        # A pattern also matches images, which need no problem.
         problems = [one for one in reading.problems if one.message not in NO_TEXT]
         return msgspec.structs.replace(reading, problems=problems)
 

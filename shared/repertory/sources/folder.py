@@ -116,7 +116,7 @@ class FolderSource(Source):
             named["without"] = sorted(self._inner)
         return named
 
-    def share(self, sources: Iterable["FolderSource"]) -> None:
+    def share(self, sources: Sequence["FolderSource"]) -> None:
         """Leave to the other sources of a catalogue what they read inside this one's folder."""
         others = [one for one in sources if one is not self]
         kinds = (self.type, *self.leaves_files_to)
@@ -176,6 +176,10 @@ class FolderSource(Source):
         if self.wants(filename) or (self.gitignore and filename == IGNORE_FILE):
             return True
         return self._walked is not None and filename in self._walked.linked
+
+    def decides(self, filename: str) -> bool:
+        """Whether a file of this name decides what else is read in its folder."""
+        return self.concerns(filename) and not self.wants(filename)
 
     def passes_over(self, place: str) -> str:
         """Why a folder below the root is not read; empty if it is."""
@@ -252,8 +256,13 @@ class FolderSource(Source):
         return self._ignored.files()
 
     def chosen(self, files: list[Found]) -> list[Found]:
-        """Select the files to read from those with a wanted name."""
-        return files
+        """Select the files to read from those with a wanted name: of alternatives, the first."""
+        places = {file.place for file in files}
+        return [
+            file
+            for file in files
+            if next(one for one in self.alternatives(file.place) if one in places) == file.place
+        ]
 
     @override
     def scan(self) -> Scan:
@@ -368,9 +377,7 @@ class FolderSource(Source):
             # A program may have written the file under another spelling than it has.
             for one in {place, as_listed(str(self.path), place)}:
                 folder, _, name = one.rpartition("/")
-                # Another file than those that are wanted decides what is read in its folder.
-                decides = self.concerns(name) and not self.wants(name)
-                unit = walked.unit(folder if decides else one)
+                unit = walked.unit(folder if self.decides(name) else one)
                 if unit in ("", ".", ".."):
                     return None
                 units.add(unit)
@@ -396,7 +403,7 @@ class FolderSource(Source):
         return readings
 
     def alternatives(self, place: str) -> Iterable[str]:
-        """The places of the files of which ``chosen`` selects one, among them this file's."""
+        """The places of the files of which one is read, among them this file's; the first first."""
         return [place]
 
     def _pause(self) -> None:

@@ -39,15 +39,8 @@ class PythonSkills(FolderSource):
         return filename in MANIFESTS
 
     @override
-    def chosen(self, files: list[Found]) -> list[Found]:
-        """Select one manifest for each folder."""
-        rank = list(MANIFESTS)
-        files = sorted(files, key=lambda file: rank.index(split(file.place)[1]), reverse=True)
-        return sorted({split(file.place)[0]: file for file in files}.values())
-
-    @override
     def alternatives(self, place: str) -> Iterable[str]:
-        """The manifests of the same folder."""
+        """The manifests that a folder may have."""
         folder = place[: place.rfind("/") + 1]
         return [folder + name for name in MANIFESTS]
 

@@ -23,13 +23,14 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     """The items and problems of one file.
 
     Attributes:
-        items: Its items; none if its author hides them.
+        items: Its items; none if it is hidden.
         problems: Its problems.
         broken: Whether an item of it could not be read, so that the index keeps its items.
         known: Its items if an earlier process read it, and this one did not; those that a broken
             file offered last, if they stay.
         postponed: Whether it has changed, and there was no time to read it.
-        hidden: Why its author hides it, as a clause with "it" as its subject; empty if not.
+        hidden: Why nothing of it is to be found, as a clause with "it" as its subject: its author
+            hides it, or it is an empty document.
     """
 
     items: list[Item] = []

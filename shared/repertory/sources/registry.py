@@ -23,6 +23,7 @@ _BUILDERS = {
     "skills": "repertory.sources.skill_folders:SkillFolders",
     "python-skills": "repertory.sources.python_skills:PythonSkills",
     "markdown-skills": "repertory.sources.markdown_skills:MarkdownSkills",
+    "gemini-commands": "repertory.sources.gemini_commands:GeminiCommands",
     "neuroscript": "repertory.sources.neuroscript:NeuroScript",
     "builtin-skills": "repertory.sources.builtin_skills",
     "documents": "repertory.sources.documents:Documents",

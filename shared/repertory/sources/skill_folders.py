@@ -1,6 +1,7 @@
 """Skills in the Agent Skills format: folders with a ``SKILL.md``."""
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from posixpath import split
 from typing import Any
@@ -12,6 +13,7 @@ from repertory.catalogue.skill_format import (
     MAX_DESCRIPTION_LENGTH,
     MAX_NAME_LENGTH,
     SKILL_FILE,
+    SKILL_FILES,
     is_skill_name,
 )
 from repertory.sources.folder import FolderSource
@@ -63,6 +65,9 @@ _ROOT_PARTS = tuple(root.split("/") for root in PROJECT_ROOTS)
 class SkillFolders(FolderSource):
     """The skills below a folder, at any depth; an id is the source's name and the place.
 
+    Among the other folders of a project, only a ``SKILL.md`` makes a skill: a ``skill.md`` may be
+    any document there.
+
     A skill is hidden if its author disabled model invocation or marked it internal.
     """
 
@@ -70,7 +75,13 @@ class SkillFolders(FolderSource):
 
     @override
     def wants(self, filename: str) -> bool:
-        return filename == SKILL_FILE
+        return filename == SKILL_FILE or (filename in SKILL_FILES and not self.gitignore)
+
+    @override
+    def alternatives(self, place: str) -> Iterable[str]:
+        """The files of the same folder that make it a skill."""
+        folder = place[: place.rfind("/") + 1]
+        return [folder + name for name in SKILL_FILES]
 
     @override
     def hides(self, place: str) -> bool:
@@ -92,7 +103,7 @@ class SkillFolders(FolderSource):
     def without_items(self, walked: Walk) -> dict[str, str]:
         """The folders of a skill folder that hold no skill; of a project's folders, none should."""
         held = {file.place.split("/")[0] for file in walked.files}
-        if self.gitignore or SKILL_FILE in held:
+        if self.gitignore or not held.isdisjoint(SKILL_FILES):
             return {}
         return {
             folder: _lacks_skill_file(self.path / folder)
@@ -106,7 +117,7 @@ class SkillFolders(FolderSource):
 
     @override
     def read(self, file: Found, text: str) -> Reading:
-        """Read the skill of a ``SKILL.md`` leniently: it only has to say what it does."""
+        """Read the skill of a file leniently: it only has to say what it does."""
         parsed = frontmatter.parse(text, file.path)
         if parsed.fields is None:
             return Reading(problems=parsed.problems, broken=True)
@@ -139,8 +150,9 @@ def _lacks_skill_file(folder: Path) -> str:
         names = [path.name for path in folder.iterdir()]
     except OSError:  # the scan reports it
         names = []
-    if SKILL_FILE in names:
-        return f"its {SKILL_FILE} is a link that leads nowhere, or out of the source"
+    for name in SKILL_FILES:
+        if name in names:
+            return f"its {name} is a link that leads nowhere, or out of the source"
     misnamed = [name for name in sorted(names) if name.upper() == SKILL_FILE.upper()]
     return f"it has no {SKILL_FILE}" + (f", only {misnamed[0]}" if misnamed else "")
 

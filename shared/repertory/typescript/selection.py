@@ -1,11 +1,12 @@
 """The choice of tools for a module."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from itertools import chain
 
 from repertory.catalogue.item import Kind
 from repertory.errors import UnknownItemError, UsageError
 from repertory.index.keywords.document import Entry
-from repertory.text import normalized
+from repertory.text import listed, normalized
 
 MAX_TOOLS = 2_000  # of one module
 MAX_NAMES_SHOWN = 10  # unknown names
@@ -22,7 +23,7 @@ def select_tools(entries: Sequence[Entry], names: Collection[str]) -> list[str]:
     """
     tools = [entry for entry in entries if entry.kind is Kind.TOOL]
     if names:
-        known = {_composed(name) for tool in tools for name in (tool.id, tool.server)}
+        known = _known(tools)
         if unknown := [repr(name[:200]) for name in names if _composed(name) not in known]:
             raise UnknownItemError(f"There is no server and no tool {_listed(unknown)}.")
         wanted = set(map(_composed, names))
@@ -33,6 +34,18 @@ def select_tools(entries: Sequence[Entry], names: Collection[str]) -> list[str]:
             "servers or tools that are wanted."
         )
     return [tool.id for tool in tools]
+
+
+def names_in(entries: Sequence[Entry], values: Iterable[str]) -> list[str]:
+    """The names in values that are names, or several between commas; each once."""
+    known = _known(entries)
+    parts = ([one] if _composed(one) in known else listed(one) for one in values)
+    return list(dict.fromkeys(chain.from_iterable(parts)))
+
+
+def _known(tools: Iterable[Entry]) -> set[str]:
+    """The ids of tools, and the names of their servers."""
+    return {_composed(name) for tool in tools for name in (tool.id, tool.server)}
 
 
 def _composed(name: str) -> str:

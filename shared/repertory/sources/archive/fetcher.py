@@ -9,7 +9,7 @@ from typing import Any
 from typing_extensions import override
 
 from repertory.bounded import read_bytes
-from repertory.catalogue.skill_format import SKILL_FILE
+from repertory.catalogue.skill_format import SKILL_FILES
 from repertory.errors import SourceError
 from repertory.files import signature
 from repertory.sources.archive.unpacking import unpack
@@ -81,7 +81,9 @@ class ArchiveFetcher(Fetcher):
 def _lift(folder: Path) -> None:
     """Move up what lies in the only folder of an archive, unless that is a skill."""
     inside = list(folder.iterdir())
-    if len(inside) != 1 or not inside[0].is_dir() or (inside[0] / SKILL_FILE).exists():
+    if len(inside) != 1 or not inside[0].is_dir():
+        return
+    if any((inside[0] / name).exists() for name in SKILL_FILES):
         return
     [only] = inside
     outer = only.rename(folder / ".outer")  # something in it may have its name

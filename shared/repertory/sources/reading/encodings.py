@@ -4,6 +4,8 @@ import re
 from collections.abc import Callable
 
 _ASCII = re.compile(r"[\x00-\x7f]+")
+_WORD = re.compile(r"[^\x00-\x7f]{3,}")
+_OFTEN_CYRILLIC = re.compile("[оеаинтсрвлі]")  # two thirds of a text in Russian
 _IN_A_ROW = re.compile(r"[^\x00-\x7f]{4}")
 _KANA = re.compile("[\u3041-\u30ff]")
 _HANGUL = re.compile("[\uac00-\ud7a3]")
@@ -14,8 +16,10 @@ _RARE = bytes(range(0xD8, 0x100))
 def in_older_encoding(data: bytes) -> tuple[str, str] | None:
     """The text of bytes that are no UTF-8, and the name of its encoding; None if it is not clear.
 
-    Bytes that are mostly UTF-8 are a damaged text.
+    Bytes that are mostly UTF-8 are a damaged text, and so are those that lack only their end.
     """
+    if _is_cut(data):
+        return None
     replaced = data.decode(errors="replace")
     if 2 * replaced.count("\ufffd") <= len(_ASCII.sub("", replaced)):
         return None
@@ -27,6 +31,25 @@ def in_older_encoding(data: bytes) -> tuple[str, str] | None:
         if is_of(text):
             return text, name
     return None
+
+
+def _is_cut(data: bytes) -> bool:
+    """Whether the last sign begins as in UTF-8, and not as a letter that words end with."""
+    try:
+        data.decode()
+    except UnicodeDecodeError as error:
+        begun = data[error.start :]
+        return "end of data" in error.reason and (len(begun) > 1 or begun in (b"\xc2", b"\xc3"))
+    return False
+
+
+def _is_cyrillic(text: str) -> bool:
+    """Whether most signs are in words and are letters that are common in Russian or Ukrainian.
+
+    Of Greek and Hebrew, which look alike in bytes, a third are.
+    """
+    words = "".join(_WORD.findall(text))
+    return 2 * len(_OFTEN_CYRILLIC.findall(words)) > len(_ASCII.sub("", text))
 
 
 def _is_japanese(text: str) -> bool:
@@ -55,6 +78,8 @@ def _is_western(text: str) -> bool:
 
 # Each is tried after those whose texts it could be taken for.
 _ENCODINGS: dict[str, tuple[str, Callable[[str], bool]]] = {
+    "KOI8": ("koi8_u", _is_cyrillic),
+    "Windows-1251": ("cp1251", _is_cyrillic),
     "Shift JIS": ("cp932", _is_japanese),
     "EUC-JP": ("euc_jp", _is_japanese),
     "EUC-KR": ("cp949", _is_korean),

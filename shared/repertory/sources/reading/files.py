@@ -12,8 +12,8 @@ from repertory.text import UNFIT, clean, is_clean
 FILE_LIMIT = 1 << 20  # bytes
 
 _BINARY = "The file is binary (it holds a zero byte); if it is text, save it as UTF-8."
-_EMPTY = "The file is empty; write what it is for, or delete it."
-NO_TEXT = frozenset({_BINARY, _EMPTY})  # the messages for files without any text
+EMPTY = "The file is empty; write what it is for, or delete it."
+NO_TEXT = frozenset({_BINARY, EMPTY})  # the messages for files without any text
 
 
 class Found(msgspec.Struct, frozen=True, order=True):
@@ -62,10 +62,10 @@ def text_of(data: bytes, path: str) -> tuple[str | None, list[Problem]]:
         data = data.decode("utf-16", errors="replace").encode()
     if b"\0" in data:
         return None, [error(path, _BINARY)]
-    if not data.strip():
-        return None, [error(path, _EMPTY)]
-    problems = []
     data = data.removeprefix(b"\xef\xbb\xbf")
+    if not data.strip():
+        return None, [error(path, EMPTY)]
+    problems = []
     try:
         text = data.decode()
     except UnicodeDecodeError as exc:

@@ -11,7 +11,8 @@ from repertory.text import cut, one_line
 MAX_PARAGRAPH_LENGTH = 500
 _HEAD_SIZE = 16_000  # characters that are searched
 
-_ARGUMENTS = re.compile(r"\$ARGUMENTS\b")  # where the host puts what is typed after a command
+# Where the host puts what is typed after a command.
+_ARGUMENTS = re.compile(r"\$ARGUMENTS\b|\{\{args\}\}")
 _COMMENT = re.compile(r"\s{0,3}<!--")
 _HEADING = re.compile(r"\s{0,3}(#{1,6}|={1,6})[ \t]+(\S.*)")
 _CLOSING = re.compile(r"(?:^|\s)[#=]+$")  # what may follow a heading
