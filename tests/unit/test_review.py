@@ -159,31 +159,6 @@ def test_an_id_that_ends_as_a_version_approves_nothing_else(store: ReviewStore) 
     assert store.approve([store.waiting()[0].as_shown], "ann") == [evil.id]
 
 
-@pytest.mark.parametrize("ends", ["", "@"])
-@pytest.mark.parametrize(
-    ("named", "typed"), [("src/\u00e9", "src/e\u0301"), ("src/e\u0301", "src/\u00e9")]
-)
-def test_a_typed_name_may_have_its_accents_apart(
-    store: ReviewStore, named: str, typed: str, ends: str
-) -> None:
-    """Unless two items are meant by it; an item that has the name exactly comes first."""
-    waits = Judgement(State.QUARANTINED)
-
-    def wait(*ids: str) -> None:
-        items = [Item(id=one, kind=Kind.SKILL, name="a", source="src", body=EVIL) for one in ids]
-        store.record("src", [(one, stores.approval_digest(one), waits) for one in items])
-
-    def given(name: str) -> str:
-        version = {one.item: one.version for one in store.waiting()}[named]
-        return f"{name}@{version}" if ends else name
-
-    wait(named)
-    assert store.approve([given(typed)], "ann") == [named]
-    wait("src/\u00fc\u0323", "src/u\u0308\u0323")  # the same in two orders
-    assert store.approve(["src/u\u0323\u0308"], "ann") == []
-    assert store.approve(["src/\u00fc\u0323"], "ann") == ["src/\u00fc\u0323"]
-
-
 def test_nothing_is_approved_that_the_list_does_not_show(
     store: ReviewStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:

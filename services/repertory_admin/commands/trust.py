@@ -7,7 +7,7 @@ import typer
 
 from repertory.audit import user
 from repertory.errors import UsageError
-from repertory.text import counted, normalized
+from repertory.text import counted
 from repertory_admin import terminal
 from repertory_admin.app import command, group
 from repertory_admin.auditing import audited
@@ -91,9 +91,7 @@ def approve(
         terminal.say(f"Approved {counted(len(done), 'item')}.")
     for failure in failures:
         terminal.warn(failure)
-    known = {normalized("NFC", one) for one in done}
-    composed = {one: normalized("NFC", one) for one in items or ()}
-    left = [one for one, id_ in composed.items() if known.isdisjoint((id_, id_.rpartition("@")[0]))]
+    left = [one for one in items or () if not {one, one.rpartition("@")[0]}.intersection(done)]
     if left:
         names = ", ".join(left)
         terminal.warn(f"Nothing named {names} waits for approval: see `repertory trust review`.")

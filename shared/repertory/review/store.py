@@ -20,7 +20,6 @@ from repertory.errors import StoreError
 from repertory.review.difference import difference
 from repertory.review.judgement import Judgement, State
 from repertory.review.suspicions import Finding
-from repertory.text import normalized
 
 MAX_EVENTS = 50  # of one item
 MAX_DIFF = 20_000  # characters of one event
@@ -337,20 +336,25 @@ class ReviewStore:
         """Approve items as they are now.
 
         Args:
-            items: Their ids, or ``ID@VERSION`` to approve no other version; see ``_named``. None
-                for those that ``waiting`` lists, since a person was shown no others.
+            items: Their ids, or ``ID@VERSION`` to approve no other version; None for those that
+                ``waiting`` lists, since a person was shown no others. An id that ends as a version
+                does counts only with its own version behind it.
             who: Who approves them.
 
         Returns:
             The ids of those that waited and are approved.
         """
+        wanted = None if items is None else set(items)
         now, done = self._now(), []
         with self._database.writing() as connection:
             query = f"SELECT source, id, hash {_IN_ORDER}"
-            limit = MAX_LISTED if items is None else _ALL
-            waiting = connection.execute(query, [*_WAITING, limit]).fetchall()
-            every = [(source, item) for source, item, _ in waiting]
-            for source, item in every if items is None else _named(waiting, items):
+            limit = MAX_LISTED if wanted is None else _ALL
+            for source, item, hash_ in connection.execute(query, [*_WAITING, limit]).fetchall():
+                names = {f"{item}@{hash_[:VERSION_LENGTH]}"}
+                if not _BOUND.search(item):  # else it could be the approval of another item
+                    names.add(item)
+                if wanted is not None and not names & wanted:
+                    continue
                 connection.execute(
                     "UPDATE items SET state = ?, findings = ?, approved = NULL "
                     "WHERE source = ? AND id = ?",
@@ -371,33 +375,6 @@ class ReviewStore:
                 Event(source=source, at=at, what=what, who=who, diff=diff.splitlines())
                 for source, at, what, who, diff in connection.execute(query, [item])
             ]
-
-
-def _named(waiting: Sequence[tuple[str, str, str]], wanted: Iterable[str]) -> list[tuple[str, str]]:
-    """The source and id of each item that is named by its id, or by ``ID@VERSION``.
-
-    An id that ends as a version does counts only with its own version behind it. Accents may be
-    apart from their letters if only one item is named so.
-
-    Args:
-        waiting: The source, the id and the hash of each item that waits.
-        wanted: The names.
-    """
-    names = {}
-    for source, item, hash_ in waiting:
-        version = f"{item}@{hash_[:VERSION_LENGTH]}"
-        # Else it could be the approval of another item.
-        names[source, item] = {version} if _BOUND.search(item) else {version, item}
-    known = set().union(*names.values())
-    alike: dict[str, list[str]] = {}
-    for name in known:
-        alike.setdefault(normalized("NFC", name), []).append(name)
-    meant = set()
-    for name in wanted:
-        others = alike.get(normalized("NFC", name), [])
-        if name in known or len(others) == 1:
-            meant.add(name if name in known else others[0])
-    return [key for key, own in names.items() if own & meant]
 
 
 def _note(
