@@ -34,7 +34,7 @@ from repertory.indexing.collection_names import (
 )
 from repertory.sources.fetched.content import LOCK
 from repertory.sources.fetched.users import USERS, used, users_gone
-from repertory.workspace import directory_key, owners
+from repertory.workspace import SHOWN, directory_key, owners
 
 GRACE_S = 60.0  # another process may be about to use what is newer and has no name yet
 
@@ -162,6 +162,7 @@ def _notes(data: Path, gone: Mapping[str, Path]) -> Iterator[Unused]:
             *(data / "status" / f"{key}.json" for key in keys),
             *(path for key in keys for path in (data / "aliases").glob(f"*_{key}*")),
             data / "workspaces" / f"{directory_key(directory)}.root.json",
+            data / "workspaces" / f"{directory_key(directory)}{SHOWN}",
         ]
         yield _unused(Kind.NOTES, *paths)
 

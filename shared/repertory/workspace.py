@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from repertory.sources.configured import Catalogue
 
 OWNER = ".directory.json"  # the end of the file that holds the directory of a key
+SHOWN = ".shown"  # the end of the file that holds what a person was shown last
 
 
 class Indexed(msgspec.Struct, frozen=True, kw_only=True):
@@ -200,6 +201,11 @@ class Workspace:
     def seen_file(self) -> Path:
         """Where ``Freshness`` keeps what the last command read."""
         return self._indexed_file.with_suffix(".seen")
+
+    @property
+    def shown_file(self) -> Path:
+        """Where ``trust review`` keeps which versions of items it has listed."""
+        return self._data / "workspaces" / f"{self.directory_key}{SHOWN}"
 
     def forget(self) -> None:
         """Forget what the last command read: a server indexes now, and the next one must compare.

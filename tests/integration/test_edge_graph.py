@@ -117,6 +117,30 @@ def test_what_is_written_meanwhile_is_kept(
         assert ready(again) >= POINTS - 2
 
 
+def test_points_that_are_gone_free_their_space(
+    collection: EdgeCollection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also those of an index too small for a graph, which a server replaces again and again."""
+    monkeypatch.setattr(layout, "GRAPH_FROM", 8_000)
+    monkeypatch.setattr(edge_collection, "WRITTEN_FROM", 4 * POINTS)
+
+    def size() -> int:
+        return sum(one.stat().st_blocks for one in collection._path.glob("segments/**/*"))
+
+    for revision in range(2, 5):
+        names = [f"{revision} {number}" for number in range(POINTS)]
+        assert not collection.build_graph(threading.Event())
+        points = (point(one, direction(1), record={"a": os.urandom(1_000).hex()}) for one in names)
+        collection.upsert([*points])
+        collection.delete_items([*items(collection).difference(names)], 2)
+    collection._shard.flush()
+    before = size()
+    assert collection.build_graph(threading.Event())
+    assert collection.count() == POINTS
+    assert size() < before
+    assert not collection.build_graph(threading.Event())
+
+
 def test_what_a_graph_finds_is_scored_by_the_vectors(collection: EdgeCollection) -> None:
     """Its 8-bit numbers find most of the nearest points; their cosines are those of vectors."""
     wanted = direction(1, 7)

@@ -16,6 +16,7 @@ from urllib.request import Request, urlopen
 import httpx2
 import msgspec
 import pytest
+from mcp.shared.auth import OAuthMetadata
 
 from repertory.calling.sessions import Sessions
 from repertory.errors import CallError, SignInError, SourceError, UsageError
@@ -23,7 +24,7 @@ from repertory.sources.mcp import oauth
 from repertory.sources.mcp.redirects import Redirects
 from repertory.sources.mcp.server import OAuthClient, ServerConfig, Transport
 from repertory.sources.mcp.sign_ins import SignIns
-from repertory.sources.mcp.signing_in import sign_in
+from repertory.sources.mcp.signing_in import sign_in, taken_by
 from repertory.sources.mcp.source import McpServer
 from tests.support.at_once import answers_at_once
 from tests.support.mcp_servers import started
@@ -36,6 +37,7 @@ USUAL = {
     "error": "",
     "iss": "",
     "issuer": "",
+    "metadata": {},
     "token_status": 0,
     "token_error": "",
     "slow": 0.0,
@@ -91,8 +93,9 @@ class Guarded:
         return content
 
 
-def follow(address: str, _: Redirects) -> None:
+def follow(address: str, _: Redirects, taken_by: str = "") -> None:
     """Be a browser: open an address, and follow its redirects."""
+    assert not taken_by
 
     def browse() -> None:
         try:
@@ -344,11 +347,60 @@ def test_a_server_without_registration(tmp_path: Path) -> None:
         guarded.expire()
         assert guarded.tools() == ["unlock"]
 
+        # Its secret is for the issuer of the first sign-in, whatever the server names later.
+        file, seen = guarded.sign_ins.path(url), guarded.seen["challenges"]
+        file.write_text(json.dumps(guarded.stored() | {"issuer": "https://former.example"}))
+        with pytest.raises(SourceError, match=r"one of https://former\.example; if that is right"):
+            guarded.sign_in()
+        assert guarded.seen["challenges"] == seen
+        assert guarded.sign_ins.forget("web", url)
+        guarded.sign_in()
+
+
+def test_the_page_of_another_issuer_is_said(guarded: Guarded) -> None:
+    """The person learns who gets access, before anything is opened."""
+    issuer = guarded.url.removesuffix("/mcp")
+    asked: list[tuple[str, str]] = []
+
+    def refuse(address: str, _: Redirects, taken_by: str) -> None:
+        asked.append((address.partition("?")[0], taken_by))
+        raise UsageError("Nothing was signed in.")
+
+    page = issuer.replace("127.0.0.1", "localhost") + "/authorize"
+    more = {
+        "authorization_endpoint": page,
+        "registration_endpoint": f"{issuer}/register",
+        "code_challenge_methods_supported": ["S256"],
+    }
+    guarded.control(issuer=issuer, metadata=more)
+    with pytest.raises(UsageError, match="Nothing was signed in"):
+        sign_in(guarded.config, refuse)
+    assert asked == [(page, "127.0.0.1")]
+    assert guarded.seen["resources"] == []
+
+
+@pytest.mark.parametrize(
+    ("page", "token", "expected"),
+    [
+        ("https://honest.example/authorize", "https://evil.example/token", "evil.example"),
+        ("https://honest.example/authorize", "https://honest.example/token", ""),
+        ("https://login.evil.example/authorize", "https://other.example/token", ""),
+        ("https://issuer.example/authorize", "https://api.issuer.example/token", ""),
+    ],
+)
+def test_a_code_goes_where_people_sign_in(page: str, token: str, expected: str) -> None:
+    """Or to whom the issuer names, if they sign in there; or the redirect names the issuer."""
+    names = {"authorization_endpoint": page, "token_endpoint": token}
+    metadata = OAuthMetadata.model_validate({"issuer": "https://evil.example", **names})
+    assert taken_by(metadata) == expected
+    metadata.authorization_response_iss_parameter_supported = True
+    assert taken_by(metadata) == ""
+
 
 def test_a_person_may_paste_the_address(guarded: Guarded) -> None:
     """For a browser on another machine: its last page cannot be loaded there."""
 
-    def paste(address: str, redirects: Redirects) -> None:
+    def paste(address: str, redirects: Redirects, _: str) -> None:
         location = httpx2.get(address).headers["Location"]
         assert not redirects.accept("http://127.0.0.1/callback?code=x&state=y")
         assert redirects.accept(f"  {location}\n")

@@ -6,6 +6,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -30,6 +31,17 @@ def vectors(start: int, count: int) -> dict[bytes, np.ndarray[tuple[int], np.dty
 def path(tmp_path: Path) -> Path:
     """The path of the cache."""
     return tmp_path / "vectors.sqlite"
+
+
+def test_the_oldest_vectors_make_room(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server may offer other tools each time that it is asked; what is stored again is new."""
+    monkeypatch.setattr("repertory.index.cache.MAX_VECTORS", 100)
+    with closing(SqliteVectorCache(path, DIMENSION)) as cache:
+        for start in range(0, 400, 40):
+            cache.put(vectors(start, 40) | vectors(0, 1))
+        assert 90 <= cache.count() <= 100
+        assert len(cache.get([*vectors(360, 40), *vectors(0, 1)])) == 41
+        assert not cache.get([*vectors(1, 200)])
 
 
 WRITER = """

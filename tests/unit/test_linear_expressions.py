@@ -70,6 +70,9 @@ EXAMPLES = {
     "repertory.review.suspicions._FORM": ["LATIN SMALL LETTER O WITH STROKE"],
     "repertory.review.suspicions._INVISIBLE": ["a\u202eb"],
     "repertory.review.suspicions._KNOWN_HOSTS": ["x https://raw.githubusercontent.com/aws/ y"],
+    "repertory.review.suspicions._LONG_WORD": ["a " + "qujd" * 6 + " x"],
+    "repertory.review.suspicions._OUTER": ["snake_case _a_ b"],
+    "repertory.review.suspicions._SMALL_I": ["i\u0307gnore"],
     "repertory.review.suspicions._MARKUP": [
         "_a_ ~~b~~ <!-- c -->",
         "<b>a</b> <span class='b'>c",

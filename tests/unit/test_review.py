@@ -402,6 +402,48 @@ def test_history_tells_what_happened_and_is_bounded(store: ReviewStore) -> None:
     assert store.history("other") == []
 
 
+@pytest.mark.parametrize("trust", [Trust.REVIEW, Trust.TRUSTED])
+def test_a_server_that_invents_tools_fills_no_disk(
+    store: ReviewStore, monkeypatch: pytest.MonkeyPatch, trust: Trust
+) -> None:
+    """Of tools that are no more a limited number is known, and a limited number of events."""
+    monkeypatch.setattr(stores, "MAX_GONE", 20)
+    monkeypatch.setattr(stores, "_STEP", 10)
+    monkeypatch.setattr("repertory.review.gate.MAX_ABSENT", 20)
+    server, gate = Offered(trust, "Adds.", is_server=True), Gate(store)
+    gate.admit(server, server.scan())
+    kept = server.offered
+    for number in range(100):
+        more = [f"{number}_{n}" for n in range(5)]
+        server.offered = kept + [msgspec.structs.replace(kept[0], id=one, name=one) for one in more]
+        assert len(gate.admit(server, server.scan()).items) == 6
+    with closing(sqlite3.connect(store.path)) as connection:
+        [items], [events] = (
+            connection.execute(f"SELECT count(*) FROM {table}").fetchone()
+            for table in ("items", "events")
+        )
+    assert items <= 6 + 20 + 5
+    assert events <= 20 + items + 20
+    assert [one.what for one in store.history("src__0")] == ["appeared"]
+    assert [one.what for one in store.history("99_0")] == ["appeared"]
+
+
+def test_the_diffs_of_a_source_are_bounded(
+    store: ReviewStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The events of the oldest stay, without what changed."""
+    monkeypatch.setattr(stores, "MAX_DIFFS", 1_000)
+    monkeypatch.setattr(stores, "_STEP", 1)
+    server = Offered(Trust.REVIEW, "Adds.", is_server=True)
+    for number in range(20):
+        _passed(store, server)
+        server.offer(f"Adds {number} {'x' * 100}.")
+    sizes = [len("\n".join(one.diff)) for one in store.history("src__0")]
+    assert len(sizes) == 20
+    assert 0 < sum(sizes) <= 1_000
+    assert sizes[-1] > 0 == sizes[1]
+
+
 def test_the_store_belongs_to_its_owner(store: ReviewStore, tmp_path: Path) -> None:
     """Reading makes no file; the file is private."""
     assert (store.version(), store.waiting(), store.known("src")) == (0, [], {})

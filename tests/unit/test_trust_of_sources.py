@@ -101,10 +101,12 @@ def test_trusting_a_server_shows_the_variables_that_it_is_given(workspace: Works
     servers = {
         "remote": {"url": "https://elsewhere.example/mcp", "headers": {"X": "a ${env:TOKEN:-b}"}},
         "local": {"command": "${userHome}/x", "args": ["${KEY}"], "env": {"A": "${TOKEN}"}},
+        "asking": {"command": "x", "args": ["${input:api-key}"]},
         "plain": {"command": "x", "env": {"A": "b"}},
     }
     (workspace.directory / ".mcp.json").write_text(json.dumps({"mcpServers": servers}))
     assert described(defined_by(workspace.directory / ".mcp.json", workspace)) == (
         "remote (calls https://elsewhere.example/mcp with TOKEN), "
-        "local (runs ${userHome}/x with KEY, TOKEN), plain (runs x)"
+        "local (runs ${userHome}/x with KEY, TOKEN), asking (runs x with MCP_INPUT_API_KEY), "
+        "plain (runs x)"
     )

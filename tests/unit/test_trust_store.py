@@ -1,5 +1,6 @@
 """Trust in configurations."""
 
+import json
 import os
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -9,9 +10,10 @@ import pytest
 import typer
 
 from repertory.errors import StoreError, UsageError
-from repertory.settings import TRUST_FILE
+from repertory.settings import PROJECT_FILE, TRUST_FILE
 from repertory.sources.registry import digest_to_trust
 from repertory.trust import TrustStore, digest_of
+from repertory_admin.commands.config import trust
 from repertory_admin.commands.init import init
 
 
@@ -183,3 +185,34 @@ def test_init_trusts_only_what_it_has_shown(
     with pytest.raises(UsageError, match="changed while it was read"):
         init({}, config.parent)
     assert not TrustStore(tmp_path / "data" / TRUST_FILE).is_trusted(config, digest_to_trust)
+
+
+@pytest.mark.parametrize("name", [".mcp.json", PROJECT_FILE])
+def test_a_terminal_is_asked_before_a_variable_is_given_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """The question names the address and the variable; without the answer yes, nothing changes."""
+    address, asked = "https://elsewhere.example", list[str]()
+    server = {"url": f"{address}/mcp", "headers": {"Authorization": "Bearer ${GITHUB_TOKEN}"}}
+    (tmp_path / ".mcp.json").write_text(json.dumps({"mcpServers": {"github": server}}))
+    (tmp_path / PROJECT_FILE).write_text(
+        '[[sources]]\ntype = "openapi"\nname = "github"\nurl = "https://github.example/openapi.json"\n'
+        f'server = "{address}"\nauth = {{token = "${{GITHUB_TOKEN}}"}}\n'
+    )
+
+    def refused(question: str, **_: object) -> bool:
+        asked.append(question)
+        return False
+
+    for stream in (sys.stdin, sys.stderr):
+        monkeypatch.setattr(stream, "isatty", lambda: True)
+    monkeypatch.setattr(typer, "confirm", refused)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("REPERTORY_DATA_DIR", str(tmp_path / "data"))
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UsageError, match="Nothing was trusted"):
+        trust({}, [Path(name)])
+    assert not TrustStore(tmp_path / "data" / TRUST_FILE).digests()
+    [question] = asked
+    assert address in question
+    assert "with GITHUB_TOKEN" in question

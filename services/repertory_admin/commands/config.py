@@ -2,6 +2,7 @@
 
 import os
 import re
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -22,6 +23,7 @@ from repertory_admin import terminal
 from repertory_admin.app import command, group
 from repertory_admin.auditing import audited
 from repertory_admin.backend import here, index_tools
+from repertory_admin.confirmation import confirm
 from repertory_admin.exits import ExitCode
 from repertory_admin.options import (
     ASKING,
@@ -32,7 +34,7 @@ from repertory_admin.options import (
     Output,
     OutputOption,
 )
-from repertory_admin.text import short_path
+from repertory_admin.text import safe, short_path
 
 config = group("config")
 
@@ -159,7 +161,8 @@ def trust(flags: Flags, files: FilesArgument) -> None:
     """Trust configuration files that were found, until they change.
 
     The MCP servers of such a file may then be run, and their tools are indexed. A repertory.toml
-    may then name folders outside of its own, any model, and policies for all items.
+    may then name folders outside of its own, any model, and policies for all items. In a terminal
+    you see which programs, addresses and variables it names, and are asked first.
     """
     settings, directory = here(flags)
     workspace = Workspace(settings, directory)
@@ -174,6 +177,7 @@ def trust(flags: Flags, files: FilesArgument) -> None:
             is_there = os.path.isfile(known)  # noqa: PTH113 - False also behind a closed link
             digest = digest_now(known, digest_to_trust) if is_there else ""
             sources = defined_by(file, workspace)
+            _ask(f"{file} has MCP servers: {described(sources)}.")
             for one in known_as(file, workspace):
                 workspace.trust.trust(one, digest, env_files(sources), digest_to_trust)
         terminal.tell(f"Trusted {file} until its servers change: {described(sources)}.")
@@ -186,9 +190,17 @@ def trust(flags: Flags, files: FilesArgument) -> None:
 
 def _trust_project(file: Path, workspace: Workspace, flags: Flags) -> None:
     found = wanted(file, flags)
+    if found.wishes:
+        _ask(f"{file} asks for {', '.join(found.wishes)}.")
     workspace.trust.trust(file, found.digest)
     wishes = f": it may use {', '.join(found.wishes)}" if found.wishes else ""
     terminal.tell(f"Trusted {file} until it changes{wishes}. The next search follows it.")
+
+
+def _ask(what: str) -> None:
+    """Show what is to be trusted and ask, in a terminal; a script has named the file."""
+    if sys.stdin.isatty() and sys.stderr.isatty():
+        confirm(safe(f"{what} Trust it?"), yes=False, done="trusted")
 
 
 @command(config, "untrust", examples=("repertory config untrust .mcp.json",))

@@ -6,6 +6,7 @@ import threading
 import webbrowser
 from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated
+from urllib.parse import urlsplit
 
 import typer
 
@@ -19,8 +20,10 @@ from repertory_admin import terminal
 from repertory_admin.app import app, command
 from repertory_admin.auditing import audited
 from repertory_admin.backend import here, index_tools
+from repertory_admin.confirmation import confirm
 from repertory_admin.exits import ExitCode
 from repertory_admin.options import ASKING, INDEXING, STORE, TEAM, Flags
+from repertory_admin.text import safe
 
 if TYPE_CHECKING:
     from repertory.sources.mcp.redirects import Redirects
@@ -64,7 +67,9 @@ def login(
     config = _source(Workspace(settings, directory), server).to_contact()
     from repertory.sources.mcp.signing_in import sign_in  # noqa: PLC0415 - the SDK is slow
 
-    def show(address: str, redirects: "Redirects") -> None:
+    def show(address: str, redirects: "Redirects", taken_by: str) -> None:
+        if taken_by:
+            _ask(server, address, taken_by)
         if browser:
             terminal.tell(f"Sign in in the browser that opens, or at {address}")
             threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
@@ -81,6 +86,22 @@ def login(
         sign_in(config, show)
     terminal.tell(f"Signed in at {server}.")
     index_tools(settings, directory, [server])
+
+
+def _ask(server: str, address: str, taken_by: str) -> None:
+    """Say that a sign-in gives access to another host, and ask in a terminal whether it is right.
+
+    Raises:
+        UsageError: The answer is no.
+    """
+    what = (
+        f"{server} has you sign in at {urlsplit(address).hostname}, and {taken_by} gets access "
+        "with that."
+    )
+    if sys.stdin.isatty() and sys.stderr.isatty():
+        confirm(safe(f"{what} Is that right?"), yes=False, done="signed in")
+    else:
+        terminal.warn(what)
 
 
 @command(app, "logout", settings=SETTINGS, examples=("repertory logout github",))

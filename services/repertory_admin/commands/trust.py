@@ -1,13 +1,18 @@
 """``repertory trust``: what has changed in the catalogue, and its approval."""
 
+from collections import defaultdict
 from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from repertory.audit import user
-from repertory.errors import UsageError
+from repertory.errors import StoreError, UsageError
+from repertory.files import read_json, write_json
 from repertory.text import counted
+from repertory.workspace import Workspace
 from repertory_admin import terminal
 from repertory_admin.app import command, group
 from repertory_admin.auditing import audited
@@ -35,7 +40,10 @@ def review(flags: Flags, output: OutputOption = Output.TABLE) -> None:
 
     Agents do not see what is in quarantine. At most 500 items are listed.
     """
-    found = target_of(flags).reviews()
+    target = target_of(flags)
+    found = target.reviews()
+    with suppress(StoreError):  # else approving by an id alone takes any version, as before
+        write_json(_file(target), [one.as_shown for one in found.reviews])
     if output is Output.JSON:
         terminal.show_json(found.reviews)
     else:
@@ -67,20 +75,24 @@ def approve(
     flags: Flags,
     items: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[ID]...", help="Items, or ID@VERSION to approve no other version."),
+        typer.Argument(metavar="[ID]...", help="Items, or ID@VERSION to approve this version."),
     ] = None,
     everything: Annotated[
         bool, typer.Option("--all", help="Approve all that review lists.")
     ] = False,
 ) -> None:
-    """Approve items as they are now, and index those that were in quarantine.
+    """Approve items as review has shown them, and index those that were in quarantine.
+
+    What has changed since then is not approved. An item that review has not shown is approved as it
+    is now, and so are all items without any review before.
 
     Exit code 1 if an item that you name does not wait for approval, 3 if one cannot be indexed.
     """
     if bool(items) == everything:
         raise UsageError("Name the items to approve, or give --all.")
     target = target_of(flags)
-    wanted = None if everything else items
+    shown = read_json(_file(target), list[str])
+    wanted = _as_shown(items, shown or []) if items else shown
     failures: list[str] = []
     if target.server:  # which records it
         done = target.server.approve(wanted)
@@ -92,12 +104,30 @@ def approve(
     for failure in failures:
         terminal.warn(failure)
     left = [one for one in items or () if not {one, one.rpartition("@")[0]}.intersection(done)]
+    if left or not (done or shown is None):
+        names = f"named {', '.join(left)} waits" if left else "waits"
+        as_shown = " as it was shown" if wanted != items else ""
+        terminal.warn(f"Nothing {names} for approval{as_shown}: see `repertory trust review`.")
     if left:
-        names = ", ".join(left)
-        terminal.warn(f"Nothing named {names} waits for approval: see `repertory trust review`.")
         raise typer.Exit(ExitCode.NOT_FOUND)
     if failures:
         raise typer.Exit(ExitCode.UNREAD)
+
+
+def _file(target: Target) -> Path:
+    """Where the versions that were shown are kept, as ``ID@VERSION``."""
+    return Workspace(target.settings, target.directory).shown_file
+
+
+def _as_shown(items: list[str], shown: list[str]) -> list[str]:
+    """Items, each bound to the versions that were shown of it, if any were."""
+    from repertory.review.store import is_bound  # noqa: PLC0415 - imports SQLite
+
+    versions = defaultdict[str, list[str]](list)
+    for one in shown:
+        versions[one.rpartition("@")[0]].append(one)
+    found = ([one] if is_bound(one) else versions.get(one, [one]) for one in items)
+    return [one for several in found for one in several]
 
 
 def _approve_here(target: Target, items: list[str] | None) -> tuple[list[str], list[str]]:

@@ -23,6 +23,7 @@ from repertory.errors import ConfigurationError
 from repertory.trust import digest_of, lies_in
 
 MAX_FILE_SIZE = 32 * 2**20  # bytes; Claude Code keeps histories in the same file
+_NUMBERS = (int, float)  # and no bool: some hosts call tools without a question if one is set
 
 
 class State(StrEnum):
@@ -93,7 +94,7 @@ def state_of(target: Target, wanted: Value) -> tuple[State, str]:
         return State.UNREADABLE, str(error)
     if entry is None:
         return State.MISSING, ""
-    is_wanted = _settled(wanted, entry) == entry or (is_url(entry) and not is_url(wanted))
+    is_wanted = _settled(target, wanted, entry) == entry or (is_url(entry) and not is_url(wanted))
     return State.CONNECTED if is_wanted else State.DIFFERS, target_of(entry)
 
 
@@ -105,7 +106,7 @@ def connecting(target: Target, wanted: Value, records: Records) -> Plan:
     """
     current = read(target)
     entry = _entry(target, current) if current is not None else None
-    settled = _settled(wanted, entry)
+    settled = _settled(target, wanted, entry)
     if entry == settled:
         return Plan(target, current, current, current)
     # A configuration that Repertory connected before is changed as if that was undone first.
@@ -180,10 +181,16 @@ def _backup(file: Path, record: Record | None) -> bytes | None:
     return data if record and data is not None and digest_of(data) == record.before else None
 
 
-def _settled(wanted: Value, entry: Value | None) -> Value:
-    """The wanted entry, with what else the user has set in an entry of the same kind."""
+def _settled(target: Target, wanted: Value, entry: Value | None) -> Value:
+    """The wanted entry, with what else the user has set in an entry of the same kind.
+
+    Of a project's file, which may be a stranger's, numbers stay, such as a timeout: a variable or a
+    folder could have our program run other code.
+    """
     if entry is None or is_url(entry) != is_url(wanted):
         return wanted
+    if target.scope is Scope.PROJECT:
+        return {**{name: one for name, one in entry.items() if type(one) in _NUMBERS}, **wanted}
     if is_url(wanted) and target_of(entry) != target_of(wanted):
         entry = without_key(entry)
     settled = {**entry, **wanted}

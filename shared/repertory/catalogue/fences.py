@@ -17,7 +17,8 @@ def after(fence: str, line: str, indent: int = 3) -> str:
         line: The line.
         indent: How many spaces may stand before a fence, ``MAX_INDENT`` at most.
     """
-    mark = _FENCE.match(line)
+    has_mark = "```" in line or "~~~" in line  # quicker to see than a match
+    mark = _FENCE.match(line) if has_mark else None
     if mark is None or len(mark[1]) > indent:
         return fence
     if not fence:

@@ -11,7 +11,6 @@ MAX_PASSAGE = 2_000  # characters; a longer one is looked at in overlapping piec
 OVERLAP = 300
 MAX_DEPTH = 40  # of a schema
 
-_MARKS = str.maketrans("", "", "*`")  # emphasis and code marks stand between words
 # What starts a passage of its own: a list item, a heading, a quote, a row of a table.
 _STARTS = re.compile(r"\s{0,20}(?:[-+•#>|]|\d{1,3}[.)]\s)")
 
@@ -44,7 +43,8 @@ def passages(text: str) -> Iterator[str]:
 
 
 def _pieces(text: str) -> Iterator[str]:
-    text = " ".join(text.translate(_MARKS).split())
+    # Emphasis and code marks stand between words.
+    text = " ".join(text.replace("*", "").replace("`", "").split())
     for start in range(0, max(len(text) - OVERLAP, 1), MAX_PASSAGE - OVERLAP):
         yield text[start : start + MAX_PASSAGE]
 

@@ -1,6 +1,7 @@
 """The vector cache: every computed vector, by the model and the text that it was computed from.
 
 No text is embedded twice: its vector stays here when items, collections and configurations change.
+A file keeps the newest ``MAX_VECTORS``: a server may invent texts without end.
 """
 
 import contextlib
@@ -30,6 +31,8 @@ Vector = NDArray[np.float32]
 _log = logging.getLogger(__name__)
 _T = TypeVar("_T")
 
+MAX_VECTORS = 5_000_000  # of a file, about 8 GB of those of 384 numbers; the oldest go first
+
 _CHUNK = 500  # keys of one statement
 _TIMEOUT_S = 30.0  # while another process writes
 _OPENING = (
@@ -38,6 +41,8 @@ _OPENING = (
     "PRAGMA synchronous = NORMAL",  # safe from kill -9 at once, from power loss a little later
     "CREATE TABLE IF NOT EXISTS vectors (key BLOB PRIMARY KEY, vector BLOB NOT NULL)",
 )
+# Each row that is written has a larger number than those before it.
+_FORGET = "DELETE FROM vectors WHERE rowid <= (SELECT max(rowid) FROM vectors) - ?"
 _LOG = ("-wal", "-shm")  # of a database, and the index of that
 # No database, a damaged one, or one with a table of another make.
 _CORRUPT = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR}
@@ -119,6 +124,7 @@ class SqliteVectorCache(VectorCache):
         def write(connection: sqlite3.Connection) -> None:
             with connection:
                 connection.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?)", rows)
+                connection.execute(_FORGET, [MAX_VECTORS])
 
         self._run(write)
 

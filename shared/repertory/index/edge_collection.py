@@ -18,7 +18,15 @@ from typing_extensions import override
 from repertory.errors import StoreError
 from repertory.files import narrow
 from repertory.index import edge_graph, layout
-from repertory.index.edge_shard import DROPPED_FROM, FACETS, ROOM, OpenShard, graphs, require_room
+from repertory.index.edge_shard import (
+    DROPPED_FROM,
+    FACETS,
+    ROOM,
+    WRITTEN_FROM,
+    OpenShard,
+    graphs,
+    require_room,
+)
 from repertory.index.stored_collection import StoredCollection
 from repertory.index.vectors import Point, VectorAnswer, VectorQuery
 
@@ -53,6 +61,7 @@ class EdgeCollection(StoredCollection):
             self._shard.update(
                 engine.UpdateOperation.upsert_points(written, condition=engine.Filter(must=[older]))
             )
+            self._shard.written += len(written)
 
     @override
     def query(self, queries: Sequence[VectorQuery]) -> list[VectorAnswer]:
@@ -86,7 +95,8 @@ class EdgeCollection(StoredCollection):
     @override
     def build_graph(self, stopping: threading.Event) -> bool:
         without = self._kilobytes_without_graph()
-        if without < layout.GRAPH_FROM and self._shard.sparse < DROPPED_FROM:
+        is_sparse = self._shard.sparse >= DROPPED_FROM or self._shard.written >= WRITTEN_FROM
+        if without < layout.GRAPH_FROM and not is_sparse:
             return False
         with self._shard.using():  # else a write may remove a file while it is measured
             # A copy, and the new segments beside the old ones, with 8-bit numbers.

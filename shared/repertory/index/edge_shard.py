@@ -43,6 +43,7 @@ _LOCKED = "WouldBlock"  # of the log
 # then nothing. Of a graph of ``DROPPED_FROM`` points the engine drops them, from a fifth on.
 MAX_GONE = 0.3
 DROPPED_FROM = 1_100  # the engine says 1,000; ours are multiples of 64
+WRITTEN_FROM = 10_000  # points after which a shard is rebuilt, since many may be gone
 
 MAX_SINCE = 200  # writes while a copy is rebuilt, which are repeated on it and kept until then
 
@@ -70,6 +71,8 @@ class OpenShard:
         users: Its users; the last one closes it.
         sparse: How many points the largest graph has of which too many are gone; 0 for none.
         is_flushed: Whether nothing was written since the last ``flush``.
+        written: How many points were written since it was opened or rebuilt. The engine keeps the
+            space of those that they replace and of those that were deleted.
     """
 
     def __init__(self, path: Path, lock: StoreLock) -> None:
@@ -86,6 +89,7 @@ class OpenShard:
             self._engine: engine.EdgeShard | None = _loaded(path)
             self.sparse = _sparse(path)
         self.is_flushed = False  # the log may have what the process before this one wrote
+        self.written = 0
 
     @contextlib.contextmanager
     def using(self) -> Iterator[engine.EdgeShard]:
@@ -167,6 +171,7 @@ class OpenShard:
                 _replace(self.path, copy)
                 self._engine = _loaded(self.path)
                 self.sparse = _sparse(self.path)
+                self.written = 0
             narrow(self.path)
         return True
 

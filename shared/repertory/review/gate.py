@@ -17,6 +17,7 @@ from repertory.text import UNFIT
 
 HIDING = "+hidden"  # in the digest of an item with text that its source removed
 MAX_SHOWN = 3  # findings of one warning
+MAX_ABSENT = 10_000  # items that are no more, of a source whose changes are all approved
 REVIEWED = frozenset({Kind.SKILL, Kind.TOOL})
 
 
@@ -87,7 +88,7 @@ class Gate:
             source: The source.
             scan: Its scan, or a part of it: the items that may have changed.
             is_whole: Whether every item of the source was read. What waits and is gone is then
-                forgotten.
+                forgotten, and what is gone from a trusted source if that is much.
             offered: The ids of all its items, if the scan is only a part.
 
         Raises:
@@ -100,6 +101,8 @@ class Gate:
         if offered is None:
             offered = {item.id for item in scan.items}
         gone = [item for item in self._waiting[source.name] if item not in offered]
+        if source.trust is Trust.TRUSTED and len(known) > len(offered) + MAX_ABSENT:
+            gone = [item for item in known if item not in offered]
         if not (is_whole and offered):  # a suddenly empty source keeps what waits
             gone = []
         restored: Mapping[str, Known] = {}
@@ -186,7 +189,7 @@ class Gate:
                 self._known[source][item_id] = restored[item_id]
             elif self._records:
                 del self._known[source][item_id]
-            del self._waiting[source][item_id]
+            self._waiting[source].pop(item_id, None)
 
     def _note(self, source: str, item_id: str, judgement: Judgement) -> None:
         """Note whether an item waits for a person."""

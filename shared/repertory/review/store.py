@@ -23,6 +23,8 @@ from repertory.review.suspicions import Finding
 
 MAX_EVENTS = 50  # of one item
 MAX_DIFF = 20_000  # characters of one event
+MAX_GONE = 10_000  # events of a source about items that are no more and were never approved
+MAX_DIFFS = 50_000_000  # characters of the diffs of a source; the oldest go first
 MAX_LISTED = 500
 VERSION_LENGTH = 12
 
@@ -41,6 +43,22 @@ CREATE INDEX IF NOT EXISTS events_of ON events (id, source);
 _IN_ORDER = "FROM items WHERE state != ? ORDER BY state != ?, id, source LIMIT ?"  # of the list
 _WAITING = (State.APPROVED.value, State.QUARANTINED.value)  # its first two values
 _ALL = -1  # its limit
+_STEP = 1_000  # events after which those of a source are counted: that reads them all
+_OF_GONE = """
+DELETE FROM events WHERE number IN (
+  SELECT number FROM events AS one WHERE source = ? AND NOT EXISTS (
+    SELECT 1 FROM items WHERE items.source = one.source AND items.id = one.id
+  ) ORDER BY number DESC LIMIT -1 OFFSET ?
+)
+"""
+_OLD_DIFFS = """
+UPDATE events SET diff = '' WHERE diff != '' AND number IN (
+  SELECT number FROM (
+    SELECT number, sum(length(diff)) OVER (ORDER BY number DESC) AS size
+    FROM events WHERE source = ?
+  ) WHERE size > ?
+)
+"""
 _BOUND = re.compile(rf"@[0-9a-f]{{{VERSION_LENGTH}}}\Z")
 
 
@@ -96,6 +114,11 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
     what: str
     who: str
     diff: list[str]
+
+
+def is_bound(name: str) -> bool:
+    """Whether a name of an item has a version behind it."""
+    return _BOUND.search(name) is not None
 
 
 def approval_digest(item: Item) -> str:
@@ -228,11 +251,16 @@ class ReviewStore:
         restored = {}
         with self._database.writing() as connection:
             connection.execute("INSERT OR IGNORE INTO sources VALUES (?, ?)", [source, now])
+            before = _last(connection)
             for item, digest, judgement in judged:
                 self._record(connection, source, item, digest, judgement, now)
             for item_id in gone:
                 if one := self._forget(connection, source, item_id, now):
                     restored[item_id] = one
+            # A server may invent tools, or change them, each time that it is asked.
+            if _last(connection) // _STEP > before // _STEP:
+                connection.execute(_OF_GONE, [source, MAX_GONE])
+                connection.execute(_OLD_DIFFS, [source, MAX_DIFFS])
         return restored
 
     def _record(
@@ -351,7 +379,7 @@ class ReviewStore:
             limit = MAX_LISTED if wanted is None else _ALL
             for source, item, hash_ in connection.execute(query, [*_WAITING, limit]).fetchall():
                 names = {f"{item}@{hash_[:VERSION_LENGTH]}"}
-                if not _BOUND.search(item):  # else it could be the approval of another item
+                if not is_bound(item):  # else it could be the approval of another item
                     names.add(item)
                 if wanted is not None and not names & wanted:
                     continue
@@ -375,6 +403,11 @@ class ReviewStore:
                 Event(source=source, at=at, what=what, who=who, diff=diff.splitlines())
                 for source, at, what, who, diff in connection.execute(query, [item])
             ]
+
+
+def _last(connection: sqlite3.Connection) -> int:
+    """The number of the latest event; 0 without any."""
+    return int(connection.execute("SELECT coalesce(max(number), 0) FROM events").fetchone()[0])
 
 
 def _note(

@@ -9,7 +9,9 @@ import base64
 import html
 import re
 import unicodedata
-from collections.abc import Callable, Container
+from bisect import bisect_right
+from collections.abc import Callable, Container, Iterator, Sequence
+from itertools import accumulate
 
 import msgspec
 
@@ -45,8 +47,9 @@ class SuspicionRule(msgspec.Struct, frozen=True, kw_only=True):
         message: One sentence for people, with "it" as the item.
         found_by: Whether a passage shows it.
         kinds: The kinds of items it applies to.
-        words: Parts of words, in lower case. A text without any of them cannot show it, which saves
+        words: Parts of texts, in lower case. A text without any of them cannot show it, which saves
             most of the time; empty if there is no such list.
+        has_long_words: Whether a text with a long word may show it as well.
     """
 
     name: str
@@ -54,6 +57,7 @@ class SuspicionRule(msgspec.Struct, frozen=True, kw_only=True):
     found_by: Callable[[str], bool]
     kinds: frozenset[Kind] = EVERY
     words: tuple[str, ...] = ()
+    has_long_words: bool = False
 
 
 def _any(*expressions: str) -> Callable[[str], bool]:
@@ -114,10 +118,10 @@ _KNOWN_HOSTS = re.compile(
     re.IGNORECASE,
 )
 _RUN_FROM_NETWORK = re.compile(
-    rf"{_FETCH}[^|\n]{{1,300}}\\?\|\s{{0,4}}(?:tee [^|]{{1,80}}\|\s{{0,4}})?{_SHELL}"
+    rf"{_FETCH}[^|\n]{{1,300}}+\\?\|\s{{0,4}}(?:tee [^|]{{1,80}}+\|\s{{0,4}})?{_SHELL}"
     r"|(?:\b(?:(?:ba|z|da)?sh|python3?|eval|source)|\B\.) (?:-c )?[\"']?"
-    rf"[$<]\({_FETCH}[^)\n]{{1,300}}\)"
-    rf"|\biex ?\(+(?:new-object|{_FETCH})[^)\n]{{1,300}}\)",
+    rf"[$<]\({_FETCH}[^)\n]{{1,300}}+\)"
+    rf"|\biex ?\(+(?:new-object|{_FETCH})[^)\n]{{1,300}}+\)",
     re.IGNORECASE,
 )
 
@@ -130,6 +134,8 @@ def _runs_unknown_script(passage: str) -> bool:
 
 
 _ENCODED = re.compile(r"(?<![A-Za-z0-9+/=])[A-Za-z0-9+/]{24,4000}={0,2}")
+_LONG_WORD = re.compile(r"[a-z0-9+/]{24}")  # of a folded text: it may be a word of base64
+_SMALL_I = re.compile("i\u0307|\u0131")  # of a folded text: they match "i" in any case
 _ENCODED_COMMAND = re.compile(
     r"/bin/|\bcurl |\bwget |\bbash -c|powershell|invoke-|\bnc -e|\bsend all|\bignore (?:all )?prev",
     re.IGNORECASE,
@@ -154,6 +160,7 @@ _MARKUP = re.compile(
     r"|!?\[(?=[^\[\]]{0,200}\]\()|\]\([^()]{0,500}\)",
     re.IGNORECASE,
 )
+_OUTER = re.compile(r"(?<!\w)_|_(?!\w)")  # no part of a name such as `snake_case`
 _ALIKE = str.maketrans(
     "авекмнорстухіјѕԁԛԝһӏАВЕКМНОРСТУХІЈЅԌαεικνορτυχγΑΒΕΖΗΙΚΜΝΟΡΤΥΧıɡɑ\u115f\u1160\u2800",
     "abekmhopctyxijsdqwhlABEKMHOPCTYXIJSGaeikvoptuxyABEZHIKMNOPTYXiga   ",
@@ -169,15 +176,26 @@ def readings(passage: str) -> tuple[str, ...]:
     if not _DISGUISE.search(passage):
         return (passage,)
     text = normalized("NFKD", clean(html.unescape(passage)))
-    text = "".join(one for one in text if not unicodedata.combining(one)).translate(_ALIKE)
-    text = text if text.isascii() else "".join(map(_plain, text))
-    read = " ".join(_MARKUP.sub("", text).split())
+    if not text.isascii():
+        others = (one for one in set(text) if not one.isascii())
+        text = text.translate({ord(one): _plain(one) for one in others})
+    read = " ".join(_without_markup(text).split())
     return (passage,) if read == passage else (passage, read)
+
+
+def _without_markup(text: str) -> str:
+    """A text without marks, tags and the addresses of links; most texts have none."""
+    has_mark = "_" in text and _OUTER.search(text)
+    is_marked = has_mark or any(one in text for one in ("<", "](", "~~", "-->"))
+    return _MARKUP.sub("", text) if is_marked else text
 
 
 @remembered
 def _plain(sign: str) -> str:
-    """The letter of ASCII that a sign is a form of; itself if it is none."""
+    """The letter of ASCII that a sign is a form of or looks like, else itself; empty for a mark."""
+    if unicodedata.combining(sign):
+        return ""
+    sign = sign.translate(_ALIKE)
     form = None if sign.isascii() else _FORM.search(unicodedata.name(sign, ""))
     return form[1] if form else sign
 
@@ -242,6 +260,15 @@ RULES: tuple[SuspicionRule, ...] = (
         name="imperative-tool",
         message="It is a tool that gives the model orders about its other tools.",
         kinds=TOOLS,
+        words=(
+            *("important>", "important >", "hidden>", "hidden >", "admin>", "admin >"),
+            *("instruction>", "instruction >", "instructions>", "instructions >"),
+            *(" mention", " reveal", " disclose", " tell", "otherwise th"),
+            *("and pass", "and include", "and send", "and add"),
+            *("then pass", "then include", "then send", "then add"),
+            *("bcc", "forward", "redirect", "other tool", "whenever an"),
+            *("before using", "before calling", "before invoking", "before running"),
+        ),
         found_by=_any(
             r"<\s?/?\s?(?:important|hidden|admin|instructions?)\s?>",
             r"\b(?:do not|don't|never) (?:mention|reveal|disclose|tell)\b",
@@ -275,6 +302,7 @@ RULES: tuple[SuspicionRule, ...] = (
         name="private-folders",
         message="It is a tool whose description names a folder of private keys.",
         kinds=TOOLS,
+        words=("~/.",),
         found_by=_any(
             r"~/\.(?:ssh|aws|gnupg|kube|netrc|docker/config|cursor/mcp|claude|config/gcloud)\b"
             r"(?!/[\w-]{1,40}\.pub\b)",
@@ -283,6 +311,12 @@ RULES: tuple[SuspicionRule, ...] = (
     SuspicionRule(
         name="sends-secrets",
         message="It has the model send keys, passwords or the environment somewhere.",
+        words=(
+            *("api key", "api_key", "api-key", "apikey", " token", "password", "credentials"),
+            *("private key", "private_key", "private-key", "privatekey", "seed phrase"),
+            *("ssh key", "ssh_key", "ssh-key", "sshkey", "environment variables", "secrets"),
+            *("env|", "env |", ".ssh", ".aws", ".env", ".gnupg"),
+        ),
         found_by=_either(
             _all(
                 rf"{_SEND}[^.]{{0,30}}\b(?:all|any|every|available|found|collected)\b"
@@ -297,7 +331,7 @@ RULES: tuple[SuspicionRule, ...] = (
     ),
     SuspicionRule(
         name="locked-archive",
-        words=("pass", "pwd", "using", "with :", "with:"),
+        words=("pass", "pwd", "using :", "using:", "with :", "with:"),
         message="It has its reader unpack a download with a given password, which hides the "
         "content from virus scanners.",
         found_by=_any(
@@ -345,6 +379,8 @@ RULES: tuple[SuspicionRule, ...] = (
     SuspicionRule(
         name="hidden-command",
         message="It hides a command in base64, or runs what it decodes.",
+        words=("base64", "powershell", "b64decode(", "atob("),
+        has_long_words=True,
         found_by=_either(
             _hides_command,
             _any(
@@ -357,7 +393,7 @@ RULES: tuple[SuspicionRule, ...] = (
     ),
     SuspicionRule(
         name="unnamed-host",
-        words=("curl", "wget", "iwr", "irm", "invoke-"),
+        words=("://",),
         message="It downloads from a numbered address, not from a named host.",
         found_by=_any(
             rf"{_FETCH}[^\n]{{0,200}}https?://"
@@ -383,21 +419,55 @@ def suspicions(item: Item, known: Container[str] = ()) -> list[Finding]:
         item: The item.
         known: Passages to skip: those of a version that was approved.
     """
-    passages = [
-        (passage, readings(passage)) for passage in item_passages(item) if passage not in known
-    ]
-    text = "\n".join(one for _, texts in passages for one in texts).casefold()
+    passages: list[str] = []
+    texts: list[str] = []  # how a model reads them, one or two for each passage
+    for passage in item_passages(item):
+        if passage not in known:
+            read = readings(passage)
+            passages += [passage] * len(read)
+            texts += read
+    folded = _Folded(texts)
     found = []
     for rule in RULES:
-        if item.kind not in rule.kinds:
-            continue
-        if rule.words and not any(word in text for word in rule.words):
-            continue
-        for passage, texts in passages:
-            if any(map(rule.found_by, texts)):
-                found.append(Finding(rule=rule.name, message=rule.message, passage=shown(passage)))
-                break
+        if item.kind in rule.kinds:
+            places = folded.places(rule)
+            place = next((one for one in places if rule.found_by(texts[one])), None)
+            if place is not None:
+                passage = shown(passages[place])
+                found.append(Finding(rule=rule.name, message=rule.message, passage=passage))
     return found
+
+
+class _Folded:
+    """Texts of one line in lower case, all in one text: a search in that takes least.
+
+    Args:
+        texts: The texts.
+    """
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        text = "\n".join(texts).casefold()
+        self._text = text if text.isascii() else _SMALL_I.sub("i", text)
+        self._ends = [*accumulate(len(one) + 1 for one in self._text.split("\n"))]
+        self._number = len(texts)
+
+    def places(self, rule: SuspicionRule) -> Sequence[int]:
+        """The numbers of the texts that may show what a rule looks for, in order."""
+        if not rule.words:
+            return range(self._number)
+        found = {place for word in rule.words for place in self._with(word)}
+        if rule.has_long_words:
+            starts = (one.start() for one in _LONG_WORD.finditer(self._text))
+            found.update(bisect_right(self._ends, start) for start in starts)
+        return sorted(found)
+
+    def _with(self, word: str) -> Iterator[int]:
+        """The numbers of the texts that have a word, each once."""
+        at = self._text.find(word)
+        while at >= 0:
+            place = bisect_right(self._ends, at)
+            yield place
+            at = self._text.find(word, self._ends[place])
 
 
 def shown(passage: str) -> str:

@@ -13,6 +13,7 @@ import socket
 import sys
 import time
 from dataclasses import asdict, dataclass, field
+from typing import Any
 
 import anyio
 import uvicorn
@@ -45,6 +46,7 @@ class Behaviour:
     error: str = ""  # of the redirect
     iss: str = ""  # another issuer in the redirect
     issuer: str = ""  # another issuer in the metadata
+    metadata: dict[str, Any] = field(default_factory=dict)  # beside that issuer
     token_status: int = 0  # of the token endpoint, instead of an answer
     token_error: str = ""  # the code of its error then
     slow: float = 0.0  # seconds of a renewal
@@ -187,7 +189,7 @@ def application(url: str, provider: Provider, *, registers: bool) -> ASGIApp:
             "authorization_endpoint": f"{issuer}/authorize",
             "token_endpoint": f"{issuer}/token",
         }
-        forged = JSONResponse({"issuer": behaviour.issuer, **urls})
+        forged = JSONResponse({"issuer": behaviour.issuer, **urls, **behaviour.metadata})
         await (forged if behaviour.issuer else mcp)(scope, receive, send)
 
     async def noted(scope: Scope, receive: Receive, send: Send) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 from repertory.errors import SourceError
+from repertory.sources.mcp.variables import names_in
 from repertory.text import one_line
 
 _URL = re.compile(r"\b[A-Za-z][A-Za-z0-9+.-]{0,20}://[^\s'\"]+")
@@ -36,8 +37,17 @@ def shown(url: str) -> str:
 
 
 def place_of(entry: Mapping[str, Any]) -> str:
-    """What may be shown of the place that the entry of a source is fetched from."""
-    return shown(str(entry.get("url") or entry.get("path")))
+    """What may be shown of the place that the entry of a source is fetched from.
+
+    With it are the server that is called, and the variables of the environment that go there.
+    """
+    place = shown(str(entry.get("url") or entry.get("path")))
+    server = str(entry.get("server", ""))
+    tables = [value.values() for value in entry.values() if isinstance(value, Mapping)]
+    given = names_in(value for values in tables for value in values if isinstance(value, str))
+    parts = [f"called at {shown(server)}"] if is_http(server) else []
+    parts += [f"with {', '.join(sorted(given))}"] if given else []
+    return f"{place} ({' '.join(parts)})" if parts else place
 
 
 def masked(text: str) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import anyio
 import httpx2
@@ -37,10 +38,11 @@ from repertory.sources.mcp.sign_ins import SignIn, SignIns, key_of
 from repertory.sources.mcp.traffic import Traffic, quote
 from repertory.sources.mcp.transports import http_client, silence
 from repertory.sources.mcp.variables import Launch, fill_in
+from repertory.text import one_line
 
 TIMEOUT_S = 300.0  # for the person
 
-Show = Callable[[str, Redirects], None]
+Show = Callable[[str, Redirects, str], None]
 
 _GREETING = {
     "jsonrpc": "2.0",
@@ -59,7 +61,8 @@ def sign_in(server: ServerConfig, show: Show, timeout: float = TIMEOUT_S) -> Non
 
     Args:
         server: A trusted server.
-        show: Given where to sign in and what takes the redirect: tells the person, and returns.
+        show: Given where to sign in, what takes the redirect, and ``taken_by``: tells the person,
+            who may raise UsageError, and returns.
         timeout: Seconds until the person must have done so.
 
     Raises:
@@ -96,7 +99,8 @@ async def _sign_in(server: ServerConfig, launch: Launch, show: Show, timeout: fl
     with Redirects(launch.callback_port) as redirects:
         storage = _storage(launch, redirects.port)
         provider = provider_of(url, storage, redirects.port)
-        person = _Person(provider, launch, redirects, show, timeout)
+        former = sign_ins.read(url)
+        person = _Person(provider, launch, former, redirects, show, timeout)
         provider.context.redirect_handler = person.ask
         provider.context.callback_handler = person.answer
         with _translated(provider):
@@ -194,6 +198,24 @@ async def _drive(provider: OAuthClientProvider, launch: Launch) -> None:
         await flow.aclose()
 
 
+def taken_by(metadata: OAuthMetadata) -> str:
+    """The host that gets the code, if the person signs in at that of another issuer.
+
+    A server may name the page of one issuer and the address for the code of another, which then
+    gets into the account. Empty if the page is of the host for the code or of the issuer, or if
+    the redirect has to name the issuer (RFC 9207), which is compared.
+    """
+    urls = (metadata.authorization_endpoint, metadata.token_endpoint, metadata.issuer)
+    page, taker, issuer = (urlsplit(str(url)).hostname or "" for url in urls)
+    is_named = metadata.authorization_response_iss_parameter_supported
+    return "" if is_named or _is_related(page, taker) or _is_related(page, issuer) else taker
+
+
+def _is_related(host: str, other: str) -> bool:
+    """Whether hosts are equal, or one is below the other."""
+    return host == other or host.endswith(f".{other}") or other.endswith(f".{host}")
+
+
 def _check_metadata(provider: OAuthClientProvider) -> OAuthMetadata:
     """The issuer's metadata; SourceError without any."""
     if provider.context.oauth_metadata is None:
@@ -208,12 +230,14 @@ class _Person:
         self,
         provider: OAuthClientProvider,
         launch: Launch,
+        former: SignIn | None,
         redirects: Redirects,
         show: Show,
         timeout: float,
     ) -> None:
         self._provider = provider
         self._launch = launch
+        self._former = former
         self._redirects = redirects
         self._show = show
         self._timeout = timeout
@@ -226,13 +250,28 @@ class _Person:
             raise SourceError("its authorization server does not support PKCE with S256")
         check_address(address, self._launch.url)
         check_address(str(metadata.token_endpoint), self._launch.url)
+        self._check_issuer(str(metadata.issuer))
         client = context.client_info
         if client and self._launch.client_secret and self._launch.client_id:
             methods = metadata.token_endpoint_auth_methods_supported or ["client_secret_basic"]
             basic, post = "client_secret_basic", "client_secret_post"
             client.token_endpoint_auth_method = post if post in methods else basic
         self._redirects.expect(dict(httpx2.URL(address).params)["state"])
-        self._show(address, self._redirects)
+        self._show(address, self._redirects, taken_by(metadata))
+
+    def _check_issuer(self, issuer: str) -> None:
+        """Refuse another issuer than that of the configured client, which may have a secret.
+
+        Raises:
+            SourceError: It is another one.
+        """
+        former, client_id = self._former, self._launch.client_id
+        is_same = former is not None and former.client.get("client_id") == client_id
+        if client_id and former and is_same and former.issuer != issuer:
+            raise SourceError(
+                f"it names the issuer {one_line(issuer)}, and the client of its configuration was "
+                f"one of {one_line(former.issuer)}; if that is right, run `repertory logout` first"
+            )
 
     async def answer(self) -> AuthorizationCodeResult:
         """What the issuer redirected the person's browser with."""

@@ -2,7 +2,7 @@
 
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -21,6 +21,7 @@ PROXIES = (*_UPPER, *map(str.lower, _UPPER))
 
 _REFERENCE = re.compile(r"\$\{([^{}]*)\}")
 _VARIABLE = re.compile(r"(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?", re.DOTALL)
+_INPUT = "input:"
 _FOLDERS = frozenset({"workspaceFolder", "workspaceFolderBasename", "userHome"})
 _ENV_LINE = re.compile(r"(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*)")
 
@@ -118,9 +119,18 @@ def names_of(server: ServerConfig) -> list[str]:
     texts = [server.command, *server.args, *server.env.values(), server.env_file, server.cwd]
     texts += [server.url, *server.headers.values()]
     texts += [server.oauth.client_id, server.oauth.client_secret]
-    references = (one for text in texts for one in _REFERENCE.findall(text) if one not in _FOLDERS)
-    found = filter(None, map(_VARIABLE.fullmatch, references))
-    return sorted({*server.env_names, *(one[1] for one in found)})
+    return sorted({*server.env_names, *names_in(texts)})
+
+
+def names_in(texts: Iterable[str]) -> set[str]:
+    """The names of the variables of the environment that texts refer to."""
+    found: set[str] = set()
+    for reference in (one for text in texts for one in _REFERENCE.findall(text)):
+        if reference.startswith(_INPUT):
+            found.add(_name_of_input(reference))
+        elif reference not in _FOLDERS and (variable := _VARIABLE.fullmatch(reference)):
+            found.add(variable[1])
+    return found
 
 
 def env_file_of(server: ServerConfig) -> Path | None:
@@ -157,8 +167,8 @@ def filled(
         }
         if reference in folders:
             return folders[reference]
-        if reference.startswith("input:"):
-            name = "MCP_INPUT_" + re.sub(r"\W", "_", reference.removeprefix("input:")).upper()
+        if reference.startswith(_INPUT):
+            name = _name_of_input(reference)
             missing = f"{whose} needs input: set {name} in the environment."
             default = None
         elif variable := _VARIABLE.fullmatch(reference):
@@ -175,6 +185,10 @@ def filled(
         return known
 
     return _REFERENCE.sub(value, text)
+
+
+def _name_of_input(reference: str) -> str:
+    return "MCP_INPUT_" + re.sub(r"\W", "_", reference.removeprefix(_INPUT)).upper()
 
 
 def _whose(server: ServerConfig) -> str:
