@@ -11,7 +11,7 @@ import typer
 from repertory.audit import user
 from repertory.errors import StoreError, UsageError
 from repertory.files import read_json, write_json
-from repertory.text import counted
+from repertory.text import counted, normalized
 from repertory.workspace import Workspace
 from repertory_admin import terminal
 from repertory_admin.app import command, group
@@ -92,7 +92,7 @@ def approve(
         raise UsageError("Name the items to approve, or give --all.")
     target = target_of(flags)
     shown = read_json(_file(target), list[str])
-    wanted = _as_shown(items, shown or []) if items else shown
+    wanted = as_shown(items, shown or []) if items else shown
     failures: list[str] = []
     if target.server:  # which records it
         done = target.server.approve(wanted)
@@ -103,11 +103,13 @@ def approve(
         terminal.say(f"Approved {counted(len(done), 'item')}.")
     for failure in failures:
         terminal.warn(failure)
-    left = [one for one in items or () if not {one, one.rpartition("@")[0]}.intersection(done)]
+    known = {_composed(one) for one in done}
+    composed = {one: _composed(one) for one in items or ()}
+    left = [one for one, id_ in composed.items() if known.isdisjoint((id_, id_.rpartition("@")[0]))]
     if left or not (done or shown is None):
         names = f"named {', '.join(left)} waits" if left else "waits"
-        as_shown = " as it was shown" if wanted != items else ""
-        terminal.warn(f"Nothing {names} for approval{as_shown}: see `repertory trust review`.")
+        as_it_was = " as it was shown" if wanted != items else ""
+        terminal.warn(f"Nothing {names} for approval{as_it_was}: see `repertory trust review`.")
     if left:
         raise typer.Exit(ExitCode.NOT_FOUND)
     if failures:
@@ -119,15 +121,20 @@ def _file(target: Target) -> Path:
     return Workspace(target.settings, target.directory).shown_file
 
 
-def _as_shown(items: list[str], shown: list[str]) -> list[str]:
-    """Items, each bound to the versions that were shown of it, if any were."""
-    from repertory.review.store import is_bound  # noqa: PLC0415 - imports SQLite
+def as_shown(items: list[str], shown: list[str]) -> list[str]:
+    """Items, each bound to the versions that were shown of it, if any were.
 
-    versions = defaultdict[str, list[str]](list)
+    Accents may be apart from their letters, as some keyboards and file systems have them.
+    """
+    known = defaultdict[str, list[str]](list)
     for one in shown:
-        versions[one.rpartition("@")[0]].append(one)
-    found = ([one] if is_bound(one) else versions.get(one, [one]) for one in items)
-    return [one for several in found for one in several]
+        for name in (one, one.rpartition("@")[0]):
+            known[_composed(name)].append(one)
+    return [version for one in items for version in known.get(_composed(one), [one])]
+
+
+def _composed(name: str) -> str:
+    return normalized("NFC", name)
 
 
 def _approve_here(target: Target, items: list[str] | None) -> tuple[list[str], list[str]]:

@@ -116,11 +116,6 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
     diff: list[str]
 
 
-def is_bound(name: str) -> bool:
-    """Whether a name of an item has a version behind it."""
-    return _BOUND.search(name) is not None
-
-
 def approval_digest(item: Item) -> str:
     """The digest of what an approval covers: everything that the author wrote."""
     covered: list[object] = [
@@ -379,7 +374,7 @@ class ReviewStore:
             limit = MAX_LISTED if wanted is None else _ALL
             for source, item, hash_ in connection.execute(query, [*_WAITING, limit]).fetchall():
                 names = {f"{item}@{hash_[:VERSION_LENGTH]}"}
-                if not is_bound(item):  # else it could be the approval of another item
+                if not _BOUND.search(item):  # else it could be the approval of another item
                     names.add(item)
                 if wanted is not None and not names & wanted:
                     continue
