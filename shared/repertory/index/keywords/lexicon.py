@@ -172,7 +172,9 @@ class Lexicon:
         self, word: str, exact: Collection[str], *, is_corrected: bool
     ) -> tuple[str, ...]:
         """The corrections and completions of an unknown word."""
-        near = self._near(word) or self._near(word.removesuffix("s")) if is_corrected else set()
+        near = self._near(word) if is_corrected else set()
+        if is_corrected and not near and word.endswith("s"):
+            near = self._near(word[:-1])
         corrections = (key for other in sorted(near) for key in (WRITTEN + other, other))
         found: dict[str, None] = {}
         for one in chain(corrections, self._completions(word)):

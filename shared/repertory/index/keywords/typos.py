@@ -103,7 +103,10 @@ def _joined(strings: Bytes) -> Sorted:
 def _near(strings: Sorted, typed: str, length: int) -> list[str]:
     """The strings of a length one edit away that begin as the first half of the typed one."""
     first = encoded(typed[: (length - 1) // 2])
-    begun = strings[bisect_left(strings, first) : bisect_left(strings, first + ABOVE)].tolist()
+    start, end = bisect_left(strings, first), bisect_left(strings, first + ABOVE)
+    if start == end:  # mostly so for a segment of few items
+        return []
+    begun = strings[start:end].tolist()
     if typed.isascii() and strings.itemsize == length:  # their bytes are their characters
         return [*map(decoded, _one_edit_away(encoded(typed), begun))]
     return _one_edit_away(typed, [*map(decoded, begun)])
