@@ -115,6 +115,27 @@ def test_a_disk_without_room_for_a_copy_keeps_no_index_back(
     assert (found[0], notices, parsed) == ("project/key-rotation", (), [])
 
 
+def test_files_that_were_removed_from_the_index_are_noticed(project: Path) -> None:
+    """Words answer, and say why; the next run writes what is missing, and embeds nothing."""
+    for part in ("segments", "wal"):
+        [folder] = (settings_of(project).data_dir / "collections").glob(f"*/{part}")
+        shutil.rmtree(folder)
+    query = Query(text="rotate a key", limit=50, threshold=0.0)
+    with Repertory(settings_of(project), project) as repertory:
+        repertory.ensure_indexed()
+        answer = repertory.search(query)
+        assert answer.hits
+        assert answer.mode == "keyword"
+        assert answer.degraded == (
+            "The index has 0 of its 4 items, so files of it were removed: run `repertory index`."
+        )
+        run = repertory.index()
+        assert (run.added, run.embedded, run.stats.items) == (4, 0, 4)
+    with Repertory(settings_of(project), project) as repertory:
+        answer = repertory.search(query)
+        assert (answer.mode, answer.degraded) == ("hybrid", "")
+
+
 def test_without_time_the_changed_files_are_counted(project: Path) -> None:
     """They are named in one line, and what was indexed before is found as it was."""
     for number in range(SKILLS):
