@@ -213,7 +213,7 @@ class WatchService:
         result = run()
         if isinstance(result, ScanResult | ChangeResult) and not self._is_ending:
             try:
-                self._coordinator.examine(result)
+                self._coordinator.examine(result, lambda: self._is_ending)
             # A boundary: a bug here must not keep the result back. What it missed is done later.
             except Exception:
                 _log.exception("examination_failed", extra={"source": task.name})
