@@ -4,8 +4,10 @@ It imports little: a server listens before it imports the rest, and a joined pro
 """
 
 import secrets
+import threading
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future, wait
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -74,7 +76,7 @@ def run(
                 _serve(settings, directory, stopping, callbacks.ready, is_host=True)
                 return
         try:
-            joined = joining.join(settings, directory)
+            joined = _join(settings, directory, stopping)
         except UsageError as error:
             reason = str(error)
             break
@@ -84,8 +86,9 @@ def run(
                 break
             time.sleep(RETRY_INTERVAL_S)
         else:
-            with joined:
-                callbacks.joined(joined)
+            if joined is not None:
+                with joined:
+                    callbacks.joined(joined)
             return
 
     def ready(url: str, token: str, service: "Service") -> None:
@@ -94,6 +97,29 @@ def run(
 
     if not stopping:
         _serve(settings, directory, stopping, ready, is_host=False)
+
+
+def _join(settings: Settings, directory: Path, stopping: Sequence[int]) -> joining.Joined | None:
+    """Have the host serve the directory; None if this process is asked to end meanwhile.
+
+    The host may hang, and nothing interrupts a thread that waits for its answer.
+
+    Raises:
+        UsageError, StoreError: As for ``joining.join``.
+    """
+    done: Future[joining.Joined] = Future()
+
+    def join() -> None:
+        try:
+            done.set_result(joining.join(settings, directory))
+        except BaseException as error:
+            done.set_exception(error)
+
+    threading.Thread(target=join, name="join", daemon=True).start()
+    while not stopping:
+        if wait([done], RETRY_INTERVAL_S).done:
+            return done.result()
+    return None
 
 
 def _serve(

@@ -213,7 +213,7 @@ class WatchService:
         result = run()
         if isinstance(result, ScanResult | ChangeResult) and not self._is_ending:
             try:
-                self._coordinator.examine(result)
+                self._coordinator.examine(result, lambda: self._is_ending)
             # A boundary: a bug here must not keep the result back. What it missed is done later.
             except Exception:
                 _log.exception("examination_failed", extra={"source": task.name})
@@ -223,16 +223,15 @@ class WatchService:
     def _on_pause(self, state: WatchedSource) -> None:
         """Read again what changed while a scan runs. Called on the scan's thread.
 
+        Without an earlier scan this reads nothing: what changed during the first is read after it.
+
         Raises:
             SourceError: The watch ends, and the scan with it.
         """
         if self._is_ending:
             raise SourceError("The watch ends.")
-        if not state.changed:
-            return
-        result = state.rescan()
-        if result is not None or state.finished_at is not None:  # a first scan has all of it
-            self._results.put((state, result, False))
+        if state.changed and state.finished_at is not None:
+            self._results.put((state, state.rescan(), False))
             self._wake.set()
 
     def _collect(self) -> None:

@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
@@ -16,6 +16,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 _END: ContextVar[Future[None] | None] = ContextVar("end_of_waiting", default=None)
+_IS_OVER: ContextVar[Callable[[], bool]] = ContextVar("is_over", default=lambda: False)
 
 
 @contextmanager
@@ -37,6 +38,27 @@ def when_given_up(cancel: Callable[[], object]) -> None:
     """
     if end := _END.get():
         end.add_done_callback(lambda _: cancel())
+
+
+@contextmanager
+def until(is_over: Callable[[], bool]) -> Iterator[None]:
+    """Let work that takes long end soon, with ``CancelledError``, once this is true."""
+    token = _IS_OVER.set(is_over)
+    try:
+        yield
+    finally:
+        _IS_OVER.reset(token)
+
+
+def checkpoint() -> Callable[[], None]:
+    """What such work calls, on any thread: it raises ``CancelledError`` if it is to end."""
+    is_over = _IS_OVER.get()
+
+    def check() -> None:
+        if is_over():
+            raise CancelledError
+
+    return check
 
 
 def cancelling(scope: "CancelScope") -> Callable[[], None]:

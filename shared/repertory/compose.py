@@ -19,12 +19,13 @@ from repertory.embedding.load import load_engine
 from repertory.errors import ConfigurationError, WeightsUnavailableError
 from repertory.index.keywords.document import Entry
 from repertory.index.vectors import VectorStore
+from repertory.indexing.collection_names import configuration_of
 from repertory.progress import Download, Progress
 from repertory.search.calibration import calibrate
 from repertory.search.live import LiveSearch
 from repertory.settings import Settings
 from repertory.shared_objects import SharedObjects
-from repertory.stats import watch_status
+from repertory.stats import WatchStatus, watch_status
 from repertory.workspace import Workspace
 
 if TYPE_CHECKING:  # a search imports none of them
@@ -257,14 +258,16 @@ class Parts:
         from repertory.indexing.coordinator import Coordinator  # noqa: PLC0415 - not for a search
         from repertory.review.gate import Gate  # noqa: PLC0415 - as above
 
-        watch = watch_status(self.coordination.status)
+        watch = watch_status(self.coordination.status) or WatchStatus()
+        is_own = configuration_of(watch.collection) == watch.configuration
         return Coordinator(
             store=self.store,
             queue=queue,
             coordination=self.coordination,
             active=self.active,
-            seen={one.name: one.seen for one in watch.sources} if watch else {},
-            searched=watch.searched if watch else {},
+            seen={one.name: one.seen for one in watch.sources},
+            # Of the index of another configuration it may be unknown.
+            searched=watch.searched if is_own or watch.former else {},
             affordable=affordable,
             gate=Gate(self.reviews, records=not self.settings.values.no_cache),
             keep_unused_s=self.settings.values.keep_unused * 86_400,

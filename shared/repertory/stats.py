@@ -186,7 +186,10 @@ class WatchStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
     @property
     def searched(self) -> dict[str, tuple[str, ...]]:
-        """Who may see the sources of the collection that is searched, by name."""
+        """Who may see the sources of the collection that is searched, by name, as far as known.
+
+        If it is of another configuration, and ``former`` is empty, they are those of the next one.
+        """
         return self.former or {one.name: one.visible_to for one in self.sources}
 
     @property

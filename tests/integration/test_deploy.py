@@ -215,14 +215,18 @@ def test_folders_of_the_host_are_mounted_read_only(service: dict[str, Any]) -> N
             assert mode == ["ro"], target
 
 
-def test_only_services_that_read_the_catalogue_mount_it() -> None:
-    """Workers get the changed texts in their jobs and need no files."""
+def test_each_service_of_ours_reads_the_configuration() -> None:
+    """Its [search] is about the model of the workers and the limits of the query service, too."""
     mounted = {
-        name
+        name: volume.split(":")[1:]
         for name, service in SERVICES.items()
-        if any(":/catalogue" in volume for volume in service.get("volumes", []))
+        for volume in map(substituted, service.get("volumes", []))
+        if ":/catalogue" in volume
     }
-    assert mounted == {"watch", "query"}
+    assert mounted == {name: ["/catalogue", "ro"] for name in OURS}
+    assert "\nWORKDIR /catalogue\n" in DOCKERFILE
+    for name in OURS:
+        assert "REPERTORY_CONFIG" in SERVICES[name]["environment"]
 
 
 def test_the_service_that_calls_tools_equals_the_watch_service() -> None:
@@ -231,7 +235,7 @@ def test_the_service_that_calls_tools_equals_the_watch_service() -> None:
     assert query["build"]["target"] == watch["build"]["target"]
     assert query["env_file"] == watch["env_file"]
     assert query["tmpfs"] == watch["tmpfs"]
-    for name in ("REPERTORY_CONFIG", "REPERTORY_MCP_CONFIG", "REPERTORY_MCP_TIMEOUT"):
+    for name in ("REPERTORY_MCP_CONFIG", "REPERTORY_MCP_TIMEOUT"):
         assert name in query["environment"]
         assert name in watch["environment"]
     assert query["environment"].keys() <= {setting.variable for setting in SETTINGS.values()} | {

@@ -46,6 +46,15 @@ with EdgeStore(Path(sys.argv[1])).open(sys.argv[2]) as collection:
         collection.build_graph(threading.Event())
 """
 
+DELETER = """
+import os, signal, sys
+from pathlib import Path
+from repertory.index.edge import EdgeStore
+collection = EdgeStore(Path(sys.argv[1])).open(sys.argv[2])
+collection.delete_items([f"item {number}" for number in range(int(sys.argv[3]))], before=2)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
 
 @pytest.fixture
 def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> EdgeStore:
@@ -211,6 +220,19 @@ def test_a_graph_that_has_lost_most_of_its_points_hides_no_others(
     collection.close()
     collection = store.open(NAME)
     assert found() == left
+
+
+def test_a_graph_whose_points_a_killed_process_deleted_hides_no_others(
+    store: EdgeStore, collection: EdgeCollection, tmp_path: Path
+) -> None:
+    """Its files do not say yet that they are gone."""
+    assert collection.build_graph(threading.Event())
+    collection.close()
+    command = [sys.executable, "-c", DELETER, str(tmp_path), NAME, str(POINTS - 30)]
+    assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
+    with store.open(NAME) as opened:
+        found = {item_of(one) for one in opened.search(direction(1, POINTS - 9), 50)}
+    assert found == {f"item {one}" for one in range(POINTS - 30, POINTS)}
 
 
 def test_what_is_gone_from_a_graph_is_dropped(store: EdgeStore) -> None:

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 from collections.abc import Sequence
 from functools import partial
@@ -21,7 +22,7 @@ from repertory.catalogue.policy import Policy
 from repertory.compose import Parts
 from repertory.embedding.engine import Vectors
 from repertory.embedding.load import load_engine
-from repertory.errors import ModelError, UnknownItemError
+from repertory.errors import ModelError, SourceError, UnknownItemError
 from repertory.freshness import Freshness
 from repertory.index.edge_shard import ROOM
 from repertory.index.vectors import Filter
@@ -113,6 +114,27 @@ def test_a_disk_without_room_for_a_copy_keeps_no_index_back(
     parsed = counted(monkeypatch)
     found, notices = search(root, "rotate a key")
     assert (found[0], notices, parsed) == ("project/key-rotation", (), [])
+
+
+def test_files_that_were_removed_from_the_index_are_noticed(project: Path) -> None:
+    """Words answer, and say why; the next run writes what is missing, and embeds nothing."""
+    for part in ("segments", "wal"):
+        [folder] = (settings_of(project).data_dir / "collections").glob(f"*/{part}")
+        shutil.rmtree(folder)
+    query = Query(text="rotate a key", limit=50, threshold=0.0)
+    with Repertory(settings_of(project), project) as repertory:
+        repertory.ensure_indexed()
+        answer = repertory.search(query)
+        assert answer.hits
+        assert answer.mode == "keyword"
+        assert answer.degraded == (
+            "The index has 0 of its 4 items, so files of it were removed: run `repertory index`."
+        )
+        run = repertory.index()
+        assert (run.added, run.embedded, run.stats.items) == (4, 0, 4)
+    with Repertory(settings_of(project), project) as repertory:
+        answer = repertory.search(query)
+        assert (answer.mode, answer.degraded) == ("hybrid", "")
 
 
 def test_without_time_the_changed_files_are_counted(project: Path) -> None:
@@ -585,6 +607,34 @@ def test_what_was_changed_back_after_a_command_was_ended_is_compared(
     with Repertory(settings_of(project), project, budget_s=600.0) as repertory:
         repertory.ensure_indexed()
         assert repertory.item("project/postmortem") == before
+
+
+def test_a_scan_ends_soon_with_its_command(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may read many thousands of files."""
+    begun, ended = threading.Event(), threading.Event()
+
+    def scan(source: FolderSource) -> dict[str, str]:
+        begun.set()
+        try:
+            while not ended.wait(0.01):
+                source._pause()
+        except SourceError:
+            ended.set()
+            raise
+        return {}
+
+    def interrupt(*_: object) -> None:
+        if begun.is_set():
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(FolderSource, "_scan", scan)
+    with Repertory(settings_of(project), project) as repertory:
+        with pytest.raises(KeyboardInterrupt):
+            repertory.index(interrupt)
+        try:
+            assert ended.wait(60)
+        finally:
+            ended.set()
 
 
 def test_what_could_not_be_embedded_is_named_and_tried_again(

@@ -2,16 +2,20 @@
 
 import contextlib
 import itertools
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 
+from repertory.cancellation import checkpoint
 from repertory.coordination.claims import MemoryClaims, RedisClaims
 from repertory.coordination.ports import in_process
 from repertory.coordination.redis_server import RedisServer
 from repertory.coordination.snapshots import FileSnapshots, Segments
+from repertory.embedding.words import WordsEngine
 from repertory.errors import StoreBusyError, StoreError, StoreRefusedError
 from repertory.index.cache import SqliteVectorCache
 from repertory.index.edge import EdgeStore
@@ -272,6 +276,29 @@ def test_a_save_waits_for_a_part_of_a_build_of_long_texts(place: Place) -> None:
     )
     assert queue.work()
     assert queue.waiting() == {"saves": 0, "builds": waiting - 1}
+
+
+def test_the_end_of_a_server_waits_for_no_batch(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its job does not count as failed, and the next server sends it again."""
+    begun = threading.Event()
+
+    def embed(*_: object) -> None:
+        begun.set()
+        check = checkpoint()
+        while True:
+            check()
+            time.sleep(0.01)
+
+    monkeypatch.setattr(WordsEngine, "embed_texts", embed)
+    with InProcessQueue(place.writer, place.coordination) as queue:
+        job = Job(id="b", collection=place.collection, revision=2, items=(skill("b"),))
+        queue.submit(job, QueueName.SAVES)
+        assert begun.wait(60)
+    assert place.errors() == []
+    with place.store.open(place.collection) as collection:
+        assert [state.item for state in collection.states()] == ["team/a"]
 
 
 def test_no_snapshot_is_stored_between_the_jobs_of_a_process(place: Place) -> None:

@@ -6,7 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from repertory.embedding.folder import Digests, Format, check_modules, describe, weights_in
+from repertory.embedding.folder import (
+    Digests,
+    Format,
+    check_modules,
+    describe,
+    of_files,
+    weights_in,
+)
 from repertory.embedding.models import (
     BGE_QUERY_PREFIX,
     BGE_SMALL,
@@ -91,6 +98,14 @@ def test_an_unknown_folder_is_described_by_its_own_files(tmp_path: Path) -> None
     name, _, digest = model.id.partition("@")
     assert (name, model.slug) == ("My Encoder", f"my-encoder-{digest[:16]}")
     assert model.query_prefix == ""
+
+
+def test_a_model_of_the_table_with_other_files_has_a_slug_of_its_own() -> None:
+    """Its repository may hold other files now than those that are published here."""
+    assert of_files(BGE_SMALL, GENUINE) is BGE_SMALL
+    other = of_files(BGE_SMALL, Digests(GENUINE.weights, tokenizer="0" * 64))
+    assert (other.id, other.dimension) == (BGE_SMALL.id, BGE_SMALL.dimension)
+    assert other.slug.startswith(f"{BGE_SMALL.slug}-")
 
 
 @pytest.mark.parametrize(

@@ -93,7 +93,8 @@ def test_a_gpu_takes_the_place_of_no_model_that_the_cpu_has(
         write_cached(tmp_path, BGE_SMALL.id)
     texts = load_engine(None, "auto", tmp_path)
     queries = load_engine(None, "auto", tmp_path, queries_only=True)
-    assert texts.model == queries.model == (BGE_SMALL if is_cached else ENCODER)
+    assert texts.model == queries.model
+    assert texts.model.id == (BGE_SMALL if is_cached else ENCODER).id
     assert texts.device == ("cpu" if is_cached else "cuda")
 
 

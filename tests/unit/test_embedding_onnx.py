@@ -1,6 +1,7 @@
 """The ONNX engine on tiny models: pooling, limits, refusals, batches and the cached graph."""
 
 import time
+from concurrent.futures import CancelledError
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from tokenizers.models import Unigram
 from tokenizers.pre_tokenizers import Metaspace
 from tokenizers.processors import TemplateProcessing
 
+from repertory.cancellation import until
 from repertory.embedding.folder import Format
 from repertory.embedding.models import BGE_QUERY_PREFIX, BGE_SMALL, MULTILINGUAL, known
 from repertory.embedding.onnx import OnnxEngine, _batches
@@ -77,6 +79,24 @@ def test_the_limit_is_the_models_and_not_the_tokenizer_files(bge: OnnxEngine) ->
 def test_lone_surrogates_and_huge_texts_are_embedded(bge: OnnxEngine) -> None:
     """No text that Python can hold makes an engine fail."""
     assert np.isfinite(bge.embed_texts(["\ud800 w1", "w1 " * 1_000_000, "\0"])).all()
+
+
+def test_a_large_batch_ends_soon_once_its_vectors_are_not_wanted(
+    bge: OnnxEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only what runs at this moment is finished."""
+    run, lengths = OnnxEngine._run, []
+
+    def noting(self: OnnxEngine, batch: list[list[int]], **how: Any) -> Any:  # noqa: ANN401
+        lengths.append(len(batch))
+        return run(self, batch, **how)
+
+    monkeypatch.setattr(OnnxEngine, "_run", noting)
+    texts = [f"w1 {'w2 ' * number}" for number in range(200)]
+    with until(lambda: len(lengths) > 0), pytest.raises(CancelledError):
+        bge.embed_texts(texts)
+    assert sum(lengths) < len(texts) / 2
+    assert len(bge.embed_texts(texts)) == len(texts)
 
 
 def test_memory_is_given_back_when_no_other_batch_runs(

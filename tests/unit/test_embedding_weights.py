@@ -106,7 +106,7 @@ def test_the_cache_comes_before_everything_that_takes_time(
     """Every name of a model finds its one folder of the cache."""
     folder = write_cached(tmp_path, BGE_SMALL.id)
     found = resolve(name, Format.ONNX, tmp_path)
-    assert (found.model, found.origin) == (BGE_SMALL, Origin.CACHE)
+    assert (found.model.id, found.origin) == (BGE_SMALL.id, Origin.CACHE)
     assert found.tokenizer == folder / "tokenizer.json"
 
 

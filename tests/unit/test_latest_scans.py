@@ -63,6 +63,15 @@ class Withholding:
         return len(source)
 
 
+def test_items_are_examined_until_it_is_over() -> None:
+    """A process that ends does not look at thousands first."""
+    gate, seen = Mock(), []
+    gate.examine = lambda _, items: seen.extend(items)
+    folder = Folder("team", "a", "b", "c")
+    LatestScans({}, gate).examine(scan_source(folder), lambda: len(seen) > 1)
+    assert [item.name for item in seen] == ["a", "b"]
+
+
 def gated(gate: Withholding, *sources: Source) -> LatestScans:
     """The latest scans of some sources behind a gate."""
     scans = LatestScans({}, cast("Gate", gate))

@@ -3,12 +3,14 @@
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
 from msgspec.structs import replace
 from typing_extensions import override
 
+from repertory.compose import Parts
 from repertory.errors import ConfigurationError, StoreError, UsageError
 from repertory.groups import MAX_GROUPS, checked, may_see
 from repertory.index.vectors import Searched, State, VectorAnswer, VectorQuery
@@ -16,16 +18,18 @@ from repertory.indexing.scan import ScanResult
 from repertory.search import subsets as subsets_module
 from repertory.search.known_sources import BUILDING, KnownSources
 from repertory.search.subsets import KEEP_S, MAX_SUBSETS, Subsets, VisibleCollection
+from repertory.settings import load
 from repertory.sources.configured import Catalogue, build_catalogue
 from repertory.sources.registry import build
 from repertory.sources.source import Scan
-from repertory.stats import Building, WatchStatus
+from repertory.stats import Building, WatchStatus, report_watch
 from tests.support.builders import Folder, skill, write
 from tests.support.keyword_search import keyword_engine
 from tests.support.scans import latest_scans
 from tests.support.visibility import known, state
 
 NOBODY: frozenset[str] = frozenset()
+OWN, OTHERS = f"repertory_{2 * '12345678'}_words-r1_g1", f"repertory_{2 * '87654321'}_words-r1_g1"
 
 
 @pytest.mark.parametrize("name", ["team-a", "Ops", "a.b@c_d", "équipe", "x" * 64])
@@ -192,6 +196,30 @@ def test_a_process_that_starts_meanwhile_learns_of_the_lists_before() -> None:
     early = KnownSources().after(WatchStatus(configuration="2", sources=report.sources), "1")
     assert early.after(report, "1") == between.after(report, "1") == between
     assert KnownSources().after(report, "2").visible(NOBODY) == {"x", "new"}
+
+
+def test_nothing_is_visible_while_nobody_knows_who_could_see_what_is_searched() -> None:
+    """All reports were lost, and the configuration changed meanwhile."""
+    report = WatchStatus(configuration="2", sources=[state("x"), state("new")])
+    lost = KnownSources().after(report, "1")
+    for _ in range(2):
+        with pytest.raises(StoreError, match="not known yet"):
+            lost.visible(NOBODY)
+        lost = lost.after(report, "1")
+    assert lost.names == ("x", "new")  # for administrators
+    assert lost.after(report, "2").visible(NOBODY) == {"x", "new"}
+    assert KnownSources().after(report, "").visible(NOBODY) == {"x", "new"}  # nothing is searched
+
+
+@pytest.mark.parametrize(("collection", "former"), [(OTHERS, {}), (OWN, {"x": ()}), ("", {})])
+def test_a_watch_that_starts_again_takes_no_new_list_for_an_old_one(
+    collection: str, former: dict[str, tuple[str, ...]], tmp_path: Path
+) -> None:
+    """The last report has that of the next index alone, if the one before had lost the old one."""
+    parts = Parts(load({"data_dir": str(tmp_path / "data")}, tmp_path, {}), tmp_path)
+    report = WatchStatus(configuration=2 * "12345678", collection=collection, sources=[state("x")])
+    report_watch(parts.coordination.status, report)
+    assert parts.coordinator(Mock()).status().former == former
 
 
 def test_a_subset_follows_the_index_while_it_is_searched() -> None:

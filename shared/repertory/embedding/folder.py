@@ -232,6 +232,14 @@ def describe(
     )
 
 
+def of_files(model: Model, digests: Digests) -> Model:
+    """A model of the table; with a slug of its own if files are no published ones of it."""
+    if published(digests.weights, digests.tokenizer) == model:
+        return model
+    digest = hashlib.sha256(msgspec.json.encode(digests)).hexdigest()
+    return msgspec.structs.replace(model, slug=f"{model.slug}-{digest[:16]}")
+
+
 def _name(folder: Path) -> str:
     """The model's name without its organisation, from a folder of this cache or the hub's."""
     if folder.parent.name == "snapshots":  # models--organisation--name/snapshots/revision

@@ -9,6 +9,7 @@ import numpy as np
 import onnxruntime as ort  # type: ignore[import-untyped]  # ships no types
 from typing_extensions import override
 
+from repertory.cancellation import checkpoint
 from repertory.embedding.device import cores
 from repertory.embedding.engine import Vectors, unit
 from repertory.embedding.model_engine import ModelEngine
@@ -85,7 +86,10 @@ class OnnxEngine(ModelEngine):
         # Alone, after the others: what another run still uses would not be given back.
         last = batches.pop() if len(tokens) > FEW else None
 
+        check = checkpoint()
+
         def embed(batch: list[int], *, is_last: bool = False) -> None:
+            check()
             vectors[batch] = self._run([tokens[i] for i in batch], is_last=is_last)
 
         with ThreadPoolExecutor(threads, "embed") as pool:

@@ -24,6 +24,7 @@ from repertory.embedding.folder import (
     files_of_weights,
     manifest_file,
     manifest_in,
+    of_files,
     weights_in,
 )
 from repertory.embedding.models import DEFAULT, Model, known
@@ -96,7 +97,7 @@ def resolve(
     folder = models / repository.replace("/", "--")
     if _is_complete(folder, form):
         with naming(folder):
-            return _from_folder(folder, form, Origin.CACHE, model, repository)
+            return _from_hub(folder, form, Origin.CACHE, model, repository, digests)
 
     tried = [f"not in the cache ({folder})"]
     stand_in = None
@@ -117,7 +118,7 @@ def resolve(
             else:
                 failure.unlink(missing_ok=True)
     if not reason:
-        return _from_folder(folder, form, Origin.HUB, model, repository)
+        return _from_hub(folder, form, Origin.HUB, model, repository, digests)
     if stand_in:
         return _from_package(stand_in, model, reason)
     tried.append(reason)
@@ -186,25 +187,40 @@ def _is_complete(folder: Path, form: Format) -> bool:
 def _from_path(folder: Path, form: Format, digests: Path) -> WeightFiles:
     folder = folder.absolute()  # not resolved: the name is part of the id
     weights_in(folder, form)
+    return _from_folder(folder, form, Origin.PATH, describe(folder, _digests(folder, digests)))
+
+
+def _digests(folder: Path, digests: Path) -> Digests:
+    """The digests of the weights in a folder, of both engines, which are to agree."""
     try:
-        found = Digests(
-            # Of both engines, which are to agree.
+        return Digests(
             weights=tuple(sha256(file, digests) for file in files_of_weights(folder)),
             tokenizer=sha256(folder / "tokenizer.json", digests),
         )
     except OSError as exc:
         raise ModelError(f"The weights in {folder} cannot be read: {exc}.") from exc
-    return _from_folder(folder, form, Origin.PATH, describe(folder, found))
 
 
-def _from_folder(
-    folder: Path, form: Format, origin: Origin, model: Model | None, repository: str = ""
+def _from_hub(
+    folder: Path,
+    form: Format,
+    origin: Origin,
+    model: Model | None,
+    repository: str,
+    digests: Path,
 ) -> WeightFiles:
-    check_modules(folder)
+    """A folder of the cache. Its repository may have had other files before, also of the table."""
     if model is None:
         manifest = manifest_in(folder)
         content = (manifest.content or manifest.revision) if manifest else ""
         model = describe(folder, repository=repository, content=content)
+    else:
+        model = of_files(model, _digests(folder, digests))
+    return _from_folder(folder, form, origin, model)
+
+
+def _from_folder(folder: Path, form: Format, origin: Origin, model: Model) -> WeightFiles:
+    check_modules(folder)
     return WeightFiles(
         model=model,
         file=weights_in(folder, form),

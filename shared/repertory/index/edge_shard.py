@@ -87,6 +87,8 @@ class OpenShard:
         with translated(path):
             require_room(path)
             self._engine: engine.EdgeShard | None = _loaded(path)
+            if lock.was_left:  # the log has what it wrote, and the files of graphs may lack that
+                self._engine.flush()
             self.sparse = _sparse(path)
         self.is_flushed = False  # the log may have what the process before this one wrote
         self.written = 0

@@ -20,7 +20,10 @@ class StoreLock:
 
     Other processes, and other openings in this one, are refused. The lock ends with the process,
     however that ends. The note beside it (``.holder``, since a locked file is not readable
-    everywhere) only tells people which process holds it.
+    everywhere) tells people which process holds it; it stays if that is killed.
+
+    Attributes:
+        was_left: Whether the last holder was killed.
     """
 
     def __init__(self, path: Path, timeout: float) -> None:
@@ -46,6 +49,7 @@ class StoreLock:
                 f"{path.parent} cannot be written ({exc.strerror}): "
                 "make it writable, or choose another data directory."
             ) from exc
+        self.was_left = self._note.exists()
         try:
             with open(self._note, "w", encoding="utf-8", opener=private) as note:
                 note.write(_this_process())

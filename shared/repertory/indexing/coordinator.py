@@ -103,9 +103,11 @@ class Coordinator:
         self._polled_at = float("-inf")
         self._refusal = ""
 
-    def examine(self, result: ScanResult | ChangeResult) -> None:
-        """Look at what a result brings, ahead of ``observe`` and on any thread."""
-        self._scans.examine(result)
+    def examine(
+        self, result: ScanResult | ChangeResult, is_over: Callable[[], bool] = lambda: False
+    ) -> None:
+        """Look at what a result brings, ahead of ``observe``, on any thread, until it is over."""
+        self._scans.examine(result, is_over)
 
     def observe(self, result: ScanResult | ChangeResult) -> None:
         """Take in the result of one scan, or of reading what changed since."""

@@ -30,7 +30,7 @@ _log = logging.getLogger(__name__)
 
 
 class InProcessQueue(JobQueue):
-    """A queue and its worker. A context manager: leaving it ends the thread after its job.
+    """A queue and its worker. A context manager: leaving it ends the thread soon.
 
     A server enters the context, so that a thread does the jobs. A one-shot command calls ``work``
     instead and does them on its own thread.
@@ -74,6 +74,7 @@ class InProcessQueue(JobQueue):
         with self._changed:
             self._stopped = True
             self._changed.notify()
+        self._writer.end()
         self._thread.join()
 
     @override
@@ -132,6 +133,8 @@ class InProcessQueue(JobQueue):
                 work()
                 self._report("")
             except StoreError as error:  # what was lost here is sent again
+                if self._stopped:
+                    return
                 _log.warning("worker_waits", extra={"error": str(error)})
                 self._report(str(error))
                 time.sleep(RETRY_INTERVAL_S)

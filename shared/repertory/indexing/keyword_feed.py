@@ -9,7 +9,7 @@ from itertools import islice
 from repertory.catalogue.item import END_KEY
 from repertory.coordination.deltas import REMOVED
 from repertory.coordination.ports import Coordination
-from repertory.errors import StoreError
+from repertory.errors import StoreCorruptError, StoreError
 from repertory.index.keywords.index import KeywordIndex
 from repertory.index.vectors import Collection, next_key
 from repertory.indexing import keyword_sync
@@ -105,6 +105,19 @@ class KeywordFeed:
         """
         self._read(self._recent(self._whole))
         self._compare_if_small()
+
+    def check(self) -> None:
+        """Check that the collection has all items of the index.
+
+        Raises:
+            StoreError: It has fewer, although no process writes to it: files of it were removed.
+        """
+        count = self.collection.count_items()
+        if count < len(self.index):
+            raise StoreCorruptError(
+                f"The index has {count:,} of its {len(self.index):,} items, so files of it were "
+                "removed: run `repertory index`."
+            )
 
     def reread(self, items: Sequence[str]) -> None:
         """Make the index equal to the collection for some items.

@@ -2,7 +2,8 @@
 
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from itertools import takewhile
 
 import msgspec
 
@@ -173,11 +174,16 @@ class LatestScans:
         self._names = frozenset(identities)
         self._judge_all()
 
-    def examine(self, result: ScanResult | ChangeResult) -> None:
-        """Look at what a result brings, ahead of ``add`` and on any thread; see ``Gate``."""
+    def examine(
+        self, result: ScanResult | ChangeResult, is_over: Callable[[], bool] = lambda: False
+    ) -> None:
+        """Look at what a result brings, ahead of ``add`` and on any thread; see ``Gate``.
+
+        What is left when it is over, ``add`` looks at.
+        """
         read = result.change if isinstance(result, ChangeResult) else result.scan
         if self._gate is not None and read is not None:
-            self._gate.examine(result.source, read.items)
+            self._gate.examine(result.source, takewhile(lambda _: not is_over(), read.items))
 
     def add(self, result: ScanResult | ChangeResult) -> set[str] | None:
         """Take in a source's scan, or a change since its last scan.

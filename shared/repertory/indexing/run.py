@@ -1,10 +1,11 @@
 """One run of the lifecycle in this process, until the index equals the sources."""
 
+import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 
-from repertory.errors import StoreError
+from repertory.errors import SourceError, StoreError
 from repertory.indexing.coordinator import Coordinator
 from repertory.indexing.in_process_queue import InProcessQueue
 from repertory.indexing.scan import CONCURRENCY, ScanResult, scan_source
@@ -30,7 +31,7 @@ def run(
     """Scan sources, and do the jobs that follow, until nothing is left to do.
 
     Sources are scanned concurrently; what one offers is indexed while others are still scanned.
-    The run can be interrupted at any moment: the next one continues.
+    The run can be interrupted at any moment: its scans end soon, and the next one continues.
 
     Args:
         sources: The sources to scan. The coordinator has the catalogue, and scans of the others.
@@ -44,16 +45,13 @@ def run(
     Raises:
         StoreError: A store is unavailable.
     """
-
-    def scan(source: Source, *, refresh: bool) -> ScanResult:
-        result = scan_source(source, refresh=refresh)
-        coordinator.examine(result)  # which takes long for many items, while others are embedded
-        return result
+    ended = threading.Event()
 
     pool = ThreadPoolExecutor(CONCURRENCY, thread_name_prefix="scan")
     try:
         scanning: set[Future[ScanResult]] = {
-            pool.submit(scan, source, refresh=refreshes(source)) for source in sources
+            pool.submit(_scan, source, coordinator, ended, refresh=refreshes(source))
+            for source in sources
         }
         worked = has_news = True
         sent = 0
@@ -81,6 +79,22 @@ def run(
                 has_news = False
                 on_wait()
     finally:
+        ended.set()
         pool.shutdown(wait=False, cancel_futures=True)  # first: no scan starts after its cancel
         for source in sources:
             source.cancel()
+
+
+def _scan(
+    source: Source, coordinator: Coordinator, ended: threading.Event, *, refresh: bool
+) -> ScanResult:
+    """Scan a source, and look at its items, while others are embedded; until the run has ended."""
+
+    def pause() -> None:
+        if ended.is_set():
+            raise SourceError("The run has ended.")
+
+    source.on_pause = pause
+    result = scan_source(source, refresh=refresh)
+    coordinator.examine(result, ended.is_set)
+    return result

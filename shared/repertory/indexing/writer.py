@@ -10,8 +10,10 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import CancelledError
 from itertools import islice
 
+from repertory import cancellation
 from repertory.catalogue.item import Item
 from repertory.coordination.deltas import REMOVED
 from repertory.coordination.ports import Coordination
@@ -72,6 +74,7 @@ class Writer:
         self._namespace = namespace_of(active)
         self._notify = notify
         self._lock = threading.Lock()
+        self._ending = threading.Event()
         self._engine: EmbeddingEngine | None = None
         self._cache: VectorCache | None = None
 
@@ -94,6 +97,10 @@ class Writer:
     def loaded(self) -> EmbeddingEngine | None:
         """The embedding engine, if it is loaded."""
         return self._engine
+
+    def end(self) -> None:
+        """Embed no more: a job that needs it fails with ``StoreError``."""
+        self._ending.set()
 
     def write(self, jobs: Sequence[Job]) -> None:
         """Do jobs together: all of their texts are embedded as one batch.
@@ -254,7 +261,10 @@ class Writer:
                 claimed = self._coordination.claims.take([key.hex() for key in batch], CLAIM_S)
                 ours = {key: text for key, text in batch.items() if key.hex() in claimed}
                 try:
-                    vectors |= embed(ours, engine, cache)
+                    with cancellation.until(self._ending.is_set):
+                        vectors |= embed(ours, engine, cache)
+                except CancelledError as error:
+                    raise StoreError("The worker ends.") from error
                 finally:
                     self._coordination.claims.release(claimed)
                 embedded += len(ours)

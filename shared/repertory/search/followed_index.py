@@ -54,12 +54,18 @@ class FollowedIndex:
 
 
 def followed(
-    collection: Collection, coordination: Coordination, *, is_shared: bool
+    collection: Collection, coordination: Coordination, *, is_shared: bool, is_served: bool
 ) -> FollowedIndex:
     """Load the keyword index of a collection, and read what a stored one lacks.
 
+    Args:
+        collection: The collection.
+        coordination: Where a stored one is.
+        is_shared: Whether other processes write to the store.
+        is_served: Whether another thread of this process may be writing.
+
     Raises:
-        StoreError: The collection is unreadable; it is closed.
+        StoreError: The collection is unreadable or lacks items; it is closed.
     """
     feed = KeywordFeed(collection, coordination)
     try:
@@ -70,6 +76,8 @@ def followed(
         except StoreError:
             if feed.is_partial:
                 raise
+        if not (is_shared or is_served):
+            feed.check()
     except BaseException:
         collection.close()
         raise

@@ -19,8 +19,8 @@ from repertory.notices import (
 from repertory.stats import LATE_S, SourceState, WatchStatus
 
 UNKNOWN = (
-    "Which sources you may see is not known yet, since the watch service has not reported; check "
-    "that it runs."
+    "Which sources you may see is not known yet: the watch service has not reported, or builds the "
+    "index of another configuration; check that it runs."
 )
 BUILDING = "The first index is being built, so items are missing."
 
@@ -35,7 +35,7 @@ class KnownSources(msgspec.Struct, frozen=True, kw_only=True):
         audiences: Who may see each, by name.
         first_items: How many items a first index will have, while it is built; else 0.
         notices: What to know about the configuration.
-        is_reported: Whether there was a report.
+        is_reported: Whether there was a report, and it says who may see what is searched.
         is_silent: Whether the watch service has not reported for a while.
         is_part: Whether this is what a caller learns who may not see all of them.
     """
@@ -53,7 +53,8 @@ class KnownSources(msgspec.Struct, frozen=True, kw_only=True):
 
         Until the collection of the reported configuration is searched, a name may mean another
         source there: then who may see it needs a group of the new list and of the one before. The
-        report has both, for processes that have just started.
+        report has both, for processes that have just started. If it has not, as after the loss of
+        all reports, only administrators see anything until then.
 
         Args:
             watch: The report.
@@ -61,6 +62,7 @@ class KnownSources(msgspec.Struct, frozen=True, kw_only=True):
         """
         is_same = watch.configuration == configuration
         before, former = ({}, {}) if is_same else (self.audiences, watch.former)
+        is_known = is_same or not configuration or bool(before or former)
         refused = [watch.error] if watch.error in {HAS_RIVAL, NOTHING_OFFERED} else []
         late = [LATE] if watch.is_late or watch.saves.waiting >= LATE_S else []
         failed = [FAILED] if watch.has_failed else []
@@ -73,10 +75,11 @@ class KnownSources(msgspec.Struct, frozen=True, kw_only=True):
                 one.name: before.get(one.name, frozenset())
                 | {one.visible_to, former.get(one.name, one.visible_to)}
                 for one in watch.sources
+                if is_known
             },
             first_items=watch.first_items,
             notices=(*late, *failed, *watch.notices, *refused),
-            is_reported=True,
+            is_reported=is_known,
         )
 
     @property

@@ -267,7 +267,10 @@ class LiveSearch:
     def _open(self, name: str) -> None:
         """Switch to another collection, once its keyword index is loaded, too."""
         collection = self._store.open(name)
-        index = followed(collection, self._coordination, is_shared=self._is_shared)
+        is_served = bool(self._threads)
+        index = followed(
+            collection, self._coordination, is_shared=self._is_shared, is_served=is_served
+        )
         with self._replacing:
             if (before := self._index) is not None:
                 self._old.append((self._clock(), before.collection))

@@ -67,15 +67,21 @@ def _similar(entries: Sequence[Entry]) -> Iterator[Pair]:
     frequency = Counter(term for _, found in described for term in found)
     with_term: defaultdict[str, list[tuple[str, frozenset[str]]]] = defaultdict(list)
     for item, found in described:
-        if len(found) < MIN_TERMS:
+        size = len(found)
+        if size < MIN_TERMS:
             continue
         rarest = sorted(found, key=lambda term: (frequency[term], term))
         seen: set[str] = set()
-        for term in rarest[: len(found) - int(SIMILAR * len(found)) + 1]:
+        least, most = SIMILAR * size, size / SIMILAR + 1
+        for term in rarest[: size - int(SIMILAR * size) + 1]:
             for other, others in with_term[term]:
-                if other not in seen and len(found & others) >= SIMILAR * len(found | others):
-                    yield other, item
+                # Most have too few terms or too many, which is known at once.
+                if not least <= len(others) <= most or other in seen:
+                    continue
                 seen.add(other)
+                shared = len(found & others)
+                if shared >= SIMILAR * (size + len(others) - shared):
+                    yield other, item
             if len(with_term[term]) < MAX_COMPARED:
                 with_term[term].append((item, found))
 
