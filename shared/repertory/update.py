@@ -11,7 +11,7 @@ from repertory.embedding.engine import EmbeddingEngine
 from repertory.embedding.words import WORDS_MODEL, WordsEngine
 from repertory.errors import ModelError, StoreError
 from repertory.freshness import Freshness
-from repertory.indexing.collection_names import configuration_of, model_slug
+from repertory.indexing.collection_names import configuration_of, current, model_slug
 from repertory.indexing.coordinator import Coordinator
 from repertory.indexing.in_process_queue import InProcessQueue
 from repertory.indexing.known_tools import known_tools
@@ -98,7 +98,7 @@ class Update:
         sources = self._catalogue.sources
         scanned = [one for one in sources if not one.asks_server or asks(one)]
         with self._lifecycle(engine) as (coordinator, queue):
-            known = self._known_tools()
+            known = self._known_tools(engine.model.slug)
             if rebuild is not None:
                 rebuild(queue, self._catalogue.hash)
                 queue.work()  # creates the generation
@@ -161,7 +161,7 @@ class Update:
                 for part in ("index", "vectors"):  # another process has the store
                     if why := self._live.missing.get(part):
                         raise StoreError(why)
-                self._begin(coordinator, [*self._known_tools(), *scans])
+                self._begin(coordinator, [*self._known_tools(engine.model.slug), *scans])
 
                 def is_late() -> bool:
                     """A build that only needs to be published has all of the time."""
@@ -226,13 +226,17 @@ class Update:
         for scan in known:
             coordinator.observe(scan)
 
-    def _known_tools(self) -> list[ScanResult]:
+    def _known_tools(self, slug: str) -> list[ScanResult]:
+        """The known tools, also if only a command with other settings has indexed them."""
+        parts = self._parts
         servers = [source for source in self._catalogue.sources if source.asks_server]
-        last = watch_status(self._parts.coordination.status) or WatchStatus()
-        name = self._parts.store.alias(self._parts.active)
+        last = watch_status(parts.coordination.status) or WatchStatus()
+        namespace, configuration = parts.settings.values.namespace, self._catalogue.hash
+        name = parts.store.alias(parts.active)
+        name = name or current(parts.store, namespace, configuration, slug)
         if not servers or name is None:
             return known_tools(servers, None, last)
-        with self._parts.store.open(name) as collection:
+        with parts.store.open(name) as collection:
             return known_tools(servers, collection, last)
 
     def _commit(self, coordinator: Coordinator) -> None:

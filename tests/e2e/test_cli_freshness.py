@@ -177,6 +177,17 @@ def test_a_search_uses_the_last_known_tools_and_says_their_age(cli: Cli, project
     assert notice.endswith("`repertory index` asks again.")
 
 
+def test_another_spelling_of_the_model_knows_the_same_tools(own: Cli, project: Path) -> None:
+    """A first search with the model named uses the tools that a command without it indexed."""
+    config = write_servers(project, weather=WEATHER)
+    assert own.run(project, "config", "trust", str(config)).returncode == 0
+
+    found = own.json(project, "search", "weather forecast", "--model", "repertory")
+
+    assert found["results"][0]["toolId"] == "weather__forecast"
+    assert found["notices"] == ["1 MCP server was not asked yet: weather; `repertory index` asks."]
+
+
 def test_a_hanging_server_is_listed_and_the_others_are_indexed(own: Cli, project: Path) -> None:
     """`index` indexes the files and the other server, and names the one that does not answer."""
     config = write_servers(project, hanging=HANGING, weather=WEATHER)
