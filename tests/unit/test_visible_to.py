@@ -200,15 +200,17 @@ def test_a_process_that_starts_meanwhile_learns_of_the_lists_before() -> None:
 
 def test_nothing_is_visible_while_nobody_knows_who_could_see_what_is_searched() -> None:
     """All reports were lost, and the configuration changed meanwhile."""
-    report = WatchStatus(configuration="2", sources=[state("x"), state("new")])
+    report = WatchStatus(configuration="2", sources=[state("x"), state("vault", "ops")])
     lost = KnownSources().after(report, "1")
     for _ in range(2):
         with pytest.raises(StoreError, match="not known yet"):
             lost.visible(NOBODY)
         lost = lost.after(report, "1")
-    assert lost.names == ("x", "new")  # for administrators
-    assert lost.after(report, "2").visible(NOBODY) == {"x", "new"}
-    assert KnownSources().after(report, "").visible(NOBODY) == {"x", "new"}  # nothing is searched
+    assert lost.names == ("x", "vault")  # for administrators
+    assert lost.after(report, "2").visible(NOBODY) == {"x"}
+    assert KnownSources().after(report, "").visible(NOBODY) == {"x"}  # nothing is searched
+    open_to_all = replace(report, sources=[state("x")])  # a team that restricts nothing
+    assert KnownSources().after(open_to_all, "1").visible(NOBODY) == {"x"}
 
 
 @pytest.mark.parametrize(("collection", "former"), [(OTHERS, {}), (OWN, {"x": ()}), ("", {})])

@@ -54,7 +54,7 @@ class KnownSources(msgspec.Struct, frozen=True, kw_only=True):
         Until the collection of the reported configuration is searched, a name may mean another
         source there: then who may see it needs a group of the new list and of the one before. The
         report has both, for processes that have just started. If it has not, as after the loss of
-        all reports, only administrators see anything until then.
+        all reports, only administrators see anything until then, where any source is restricted.
 
         Args:
             watch: The report.
@@ -62,7 +62,8 @@ class KnownSources(msgspec.Struct, frozen=True, kw_only=True):
         """
         is_same = watch.configuration == configuration
         before, former = ({}, {}) if is_same else (self.audiences, watch.former)
-        is_known = is_same or not configuration or bool(before or former)
+        is_restricted = any(one.visible_to for one in watch.sources)
+        is_known = is_same or not (configuration and is_restricted) or bool(before or former)
         refused = [watch.error] if watch.error in {HAS_RIVAL, NOTHING_OFFERED} else []
         late = [LATE] if watch.is_late or watch.saves.waiting >= LATE_S else []
         failed = [FAILED] if watch.has_failed else []
