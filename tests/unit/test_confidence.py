@@ -96,6 +96,7 @@ BY_FIELD: list[tuple[Item, Range]] = [
     (skill("make_zorblax", "Makes things"), IN_NAME),
     (tool("srv__maker", "Makes things out of zorblax"), IN_DESCRIPTION),
     (tool("srv__maker", "Makes things", tags=("zorblax",)), IN_DESCRIPTION),
+    (tool("srv__drop-zorblax", "Removes it"), IN_DESCRIPTION),
     (tool("srv__maker", "Makes things", input_schema=SCHEMA), IN_REST),
     (tool("zorblax__maker", "Makes things"), IN_REST),
     (skill("maker", "Makes things", "# About zorblax\nText.\n"), IN_REST),
@@ -113,6 +114,15 @@ BY_FIELD: list[tuple[Item, Range]] = [
 def test_the_best_field_that_has_the_only_word_sets_the_range(item: Item, bounds: Range) -> None:
     """Other evidence moves the confidence within that range."""
     assert is_within(confidence("zorblax", item), bounds)
+
+
+def test_what_deletes_does_not_come_first_for_a_thing_alone() -> None:
+    """A bare noun asks for no deletion, whatever form of it the other name has."""
+    drop = tool("mongodb__drop-database", "Removes the database, deleting its data files")
+    others = tool("mongodb__list-databases", "Lists what a connection has"), tool("x__other", "A")
+    assert confidence("database", drop, *others) < confidence("database", others[0], drop)
+    assert confidence("drop", drop, *others) > IN_NAME[0]
+    assert confidence("drop database", drop, *others) > TYPED - ROUNDING
 
 
 @pytest.mark.parametrize(("item", "bounds"), BY_FIELD)

@@ -297,6 +297,11 @@ def _of_one_word(
         for (_, bounds), others in zip(ranges, of_stem, strict=True)
         for bound, other in zip(bounds, others, strict=True)
     ]
+    deletes = is_meant & _deletes_unasked(found)
+    bounds[:2] = [
+        np.where(deletes, bound, other)
+        for bound, other in zip(IN_DESCRIPTION, bounds[:2], strict=True)
+    ]
     low = np.select(has, bounds[::2], WITHOUT_THE_WORD[0])
     high = np.select(has, bounds[1::2], WITHOUT_THE_WORD[1])
     share = (1 - AS_TYPED) * confidence / MAX_UNNAMED
@@ -341,6 +346,18 @@ def _only_changes(found: Candidates) -> NDArray[np.bool_]:
         "actions", found.rows, lambda does: actions.only_changes(frozenset(does.split()))
     ).astype(np.bool_)
     return changing
+
+
+def _deletes_unasked(found: Candidates) -> NDArray[np.bool_]:
+    """Which candidates only delete something, where a query asks for no action: `database`."""
+    if actions.of_request(plain(found.query.text)):
+        return np.zeros(len(found.rows), np.bool_)
+    deleting: NDArray[np.bool_] = found.index.numbers(
+        "actions",
+        found.rows,
+        lambda does: actions.agreement(frozenset(), frozenset(does.split())) < 0,
+    ).astype(np.bool_)
+    return deleting
 
 
 def _of_all_words(found: Candidates, confidence: Confidences) -> Confidences:
