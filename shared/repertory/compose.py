@@ -264,6 +264,7 @@ class Parts:
             coordination=self.coordination,
             active=self.active,
             seen={one.name: one.seen for one in watch.sources} if watch else {},
+            found=watch.problems if watch else (),
             searched=watch.searched if watch else {},
             affordable=affordable,
             gate=Gate(self.reviews, records=not self.settings.values.no_cache),

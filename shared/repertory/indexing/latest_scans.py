@@ -2,7 +2,7 @@
 
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -120,12 +120,19 @@ class LatestScans:
         catalogue: The catalogue.
     """
 
-    def __init__(self, seen: Mapping[str, float], gate: Gate | None = None) -> None:
+    def __init__(
+        self,
+        seen: Mapping[str, float],
+        gate: Gate | None = None,
+        found: Sequence[Problem] = (),
+    ) -> None:
         """Start without scans.
 
         Args:
             seen: When each source was last read whole by an earlier process, in Unix seconds.
             gate: Withholds items; without one, all pass.
+            found: The problems that the earlier process found. They hold for the items that are
+                not read again.
         """
         self._gate = gate
         self.catalogue = Catalogue(())
@@ -133,6 +140,7 @@ class LatestScans:
         self._latest: dict[str, _Latest] = {}
         self._merged = Merged(self.catalogue)
         self._seen = dict(seen)
+        self._found = found
         self._problems: list[Problem] = []
         self._are_problems_old = False
         self._problems_due = float("-inf")
@@ -287,10 +295,22 @@ class LatestScans:
             started = time.thread_time()
             self._problems = [problem for one in self._in_order for problem in one.problems]
             self._problems += self._merged.problems(is_whole=self._are_all_whole)
+            self._problems += self._still({*self._problems})
             self._are_problems_old = False
             took = time.thread_time() - started
             self._problems_due = time.monotonic() + (took / SHARE if took > QUICK_S else 0.0)
         return [*self.catalogue.problems, *self._problems]
+
+    def _still(self, known: Collection[Problem]) -> list[Problem]:
+        """The problems of items that are not read again, without those that are known."""
+        kept = {
+            item
+            for one in self._latest.values()
+            if one.result.scan
+            for item in one.result.scan.unchanged
+            if item not in one.passed
+        }
+        return [one for one in self._found if one.item in kept and one not in known]
 
     def has(self, source: str) -> bool:
         """Whether the catalogue has a source of this name."""
