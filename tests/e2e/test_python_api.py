@@ -319,7 +319,7 @@ def test_an_invalid_query_is_refused(opening: Opening) -> None:
         wrong: Any
         for wrong in (10**400, 10**5_000, math.nan, math.inf, True, "1", [1], {}):
             for name in ("threshold", "alpha"):
-                session.search("x", **{name: 1})  # a right number equals True
+                session.search("x", **{name: cast("Any", 1)})  # a right number equals True
                 with pytest.raises(UsageError, match=f"{name} is .{{1,100}}; it must be"):
                     session.search("x", **{name: wrong})
         for wrong in (None, 5):
