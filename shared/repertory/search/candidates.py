@@ -133,6 +133,7 @@ def keyword_candidates(
     _ = matches.shares, matches.whole, jobs(query.text), actions.of_request(plain(query.text))
     close = _close_names(query.text, index, query.where)
     found = {*also, *close, *matches.of_forms(MAX_BY_MEANING, query.where)}
+    found |= matches.of_whole(MAX_BY_WORDS, query.where)
     likely = {**close}
     # What has the only word is right, as often as it is asked for.
     most = MAX_NAMED if len(matches.terms) == 1 else limit

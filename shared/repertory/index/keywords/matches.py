@@ -163,6 +163,15 @@ class Matches:
         )
         return as_typed | any_form
 
+    def of_whole(self, limit: int, where: Filter | None = None) -> set[int]:
+        """The rows that have all words of a query as one, in which that weighs most.
+
+        They are those that a filter allows; none for a query of one word.
+        """
+        if len(self.terms) == 1 or not self.whole.exact:
+            return set()
+        return self._heaviest(self.whole.exact, limit, where)
+
     def _heaviest(self, terms: Sequence[str], limit: int, where: Filter | None) -> set[int]:
         """The rows in which one of some terms weighs most."""
         read = []
