@@ -97,6 +97,9 @@ MAX_UNNAMED = 0.97  # the confidence that no evidence but a typed name exceeds
 # The range of the confidence of an item that has the query's only word, by the best field that has
 # it. The rest are the names of server and parameters, and headings; a body counts for a rare word.
 IN_NAME, IN_DESCRIPTION, IN_REST, IN_BODY = (0.8, 0.97), (0.6, 0.79), (0.42, 0.59), (0.36, 0.41)
+# A word that texts in general do not have is corrected, too, beside the items that have it. Those
+# come before its corrections, but for these in names.
+UNUSUAL_IN_BODY = (0.411, 0.419)
 CORRECTED_IN_NAME, CORRECTED, CORRECTED_IN_REST = (0.45, 0.59), (0.37, 0.41), (0.36, 0.4)
 WITHOUT_THE_WORD = (0.0, 0.41)
 # The part of a range that is of items with the word as it is typed: of `modified`, not `modify`.
@@ -273,7 +276,8 @@ def _of_one_word(
 
     ``weight`` is that of the word in each candidate.
     """
-    in_body = IN_BODY if term.rarity >= RARE else WITHOUT_THE_WORD
+    in_body = IN_BODY if is_known(term.stem) else UNUSUAL_IN_BODY
+    in_body = in_body if term.rarity >= RARE else WITHOUT_THE_WORD
     ranges = (
         (NAME.least, IN_NAME),
         (DESCRIPTION.least, IN_DESCRIPTION),
