@@ -95,12 +95,17 @@ class _Latest:
         return msgspec.structs.replace(self.result, scan=scan)
 
     @property
-    def problems(self) -> list[Problem]:
-        """The problems of the scan, and those of the gate."""
+    def judgements(self) -> list[Problem]:
+        """The problems that the gate has."""
         if self.result.scan is None:
             return []
-        judged = [problem for problems in self.judged.values() for problem in problems]
-        return from_source([*self.result.scan.problems, *judged], self.source.name)
+        judged = (problem for problems in self.judged.values() for problem in problems)
+        return from_source(judged, self.source.name)
+
+    @property
+    def problems(self) -> list[Problem]:
+        """The problems of the scan."""
+        return from_source(self.result.scan.problems if self.result.scan else (), self.source.name)
 
     def _refuse(self, error: str) -> None:
         """If the approvals are unreadable, so is the source, unless it is trusted."""
@@ -286,16 +291,19 @@ class LatestScans:
 
     @property
     def problems(self) -> list[Problem]:
-        """Every problem of the catalogue and of the scans.
+        """Every problem of the catalogue and of the scans; those of files come last.
 
+        Reports have the first ones alone, and a command that reads a file again finds its problems.
         For a large catalogue the list may be older, since collecting it is limited to ``SHARE`` of
         the time.
         """
         if self._are_problems_old and time.monotonic() >= self._problems_due:
             started = time.thread_time()
-            self._problems = [problem for one in self._in_order for problem in one.problems]
-            self._problems += self._merged.problems(is_whole=self._are_all_whole)
-            self._problems += self._still({*self._problems})
+            found = [problem for one in self._in_order for problem in one.judgements]
+            found += self._merged.problems(is_whole=self._are_all_whole)
+            of_files = [problem for one in self._in_order for problem in one.problems]
+            found += self._still({*found, *of_files})
+            self._problems = [*found, *of_files]
             self._are_problems_old = False
             took = time.thread_time() - started
             self._problems_due = time.monotonic() + (took / SHARE if took > QUICK_S else 0.0)
