@@ -71,6 +71,15 @@ def test_without_a_host_those_that_are_installed_are_shown(
     assert (done.returncode, done.stdout) == (1, "[]\n")
 
 
+def test_in_the_home_directory_a_configuration_is_shown_once(own: Cli, cursor: Path) -> None:
+    """The user's configuration is not that of a project, too."""
+    own.run(own.home, "connect", "cursor", "--yes")
+    rows = own.json(own.home, "connect")
+    found = [(row["scope"], row["state"]) for row in rows if row["host"] == "cursor"]
+    assert found == [("user", "connected")]
+    assert cursor.exists()
+
+
 def test_a_pipe_is_not_asked(own: Cli, project: Path, cursor: Path) -> None:
     """The difference is shown, and how to go on; nothing is written."""
     done = own.run(project, "connect", "cursor")

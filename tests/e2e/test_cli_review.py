@@ -92,6 +92,7 @@ def test_a_suspicious_change_is_withheld_until_it_is_approved(own: Cli, notebook
     assert (approved.returncode, approved.stdout) == (0, "Approved 1 item.\n")
     assert ids(own, notebook) == ["notes__add_note", "notes__find_note"]
     assert own.run(notebook, "trust", "approve", "--all").stdout == "Approved 1 item.\n"
+    assert "has changed since" not in own.run(notebook, "stats").stdout
 
     history = own.run(notebook, "history", "notes__add_note").stdout
     assert "appeared (notes)" in history

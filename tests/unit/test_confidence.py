@@ -39,6 +39,7 @@ from repertory.search.confidence import (
     RARE,
     TYPED,
     TYPED_ALSO,
+    UNUSUAL_IN_BODY,
     WITHOUT_THE_WORD,
     EvidenceWeights,
     confidences,
@@ -96,10 +97,11 @@ BY_FIELD: list[tuple[Item, Range]] = [
     (skill("make_zorblax", "Makes things"), IN_NAME),
     (tool("srv__maker", "Makes things out of zorblax"), IN_DESCRIPTION),
     (tool("srv__maker", "Makes things", tags=("zorblax",)), IN_DESCRIPTION),
+    (tool("srv__drop-zorblax", "Removes it"), IN_DESCRIPTION),
     (tool("srv__maker", "Makes things", input_schema=SCHEMA), IN_REST),
     (tool("zorblax__maker", "Makes things"), IN_REST),
     (skill("maker", "Makes things", "# About zorblax\nText.\n"), IN_REST),
-    (skill("maker", "Makes things", "# About\nA text of zorblax.\n"), IN_BODY),
+    (skill("maker", "Makes things", "# About\nA text of zorblax.\n"), UNUSUAL_IN_BODY),
     (skill("zorblay_maker", "Makes things"), CORRECTED_IN_NAME),
     (tool("srv__maker", "Makes things out of zorblay"), CORRECTED),
     (tool("zorblay__maker", "Makes things"), CORRECTED_IN_REST),
@@ -113,6 +115,15 @@ BY_FIELD: list[tuple[Item, Range]] = [
 def test_the_best_field_that_has_the_only_word_sets_the_range(item: Item, bounds: Range) -> None:
     """Other evidence moves the confidence within that range."""
     assert is_within(confidence("zorblax", item), bounds)
+
+
+def test_what_deletes_does_not_come_first_for_a_thing_alone() -> None:
+    """A bare noun asks for no deletion, whatever form of it the other name has."""
+    drop = tool("mongodb__drop-database", "Removes the database, deleting its data files")
+    others = tool("mongodb__list-databases", "Lists what a connection has"), tool("x__other", "A")
+    assert confidence("database", drop, *others) < confidence("database", others[0], drop)
+    assert confidence("drop", drop, *others) > IN_NAME[0]
+    assert confidence("drop database", drop, *others) > TYPED - ROUNDING
 
 
 @pytest.mark.parametrize(("item", "bounds"), BY_FIELD)
@@ -146,12 +157,22 @@ def as_typed(bounds: Range) -> Range:
 
 def test_the_ranges_of_the_fields_are_in_order() -> None:
     """Names come before descriptions, descriptions before the rest; these are all shown."""
-    ranges = (IN_NAME, IN_DESCRIPTION, IN_REST, IN_BODY)
+    ranges = (IN_NAME, IN_DESCRIPTION, IN_REST, UNUSUAL_IN_BODY, IN_BODY)
     assert all(low < high for low, high in ranges)
     assert all(low > high for (low, _), (_, high) in pairwise(ranges))
     assert IN_BODY[0] > 0.35
     assert all(low < high for low, high in zip(CORRECTED_IN_REST, CORRECTED, strict=True))
-    assert CORRECTED[1] < IN_REST[0] <= CORRECTED_IN_NAME[1] < IN_DESCRIPTION[0]
+    assert CORRECTED[1] < UNUSUAL_IN_BODY[0]
+    assert IN_REST[0] <= CORRECTED_IN_NAME[1] < IN_DESCRIPTION[0]
+
+
+def test_an_unusual_word_of_a_body_comes_before_its_corrections() -> None:
+    """But for those in names; a usual word has none."""
+    item = skill("maker", "Makes things", "# About\nSTARD and pytest.\n")
+    other = skill("beginner", "Starts with a star")
+    assert is_within(confidence("STARD", item, other), UNUSUAL_IN_BODY)
+    assert confidence("STARD", other, item) < confidence("STARD", item, other)
+    assert is_within(confidence("pytest", item, other), IN_BODY)
 
 
 def test_a_common_word_of_a_body_says_little() -> None:
@@ -165,7 +186,7 @@ def test_a_common_word_of_a_body_says_little() -> None:
 def test_a_word_of_a_very_long_body_counts_like_one_of_a_short_one() -> None:
     """However often other words stand beside it."""
     item = skill("maker", "Makes things", f"{'filler ' * 20_000} zorblax")
-    assert is_within(confidence("zorblax", item), IN_BODY)
+    assert is_within(confidence("zorblax", item), UNUSUAL_IN_BODY)
 
 
 def test_the_parts_of_a_word_are_no_surer_than_a_correction() -> None:
@@ -177,7 +198,7 @@ def test_the_parts_of_a_word_are_no_surer_than_a_correction() -> None:
 def test_a_parameters_description_counts_like_a_body() -> None:
     """It is long, and seldom what a tool is about."""
     item = tool("srv__maker", "Makes things", input_schema=SCHEMA)
-    assert is_within(confidence("quuxly", item), IN_BODY)
+    assert is_within(confidence("quuxly", item), UNUSUAL_IN_BODY)
 
 
 @pytest.mark.parametrize(

@@ -325,3 +325,19 @@ def test_a_source_that_is_trusted_now_was_not_asked_yet() -> None:
     assert scans.keeps(
         State(item="team/a", source="team", content_hash="", metadata_hash="", revision=0)
     )
+
+
+def test_what_is_said_of_items_comes_before_the_problems_of_files() -> None:
+    """A report has the first problems alone, and those of files are found again."""
+    folder = FaultyFolder("team", "a", "b")
+    folder.problems = tuple(warning(f"{at}.md", "It is odd.") for at in range(3))
+    scans = gated(Withholding(), folder)
+    assert [one.message for one in scans.problems] == ["It waits.", *["It is odd."] * 3]
+    again = LatestScans({}, None, scans.problems)
+    again.adopt(Catalogue((folder,)))
+    again.add(
+        ScanResult(
+            source=folder, scan=Scan(items=[], unchanged=frozenset({"team/b"})), error="", at=0.0
+        )
+    )
+    assert [one.message for one in again.problems] == ["It waits."]

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from repertory.catalogue.item import Item
 from tests.support.builders import skill, tool
+from tests.support.hybrid_search import hybrid_engine
 from tests.support.search_laws import (
     BOTH_ARMS,
     Engine,
@@ -43,6 +44,16 @@ def test_a_larger_limit_only_adds_hits(
         all_of_them = search(searched, text, 100, threshold)
         for smaller in (limit, limit + 1, 20):
             assert search(searched, text, smaller, threshold) == all_of_them[:smaller]
+
+
+def test_a_larger_limit_only_adds_hits_for_a_word_of_many_items() -> None:
+    """Also where more items have the word than the words alone would choose."""
+    about = ["trains", "ships", "cars", "planes", "bikes", "trams", "buses", "vans"]
+    texts = (" ".join(about[: at % 9]) for at in range(150))
+    searched = hybrid_engine(skill(f"item{at}", f"{text} zorblax") for at, text in enumerate(texts))
+    all_of_them = search(searched, "zorblax", 100)
+    for smaller in (3, 20, 50):
+        assert search(searched, "zorblax", smaller) == all_of_them[:smaller]
 
 
 # More items

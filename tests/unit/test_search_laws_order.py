@@ -35,6 +35,8 @@ def test_names_that_contain_the_typed_words_come_before_longer_ones(engine: Engi
     found = names(search(engine(tools), "create issue"))
     assert found[:2] == ["create_issue", "linear_create_issue"]
     assert {"create_issue_link", "create_issue_note"} <= {*found[2:]}
+    found = names(search(engine(tools), "create an issue"))
+    assert {*found[:2]} == {"create_issue", "linear_create_issue"}
 
 
 @BOTH_ARMS

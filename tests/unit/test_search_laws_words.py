@@ -152,6 +152,15 @@ def test_a_word_returns_all_items_that_have_it(
 
 
 @BOTH_ARMS
+def test_an_identifier_is_found_among_many_items_with_its_words(engine: Engine) -> None:
+    """Their words count more, in names and descriptions, than the whole in a body."""
+    crowd = [skill(f"context-{at}", f"Creates a context of kind {at}") for at in range(60)]
+    hooks = skill("hooks", "Shares what parts of a page need", "Call createContext first.")
+    for asked in ("createContext", "create_context"):
+        assert "hooks" in names(search(engine([*crowd, hooks]), asked, limit=100))
+
+
+@BOTH_ARMS
 def test_similar_skills_are_each_found_by_a_word_of_their_own(engine: Engine) -> None:
     """Twenty-five skills differ in one invented word; each of these finds its skill first."""
     own = [f"zyx{at}quon" for at in range(25)]

@@ -151,9 +151,11 @@ def _list(machine: Machine, wish: Wish, output: Output) -> None:
     """Show every host that is installed, or whose configuration is connected."""
     rows: list[dict[str, Any]] = []
     for host in HOSTS:
+        own = target_for(host, Scope.USER, machine)
         for scope in host.places:
             target = target_for(host, scope, machine)
-            if target is None:
+            # In the home directory, a project's file may be the user's own.
+            if target is None or (scope is Scope.PROJECT and own and own.file == target.file):
                 continue
             state, detail = state_of(target, entry_for(host, scope, machine, wish))
             row = show.row(target, state, detail)

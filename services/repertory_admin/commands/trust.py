@@ -149,5 +149,5 @@ def _approve_here(target: Target, items: list[str] | None) -> tuple[list[str], l
         done = reviews.approve(items, user())
         approved = set(done)
         sources = {source for source, item in hidden if item in approved}
-        failures = runs.failures(index(repertory, bars, sources), sources) if sources else []
+        failures = runs.failures(index(repertory, bars, sources), sources) if done else []
     return done, failures

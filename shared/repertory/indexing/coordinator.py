@@ -49,6 +49,7 @@ class Coordinator:
     Args:
         active: The alias of the collection that is searched.
         seen: When each source was last read whole by an earlier process, in Unix seconds.
+        found: The problems that the earlier process found.
         searched: Who may see the sources of the searched collection, as an earlier process knew.
         clock: A monotonic clock, in seconds.
         now: The time of day, in Unix seconds; jumps do no harm.
@@ -65,6 +66,7 @@ class Coordinator:
         coordination: Coordination,
         active: str,
         seen: Mapping[str, float] | None = None,
+        found: Sequence[Problem] = (),
         searched: Mapping[str, tuple[str, ...]] | None = None,
         clock: Callable[[], float] = time.monotonic,
         now: Callable[[], float] = time.time,
@@ -78,7 +80,7 @@ class Coordinator:
         self._clock = clock
         self._now = now
         self._affordable = affordable
-        self._scans = LatestScans(seen or {}, gate)
+        self._scans = LatestScans(seen or {}, gate, found)
         self._ledgers = Ledgers(store, coordination, queue.waiting)
         self._generations = Generations(store, queue, coordination, active)
         self._unused = UnusedIndexes(

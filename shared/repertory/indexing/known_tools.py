@@ -8,6 +8,7 @@ from repertory.catalogue.item import Item, item_key
 from repertory.catalogue.records import items_of
 from repertory.index.vectors import Collection
 from repertory.indexing.scan import ScanResult
+from repertory.review.gate import is_judgement
 from repertory.sources.source import Problem, Scan, Source
 from repertory.stats import SourceState, WatchStatus
 
@@ -46,11 +47,11 @@ def _known(
     server: Source, items: list[Item], last: SourceState | None, problems: Iterable[Problem]
 ) -> ScanResult:
     # One with its name as the path repeats its error. Those between items are found again, and so
-    # are those of the gate, which are equal then.
+    # are those of the gate: a person may have approved what they were about.
     own = [
         replace(one, sources=())
         for one in problems
-        if one.sources == (server.name,) and one.path != server.name
+        if one.sources == (server.name,) and one.path != server.name and not is_judgement(one)
     ]
     # It was not trusted then, and is now.
     error = last.error if last and not last.awaits_trust else ""

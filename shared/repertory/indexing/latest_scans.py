@@ -2,7 +2,7 @@
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import takewhile
 
 import msgspec
@@ -96,12 +96,17 @@ class _Latest:
         return msgspec.structs.replace(self.result, scan=scan)
 
     @property
-    def problems(self) -> list[Problem]:
-        """The problems of the scan, and those of the gate."""
+    def judgements(self) -> list[Problem]:
+        """The problems that the gate has."""
         if self.result.scan is None:
             return []
-        judged = [problem for problems in self.judged.values() for problem in problems]
-        return from_source([*self.result.scan.problems, *judged], self.source.name)
+        judged = (problem for problems in self.judged.values() for problem in problems)
+        return from_source(judged, self.source.name)
+
+    @property
+    def problems(self) -> list[Problem]:
+        """The problems of the scan."""
+        return from_source(self.result.scan.problems if self.result.scan else (), self.source.name)
 
     def _refuse(self, error: str) -> None:
         """If the approvals are unreadable, so is the source, unless it is trusted."""
@@ -121,12 +126,19 @@ class LatestScans:
         catalogue: The catalogue.
     """
 
-    def __init__(self, seen: Mapping[str, float], gate: Gate | None = None) -> None:
+    def __init__(
+        self,
+        seen: Mapping[str, float],
+        gate: Gate | None = None,
+        found: Sequence[Problem] = (),
+    ) -> None:
         """Start without scans.
 
         Args:
             seen: When each source was last read whole by an earlier process, in Unix seconds.
             gate: Withholds items; without one, all pass.
+            found: The problems that the earlier process found. They hold for the items that are
+                not read again.
         """
         self._gate = gate
         self.catalogue = Catalogue(())
@@ -134,6 +146,7 @@ class LatestScans:
         self._latest: dict[str, _Latest] = {}
         self._merged = Merged(self.catalogue)
         self._seen = dict(seen)
+        self._found = found
         self._problems: list[Problem] = []
         self._are_problems_old = False
         self._problems_due = float("-inf")
@@ -284,19 +297,34 @@ class LatestScans:
 
     @property
     def problems(self) -> list[Problem]:
-        """Every problem of the catalogue and of the scans.
+        """Every problem of the catalogue and of the scans; those of files come last.
 
+        Reports have the first ones alone, and a command that reads a file again finds its problems.
         For a large catalogue the list may be older, since collecting it is limited to ``SHARE`` of
         the time.
         """
         if self._are_problems_old and time.monotonic() >= self._problems_due:
             started = time.thread_time()
-            self._problems = [problem for one in self._in_order for problem in one.problems]
-            self._problems += self._merged.problems(is_whole=self._are_all_whole)
+            found = [problem for one in self._in_order for problem in one.judgements]
+            found += self._merged.problems(is_whole=self._are_all_whole)
+            of_files = [problem for one in self._in_order for problem in one.problems]
+            found += self._still({*found, *of_files})
+            self._problems = [*found, *of_files]
             self._are_problems_old = False
             took = time.thread_time() - started
             self._problems_due = time.monotonic() + (took / SHARE if took > QUICK_S else 0.0)
         return [*self.catalogue.problems, *self._problems]
+
+    def _still(self, known: Collection[Problem]) -> list[Problem]:
+        """The problems of items that are not read again, without those that are known."""
+        kept = {
+            item
+            for one in self._latest.values()
+            if one.result.scan
+            for item in one.result.scan.unchanged
+            if item not in one.passed
+        }
+        return [one for one in self._found if one.item in kept and one not in known]
 
     def has(self, source: str) -> bool:
         """Whether the catalogue has a source of this name."""

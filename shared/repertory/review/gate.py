@@ -18,6 +18,8 @@ from repertory.text import UNFIT
 HIDING = "+hidden"  # in the digest of an item with text that its source removed
 MAX_SHOWN = 3  # findings of one warning
 MAX_ABSENT = 10_000  # items that are no more, of a source whose changes are all approved
+CHANGED, NEW = "has changed since it was approved", "is new since its source was approved"
+SUSPICIOUS = "is suspicious"
 REVIEWED = frozenset({Kind.SKILL, Kind.TOOL})
 
 
@@ -199,6 +201,12 @@ class Gate:
             self._waiting[source][item_id] = judgement.state
 
 
+def is_judgement(problem: Problem) -> bool:
+    """Whether a problem is what the gate says of an item."""
+    said = tuple(f"{problem.item} {one}" for one in (WITHHELD, CHANGED, NEW, SUSPICIOUS))
+    return bool(problem.item) and problem.message.startswith(said)
+
+
 def _problems(item: Item, judgement: Judgement) -> Iterator[Problem]:
     """What the author and the users of an item should know."""
     review = "`repertory trust review` shows it"
@@ -208,15 +216,15 @@ def _problems(item: Item, judgement: Judgement) -> Iterator[Problem]:
         found = "".join(f" {one.message}" for one in findings)
         text = f"{item.id} {WITHHELD}; {review}.{found}"
     elif judgement.state is State.CHANGED:
-        text = f"{item.id} has changed since it was approved; {review}."
+        text = f"{item.id} {CHANGED}; {review}."
     elif judgement.state is State.NEW:
-        text = f"{item.id} is new since its source was approved; {review}."
+        text = f"{item.id} {NEW}; {review}."
     elif findings:
         found = "".join(
             f" {one.message} “{one.passage}”" if one.passage else f" {one.message}"
             for one in findings
         )
-        text = f"{item.id} is suspicious.{found}"
+        text = f"{item.id} {SUSPICIOUS}.{found}"
     else:
         return
     yield warning(item.path, text, item=item.id)

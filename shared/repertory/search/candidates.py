@@ -28,11 +28,11 @@ from repertory.search.query import Query
 from repertory.search.similar_names import OTHER, closest_name, is_other, similarities
 from repertory.telemetry.spans import traced
 
-# Candidates at any limit, except for a query of one word: so a larger limit only adds hits.
+# Candidates at any limit, so that a larger one only adds hits.
 MAX_BY_MEANING = 40  # by meaning: the nearest points
 MAX_BY_WORDS = 20  # by words, beside them; see benchmarks/NOTES.md
 LIKELY = 10  # best by words: for three queries in four, all three shown items are among them
-MAX_NAMED = 200  # items added for a typed name, or for the only word; thousands may have it
+MAX_NAMED = 200  # items of a typed name, or of the only word; thousands may have it
 MIN_NAME_LENGTH = 4  # characters of an identifier within a sentence
 
 Numbers = NDArray[np.float32]
@@ -135,7 +135,7 @@ def keyword_candidates(
     found = {*also, *close, *matches.of_forms(MAX_BY_MEANING, query.where)}
     likely = {**close}
     # What has the only word is right, as often as it is asked for.
-    most = max(limit, min(query.limit, MAX_NAMED)) if len(matches.terms) == 1 else limit
+    most = MAX_NAMED if len(matches.terms) == 1 else limit
     taken = most
     for one in filter(None, (matches, shared)):
         best = one.best(most, query.where).tolist()

@@ -97,6 +97,9 @@ MAX_UNNAMED = 0.97  # the confidence that no evidence but a typed name exceeds
 # The range of the confidence of an item that has the query's only word, by the best field that has
 # it. The rest are the names of server and parameters, and headings; a body counts for a rare word.
 IN_NAME, IN_DESCRIPTION, IN_REST, IN_BODY = (0.8, 0.97), (0.6, 0.79), (0.42, 0.59), (0.36, 0.41)
+# A word that texts in general do not have is corrected, too, beside the items that have it. Those
+# come before its corrections, but for these in names.
+UNUSUAL_IN_BODY = (0.411, 0.419)
 CORRECTED_IN_NAME, CORRECTED, CORRECTED_IN_REST = (0.45, 0.59), (0.37, 0.41), (0.36, 0.4)
 WITHOUT_THE_WORD = (0.0, 0.41)
 # The part of a range that is of items with the word as it is typed: of `modified`, not `modify`.
@@ -273,7 +276,8 @@ def _of_one_word(
 
     ``weight`` is that of the word in each candidate.
     """
-    in_body = IN_BODY if term.rarity >= RARE else WITHOUT_THE_WORD
+    in_body = IN_BODY if is_known(term.stem) else UNUSUAL_IN_BODY
+    in_body = in_body if term.rarity >= RARE else WITHOUT_THE_WORD
     ranges = (
         (NAME.least, IN_NAME),
         (DESCRIPTION.least, IN_DESCRIPTION),
@@ -296,6 +300,11 @@ def _of_one_word(
         np.where(is_meant, bound, other)
         for (_, bounds), others in zip(ranges, of_stem, strict=True)
         for bound, other in zip(bounds, others, strict=True)
+    ]
+    deletes = is_meant & _deletes_unasked(found)
+    bounds[:2] = [
+        np.where(deletes, bound, other)
+        for bound, other in zip(IN_DESCRIPTION, bounds[:2], strict=True)
     ]
     low = np.select(has, bounds[::2], WITHOUT_THE_WORD[0])
     high = np.select(has, bounds[1::2], WITHOUT_THE_WORD[1])
@@ -341,6 +350,18 @@ def _only_changes(found: Candidates) -> NDArray[np.bool_]:
         "actions", found.rows, lambda does: actions.only_changes(frozenset(does.split()))
     ).astype(np.bool_)
     return changing
+
+
+def _deletes_unasked(found: Candidates) -> NDArray[np.bool_]:
+    """Which candidates only delete something, where a query asks for no action: `database`."""
+    if actions.of_request(plain(found.query.text)):
+        return np.zeros(len(found.rows), np.bool_)
+    deleting: NDArray[np.bool_] = found.index.numbers(
+        "actions",
+        found.rows,
+        lambda does: actions.agreement(frozenset(), frozenset(does.split())) < 0,
+    ).astype(np.bool_)
+    return deleting
 
 
 def _of_all_words(found: Candidates, confidence: Confidences) -> Confidences:

@@ -38,7 +38,7 @@ def similarities(text: str, index: KeywordIndex, rows: Sequence[int]) -> NDArray
     asked = signs(text)
     ratios = [
         max(
-            _ratio(typed, split_name(name), entry.server)
+            _ratio(typed, split_name(name), split_name(entry.server))
             for name in _alike(asked, typed, entry.names)
         )
         for entry in index.entries(rows)
@@ -83,9 +83,10 @@ def _ratio(typed: str, name: str, server: str) -> float:
     number = digits(typed)
     if number and digits(name) not in ("", number):
         return 0.0
-    ratio = fuzz.ratio(typed, name)
+    # A server that repeats its name in those of its tools does not lose to one that does not.
+    ratio = max(fuzz.ratio(typed, one) for one in {name, name.removeprefix(f"{server} ")})
     is_near = ratio >= 100 * MIN_SIMILARITY
-    return 0.0 if is_near and _has_another_word(typed, name, split_name(server).split()) else ratio
+    return 0.0 if is_near and _has_another_word(typed, name, server.split()) else ratio
 
 
 def _has_another_word(typed: str, name: str, aside: Sequence[str] = ()) -> bool:
