@@ -13,8 +13,9 @@ from repertory.usage.digest import check_webhook
 from repertory_query.sign_in.failures import ProviderError
 from repertory_query.sign_in.provider import Provider
 
-HERE = ["localhost", "a.localhost", "127.0.0.1", "127.9.9.9", "::1", "::ffff:127.0.0.1"]
+HERE = ["localhost", "a.localhost", "127.0.0.1", "127.9.9.9", "::1", "::1%lo", "::ffff:127.0.0.1"]
 ELSEWHERE = ["", "example.com", "localhost.example.com", "xlocalhost", "0.0.0.0", "10.0.0.1", "::2"]
+ELSEWHERE += ["127.0.0.1%.example.com", "127.0.0.1%lo"]  # names: only IPv6 has zones
 
 
 @pytest.mark.parametrize("host", [*HERE, *ELSEWHERE])
