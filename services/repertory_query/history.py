@@ -35,7 +35,7 @@ class Span(msgspec.Struct, frozen=True, kw_only=True):
         searches, empty: The answered searches, and those without results.
         durations: The searches by duration; see ``Counts``. Empty without searches.
         saves: The saved items by duration; see ``SaveTimes``. Empty without saves.
-        pending, failed: The largest numbers of items on their way and of failed jobs; None while
+        pending, failed: The largest numbers of pending items and of failed jobs; None while
             they were unknown.
     """
 
@@ -97,7 +97,7 @@ class History:
         Args:
             at: The time, in Unix seconds.
             counts: The searches since the start of the process.
-            pending: The items on their way to the index; None if that is unknown.
+            pending: The number of pending items; None if that is unknown.
             failed: The failed jobs; None if that is unknown.
             saves: The saves by duration since the start of the watch; empty if that is unknown.
         """

@@ -135,12 +135,12 @@ def check(flags: Flags) -> None:
     except ConfigurationError as error:
         problems = [str(error)]
     for problem in problems:
-        terminal.tell(problem)
+        terminal.show_text(problem)
     if problems:
         raise typer.Exit(ExitCode.NOT_FOUND)
     workspace = Workspace(settings, directory)
     for reason in (*workspace.notices, *workspace.sources.withheld()):
-        terminal.tell(reason)
+        terminal.show_text(reason)
     file = settings.file
     terminal.say(
         f"{short_path(str(file))} is valid: {counted(sources, 'source')}."
@@ -176,7 +176,7 @@ def trust(flags: Flags, files: FilesArgument) -> None:
             sources = defined_by(file, workspace)
             for one in known_as(file, workspace):
                 workspace.trust.trust(one, digest, env_files(sources), digest_to_trust)
-        terminal.tell(f"Trusted {file} until its servers change: {described(sources)}.")
+        terminal.show_text(f"Trusted {file} until its servers change: {described(sources)}.")
         names |= {source.name for source in sources}
     # A file that is no part of this catalogue is trusted for another directory.
     names &= {source.name for source in workspace.catalogue().sources if source.asks_server}
@@ -188,7 +188,7 @@ def _trust_project(file: Path, workspace: Workspace, flags: Flags) -> None:
     found = wanted(file, flags)
     workspace.trust.trust(file, found.digest)
     wishes = f": it may use {', '.join(found.wishes)}" if found.wishes else ""
-    terminal.tell(f"Trusted {file} until it changes{wishes}. The next search follows it.")
+    terminal.show_text(f"Trusted {file} until it changes{wishes}. The next search follows it.")
 
 
 @command(config, "untrust", examples=("repertory config untrust .mcp.json",))
@@ -203,7 +203,7 @@ def untrust(flags: Flags, files: FilesArgument) -> None:
             known = {path, *known_as(file, workspace)}
             was_trusted = [workspace.trust.revoke(one) for one in known]
         if any(was_trusted):
-            terminal.tell(f"{file} is no longer trusted; its indexed items stay.")
+            terminal.show_text(f"{file} is no longer trusted; its indexed items stay.")
         else:
             others.append(str(file))
     if others:

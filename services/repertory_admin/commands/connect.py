@@ -167,7 +167,7 @@ def _list(machine: Machine, wish: Wish, output: Output) -> None:
         terminal.note("`repertory connect HOST` connects one, `--undo` disconnects it.")
     else:
         names = ", ".join(host.title for host in HOSTS)
-        terminal.tell(f"No agent host was found. These can be connected: {names}.")
+        terminal.show_text(f"No agent host was found. These can be connected: {names}.")
     if not rows:
         raise typer.Exit(ExitCode.NOT_FOUND)
 
