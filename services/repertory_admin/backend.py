@@ -49,7 +49,7 @@ class Target(msgspec.Struct, frozen=True):
 
     @property
     def defaults(self) -> Values:
-        """The settings for what a search leaves out."""
+        """The settings for the parameters that a search leaves out."""
         return for_server(self.settings) if self.server else self.settings.values
 
     def required_server(self) -> "Client":

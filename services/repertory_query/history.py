@@ -164,7 +164,7 @@ async def sampling(sample: Callable[[], None]) -> AsyncIterator[None]:
 
 
 def together(spans: Sequence[Span]) -> Span:
-    """What some consecutive spans say together, of which there is at least one."""
+    """One span that stands for some consecutive ones, at least one."""
     return Span(
         start=spans[0].start,
         end=spans[-1].end,
@@ -179,7 +179,7 @@ def together(spans: Sequence[Span]) -> Span:
 
 
 def _gained(new: Sequence[int], old: Sequence[int]) -> Sequence[int]:
-    """What counters gained, or all after a new start of what counts; empty if that is nothing."""
+    """How much counters grew, from zero after a restart; empty if none grew."""
     gains = [after - before for after, before in zip(new, old, strict=True)]
     gains = gains if min(gains, default=0) >= 0 else [*new]
     return tuple(gains) if any(gains) else ()

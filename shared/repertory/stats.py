@@ -252,7 +252,7 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 def workers_of(reports: Mapping[str, Mapping[str, Any]]) -> list[Worker]:
-    """What workers reported, by name; without what a worker of another release says otherwise."""
+    """The reports of the workers, by name, without those of other releases that do not fit."""
     found = []
     for name, report in sorted(reports.items()):
         with contextlib.suppress(msgspec.ValidationError):

@@ -50,7 +50,7 @@ class _Message(msgspec.Struct):
 
 
 def task_message(raw: object, queue: str) -> dict[str, Any]:
-    """A message with what our tasks need, and nothing else of what its sender wrote.
+    """A message with the fields that our tasks need, and nothing else that its sender wrote.
 
     Args:
         raw: The decoded JSON.
@@ -156,7 +156,7 @@ class QoS(kombu_redis.QoS):
 
 
 class Channel(kombu_redis.Channel):
-    """Kombu's channel, which drops what is no message of ours."""
+    """Kombu's channel, which drops messages that are not ours."""
 
     QoS = QoS
 

@@ -111,7 +111,7 @@ def connect(  # noqa: PLR0913 - one for each option
 
 
 def _wish(settings: Settings, url: str, key: str, key_file: Path | None) -> Wish:
-    """What the host shall be connected to.
+    """The server that the host is to be connected to.
 
     Raises:
         UsageError: An option is invalid.

@@ -44,7 +44,7 @@ def show(stats: Stats, place: Mapping[str, str], *, internals: bool) -> None:
 
 
 def _facts(stats: Stats) -> dict[str, str]:
-    """The state of the index in words; empty for what need not be said."""
+    """The state of the index in words; facts that need no mention are empty."""
     kinds = ", ".join(counted(count, kind) for kind, count in stats.kinds.items())
     process, building = stats.process, stats.building
     unused = sum(one.points for one in stats.unused)

@@ -97,7 +97,7 @@ class Threads(Protocol):
 
 
 class _Server(Server[Any]):
-    """The SDK's server, which promises clients of the newer protocol what is announced alone."""
+    """The SDK's server, which promises clients of the newer protocol only what it announces."""
 
     @override
     def get_capabilities(self, *args: Any, **kwargs: Any) -> ServerCapabilities:
@@ -216,7 +216,7 @@ class McpServer:
         )
 
     def _shown(self, listing: Listing) -> tuple[object, ...]:
-        """What the list of tools follows from."""
+        """What the list of tools depends on."""
         parameters = [tool.parameters for tool in self._tools.values()]
         return listing._replace(skills=""), parameters
 

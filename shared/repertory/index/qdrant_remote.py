@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 class StoredPoint(msgspec.Struct):
-    """A point as the server answers it; without what was not asked for."""
+    """A point as the server answers it; fields that were not asked for are missing."""
 
     id: str
     payload: dict[str, Any] | None = None
@@ -62,7 +62,7 @@ class RemoteCollection:
         return self._server.read(self._path + path, body, answer, missing=self._missing)
 
     def write(self, points: Sequence[Mapping[str, Any]], where: object = None) -> None:
-        """Write points; of those that exist, only what fulfils a condition."""
+        """Write points; one that exists is replaced only if it fulfils a condition."""
         body = {"points": points} | ({} if where is None else {"update_filter": where})
         self._server.change("PUT", self._path, body, missing=self._missing, waits=True)
 
