@@ -45,7 +45,7 @@ from repertory.keys import Scope
 from repertory.usage.recorder import UsageRecorder
 from repertory_query.mcp import skills
 from repertory_query.mcp.catalogue import CALL
-from repertory_query.mcp.contents import contents
+from repertory_query.mcp.catalogue_summary import contents
 from repertory_query.mcp.recording import Context, Recorded, Recorder
 from repertory_query.mcp.resources import after_of, read, skills_after
 from repertory_query.mcp.tool import Tool
