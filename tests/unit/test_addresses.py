@@ -56,3 +56,11 @@ def test_a_bundle_is_not_fetched_from_what_only_looks_like_this_machine(tmp_path
     package = Package(registry_type="mcpb", identifier="http://localhost:x@example.com/a.mcpb")
     with pytest.raises(SourceError, match="not at a URL of HTTPS"):
         unpacked(package, tmp_path / "into")
+
+
+@pytest.mark.parametrize("url", ["http://localhost:1/a", "https://127.0.0.1/a", "http://[::1]:1/a"])
+def test_a_server_elsewhere_names_no_sign_in_of_this_machine(url: str) -> None:
+    """It would have us ask programs here; a server of this machine may name others."""
+    with pytest.raises(SourceError, match="names an address of this machine for its sign-in"):
+        check_address(url, "https://example.com/mcp")
+    check_address(url, "http://localhost:2/mcp")
