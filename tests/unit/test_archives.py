@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from repertory.errors import SourceError
 from repertory.sources.archive import unpacking
-from repertory.sources.archive.tar import Tar
+from repertory.sources.archive.tar import MAX_RECORDS_SIZE, Tar
 from repertory.sources.archive.unpacking import unpack
 from repertory.sources.fetched import writing
 from repertory.sources.fetched.writing import Writer
@@ -155,6 +155,11 @@ def _header(name: str, size: bytes, kind: bytes = b"0") -> bytes:
         _header("a", b"00000000012", b"x") + b"9 size=-9\n".ljust(512, b"\0") + _header("b", b"0"),
         _header("a", b"00000000012", b"x") + b"0 path=ab\n".ljust(512, b"\0") + _header("b", b"0"),
         _header("a", b"7777777777", b"L") + b"a" * 1_000_000,
+        _header("a", b"00004000001", b"L") + b"a" * (MAX_RECORDS_SIZE + 512) + _header("b", b"0"),
+        _header("a", b"1_0") + b"a" * 512,
+        _header("a", b"00000000001", b"S") + b"a" * 512,
+        _header("a", b"0").replace(b"a", b"b", 1),
+        _header("a", b"0")[:300],
     ],
 )
 def test_a_header_that_is_wrong_ends_the_archive(content: bytes, tmp_path: Path) -> None:
@@ -162,6 +167,15 @@ def test_a_header_that_is_wrong_ends_the_archive(content: bytes, tmp_path: Path)
     with pytest.raises(SourceError, match=r"is damaged|cannot be unpacked"):
         unpacked(gzip.compress(content), tmp_path / "into")
     assert files(tmp_path / "into") == set()
+
+
+def test_a_zip_archive_of_the_large_form_is_refused(tmp_path: Path) -> None:
+    """Its list may be of any length, and the library reads it whole."""
+    data = io.BytesIO(zipped(skills("pdf")))
+    with zipfile.ZipFile(data, "a") as archive:
+        archive.comment = b"PK\x06\x07"
+    with pytest.raises(SourceError, match="lists too many files"):
+        unpacked(data.getvalue(), tmp_path / "into")
 
 
 @pytest.mark.parametrize("form", [tarfile.USTAR_FORMAT, tarfile.GNU_FORMAT, tarfile.PAX_FORMAT])
