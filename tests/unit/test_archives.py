@@ -111,6 +111,27 @@ def test_sizes_and_numbers_are_bounded(
             unpacked(data, tmp_path / name)
 
 
+def test_what_is_written_is_bounded_whatever_was_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A library may not compare what comes out with what an archive says."""
+    monkeypatch.setattr(writing, "MAX_FILE_SIZE", 1_000)
+    writer = Writer(tmp_path, "a.zip")
+    assert writer.takes("a.md", 1)
+    with pytest.raises(SourceError, match="more bytes than it says"):
+        writer.write("a.md", [b"x" * 600] * 2)
+
+
+def test_what_is_left_out_is_bounded_as_well(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A list without end costs time, although nothing of it is written."""
+    monkeypatch.setattr(writing, "MAX_ENTRIES", 3)
+    data = zipped({f".git/{number}": "x" for number in range(4)})
+    with pytest.raises(SourceError, match="lists more than 3 files"):
+        unpacked(data, tmp_path / "into")
+
+
 def test_a_zip_bomb_that_lies_about_its_size_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
