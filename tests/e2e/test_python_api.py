@@ -316,10 +316,11 @@ def test_an_invalid_query_is_refused(opening: Opening) -> None:
             session.search(" ")
         with pytest.raises(UsageError, match="threshold"):
             session.search("x", threshold=2)
+        right: Any = 1
         wrong: Any
         for wrong in (10**400, 10**5_000, math.nan, math.inf, True, "1", [1], {}):
             for name in ("threshold", "alpha"):
-                session.search("x", **{name: 1})  # a right number equals True
+                session.search("x", **{name: right})  # a right number equals True
                 with pytest.raises(UsageError, match=f"{name} is .{{1,100}}; it must be"):
                     session.search("x", **{name: wrong})
         for wrong in (None, 5):
@@ -349,6 +350,7 @@ def test_filters_that_would_match_nothing_are_refused(opening: Opening) -> None:
 def test_arguments_must_be_json(opening: Opening) -> None:
     """The error is the same embedded and with a server, and never one of Python's own."""
     with opening() as session:
+        right: Any = 1
         wrong: Any
         for wrong in (10**400, 10**5_000, math.nan, math.inf, True, "1", None, [1]):
             assert set(session.search_project("key", threshold=wrong)) == {"error"}
