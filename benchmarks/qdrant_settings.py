@@ -79,7 +79,7 @@ def _filled(server: QdrantServer, points: int, queries: Vectors) -> list[set[int
     for ids, made in _batches(points):
         began = time.perf_counter()
         batch = {"ids": ids.tolist(), "vectors": made.tolist()}
-        server.tell("PUT", f"/collections/{NAME}/points", {"batch": batch})
+        server.change("PUT", f"/collections/{NAME}/points", {"batch": batch})
         spent += time.perf_counter() - began
         both = np.hstack([scores, queries @ made.T])
         numbers = np.hstack([nearest, np.broadcast_to(ids, (len(queries), len(ids)))])

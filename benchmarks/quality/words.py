@@ -17,7 +17,7 @@ from repertory_eval.measure import Found
 UNIQUE = 200  # words of one item
 INNER = 100  # words of one item that are written with a capital letter inside
 COMMON = 100  # words of a few items
-MOST_ITEMS = 20
+MAX_ITEMS = 20
 SHOWN = 5
 LOWER = "lower case"
 CASES: Mapping[str, Callable[[str], str]] = {
@@ -65,8 +65,8 @@ class Words(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def of_a_few(self) -> list[str]:
-        """The words of 2 to ``MOST_ITEMS`` items."""
-        return sorted(word for word, items in self.items.items() if 2 <= len(items) <= MOST_ITEMS)
+        """The words of 2 to ``MAX_ITEMS`` items."""
+        return sorted(word for word, items in self.items.items() if 2 <= len(items) <= MAX_ITEMS)
 
 
 def part(product: Product, project: Path) -> Part:
@@ -109,22 +109,20 @@ def part(product: Product, project: Path) -> Part:
                     ),
                 ]
         common = _chosen(words.of_a_few(), COMMON)
-        found_items = [_ids(hits(repertory, word, limit=MOST_ITEMS)) for word in common]
+        found_items = [_ids(hits(repertory, word, limit=MAX_ITEMS)) for word in common]
     found_share = sum(
         len(words.items[word] & found) / len(words.items[word])
         for word, found in zip(common, found_items, strict=True)
     ) / len(common)
     empty_share = _share([not found for found in found_items])
     targets.append(
-        Target(
-            what=f"Words of 2 to {MOST_ITEMS} items: found", asked=95, measured=100 * found_share
-        )
+        Target(what=f"Words of 2 to {MAX_ITEMS} items: found", asked=95, measured=100 * found_share)
     )
-    text = TEXT.format(unique=UNIQUE, shown=SHOWN, common=COMMON, most=MOST_ITEMS)
+    text = TEXT.format(unique=UNIQUE, shown=SHOWN, common=COMMON, most=MAX_ITEMS)
     few = [(f"{len(common)} words", percent(found_share), percent(empty_share))]
     tables = (
         table(("Words of one skill", "first", f"first {SHOWN}", "empty", "same"), shown),
-        table((f"Words of 2 to {MOST_ITEMS} items", "items found", "empty"), few),
+        table((f"Words of 2 to {MAX_ITEMS} items", "items found", "empty"), few),
     )
     return Part(title="Words", text="\n\n".join((text, *tables)), targets=targets)
 

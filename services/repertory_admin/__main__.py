@@ -39,7 +39,7 @@ def main() -> None:
 
 
 def _heed_other_signals() -> None:
-    """Let a command that is ended, or whose terminal is closed, end what it started."""
+    """Have a command end what it started when it is ended or its terminal is closed."""
     for number in (signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)):
         if signal.getsignal(number) is signal.SIG_DFL:  # ``nohup`` has it ignored
             signal.signal(number, _exit)

@@ -49,7 +49,7 @@ class Target(msgspec.Struct, frozen=True):
 
     @property
     def defaults(self) -> Values:
-        """The settings for what a search leaves out."""
+        """The settings for the parameters that a search leaves out."""
         return for_server(self.settings) if self.server else self.settings.values
 
     def required_server(self) -> "Client":
@@ -207,7 +207,9 @@ def index_tools(settings: Settings, directory: Path, servers: Collection[str]) -
     """
     if settings.values.redis_url or running.client(settings, directory):
         names = ", ".join(servers)
-        terminal.tell(f"Servers with this data directory ask {names} for tools within seconds.")
+        terminal.show_text(
+            f"Servers with this data directory ask {names} for tools within seconds."
+        )
         return
     from repertory_admin.show import runs  # noqa: PLC0415 - imports the sources
 

@@ -288,7 +288,7 @@ def _findings(one: ScanResult) -> Iterator[Finding]:
 
 
 def _passed_over(catalogue: Catalogue, scans: list[Scan]) -> list[PassedOver]:
-    """What was passed over, once each; of a hidden folder that is read in part, what is beside."""
+    """The places that were passed over; of a hidden folder that is read in part, the rest."""
     used = {source.folder.path for source in catalogue.sources if source.folder}
     above = {parent for path in used for parent in path.parents}
     owned = used | above
@@ -310,7 +310,7 @@ def _passed_over(catalogue: Catalogue, scans: list[Scan]) -> list[PassedOver]:
 
 
 def _beside(folder: Path, above: set[Path], read: set[Path]) -> Iterator[Path]:
-    """The folders in a folder of which nothing is read, at any depth above those of sources."""
+    """The unread folders in a folder; where sources lie deeper, those at any depth above them."""
     try:
         inner = sorted(path for path in folder.iterdir() if path.is_dir())
     except OSError:  # the scan reports it

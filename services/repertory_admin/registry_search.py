@@ -21,7 +21,7 @@ def show_servers(registry: str, words: str) -> None:
     """Show the servers that fit some words; ends the command with code 1 without any."""
     found = Registry(registry).find(words, MAX_SHOWN)
     if not found:
-        terminal.tell(f"{registry} has no server for {words!r}; try a part of its name.")
+        terminal.show_text(f"{registry} has no server for {words!r}; try a part of its name.")
         raise typer.Exit(ExitCode.NOT_FOUND)
     terminal.show_table(
         ("Server", "Kinds", "Description"),

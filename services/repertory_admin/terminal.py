@@ -48,7 +48,7 @@ def say(text: str = "") -> None:
     print(safe_lines(text))
 
 
-def tell(text: str, indent: int = 0) -> None:
+def show_text(text: str, indent: int = 0) -> None:
     """Write a sentence to stdout, wrapped between words on a terminal."""
     text = safe(text)
     if is_terminal():

@@ -94,7 +94,7 @@ def probability(hit: Hit) -> float:
 
 
 def stated(engine: SearchEngine, query: Query, items: Iterable[str]) -> dict[str, float]:
-    """The probability of some items for a query, by id; of those that are indexed.
+    """The probabilities of the indexed ones of some items for a query, by id.
 
     The search need not find them.
 

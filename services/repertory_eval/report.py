@@ -47,7 +47,7 @@ def show(trials: Sequence[Trial], worst: int) -> None:
                 + [(kind, len(one.results), one.figures()) for kind, one in trial.kinds().items()],
             )
     if len(labelled) < len(trials):
-        terminal.tell(FLATTERS)
+        terminal.show_text(FLATTERS)
     for trial in trials:
         _show_comparisons(trial)
         _show_worst(trial, worst)
@@ -197,4 +197,4 @@ def _show_worst(trial: Trial, limit: int) -> None:
 def _show_title(text: str) -> None:
     """Show a title after an empty line."""
     terminal.say()
-    terminal.tell(text)
+    terminal.show_text(text)

@@ -1,4 +1,4 @@
-"""What is done for a caller only until the caller hangs up."""
+"""Work for a caller that ends when the caller hangs up."""
 
 import asyncio
 from collections.abc import Coroutine

@@ -35,7 +35,7 @@ class Span(msgspec.Struct, frozen=True, kw_only=True):
         searches, empty: The answered searches, and those without results.
         durations: The searches by duration; see ``Counts``. Empty without searches.
         saves: The saved items by duration; see ``SaveTimes``. Empty without saves.
-        pending, failed: The largest numbers of items on their way and of failed jobs; None while
+        pending, failed: The largest numbers of pending items and of failed jobs; None while
             they were unknown.
     """
 
@@ -97,7 +97,7 @@ class History:
         Args:
             at: The time, in Unix seconds.
             counts: The searches since the start of the process.
-            pending: The items on their way to the index; None if that is unknown.
+            pending: The number of pending items; None if that is unknown.
             failed: The failed jobs; None if that is unknown.
             saves: The saves by duration since the start of the watch; empty if that is unknown.
         """
@@ -164,7 +164,7 @@ async def sampling(sample: Callable[[], None]) -> AsyncIterator[None]:
 
 
 def together(spans: Sequence[Span]) -> Span:
-    """What some consecutive spans say together, of which there is at least one."""
+    """One span that stands for some consecutive ones, at least one."""
     return Span(
         start=spans[0].start,
         end=spans[-1].end,
@@ -179,7 +179,7 @@ def together(spans: Sequence[Span]) -> Span:
 
 
 def _gained(new: Sequence[int], old: Sequence[int]) -> Sequence[int]:
-    """What counters gained, or all after a new start of what counts; empty if that is nothing."""
+    """How much counters grew, from zero after a restart; empty if none grew."""
     gains = [after - before for after, before in zip(new, old, strict=True)]
     gains = gains if min(gains, default=0) >= 0 else [*new]
     return tuple(gains) if any(gains) else ()

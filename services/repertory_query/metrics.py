@@ -214,7 +214,11 @@ def _of_stats(stats: Stats, calls: Mapping[str, int], *, is_team: bool) -> Itera
 def _of_watch(watch: Watch, now: float, *, is_team: bool) -> Iterator[Metric]:
     yield _gauge("watch_age_seconds", "Since the last report of the watch service.", now - watch.at)
     if watch.pending is not None:
-        yield _gauge("pending_items", "Items on their way to the index.", watch.pending)
+        yield _gauge(
+            "pending_items",
+            "Items that are sent or wait to be sent, and are not confirmed.",
+            watch.pending,
+        )
     if watch.saves is not None:
         yield from _of_saves(watch.saves)
     if is_team:

@@ -76,7 +76,7 @@ class _Place:
 
     @property
     def sentinels(self) -> list[int]:
-        """What becomes readable when the process ends."""
+        """The handles that become readable when the process ends."""
         return [self._process.sentinel] if self._process else []
 
     def keep(self) -> None:

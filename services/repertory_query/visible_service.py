@@ -247,7 +247,7 @@ def _is_about(problem: Problem, visible: frozenset[str]) -> bool:
 
 
 def _plainer(problem: Problem, watch: Watch | None) -> Problem:
-    """A problem without what is wrong with the configuration, which may name any source."""
+    """A problem without the faults of the configuration, which may name any source."""
     invalid = watch.configuration_error if watch else ""
     if not invalid or not problem.message.startswith(invalid):
         return problem

@@ -183,7 +183,7 @@ class WatchService:
             self._follow(self._states[name])
 
     def _reconcile(self) -> None:
-        """Load and scan everything, without a sign of change; what takes long less often."""
+        """Load and scan everything although no change was reported; slow sources less often."""
         now = time.monotonic()
         self._check(now, thoroughly=True)
         if now >= self._loading.rests_until:

@@ -13,7 +13,7 @@ DIRECT = dict.fromkeys(("all://localhost", "all://127.0.0.1", "all://[::1]"))
 def address_of(name: str) -> Address | None:
     """The address that a text is; None if it is a name. An IPv4 address in IPv6 is the former."""
     try:
-        address = ipaddress.ip_address(name.partition("%")[0])
+        address = ipaddress.ip_address(name)
     except ValueError:
         return None
     return getattr(address, "ipv4_mapped", None) or address

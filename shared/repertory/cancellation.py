@@ -93,7 +93,7 @@ class _Lookups(ThreadPoolExecutor):
 
     @override
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Leave what is under way to itself."""
+        """End without waiting for calls that still run."""
 
 
 def leave_lookups() -> None:

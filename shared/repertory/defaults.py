@@ -1,4 +1,4 @@
-"""The settings for what a search of a server leaves out."""
+"""The settings for the parameters that a search of a server leaves out."""
 
 import contextlib
 import time

@@ -4,9 +4,19 @@ Each message is one sentence that names the fault (file, line, item or setting) 
 Third-party errors are translated once, where they occur, with ``from``.
 """
 
+BEGINNING, END = 1_500, 500  # characters of a long message that are kept
+
 
 class RepertoryError(Exception):
-    """An error whose message explains it to a user."""
+    """An error whose message explains it to a user.
+
+    The middle of a long message is left out: it may quote what a stranger wrote.
+    """
+
+    def __init__(self, message: str = "") -> None:
+        if len(message) > BEGINNING + END:
+            message = f"{message[:BEGINNING]} … {message[-END:]}"
+        super().__init__(message)
 
 
 class UsageError(RepertoryError):

@@ -97,5 +97,5 @@ class DebugLines(logging.Formatter):
 
 
 def _fields(record: logging.LogRecord) -> dict[str, Any]:
-    """What a record has beside what every record has."""
+    """The fields of a record that not every record has."""
     return {name: value for name, value in vars(record).items() if name not in _OWN}

@@ -48,7 +48,7 @@ def keep_what_exists() -> None:
 
 
 def trim() -> None:
-    """Give back what is free within the heaps."""
+    """Give the free memory of the heaps back to the system."""
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).malloc_trim(0)
 

@@ -1,4 +1,4 @@
-"""A server that is asked over HTTP: where it is, what it knows us by, and whether it is the one.
+"""A server that is asked over HTTP: its address, our key, and its proof that it is the right one.
 
 It imports little, since a shell waits for it: the standard library's HTTP and no numpy.
 """

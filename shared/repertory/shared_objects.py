@@ -1,4 +1,4 @@
-"""What the projects of one process have in common: the store, and one engine for each model.
+"""The store, and one engine for each model, which all projects of a process share.
 
 Two commands of a project with the same sources and model have one collection, so they must also
 share the announcements of its changes.
@@ -49,7 +49,7 @@ class SharedObjects:
         return self.one(("store", folder), lambda: EdgeStore(folder, timeout))
 
     def coordination(self, folder: Path, status_file: Path) -> Coordination:
-        """The ports of a project: what concerns collections is shared, what concerns it is not."""
+        """The ports of a project; those about collections are shared with other projects."""
         own = in_process(folder, status_file)
         return msgspec.structs.replace(
             own,

@@ -65,7 +65,7 @@ class FileContent(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def files_of(item: Item, hidden: Collection[str] = ()) -> SkillFiles:
-    """The supporting files of a skill; none for what is no skill with a folder.
+    """The supporting files of a skill; empty for an item that is no skill with a folder.
 
     Args:
         item: The skill.

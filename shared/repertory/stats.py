@@ -136,7 +136,7 @@ class WatchStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         former: Who may see the sources of the collection that is searched, by name, while it is of
             another configuration: a name may mean another source there.
         building: The collection that is being built, if any.
-        pending: How many items are on their way to workers or wait to be sent.
+        pending: How many items are pending or wait to be sent.
         saves: How long saves take.
         is_late: Whether a large change, a changed configuration, or everything that may be saved
             while a store is unavailable has waited to be searchable.
@@ -255,7 +255,7 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 def workers_of(reports: Mapping[str, Mapping[str, Any]]) -> list[Worker]:
-    """What workers reported, by name; without what a worker of another release says otherwise."""
+    """The reports of the workers, by name, without those of other releases that do not fit."""
     found = []
     for name, report in sorted(reports.items()):
         with contextlib.suppress(msgspec.ValidationError):
@@ -267,7 +267,7 @@ class Watch(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """The watch, as it last reported; see ``WatchStatus``.
 
     Attributes:
-        pending: How many items are on their way; null for a caller who may not see every source.
+        pending: How many items are pending; null for a caller who may not see every source.
         saves: How long saves take; null for the same callers.
         holder: Who watches for the team; null without a team, or if none does.
         waiting: Who would take over.

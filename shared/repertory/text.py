@@ -16,8 +16,9 @@ DIRECTIONS = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
 # them. Marks that turn the direction of text disguise it.
 _SUSPECTS = (
     "\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff"
-    "\u00ad\u034f\u180e\u200b-\u200d\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff\ufff9-\ufffb"
-    "\U000e0000-\U000e0fff"
+    "\u00ad\u034f\u061c\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e"
+    "\u2060-\u206f\ufe00-\ufe0f\ufeff\ufff0-\ufffb"
+    "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
 )
 _RUN = re.compile(f"[{_SUSPECTS}]+")
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f]")  # of ASCII
@@ -25,10 +26,14 @@ _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f]")  # of ASCII
 # The suspects that do some work after a certain character.
 _FLAG = re.compile("[\U000e0030-\U000e0039\U000e0061-\U000e007a]{2,6}\U000e007f")
 _FITTING = re.compile(
+    "(?:\\A|[^\u061c\u200e\u200f])[\u061c\u200e\u200f]"  # beside text from right to left
+    "|(?!\u061c)(?:"
     "[\u0590-\u1fff\u2190-\U000dffff][\u200b-\u200d]"  # of scripts, of emoji
+    "|[\u1820-\u18aa][\u180b-\u180d\u180f]"  # of Mongolian
     "|[#*0-9\u00a9-\u1fff\u2030-\ufdff\ufe10-\U000dffff][\ufe0e\ufe0f]"  # a sign as text or emoji
     "|[\u1000-\u1fff\u2030-\ufdff\ufe10-\U000dffff][\ufe00-\ufe0d]"  # variants of letters and signs
     "|[\u3400-\u9fff\uf900-\ufaff\U00020000-\U000323af][\U000e0100-\U000e01ef]"  # of ideographs
+    ")"
 )
 
 _MAX_MARKS = 30  # in a row; no language has more: "Stream-Safe Text Format" in UAX #15
@@ -59,8 +64,9 @@ def clean(text: str) -> str:
     """Remove the characters that are not for people.
 
     These are control characters (tabs and newlines stay), lone surrogates, tags (those of an emoji
-    flag stay), marks that turn the direction of text, and characters without width. Joiners, spaces
-    without width and variation selectors stay, one each, where a script or an emoji needs them.
+    flag stay), marks that force the direction of text, and characters that show nothing. Joiners,
+    spaces without width and variation selectors stay, one each, where a script or an emoji needs
+    them, and one mark that only suggests a direction.
     """
     if text.isascii():  # most texts
         return text if text.isprintable() else _CONTROL.sub("", text)

@@ -144,7 +144,7 @@ def env_files(sources: Iterable[Source]) -> list[Path]:
 
 
 def advice(found: Untrusted) -> str:
-    """How to trust what was found; empty without any."""
+    """How to trust the configurations that were found; empty without any."""
     lines = list(found.withheld)
     if found.files:
         files = shlex.join(str(path) for path in found.files)

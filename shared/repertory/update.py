@@ -240,7 +240,7 @@ class Update:
             return known_tools(servers, collection, last)
 
     def _commit(self, coordinator: Coordinator) -> None:
-        """Let the search and the next command find what is indexed now."""
+        """Publish the index for the search and the next command."""
         parts = self._parts
         self._live.refresh()  # no other command has the index now, and reports what it read before
         report_watch(parts.coordination.status, coordinator.status())

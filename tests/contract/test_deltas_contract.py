@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -259,14 +260,19 @@ def test_streams_in_redis_expire(redis_server: RedisProcess) -> None:
     assert server.client.ttl("repertory:deltas:c") <= 60
 
 
-@pytest.mark.parametrize("data", [b"", b"[1]", b"\xff"])
-def test_a_damaged_announcement_is_a_gap(redis_server: RedisProcess, data: bytes) -> None:
+@pytest.mark.parametrize(
+    "fields",
+    [{"hashes": b""}, {"hashes": b"[1]"}, {"hashes": b"\xff"}, {"hashes": b"{}", "more": b"{}"}],
+)
+def test_a_damaged_announcement_is_a_gap(
+    redis_server: RedisProcess, fields: dict[Any, Any]
+) -> None:
     """It counts as lost; readers continue after it."""
     server = RedisServer(redis_server.url)
     deltas = RedisDeltas(server)
     position = deltas.position("c")
     epoch = position.rpartition("/")[2].partition("-")[0]
-    server.client.xadd("repertory:deltas:c", {"hashes": data}, id=f"{epoch}-1")
+    server.client.xadd("repertory:deltas:c", fields, id=f"{epoch}-1")
     delta = deltas.since("c", position)
     assert delta.gap
     deltas.announce("c", {"a": "1"})

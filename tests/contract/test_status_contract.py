@@ -207,3 +207,13 @@ def test_a_file_that_cannot_be_written_is_a_store_error(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match=r"Cannot write .*status\.json"):
         status.report("watch", {"a": 1})
     assert status.reports()["watch"]["a"] == 1
+
+
+def test_a_damaged_counter_in_redis_is_none(redis_server: RedisProcess) -> None:
+    """The others are still counted."""
+    server = RedisServer(redis_server.url)
+    server.client.flushall()
+    status = RedisStatus(server)
+    status.count({"jobs": 1.0})
+    server.client.hset("repertory:counters", "other", "x")
+    assert status.counters() == {"jobs": 1.0}

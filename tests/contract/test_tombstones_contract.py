@@ -72,3 +72,17 @@ def test_tombstones_in_memory_expire() -> None:
     now = 1_000_000.0
     assert tombstones.deleted("c", ["a", "c"]) == {}
     assert tombstones.newest("c") == 0
+
+
+def test_a_damaged_tombstone_in_redis_is_none(redis_server: RedisProcess) -> None:
+    """A stranger may have written there; the next deletion is recorded."""
+    server = RedisServer(redis_server.url)
+    server.client.flushall()
+    tombstones = RedisTombstones(server)
+    tombstones.record_deletions("c", {"a": 2})
+    for key in server.client.keys("repertory:*"):
+        server.client.set(key, "x")
+    assert tombstones.deleted("c", ["a"]) == {}
+    assert tombstones.newest("c") == 0
+    tombstones.record_deletions("c", {"a": 1})
+    assert tombstones.deleted("c", ["a"]) == {"a": tombstones.newest("c")} == {"a": 1}

@@ -42,6 +42,7 @@ def test_everything_in_the_data_directory_is_private(own: Cli, project: Path) ->
     own.run(project, "search", "bake bread")
     assert own.run(project, "keys", "create", "ci").returncode == 0
     assert own.run(project, "keys", "reset", "--yes").returncode == 0
+    assert own.run(project, "connect", "cursor", "--project", "--yes").returncode == 0
     assert readable_by_others(data) == []
 
     with Serve(own, project, project.parent / "log") as server:

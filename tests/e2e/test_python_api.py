@@ -316,8 +316,8 @@ def test_an_invalid_query_is_refused(opening: Opening) -> None:
             session.search(" ")
         with pytest.raises(UsageError, match="threshold"):
             session.search("x", threshold=2)
+        right: Any = 1
         wrong: Any
-        right: Any = 1  # which equals True
         for wrong in (10**400, 10**5_000, math.nan, math.inf, True, "1", [1], {}):
             for name in ("threshold", "alpha"):
                 session.search("x", **{name: right})

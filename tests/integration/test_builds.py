@@ -13,7 +13,7 @@ from repertory.indexing.collection_names import configuration_of, next_alias
 from repertory.indexing.coordinator import KEEP_UNUSED_S
 from repertory.indexing.generations import GRACE_S, MIN_DELTAS, SNAPSHOT_INTERVAL_S, Generations
 from repertory.indexing.job import QueueName
-from repertory.indexing.ledgers import PATIENCE_S
+from repertory.indexing.ledgers import IDLE_TIMEOUT_S
 from repertory.indexing.unused_indexes import INTERVAL_S, UnusedIndexes
 from repertory.notices import HAS_RIVAL
 from repertory.sources.source import WatchedFolder
@@ -253,7 +253,7 @@ def test_a_build_ends_although_items_are_saved_all_the_time(
     """A save is pending at every tick. What the build lacked before has to be there."""
     before = team.active
     team.rebuild()
-    for number in range(round(PATIENCE_S) + 5):
+    for number in range(round(IDLE_TIMEOUT_S) + 5):
         files.write("f", f"Other words {number}")
         team.scan(files)
         for _ in range(len(team.queue.jobs) - 1):

@@ -1,9 +1,11 @@
 """A worker and whatever a stranger puts into its Redis: real processes and a real Redis."""
 
+import base64
 import copy
 import json
 import subprocess
 import sys
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,10 +14,12 @@ import pytest
 import redis
 
 from repertory.compose import Parts
-from repertory.indexing.celery_queue import QUEUES, CeleryQueue, redis_key
+from repertory.indexing.celery_queue import QUEUES, CeleryQueue, celery_app, redis_key
 from repertory.indexing.collection_names import next_alias
 from repertory.indexing.job import Job, QueueName
 from repertory.settings import load
+from repertory_worker.messages import MAX_SIZE, Transport
+from repertory_worker.waiting_tasks import waiting_beside
 from tests.support.builders import skill
 from tests.support.model_folders import write_model
 from tests.support.qdrant import QdrantProcess
@@ -130,6 +134,31 @@ def test_a_worker_survives_any_message(team: Team, tmp_path: Path) -> None:
         assert worker.events("message_refused")
         assert "Unrecoverable" not in worker.log.read_text("utf-8")
         assert worker.terminate() == 0
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"not packed", zlib.compress(b"[[]]")[:-4], zlib.compress(bytes(MAX_SIZE + 1))],
+    ids=["empty", "not packed", "cut", "a bomb"],
+)
+def test_a_body_that_cannot_be_unpacked_costs_no_save(
+    redis_server: RedisProcess, body: bytes
+) -> None:
+    """It is dropped, and what a worker has beside it is done."""
+    redis_server.flush()
+    queue = CeleryQueue(redis_server.url)
+    client = redis.Redis.from_url(redis_server.url)
+    key = redis_key("saves")
+    queue.submit(Job(id="any", collection="c", revision=1, removed=("i",)), QueueName.SAVES)
+    message: Any = client.lpop(key)
+    hostile = {**json.loads(message), "body": base64.b64encode(body).decode()}
+    client.lpush(key, message, json.dumps(hostile), message)
+    app = celery_app(redis_server.url)
+    app.conf.broker_transport = Transport
+    with app.connection_for_read() as broker, waiting_beside(broker, key) as tasks:
+        assert len(list(tasks)) == 2
+    assert not client.llen(key)
+    assert not queue.taken()
 
 
 def test_unreadable_messages_hold_up_none_that_come_back(team: Team, tmp_path: Path) -> None:

@@ -180,6 +180,7 @@ def test_only_its_own_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("PASSED", "on")
     monkeypatch.setenv("HTTPS_PROXY", "http://proxy.example.org")
     monkeypatch.setenv("NODE_EXTRA_CA_CERTS", "/etc/own.pem")
+    monkeypatch.setenv("LOGNAME", "() { echo; }")  # a function of a shell
     script = (
         f"import os, json; open({str(tmp_path / 'env')!r}, 'w').write(json.dumps(dict(os.environ)))"
     )
@@ -196,7 +197,7 @@ def test_only_its_own_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert seen["OWN"] == "on"
     for name in ("PATH", "HTTPS_PROXY", "NODE_EXTRA_CA_CERTS"):
         assert seen[name] == os.environ[name]
-    assert not {"OTHER_SECRET", "PASSED"} & set(seen)
+    assert not {"OTHER_SECRET", "PASSED", "LOGNAME"} & set(seen)
 
 
 def test_no_such_command() -> None:

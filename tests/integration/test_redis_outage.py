@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Iterator
 from functools import partial
 
+import msgspec
 import pytest
 
 from repertory.catalogue.item import Item, Kind
@@ -195,6 +196,22 @@ def test_a_damaged_snapshot_is_detected(
     assert snapshots.load("c") is None
     server.client.set("repertory:words:c", damage(data.head))
     assert snapshots.load("c") is None
+
+
+@pytest.mark.parametrize(
+    "segments", [{"s": 10**15}, {f"s{number}": 10_000 for number in range(1_000)}, {"s": -1}]
+)
+def test_a_snapshot_of_too_many_pieces_is_none(
+    redis_server: RedisProcess, segments: dict[str, int]
+) -> None:
+    """A stranger may write any number of them, and each is one more request."""
+    server = RedisServer(redis_server.url)
+    server.client.flushall()
+    server.client.set("repertory:words:c", msgspec.msgpack.encode([b"head", segments]))
+    snapshots = RedisSnapshots(server)
+    assert snapshots.load("c") is None
+    snapshots.save("c", b"new", {})
+    assert snapshots.load("c") == Stored(b"new", {})
 
 
 def test_a_wrong_password_is_an_error() -> None:

@@ -13,8 +13,9 @@ from repertory.usage.digest import check_webhook
 from repertory_query.sign_in.failures import ProviderError
 from repertory_query.sign_in.provider import Provider
 
-HERE = ["localhost", "a.localhost", "127.0.0.1", "127.9.9.9", "::1", "::ffff:127.0.0.1"]
+HERE = ["localhost", "a.localhost", "127.0.0.1", "127.9.9.9", "::1", "::1%lo", "::ffff:127.0.0.1"]
 ELSEWHERE = ["", "example.com", "localhost.example.com", "xlocalhost", "0.0.0.0", "10.0.0.1", "::2"]
+ELSEWHERE += ["127.0.0.1%.example.com", "127.0.0.1%lo"]  # names: only IPv6 has zones
 
 
 @pytest.mark.parametrize("host", [*HERE, *ELSEWHERE])
@@ -55,3 +56,11 @@ def test_a_bundle_is_not_fetched_from_what_only_looks_like_this_machine(tmp_path
     package = Package(registry_type="mcpb", identifier="http://localhost:x@example.com/a.mcpb")
     with pytest.raises(SourceError, match="not at a URL of HTTPS"):
         unpacked(package, tmp_path / "into")
+
+
+@pytest.mark.parametrize("url", ["http://localhost:1/a", "https://127.0.0.1/a", "http://[::1]:1/a"])
+def test_a_server_elsewhere_names_no_sign_in_of_this_machine(url: str) -> None:
+    """It would have us ask programs here; a server of this machine may name others."""
+    with pytest.raises(SourceError, match="names an address of this machine for its sign-in"):
+        check_address(url, "https://example.com/mcp")
+    check_address(url, "http://localhost:2/mcp")

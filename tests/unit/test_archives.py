@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from repertory.errors import SourceError
 from repertory.sources.archive import unpacking
-from repertory.sources.archive.tar import Tar
+from repertory.sources.archive.tar import MAX_RECORDS_SIZE, Tar
 from repertory.sources.archive.unpacking import unpack
 from repertory.sources.fetched import writing
 from repertory.sources.fetched.writing import Writer
@@ -111,6 +111,27 @@ def test_sizes_and_numbers_are_bounded(
             unpacked(data, tmp_path / name)
 
 
+def test_what_is_written_is_bounded_whatever_was_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A library may not compare what comes out with what an archive says."""
+    monkeypatch.setattr(writing, "MAX_FILE_SIZE", 1_000)
+    writer = Writer(tmp_path, "a.zip")
+    assert writer.takes("a.md", 1)
+    with pytest.raises(SourceError, match="more bytes than it says"):
+        writer.write("a.md", [b"x" * 600] * 2)
+
+
+def test_what_is_left_out_is_bounded_as_well(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A list without end costs time, although nothing of it is written."""
+    monkeypatch.setattr(writing, "MAX_ENTRIES", 3)
+    data = zipped({f".git/{number}": "x" for number in range(4)})
+    with pytest.raises(SourceError, match="lists more than 3 files"):
+        unpacked(data, tmp_path / "into")
+
+
 def test_a_zip_bomb_that_lies_about_its_size_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -155,6 +176,11 @@ def _header(name: str, size: bytes, kind: bytes = b"0") -> bytes:
         _header("a", b"00000000012", b"x") + b"9 size=-9\n".ljust(512, b"\0") + _header("b", b"0"),
         _header("a", b"00000000012", b"x") + b"0 path=ab\n".ljust(512, b"\0") + _header("b", b"0"),
         _header("a", b"7777777777", b"L") + b"a" * 1_000_000,
+        _header("a", b"00004000001", b"L") + b"a" * (MAX_RECORDS_SIZE + 512) + _header("b", b"0"),
+        _header("a", b"1_0") + b"a" * 512,
+        _header("a", b"00000000001", b"S") + b"a" * 512,
+        _header("a", b"0").replace(b"a", b"b", 1),
+        _header("a", b"0")[:300],
     ],
 )
 def test_a_header_that_is_wrong_ends_the_archive(content: bytes, tmp_path: Path) -> None:
@@ -162,6 +188,15 @@ def test_a_header_that_is_wrong_ends_the_archive(content: bytes, tmp_path: Path)
     with pytest.raises(SourceError, match=r"is damaged|cannot be unpacked"):
         unpacked(gzip.compress(content), tmp_path / "into")
     assert files(tmp_path / "into") == set()
+
+
+def test_a_zip_archive_of_the_large_form_is_refused(tmp_path: Path) -> None:
+    """Its list may be of any length, and the library reads it whole."""
+    data = io.BytesIO(zipped(skills("pdf")))
+    with zipfile.ZipFile(data, "a") as archive:
+        archive.comment = b"PK\x06\x07"
+    with pytest.raises(SourceError, match="lists too many files"):
+        unpacked(data.getvalue(), tmp_path / "into")
 
 
 @pytest.mark.parametrize("form", [tarfile.USTAR_FORMAT, tarfile.GNU_FORMAT, tarfile.PAX_FORMAT])

@@ -1,6 +1,7 @@
 """Queries that wait at the same time are embedded in one run."""
 
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -63,7 +64,7 @@ def ask(
     expected = len(vars(together)["_waiting"]) + len(queries)
     asked = [pool.submit(together.embed_query, query) for query in queries]
     while len(vars(together)["_waiting"]) < expected:
-        pass
+        time.sleep(0.001)
     return asked
 
 

@@ -271,6 +271,15 @@ def test_typed_names_are_in_order() -> None:
     assert TYPED > TYPED_ALSO > MISSPELT > MAX_UNNAMED
 
 
+def test_of_two_items_with_a_typed_name_the_surer_one_is_first() -> None:
+    """Their names are the same, so the other words decide."""
+    surer = skill("deploy_app", "Roll out production")
+    other = skill("deploy_app", "Bake bread")
+    other = msgspec.structs.replace(other, id="another/deploy_app", source="another")
+    query = "deploy_app roll out production"
+    assert confidence(query, surer, other) > confidence(query, other, surer) >= TYPED
+
+
 @pytest.mark.parametrize(
     ("typed", "name", "is_sure"),
     [

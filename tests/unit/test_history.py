@@ -123,7 +123,7 @@ def test_charts_say_what_they_draw() -> None:
     assert searches.text == "Searches: 2. Answered by this process. At most 2 a minute."
     assert charts["Without results"].value == "50 %"
     assert "1 of 2 searches" in charts["Without results"].text
-    assert charts["Items on their way"].value == "7"
+    assert charts["Pending items"].value == "7"
     assert (charts["Failed jobs"].value, charts["Failed jobs"].is_bad) == ("2", True)
     assert [one.is_faint for one in charts["Time to answer"].lines] == [False, True]
 

@@ -19,7 +19,7 @@ from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
 from repertory import bounded
 from repertory.bounded import UnfitFileError, followed, read_bytes, read_inside, read_within
 from repertory.catalogue.views import split_at_headings
-from repertory.errors import ConfigurationError, SourceError, UnknownItemError
+from repertory.errors import BEGINNING, END, ConfigurationError, SourceError, UnknownItemError
 from repertory.settings import MAX_FILE_SIZE, load
 from repertory.skill_files import content_of, files_of
 from repertory.sources.corpus import Corpus
@@ -84,6 +84,10 @@ def test_a_corpus_that_is_no_file_is_refused_without_waiting(tmp_path: Path, dev
         ("\n" + ".".join("a" * 20_000) + " = 1", ":2 is not TOML: a key has more than 64 parts"),
         ("[" + ".".join(['"a"'] * 20_000) + "]", "a key has more than 64 parts"),
         ("#" * (MAX_FILE_SIZE + 1), "it has more than 1,048,576 bytes"),
+        (f"search.limit = '{'x' * 100_000}'", "it must be a whole number of at least 1."),
+        (f"{'x' * 100_000} = 1", "`repertory config show` lists them."),
+        (f"[[policy]]\nitem = 'a'\npin = ['{'x' * 100_000}']", "phrases of 1 to 128 characters."),
+        (f'[[sources]]\ntype = "skills"\npath = "{"x" * 100_000}\\u0000"', "write it without."),
     ],
 )
 def test_a_hostile_configuration_file_is_an_error_with_its_name(
@@ -95,6 +99,7 @@ def test_a_hostile_configuration_file_is_an_error_with_its_name(
         load({}, tmp_path, {})
     assert str(caught.value).startswith(str(tmp_path / "repertory.toml"))
     assert message in str(caught.value)
+    assert len(str(caught.value)) <= BEGINNING + END + 3
 
 
 @pytest.mark.parametrize("end", ["\n", "\r", "\u2028"])

@@ -298,7 +298,7 @@ EXAMPLES = {
     "repertory_eval.generate._SENTENCE": ["A b. C"],
     "repertory_eval.generate._SEPARATORS": ["a_-b"],
     "repertory_eval.generate._WORD": ["don't-a.b c"],
-    "repertory_query.mcp.contents._NAME": ["a.b:c/d"],
+    "repertory_query.mcp.catalogue_summary._NAME": ["a.b:c/d"],
     "repertory_query.pages.highlighting._LINK": ["a [b](c) d"],
     "repertory_query.pages.highlighting._WORD": ["ab_c d"],
     "repertory_query.pages.page._UNSEEN": ["a\u202eb"],

@@ -17,7 +17,7 @@ from repertory.index.keywords.document import Entry
 from repertory.keys import Scope
 from repertory.stats import Contents
 from repertory.values import Values
-from repertory_query.mcp.contents import contents
+from repertory_query.mcp.catalogue_summary import contents
 from repertory_query.mcp.tool import Tool
 from repertory_query.mcp.toolset_names import Toolset
 from repertory_query.mcp.toolsets import tools_of

@@ -28,6 +28,7 @@ BANNED = (
     "is told",
     "likewise",
     "nobody",
+    "on their way",
     "somebody",
     "there are none",
     "there is none",

@@ -186,6 +186,18 @@ def test_a_refusal_says_why(sandbox: Sandbox, path: str, fault: str) -> None:
     assert len(str(raised.value)) < 400
 
 
+@pytest.mark.parametrize("name", ["not\udcffunicode.md", "hidden\u2066.md"])
+def test_a_link_to_a_name_that_cannot_be_shown_is_refused(tmp_path: Path, name: str) -> None:
+    """The path of the file is stored and shown."""
+    try:
+        (tmp_path / name).write_text("text", "utf-8")
+    except OSError:
+        pytest.skip("no file can have this name here")
+    (tmp_path / "link.md").symlink_to(name)
+    with pytest.raises(UsageError, match="leads to no file inside the sandbox"):
+        Sandbox(tmp_path).read("link.md")
+
+
 @pytest.mark.parametrize("middle", [True, False], ids=["folder", "file"])
 def test_a_link_created_in_the_meantime_is_not_followed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, middle: bool

@@ -35,6 +35,12 @@ SCOTLAND = "\U0001f3f4\U000e0067\U000e0062\U000e0073\U000e0063\U000e0074\U000e00
         "\u2764" + "\ufe0f\ufe0e\ufe0f",
         "\u4e2d" + "\U000e0101\U000e0102",
         "\u0645\u06cc" + "\u200c\u200d\u200c",
+        "a" + "\u200e\u200f\u200f\u200e",
+        "\u05d0" + "\u061c\u200b" * 4,
+        "\u0623" + "\u061c\ufe0f" * 4,
+        "a" + "\u180b\u180c\u180d",
+        "a" + "\U0001d173\U0001d17a",
+        "a" + "\U0001bca0\ufff0",
     ],
 )
 def test_invisible_characters_are_removed(text: str) -> None:
@@ -58,6 +64,8 @@ def test_invisible_characters_are_removed(text: str) -> None:
         "\u26a0\ufe0f Do not",
         "\u845b\U000e0101",  # a variant of an ideograph
         "\u05d0\u200f!",
+        "\u200f\u05d0 C#\u200e",
+        "\u1820\u180b",  # Mongolian
         "caf\u00e9\n\ttab",
     ],
 )
@@ -69,7 +77,13 @@ def test_joiners_and_selectors_stay_where_they_work(text: str) -> None:
 
 @given(
     st.text(
-        alphabet=st.sampled_from([*"a1#\u0627\u4e2d\u200b\u200d\ufe0f\ufe01\x07\ufeff", *SCOTLAND])
+        alphabet=st.sampled_from(
+            [
+                *"a1#\u0627\u061c\u1820\u180b\u200b\u200d\u200e\u4e2d\ufe0f\ufe01",
+                *"\x07\ufeff",
+                *SCOTLAND,
+            ]
+        )
     )
 )
 def test_a_clean_text_stays_as_it_is(text: str) -> None:

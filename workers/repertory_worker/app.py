@@ -119,7 +119,7 @@ def _keep_logging(**_: object) -> None:
 
 
 def _end(**_: object) -> None:
-    """Send the last spans of a process: Celery ends it without what Python does at an end."""
+    """Send the last spans of a process: Celery ends it without running Python's exit handlers."""
     spans.end()
 
 

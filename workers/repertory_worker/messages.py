@@ -7,6 +7,7 @@ send them.
 import base64
 import logging
 import time
+import zlib
 from datetime import UTC, datetime
 from queue import Empty
 from typing import Any
@@ -22,6 +23,7 @@ from repertory.indexing.celery_queue import BEGIN, KEEP_KEYWORDS, WRITE
 TASKS = frozenset({WRITE, BEGIN, KEEP_KEYWORDS})
 COMPRESSIONS = frozenset({None, "application/x-gzip"})
 MAX_ID_LENGTH = 200
+MAX_SIZE = 64 * 2**20  # bytes of an unpacked body; the largest item makes far fewer
 REFUSED_PAUSE_S = 2.0  # after Redis refused to note something, as it does while it is full
 _NOT_OF_THE_MESSAGE = (Empty, RedisError, OSError)
 
@@ -48,7 +50,7 @@ class _Message(msgspec.Struct):
 
 
 def task_message(raw: object, queue: str) -> dict[str, Any]:
-    """A message with what our tasks need, and nothing else of what its sender wrote.
+    """A message with the fields that our tasks need, and nothing else that its sender wrote.
 
     Args:
         raw: The decoded JSON.
@@ -63,7 +65,9 @@ def task_message(raw: object, queue: str) -> dict[str, Any]:
         raise ValueError("another task or compression")
     if not all(0 < len(text) <= MAX_ID_LENGTH for text in (headers.id, tag)):
         raise ValueError("no usable id")
-    base64.b64decode(found.body, validate=True)
+    body = base64.b64decode(found.body, validate=True)
+    if headers.compression:
+        _check_packed(body)
     if headers.traceparent and len(headers.traceparent) > MAX_ID_LENGTH:
         headers.traceparent = None
     if headers.eta is not None:
@@ -87,6 +91,21 @@ def task_message(raw: object, queue: str) -> dict[str, Any]:
             "priority": 0,
         },
     }
+
+
+def _check_packed(body: bytes) -> None:
+    """Check that a compressed body is whole and unpacks to a bounded size.
+
+    Raises:
+        ValueError: It is not or does not.
+    """
+    unpacking = zlib.decompressobj()
+    try:
+        unpacking.decompress(body, MAX_SIZE)
+    except zlib.error as error:
+        raise ValueError(str(error)) from error
+    if not unpacking.eof:
+        raise ValueError("incomplete, or too large")
 
 
 class QoS(kombu_redis.QoS):
@@ -137,7 +156,7 @@ class QoS(kombu_redis.QoS):
 
 
 class Channel(kombu_redis.Channel):
-    """Kombu's channel, which drops what is no message of ours."""
+    """Kombu's channel, which drops messages that are not ours."""
 
     QoS = QoS
 

@@ -144,7 +144,7 @@ def remove(
     text = source_entries.without_entry(read(file), name)
     _write(file, text, settings, directory)
     Workspace(*here(flags)).catalogue()  # notes what it still uses
-    terminal.tell(f"Removed {name}; its items leave the index with the next search.")
+    terminal.show_text(f"Removed {name}; its items leave the index with the next search.")
 
 
 def _file(settings: Settings, directory: Path, flags: Flags, *, user: bool) -> Path:
@@ -226,14 +226,14 @@ def _show(found: _Found, entry: Mapping[str, Any], file: Path) -> None:
         kinds.update(item.kind.value for item in scan.items)
         problems += map(str, scan.problems)
     counts = ", ".join(counted(number, kind) for kind, number in kinds.items())
-    terminal.tell(
+    terminal.show_text(
         f"{found.sources[0].location} is {found.recognised.title} with {counts or 'no items'}."
     )
     for note in found.recognised.notes:
-        terminal.tell(note)
+        terminal.show_text(note)
     if found.servers:
         number = counted(len(found.servers), "MCP server")
-        terminal.tell(f"{number} in it will wait for your trust: {described(found.servers)}.")
+        terminal.show_text(f"{number} in it will wait for your trust: {described(found.servers)}.")
     for problem in problems[:MAX_SHOWN]:
         terminal.warn(problem)
     if len(problems) > MAX_SHOWN:
@@ -255,7 +255,7 @@ def _written(entry: Mapping[str, Any], file: Path) -> dict[str, Any]:
 def _say_trust(file: Path, settings: Settings, directory: Path) -> None:
     """Say that the user trusts all of a file by adding to it, if it was not trusted before."""
     if becomes_trusted(file, settings, directory):
-        terminal.tell(
+        terminal.show_text(
             f"{short_path(str(file))} was found and is not trusted yet. You trust all of "
             "it if you add this: its sources may then follow links out of its folder."
         )
@@ -268,7 +268,7 @@ def _write(file: Path, text: str, settings: Settings, directory: Path) -> bool:
     """
     is_free = rewrite(file, text, settings, directory, by_user=True)
     shown = short_path(str(file))
-    terminal.tell(f"Wrote {shown}.")
+    terminal.show_text(f"Wrote {shown}.")
     if not is_free:
         terminal.warn(
             f"{shown} was found and asks for more than its own folder, so nothing of it is "
@@ -289,14 +289,14 @@ def _index(flags: Flags, names: set[str]) -> None:
     """Index the sources of some names, which were fetched; a server does so by itself."""
     settings, directory = here(flags)
     if settings.values.redis_url:
-        terminal.tell("The watch service of this directory indexes it within seconds.")
+        terminal.show_text("The watch service of this directory indexes it within seconds.")
         return
     found = target(settings, directory)
     if found.server:
-        terminal.tell(f"The server at {found.server.remote.url} indexes it now.")
+        terminal.show_text(f"The server at {found.server.remote.url} indexes it now.")
         return
     run = found.index_here()
-    terminal.tell("It is indexed; `repertory search` finds it.")
+    terminal.show_text("It is indexed; `repertory search` finds it.")
     if withheld := sum(one.quarantined for one in run.stats.sources if one.name in names):
         number = counted(withheld, "suspicious item")
-        terminal.tell(f"{number} of it will wait for approval: `repertory trust review`.")
+        terminal.show_text(f"{number} of it will wait for approval: `repertory trust review`.")

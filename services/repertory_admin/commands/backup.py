@@ -61,7 +61,7 @@ def backup(
         terminal.show_json({"file": str(path), "bytes": size, **_plain(made), "leftOut": left_out})
         return
     _show(made)
-    terminal.tell(f"Wrote {short_path(str(path))}: {terminal.size(size)}.")
+    terminal.show_text(f"Wrote {short_path(str(path))}: {terminal.size(size)}.")
 
 
 @command(
@@ -106,7 +106,7 @@ def restore(
     if output is Output.JSON:
         terminal.show_json({"dataDir": str(settings.data_dir), **_plain(archive.manifest)})
     else:
-        terminal.tell(f"Restored {terminal.size(archive.size)}.")
+        terminal.show_text(f"Restored {terminal.size(archive.size)}.")
 
 
 def _show(manifest: "Manifest") -> None:

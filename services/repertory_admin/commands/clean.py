@@ -64,7 +64,7 @@ def clean(
         )
         return
     if removed:
-        terminal.tell(f"Removed {_size(removed)}.")
+        terminal.show_text(f"Removed {_size(removed)}.")
     if busy:
         terminal.note(f"Not removed, because processes use them: {len(busy):,} ({_size(busy)}).")
 
@@ -81,7 +81,7 @@ def _show(settings: Settings, unused: "Sequence[Unused]") -> None:
             right=("Number", "Size"),
         )
     else:
-        terminal.tell(f"There is nothing to remove in {data}.")
+        terminal.show_text(f"There is nothing to remove in {data}.")
     if settings.values.redis_url or settings.values.qdrant_url:
         terminal.note(
             f"Only {data} on this machine is cleaned; what is on the Qdrant server stays."

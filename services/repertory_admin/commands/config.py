@@ -137,12 +137,12 @@ def check(flags: Flags) -> None:
     except ConfigurationError as error:
         problems = [str(error)]
     for problem in problems:
-        terminal.tell(problem)
+        terminal.show_text(problem)
     if problems:
         raise typer.Exit(ExitCode.NOT_FOUND)
     workspace = Workspace(settings, directory)
     for reason in (*workspace.notices, *workspace.sources.withheld()):
-        terminal.tell(reason)
+        terminal.show_text(reason)
     file = settings.file
     terminal.say(
         f"{short_path(str(file))} is valid: {counted(sources, 'source')}."
@@ -180,7 +180,7 @@ def trust(flags: Flags, files: FilesArgument) -> None:
             _ask(f"{file} has MCP servers: {described(sources)}.")
             for one in known_as(file, workspace):
                 workspace.trust.trust(one, digest, env_files(sources), digest_to_trust)
-        terminal.tell(f"Trusted {file} until its servers change: {described(sources)}.")
+        terminal.show_text(f"Trusted {file} until its servers change: {described(sources)}.")
         names |= {source.name for source in sources}
     # A file that is no part of this catalogue is trusted for another directory.
     names &= {source.name for source in workspace.catalogue().sources if source.asks_server}
@@ -194,7 +194,7 @@ def _trust_project(file: Path, workspace: Workspace, flags: Flags) -> None:
         _ask(f"{file} asks for {', '.join(found.wishes)}.")
     workspace.trust.trust(file, found.digest)
     wishes = f": it may use {', '.join(found.wishes)}" if found.wishes else ""
-    terminal.tell(f"Trusted {file} until it changes{wishes}. The next search follows it.")
+    terminal.show_text(f"Trusted {file} until it changes{wishes}. The next search follows it.")
 
 
 def _ask(what: str) -> None:
@@ -215,7 +215,7 @@ def untrust(flags: Flags, files: FilesArgument) -> None:
             known = {path, *known_as(file, workspace)}
             was_trusted = [workspace.trust.revoke(one) for one in known]
         if any(was_trusted):
-            terminal.tell(f"{file} is no longer trusted; its indexed items stay.")
+            terminal.show_text(f"{file} is no longer trusted; its indexed items stay.")
         else:
             others.append(str(file))
     if others:

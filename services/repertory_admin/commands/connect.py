@@ -111,7 +111,7 @@ def connect(  # noqa: PLR0913 - one for each option
 
 
 def _wish(settings: Settings, url: str, key: str, key_file: Path | None) -> Wish:
-    """What the host shall be connected to.
+    """The server that the host is to be connected to.
 
     Raises:
         UsageError: An option is invalid.
@@ -169,7 +169,7 @@ def _list(machine: Machine, wish: Wish, output: Output) -> None:
         terminal.note("`repertory connect HOST` connects one, `--undo` disconnects it.")
     else:
         names = ", ".join(host.title for host in HOSTS)
-        terminal.tell(f"No agent host was found. These can be connected: {names}.")
+        terminal.show_text(f"No agent host was found. These can be connected: {names}.")
     if not rows:
         raise typer.Exit(ExitCode.NOT_FOUND)
 

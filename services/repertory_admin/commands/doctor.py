@@ -92,7 +92,7 @@ def _show(findings: "list[Finding]", found: "Sources") -> None:
         for one in found.passed_over:
             by_reason[one.reason].append(short_path(one.path))
         for reason, paths in by_reason.items():
-            terminal.tell(f"{first(paths)}: {reason}", indent=2)
+            terminal.show_text(f"{first(paths)}: {reason}", indent=2)
     if found.problems:
         terminal.say()
         show_problems(found.problems, MAX_PROBLEMS, "`--output json` lists all")

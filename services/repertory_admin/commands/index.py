@@ -52,7 +52,7 @@ def index(
         if output is Output.JSON:
             terminal.show_json({"stats": stats})
         else:
-            terminal.tell(
+            terminal.show_text(
                 f"The server at {target.server.remote.url} watches the sources and indexes "
                 "changes; `repertory stats` shows its progress."
             )
@@ -101,7 +101,7 @@ def _rebuild_there(client: Client, output: Output, *, wait: bool) -> None:
         if output is Output.JSON:
             terminal.show_json(begun)
         else:
-            terminal.tell(
+            terminal.show_text(
                 f"Generation {begun.generation} is being built beside the one that is searched; "
                 "`repertory stats` shows the progress, `repertory rebuild --wait` waits for it."
             )

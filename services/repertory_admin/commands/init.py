@@ -106,7 +106,7 @@ def _settle_trust(
         if not sources:
             continue
         shown = shlex.join(short_path(str(file)) for file in files)
-        terminal.tell(f"{shown} has MCP servers: {described(sources)}.")
+        terminal.show_text(f"{shown} has MCP servers: {described(sources)}.")
         if trust or (can_ask and typer.confirm("May they be run to list their tools?")):
             for file, digest in digests.items():
                 with audited(settings, workspace.base, "trust", [file]):

@@ -114,14 +114,14 @@ def list_keys(flags: Flags, output: OutputOption = Output.TABLE) -> None:
             styles={"Key": lambda _: "bold cyan"},
         )
     elif not is_team:
-        terminal.tell(f"There are no keys of {server}, so it answers only you.")
+        terminal.show_text(f"There are no keys of {server}, so it answers only you.")
     elif keys.required:
-        terminal.tell(
+        terminal.show_text(
             f"All keys of {server} are revoked, and every caller needs one: create one, or "
             "`repertory keys reset` lets callers in without."
         )
     else:
-        terminal.tell(f"There are no keys of {server}, so callers need none.")
+        terminal.show_text(f"There are no keys of {server}, so callers need none.")
 
 
 @command(keys, "revoke", settings=SETTINGS, examples=("repertory keys revoke ci",))
@@ -135,7 +135,7 @@ def revoke(flags: Flags, name: NameArgument) -> None:
     keys, server, is_team = _keys(settings, directory)
     with audited(settings, directory, "key-revoke", [name]):
         keys.revoke(name)
-    terminal.tell(f"The key {name!r} is no longer valid.")
+    terminal.show_text(f"The key {name!r} is no longer valid.")
     if is_team and not keys.list():
         terminal.note(
             f"It was the last one of {server}, which now refuses all callers: create another, or "
@@ -193,12 +193,12 @@ def reset(
     keys, server, is_team = _keys(settings, directory)
     after = "callers need none" if is_team else "it answers only you"
     if not keys.required:
-        terminal.tell(f"There are no keys of {server}, so {after}.")
+        terminal.show_text(f"There are no keys of {server}, so {after}.")
         return
     confirm(f"Remove all keys of {server}, so that {after}?", yes=yes)
     with audited(settings, directory, "key-reset", []):
         keys.reset()
-    terminal.tell(f"All keys of {server} are removed; {after}.")
+    terminal.show_text(f"All keys of {server} are removed; {after}.")
 
 
 def _keys(settings: Settings, directory: Path) -> tuple[Keys, str, bool]:

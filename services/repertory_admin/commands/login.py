@@ -71,11 +71,11 @@ def login(
         if taken_by:
             _ask(server, address, taken_by)
         if browser:
-            terminal.tell(f"Sign in in the browser that opens, or at {address}")
+            terminal.show_text(f"Sign in in the browser that opens, or at {address}")
             threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
         else:
-            terminal.tell(f"Sign in at {address}")
-            terminal.tell(
+            terminal.show_text(f"Sign in at {address}")
+            terminal.show_text(
                 "If that browser runs on another machine, its last page cannot be loaded: paste "
                 "the address of that page here."
             )
@@ -84,7 +84,7 @@ def login(
 
     with audited(settings, directory, "login", [server]):
         sign_in(config, show)
-    terminal.tell(f"Signed in at {server}.")
+    terminal.show_text(f"Signed in at {server}.")
     index_tools(settings, directory, [server])
 
 
@@ -119,9 +119,9 @@ def logout(flags: Flags, server: ServerArgument) -> None:
     with audited(settings, directory, "logout", [server]):
         is_forgotten = SignIns(settings.data_dir / SIGN_INS).forget(server, url)
     if not is_forgotten:
-        terminal.tell(f"There is no sign-in at {server}.")
+        terminal.show_text(f"There is no sign-in at {server}.")
         raise typer.Exit(ExitCode.NOT_FOUND)
-    terminal.tell(f"The sign-in at {server} is forgotten.")
+    terminal.show_text(f"The sign-in at {server} is forgotten.")
 
 
 def _servers(workspace: Workspace) -> dict[str, McpServer]:

@@ -88,14 +88,14 @@ def show_evidence(answer: Answer, query: Query) -> None:
         terminal.say(safe(f"{hit.id}  {hit.confidence:.2f}"))
         terminal.show_facts(_evidence(hit), indent=2)
     terminal.say()
-    terminal.tell(f"{_search(query, answer.mode, answer.items)}, index {answer.index_version}")
+    terminal.show_text(f"{_search(query, answer.mode, answer.items)}, index {answer.index_version}")
 
 
 def show_explanation(explanation: Explanation) -> None:
     """Show why a search returns an item, or why not."""
     hit = explanation.hit
     terminal.say(safe(f"{hit.id}  {hit.confidence:.2f}"))
-    terminal.tell(explanation.verdict)
+    terminal.show_text(explanation.verdict)
     terminal.say()
     facts = {"reason": phrases.reason(hit), **_evidence(hit), **link_facts(explanation.links)}
     terminal.show_facts(facts)
@@ -114,7 +114,7 @@ def show_explanation(explanation: Explanation) -> None:
             right=("Confidence",),
         )
     terminal.say()
-    terminal.tell(_search(explanation.query, explanation.mode, explanation.items))
+    terminal.show_text(_search(explanation.query, explanation.mode, explanation.items))
 
 
 def _evidence(hit: Hit) -> dict[str, str]:

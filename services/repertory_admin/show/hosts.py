@@ -90,10 +90,10 @@ def outcome(change: Plan, backup: Path | None, wish: Wish, *, undo: bool) -> Non
     host, file = change.target.host, short_path(str(change.target.file))
     if not change.changes:
         state = "not connected" if undo else "connected already"
-        terminal.tell(f"{host.title} is {state}: {file}.")
+        terminal.show_text(f"{host.title} is {state}: {file}.")
         return
     done = f"disconnected: {file} {_restored(change)}" if undo else f"connected: {file}"
-    terminal.tell(f"{host.title} is {done}.")
+    terminal.show_text(f"{host.title} is {done}.")
     if backup:
         terminal.note(f"The backup is {short_path(str(backup))}.")
     for note in notes(change, wish, undo=undo):

@@ -16,7 +16,7 @@ MAX_SHOWN = 10  # of each list; the JSON has more
 def show(found: "Insights") -> None:
     """Show the figures, and each list with what to do."""
     if not found.since:
-        terminal.tell(
+        terminal.show_text(
             "Nothing is recorded: insights.record is off."
             if found.recording == "off"
             else "Nothing is recorded yet. Servers record the searches that they answer: "
@@ -33,7 +33,7 @@ def show(found: "Insights") -> None:
     if found.stale:
         _begin(found, "stale", "Sources that are not up to date", found.stale)
         for source in found.stale[:MAX_SHOWN]:
-            terminal.tell(f"{source.source}: {source.state}. {source.advice}", indent=2)
+            terminal.show_text(f"{source.source}: {source.state}. {source.advice}", indent=2)
     _show_searches(found, "slow", "Slow searches", found.slow)
 
 
@@ -63,8 +63,8 @@ def _show_searches(
         queries = ", ".join(f"“{query}”" for query in one.queries) or f"query {one.digest}"
         times = "once" if one.searches == 1 else f"{one.searches:,} times"
         more = f", {one.ms:,.0f} ms" if name == "slow" else ""
-        terminal.tell(f"{queries} ({times}, {counted(one.callers, 'caller')}{more})", indent=2)
-        terminal.tell(_advice(one.advice, one.items), indent=4)
+        terminal.show_text(f"{queries} ({times}, {counted(one.callers, 'caller')}{more})", indent=2)
+        terminal.show_text(_advice(one.advice, one.items), indent=4)
 
 
 def _show_items(found: "Insights", name: str, title: str, items: "Sequence[ItemFinding]") -> None:
@@ -77,8 +77,8 @@ def _show_items(found: "Insights", name: str, title: str, items: "Sequence[ItemF
         by_advice.setdefault(one.advice, []).append(", ".join(one.items) + times)
     for advice, ids in by_advice.items():
         for line in ids:
-            terminal.tell(line, indent=2)
-        terminal.tell(advice, indent=4)
+            terminal.show_text(line, indent=2)
+        terminal.show_text(advice, indent=4)
 
 
 def _begin(found: "Insights", name: str, title: str, shown: Sequence[object]) -> None:

@@ -43,7 +43,7 @@ def show(item: Item, links: "Links") -> None:
     terminal.show_facts({name: value for name, value in facts.items() if value})
     if item.description:
         terminal.say()
-        terminal.tell(item.description)
+        terminal.show_text(item.description)
     if item.body:
         terminal.say()
         (terminal.show_markdown if item.path.endswith(_MARKDOWN) else terminal.say)(item.body)

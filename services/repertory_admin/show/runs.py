@@ -40,7 +40,7 @@ def show(run: Run, skipped: Untrusted) -> None:
     if run.stats.sources:
         show_sources(run.stats.sources, "Location", lambda one: short_path(one.location))
         terminal.say()
-    terminal.tell(headline(run))
+    terminal.show_text(headline(run))
     for notice in run.notices:
         terminal.note(notice)
     if run.stats.problems:
@@ -67,7 +67,7 @@ def show_asked(run: Run, names: Collection[str]) -> None:
     asked = [source for source in run.stats.sources if source.name in names]
     for source in asked:
         found = source.error or f"{counted(source.items, 'tool')} indexed."
-        terminal.tell(f"{source.name}: {found}")
+        terminal.show_text(f"{source.name}: {found}")
     if any(source.error for source in asked):
         raise typer.Exit(ExitCode.UNREAD)
 
@@ -130,7 +130,7 @@ def show_problems(
     ]
     if withheld:
         counts.append(f"{counted(withheld, 'item')} in quarantine (waiting for a review)")
-    terminal.tell("The first problems:" if beside else f"{', '.join(counts)}:")
+    terminal.show_text("The first problems:" if beside else f"{', '.join(counts)}:")
     same: dict[tuple[str, str], list[str]] = {}
     for one in problems:
         path = short_path(one.path)
@@ -139,7 +139,7 @@ def show_problems(
         )
     for (severity, message), places in [*same.items()][:most]:
         text = ": ".join(filter(None, (severity, first(places), message)))
-        terminal.tell(text, indent=2)
+        terminal.show_text(text, indent=2)
     if (left := sum(map(len, [*same.values()][most:])) + beside) > 0:
         terminal.say(f"  … and {left:,} more: {rest}")
 

@@ -36,7 +36,7 @@ def show(stats: Stats, place: Mapping[str, str], *, internals: bool) -> None:
         if advice:
             terminal.say()
         for sentence in advice:
-            terminal.tell(sentence)
+            terminal.show_text(sentence)
     if stats.faults:
         terminal.say()
         beside = stats.errors + stats.warnings - len(stats.problems)
@@ -44,7 +44,7 @@ def show(stats: Stats, place: Mapping[str, str], *, internals: bool) -> None:
 
 
 def _facts(stats: Stats) -> dict[str, str]:
-    """The state of the index in words; empty for what need not be said."""
+    """The state of the index in words; facts that need no mention are empty."""
     kinds = ", ".join(counted(count, kind) for kind, count in stats.kinds.items())
     process, building = stats.process, stats.building
     unused = sum(one.points for one in stats.unused)
@@ -127,7 +127,7 @@ def _show_polled(watch: Watch | None) -> None:
     for name, why in (watch.polling if watch else {}).items():
         polled[why].append(name)
     for why, names in polled.items():
-        terminal.tell(f"{', '.join(names)}: scanned at intervals, because {why}.")
+        terminal.show_text(f"{', '.join(names)}: scanned at intervals, because {why}.")
     if polled:
         terminal.say()
 

@@ -65,7 +65,7 @@ def _sample(schema: Schema, document: Schema) -> dict[str, Any]:
 
 
 def properties_of(schema: Schema, document: Schema, key: str) -> dict[str, Any]:
-    """What the fields of a type have under a key such as ``examples``, by the fields' names."""
+    """The values of a key such as ``examples`` in the fields of a type, by the fields' names."""
     fields = _resolved(schema, document).get("properties", {})
     return {name: field[key] for name, field in fields.items() if key in field}
 

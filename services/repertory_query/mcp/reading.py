@@ -19,8 +19,8 @@ from repertory.formats.uris import folder_of, uri_of
 from repertory.functions.function import Function
 from repertory.notices import about_text
 from repertory.text import cut, normalized, one_line
+from repertory_query.mcp.item_uris import item_at
 from repertory_query.mcp.parameters import parameters, string
-from repertory_query.mcp.places import item_at
 from repertory_query.mcp.tool import in_words
 
 MAX_TEXT_LENGTH = 60_000  # characters of one answer, some 15,000 tokens

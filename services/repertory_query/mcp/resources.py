@@ -15,7 +15,7 @@ from repertory.formats.mcp import MEDIA_TYPES
 from repertory.formats.uris import id_of, is_misplaced, uri_of
 from repertory.index.vectors import Filter
 from repertory.text import cut, one_line
-from repertory_query.mcp.places import skill_at
+from repertory_query.mcp.item_uris import skill_at
 from repertory_query.mcp.reading import text_of
 
 PAGE_SIZE = 100  # resources of one answer

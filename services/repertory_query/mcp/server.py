@@ -46,7 +46,7 @@ from repertory.keys import Scope
 from repertory.usage.recorder import UsageRecorder
 from repertory_query.mcp import skills
 from repertory_query.mcp.catalogue import CALL
-from repertory_query.mcp.contents import contents
+from repertory_query.mcp.catalogue_summary import contents
 from repertory_query.mcp.recording import Context, Recorded, Recorder
 from repertory_query.mcp.resources import after_of, read, skills_after, unknown_cursor
 from repertory_query.mcp.tool import Tool, without_links
@@ -98,7 +98,7 @@ class Threads(Protocol):
 
 
 class _Server(Server[Any]):
-    """The SDK's server, which promises clients of the newer protocol what is announced alone."""
+    """The SDK's server, which promises clients of the newer protocol only what it announces."""
 
     @override
     def get_capabilities(self, *args: Any, **kwargs: Any) -> ServerCapabilities:
@@ -221,7 +221,7 @@ class McpServer:
         )
 
     def _shown(self, listing: Listing) -> tuple[object, ...]:
-        """What the list of tools follows from."""
+        """What the list of tools depends on."""
         parameters = [tool.parameters for tool in self._tools.values()]
         return listing._replace(skills=""), parameters
 

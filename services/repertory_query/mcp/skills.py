@@ -18,7 +18,7 @@ from repertory.errors import UnknownItemError
 from repertory.formats.skill_text import defect, front_matter, skill_text
 from repertory.formats.uris import folder_of, is_misplaced, uri_of
 from repertory.skill_files import MAX_FILES, MAX_SIZE, TOO_MANY, SkillFile, SkillFiles
-from repertory_query.mcp.places import skill_at
+from repertory_query.mcp.item_uris import skill_at
 from repertory_query.mcp.resources import page_after
 
 EXTENSION = "io.modelcontextprotocol/skills"

@@ -69,7 +69,7 @@ async def _serve(
 
 
 class _Intake(ObjectReceiveStream[SessionMessage | Exception]):
-    """The messages of the client; what is none is answered with an error.
+    """The messages of the client; a line that is no message is answered with an error.
 
     The SDK drops a line that it cannot read, and the client would wait for ever.
     """

@@ -56,7 +56,7 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def _hints(self) -> ToolAnnotations | None:
-        """The hints that differ from what the specification takes for granted."""
+        """The hints that differ from the defaults of the specification."""
         if not self.function.writes:
             return ToolAnnotations(read_only_hint=True, open_world_hint=False)
         if self.work is Work.CALL:

@@ -66,7 +66,7 @@ def charts_of(spans: Sequence[Span], last: Span | None) -> list[Chart]:
         _durations(
             "Lag of a save", "saves", spans, whole, lambda one: (one.lag_ms, one.slow_lag_ms)
         ),
-        _load(spans, "Items on their way", lambda one: one.pending, last.pending),
+        _load(spans, "Pending items", lambda one: one.pending, last.pending),
         _load(spans, "Failed jobs", lambda one: one.failed, last.failed, is_bad=bool(last.failed)),
     ]
 

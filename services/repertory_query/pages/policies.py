@@ -230,7 +230,7 @@ def _with(phrases: object, phrase: str) -> list[str]:
 
 
 def _boost(text: str) -> float | str:
-    """A number, or the text that is none, which is refused with the file's own message."""
+    """A number, or the text if it is no number; the file's own check refuses it with a message."""
     try:
         return float(text)
     except ValueError:

@@ -16,6 +16,7 @@ from repertory_query.api.schemas import Schema
 from repertory_query.pages import (
     api_reference,
     connecting,
+    explanation,
     insights,
     keys,
     openid,
@@ -24,8 +25,7 @@ from repertory_query.pages import (
     review,
     sign_in,
     status,
-    trying,
-    why,
+    tool_call,
 )
 from repertory_query.pages.item import ItemPage
 from repertory_query.pages.page import STATIC_FILES, PageRoute, static_file
@@ -70,13 +70,13 @@ def routes(
         *sign_in.routes(access),
         *openid.routes(access),
         *results.routes(service, searches, defaults),
-        *why.routes(service, searches, defaults),
-        *trying.routes(service, items, calls),
+        *explanation.routes(service, searches, defaults),
+        *tool_call.routes(service, items, calls),
         *connecting.routes(service, access),
         *api_reference.routes(document, access),
         *(
             PageRoute("GET", path, view, action=Action("read", "item_id"), scope=Scope.READ)
-            for path in ("/view/{item_id:path}", trying.PATH)  # the second after a sign-in
+            for path in ("/view/{item_id:path}", tool_call.PATH)  # the second after a sign-in
         ),
         *status.routes(service, pool),
         *insights.routes(service, pool),

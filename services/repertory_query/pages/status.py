@@ -27,7 +27,7 @@ WINDOWS = {1: 60, 6: 72, 24: 96}  # spans of each choice of hours
 
 
 class Shown(msgspec.Struct):
-    """What of the state is shown.
+    """The part of the state that is shown.
 
     Attributes:
         hours: How much of the past; one of ``WINDOWS``.

@@ -23,7 +23,7 @@ FRESH_S = 3_600.0  # until a document is fetched again
 STALE_S = 86_400.0  # until it is no longer used while the provider is away
 RETRY_INTERVAL_S = 2.0  # after a failure; requests in between fail at once
 REFRESH_INTERVAL_S = 30.0  # the same while there is a document from before
-AGAIN_INTERVAL_S = 10.0  # between fetches that callers can cause, by tokens of unknown keys
+REFETCH_INTERVAL_S = 10.0  # between fetches that callers can cause, by tokens of unknown keys
 MAX_KEYS = 50
 
 T = TypeVar("T")
@@ -125,7 +125,7 @@ class _Kept(Generic[T]):
         async with self._lock:
             now = time.monotonic()
             if again and not at_once:
-                again = now - self._again >= AGAIN_INTERVAL_S
+                again = now - self._again >= REFETCH_INTERVAL_S
                 self._again = now if again else self._again
             is_due = again or self._value is None or now - self._fetched >= FRESH_S
             interval = RETRY_INTERVAL_S if self._value is None else REFRESH_INTERVAL_S

@@ -44,7 +44,7 @@ def entry_in(data: bytes, syntax: Syntax, keys: Keys) -> Value | None:
 
 
 def has_holder(data: bytes, syntax: Syntax, keys: Keys) -> bool:
-    """Whether the file has what holds the entry, such as a list of servers."""
+    """Whether the file has the table for the entry, such as a list of servers."""
     return _at(_EDITORS[syntax].read(_text(data)), keys[:-1]) is not None
 
 
@@ -124,7 +124,7 @@ def _edited(
 
 
 def _is_same(values: dict[str, Any], expected: dict[str, Any], holder: str) -> bool:
-    """Whether two documents are the same; what holds no entry may be empty or missing."""
+    """Whether two documents are the same; a table without entries may be empty or missing."""
     for one in (values, expected):
         if one.get(holder) == {}:
             del one[holder]

@@ -22,7 +22,7 @@ _ENDPOINT = "/mcp"
 
 
 class Wish(msgspec.Struct, frozen=True):
-    """What a host shall be connected to.
+    """The server that a host is to be connected to.
 
     Attributes:
         words: The program and its arguments.

@@ -76,7 +76,7 @@ def _writing(plan: Plan, records: Records) -> Iterator[None]:
     file = plan.target.file
     try:
         make_private(records.folder)
-        with FileLock(records.folder / "lock"):
+        with FileLock(records.folder / "lock", mode=PRIVATE):
             if read(plan.target) != plan.current:
                 raise UsageError(
                     f"{file} has changed in the meantime; nothing was written. Run it again."

@@ -113,7 +113,7 @@ def _added(text: str, holder: yaml.MappingNode, member: Value) -> str:
 
 
 def _opened(text: str, node: Any, keys: Keys, member: Value) -> str:  # noqa: ANN401 - as above
-    """The text with a member of what has no value yet.
+    """The text with a member in a mapping that is still empty.
 
     Raises:
         EditError: It has a value.

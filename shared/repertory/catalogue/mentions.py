@@ -63,8 +63,8 @@ def mentions(item: Item) -> list[Mention]:
 
 def subject(item: Item) -> frozenset[str]:
     """The words of a skill's name, description and headings, in lower case."""
-    told = [item.name, item.description, *(one.title for one in split_at_headings(item.body))]
-    return frozenset(_WORD.findall(" ".join(told).lower()))
+    texts = [item.name, item.description, *(one.title for one in split_at_headings(item.body))]
+    return frozenset(_WORD.findall(" ".join(texts).lower()))
 
 
 def is_about(words: frozenset[str], server: str) -> bool:

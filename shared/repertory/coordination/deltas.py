@@ -264,7 +264,7 @@ class RedisDeltas(Deltas):
             return Delta(position=end, gap=True)
         try:
             hashes = [msgspec.json.decode(data, type=dict[str, str]) for _, (_, data) in news]
-        except (msgspec.MsgspecError, UnicodeDecodeError):  # damaged: as good as lost
+        except (msgspec.MsgspecError, ValueError):  # damaged: as good as lost
             return Delta(position=end, gap=True)
         return Delta(position=end, hashes=_union(hashes))
 

@@ -7,10 +7,11 @@ import shutil
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
+from typing import TYPE_CHECKING, Annotated, NamedTuple, Protocol, cast
 
 import msgspec
 from filelock import FileLock
+from msgspec import Meta
 from typing_extensions import override
 
 from repertory.errors import StoreError
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 RETENTION_S = 30 * 86_400  # after the last save: an older snapshot is of an unused collection
 UNUSED_S = 3_600  # that pieces are kept which no snapshot has yet: their process may be killed
 PIECE_SIZE = 4 << 20  # bytes sent at once: the connection's time limit applies to each piece
+MAX_PIECES = 10_000  # of a snapshot; a stranger may have written their number
 LOCK_TIMEOUT_S = 30.0  # while another process saves
 
 _HEAD, _LOCK = "head", ".lock"  # files of a snapshot
@@ -42,7 +44,7 @@ class _Manifest(msgspec.Struct, frozen=True, array_like=True):
     """What is stored of a snapshot: its head, and the number of pieces of each segment."""
 
     head: bytes
-    segments: dict[str, int]
+    segments: dict[str, Annotated[int, Meta(ge=0)]]
 
 
 class SnapshotStore(Protocol):
@@ -244,6 +246,7 @@ def _read(folder: Path) -> _Manifest | None:
 
 def _decoded(data: bytes) -> _Manifest | None:
     try:
-        return msgspec.msgpack.decode(data, type=_Manifest)
+        found = msgspec.msgpack.decode(data, type=_Manifest)
     except msgspec.MsgspecError:
         return None  # of another version, or damaged
+    return found if sum(found.segments.values()) <= MAX_PIECES else None

@@ -210,4 +210,8 @@ class RedisStatus(StatusBoard):
     def counters(self) -> dict[str, float]:
         with self._server.translated():
             found = cast("dict[bytes, bytes]", self._server.client.hgetall(self._counters))
-        return {name.decode(errors="replace"): float(value) for name, value in found.items()}
+        counters: dict[str, float] = {}
+        for name, value in found.items():
+            with contextlib.suppress(ValueError):  # damaged
+                counters[name.decode(errors="replace")] = float(value)
+        return counters

@@ -72,7 +72,7 @@ class MemoryTombstones(Tombstones):
 # Keeps the newer revision of each. KEYS: the tombstones. ARGV: the seconds and the revisions.
 _RECORD = """
 for i, key in ipairs(KEYS) do
-  local older = tonumber(redis.call('GET', key) or 0)
+  local older = tonumber(redis.call('GET', key) or 0) or 0
   if tonumber(ARGV[i + 1]) >= older then
     redis.call('SET', key, ARGV[i + 1], 'EX', ARGV[1])
   end
@@ -104,18 +104,26 @@ class RedisTombstones(Tombstones):
         with self._server.translated():
             found = self._server.client.mget([self._key(collection, item) for item in items])
         return {
-            item: int(revision)
-            for item, revision in zip(items, found, strict=True)
-            if revision is not None
+            item: revision
+            for item, data in zip(items, found, strict=True)
+            if (revision := _revision(data)) is not None
         }
 
     @override
     def newest(self, collection: str) -> int:
         with self._server.translated():
-            return int(self._server.client.get(self._newest(collection)) or 0)
+            return _revision(self._server.client.get(self._newest(collection))) or 0
 
     def _newest(self, collection: str) -> str:
         return self._server.key("tombstone-newest", collection)
 
     def _key(self, collection: str, item: str) -> str:
         return self._server.key("tombstone", collection, item)
+
+
+def _revision(data: bytes | str | None) -> int | None:
+    """A stored revision; None if it is missing or damaged."""
+    try:
+        return None if data is None else int(data)
+    except ValueError:
+        return None

@@ -23,7 +23,7 @@ class ModelEngine(EmbeddingEngine):
         self._tokenizer = _load_tokenizer(weights.tokenizer, weights.model)
 
     def forget_unknown(self, vectors: Vectors, texts: Sequence[str]) -> None:
-        """Make the vectors of those queries zero whose words the model does not know."""
+        """Set the vectors of queries to zero if the model knows none of their words."""
         vectors[[not knows(self._tokenizer, self.model.cut(text)) for text in texts]] = 0.0
 
 

@@ -72,7 +72,7 @@ class StoreLock:
 
     @property
     def _holder(self) -> str:
-        """What the note says; empty without one."""
+        """The text of the note; empty without one."""
         with contextlib.suppress(OSError):  # it was just taken or released
             return self._note.read_text(encoding="utf-8", errors="replace")
         return ""

@@ -101,12 +101,12 @@ class QdrantStore(VectorStore):
         known = self._server.ask("GET", path, Result[_Schema], missing=missing)
         for field in _INDEXES.keys() - known.payload_schema.keys():
             body = {"field_name": field, "field_schema": _INDEXES[field]}
-            self._server.tell("PUT", f"{path}/index", body, missing=missing, waits=True)
+            self._server.change("PUT", f"{path}/index", body, missing=missing, waits=True)
         return QdrantCollection(self._server, name)
 
     @override
     def drop(self, name: str) -> None:
-        self._server.tell("DELETE", f"/collections/{layout.checked_name(name)}")
+        self._server.change("DELETE", f"/collections/{layout.checked_name(name)}")
 
     @override
     def alias(self, name: str) -> str | None:
@@ -127,7 +127,7 @@ class QdrantStore(VectorStore):
         # It replaces an alias. A server does the actions of one request one by one and keeps those
         # before the first that fails: a deletion before it would be the end of the alias.
         new = {"alias_name": layout.checked_name(name), "collection_name": collection}
-        self._server.tell(
+        self._server.change(
             "POST",
             "/collections/aliases",
             {"actions": [{"create_alias": new}]},

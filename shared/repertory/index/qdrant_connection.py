@@ -133,7 +133,7 @@ class QdrantServer:
         """
         conflict = f"There is a collection {name} already."
         body = {**settings, "on_disk_payload": True, **self._replication}
-        self.tell("PUT", f"/collections/{name}", body, conflict=conflict)
+        self.change("PUT", f"/collections/{name}", body, conflict=conflict)
 
     def exists(self, name: str) -> bool:
         """Whether there is a collection of that name."""
@@ -153,7 +153,7 @@ class QdrantServer:
         body: object = None,
         missing: str = "",
     ) -> T:
-        """Send a request of the REST interface that changes nothing; see ``tell``.
+        """Send a request of the REST interface that changes nothing; see ``change``.
 
         Args:
             method: Of HTTP; GET has the timeout of a query.
@@ -166,7 +166,7 @@ class QdrantServer:
         content = self._content(method, path, body, timeout=timeout, missing=missing)
         return self._decoded(content, answer).result
 
-    def tell(
+    def change(
         self,
         method: str,
         path: str,
@@ -210,7 +210,7 @@ class QdrantServer:
         conflict: str = "",
         waits: bool = False,
     ) -> bytes:
-        """The body of the answer to a request; see ``tell``."""
+        """The body of the answer to a request; see ``change``."""
         content = b"" if body is None else msgspec.json.encode(body)
         request = Request(method, self._cluster.prefix + path, content, timeout)
         try:

@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 class StoredPoint(msgspec.Struct):
-    """A point as the server answers it; without what was not asked for."""
+    """A point as the server answers it; fields that were not asked for are missing."""
 
     id: str
     payload: dict[str, Any] | None = None
@@ -49,7 +49,7 @@ class RemoteCollection:
 
     def touch(self) -> None:
         """Change nothing, but let the server optimize the collection."""
-        self._server.tell("PATCH", self._about, {"optimizers_config": {}}, missing=self._missing)
+        self._server.change("PATCH", self._about, {"optimizers_config": {}}, missing=self._missing)
 
     def read(self, path: str, body: object, answer: type[Result[T]]) -> T:
         """Ask for points with the timeout of a query.
@@ -62,14 +62,14 @@ class RemoteCollection:
         return self._server.read(self._path + path, body, answer, missing=self._missing)
 
     def write(self, points: Sequence[Mapping[str, Any]], where: object = None) -> None:
-        """Write points; of those that exist, only what fulfils a condition."""
+        """Write points; one that exists is replaced only if it fulfils a condition."""
         body = {"points": points} | ({} if where is None else {"update_filter": where})
-        self._server.tell("PUT", self._path, body, missing=self._missing, waits=True)
+        self._server.change("PUT", self._path, body, missing=self._missing, waits=True)
 
     def delete(self, where: object) -> None:
         """Delete the points that fulfil a condition."""
         path = f"{self._path}/delete"
-        self._server.tell("POST", path, {"filter": where}, missing=self._missing, waits=True)
+        self._server.change("POST", path, {"filter": where}, missing=self._missing, waits=True)
 
     def count(self, where: object = None) -> int:
         """How many points there are, or fulfil a condition."""

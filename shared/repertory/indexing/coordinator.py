@@ -32,7 +32,7 @@ from repertory.sources.source import Problem, error, warning
 from repertory.stats import LATE_S, WatchStatus
 
 POLL_INTERVAL_S = 0.5  # between two reads of the aliases and of the failed items
-RETIRE_INTERVAL_S = 5.0  # between two looks for collections that are not used any more
+RETIRE_INTERVAL_S = 5.0  # between two checks for collections that are not used any more
 LOST_AFTER_S = 15.0  # after which a sent item may count as lost
 MAX_PENDING = 2_000  # items sent and not confirmed, which bounds the queue's memory
 KEEP_UNUSED_S = 7 * 86_400.0

@@ -145,14 +145,14 @@ class Ledger:
         self._new.update(item.id for item in items if item.id not in self.states)
 
     def next_saves(self, window: int) -> Batch:
-        """What waits since it was saved, as far as there is room: ``MAX_SAVED`` beside the window.
+        """The first of the saves that wait, as many as have room: the window and ``MAX_SAVED``.
 
         It waits until it is sent.
         """
         return _first(self._saved, window + MAX_SAVED - len(self.pending))
 
     def next_batch(self, window: int) -> Batch:
-        """What else waits, as far as at most ``window`` items are pending.
+        """The first of the other items that wait, so that at most ``window`` are pending.
 
         It waits until it is sent. The window is refilled when half of it is free, not item by item.
         """

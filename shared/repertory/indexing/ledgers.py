@@ -15,7 +15,7 @@ from repertory.indexing.ledger import Ledger
 from repertory.stats import SaveTimes
 
 SLICE = 2_000  # items that are compared at a time
-PATIENCE_S = 10.0  # that a build waits for a moment at which nothing is pending
+IDLE_TIMEOUT_S = 10.0  # that a build waits for a moment at which nothing is pending
 
 _log = logging.getLogger(__name__)
 
@@ -40,7 +40,7 @@ class _Pass:
 
     def has_to_wait(self, ledger: Ledger, now: float) -> bool:
         """Whether something pending has to be done first; after a while, only what is older."""
-        if now - self.began < PATIENCE_S:
+        if now - self.began < IDLE_TIMEOUT_S:
             return bool(ledger.pending)
         return ledger.is_pending_since(self.began)
 

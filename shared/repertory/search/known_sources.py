@@ -126,7 +126,7 @@ class KnownSources(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def only(self, names: frozenset[str]) -> "KnownSources":
-        """What a caller learns who may see some of the sources."""
+        """The part of it for a caller who may see some of the sources."""
         if names.issuperset(self.audiences):
             return self
         return replace(

@@ -14,8 +14,8 @@ from repertory.bounded import as_listed, is_inside, listed_path, real_path
 from repertory.catalogue.item import Item, Kind
 from repertory.errors import ConfigurationError, SourceError
 from repertory.files import Signature
-from repertory.sources.contents import Entry, FolderContents
 from repertory.sources.entry import check_options, checked_name, source_path
+from repertory.sources.folder_contents import Entry, FolderContents
 from repertory.sources.folder_memory import (
     FolderState,
     Memory,

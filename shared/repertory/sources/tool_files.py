@@ -11,8 +11,8 @@ from typing_extensions import override
 
 from repertory.bounded import place_below, real_path
 from repertory.errors import SourceError
-from repertory.sources.contents import Entry, FolderContents
 from repertory.sources.folder import FolderSource
+from repertory.sources.folder_contents import Entry, FolderContents
 from repertory.sources.reading.files import NO_TEXT, Found, read_file
 from repertory.sources.reading.structured import Defect, Json, decode_json
 from repertory.sources.reading_cache import Reading

@@ -81,7 +81,7 @@ def wants_metrics() -> bool:
 
 
 def resource(service: str, part: str = "") -> "Resource":
-    """What all spans and metrics of this process, or of a part of it, say about it."""
+    """The attributes of all spans and metrics of this process, or of a part of it."""
     from opentelemetry.sdk.resources import Resource  # noqa: PLC0415 - optional
 
     own = {

@@ -49,6 +49,7 @@ def test_without_keys_this_machine_may_do_everything(server: RunningService) -> 
         ("attacker.example", 403),
         ("localhost.attacker.example", 403),
         ("127.0.0.1.attacker.example", 403),
+        ("127.0.0.1%.attacker.example", 403),
         ("[::1", 403),
         ("", 403),
     ],

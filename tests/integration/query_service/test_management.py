@@ -182,7 +182,7 @@ def test_the_status_has_the_history(client: TestClient, server: RunningService) 
         "Time to answer",
         "Without results",
         "Lag of a save",
-        "Items on their way",
+        "Pending items",
         "Failed jobs",
     ]
     assert client.get("/status?hours=6&part=true").text.strip() in page

@@ -244,7 +244,7 @@ class Matches:
         return ItemMatch(term, spelling, tuple(filter(None, there)))
 
     def _word(self, key: str, row: int) -> str:
-        """The word of a key of a row; for a stem that is none, a likely word that the row has."""
+        """The word of a row's key; for a stem that is no word, a likely word that the row has."""
         if key.startswith(WRITTEN):
             return key.removeprefix(WRITTEN)
         words = [key + ending for ending in ENDINGS]

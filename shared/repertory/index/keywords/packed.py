@@ -308,7 +308,7 @@ def rearranged(arrays: Sequence[NDArray[Any]], moved: Sequence[Rows]) -> NDArray
 
 
 def named(name: str, arrays: Arrays) -> Iterator[tuple[str, NDArray[Any]]]:
-    """Some arrays under names that begin with the name of what they are a part of."""
+    """Some arrays by name, each with the name of their table before its own."""
     for part, held in arrays.items():
         yield f"{name}.{part}", held
 

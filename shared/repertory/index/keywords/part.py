@@ -104,7 +104,7 @@ class Part:
         return rows + np.int32(self.start), weights
 
     def places_of(self, keys: Keys) -> tuple[NDArray[np.intp], Rows]:
-        """Which of some keys are those of items that are left, and the segment's row of each."""
+        """Which of some keys belong to items that are left, and the segment's row of each."""
         segment = self.segment
         if not len(segment):
             return np.zeros(0, np.intp), np.zeros(0, np.int32)

@@ -22,7 +22,7 @@ _POSIX, _OF_SPARSE = b"ustar\0", b"GNU.sparse."
 
 
 class Stream(Protocol):
-    """What an archive is read from."""
+    """The stream that an archive is read from."""
 
     def read(self, size: int) -> bytes:
         """Read some bytes; fewer at the end alone."""

@@ -71,7 +71,7 @@ class Content:
         return self.folder / servers.LIST
 
     def state(self) -> State:
-        """What is known of it; if it is not there, only why."""
+        """What is known of the content; if it is not there, only the reason."""
         try:
             state = msgspec.json.decode((self.folder / STATE).read_bytes(), type=State)
         except (OSError, msgspec.MsgspecError):

@@ -90,8 +90,8 @@ async def converse(server: ServerConfig, talk: Talk) -> str:
                     failure = ""  # of the ways before
                     await talk(Conversation(server, launch, client, traffic, limit, stack))
                     is_cut_off = traffic.ended.is_set()
-                    patience = min(server.timeout, DISCONNECT_TIMEOUT_S)
-                    limit.deadline = anyio.current_time() + patience
+                    timeout = min(server.timeout, DISCONNECT_TIMEOUT_S)
+                    limit.deadline = anyio.current_time() + timeout
             # A boundary: the SDK, its transports and their task groups may raise anything.
             except Exception as exc:
                 error = _first_leaf(exc)

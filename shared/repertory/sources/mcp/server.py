@@ -83,7 +83,7 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def variables(self) -> Mapping[str, str]:
-        """What variables come from: ``environment``, or the environment of this process."""
+        """Where variables come from: ``environment``, or the environment of this process."""
         return os.environ if self.environment is None else self.environment
 
     def __repr__(self) -> str:

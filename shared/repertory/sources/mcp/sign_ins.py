@@ -98,7 +98,7 @@ class SignIns:
             ) from error
 
     def lock(self, url: str) -> AsyncFileLock:
-        """What to hold while the sign-in is changed; it raises ``filelock.Timeout``.
+        """The lock for changes of the sign-in; taking it may raise ``filelock.Timeout``.
 
         Raises:
             StoreError: The data directory cannot be written.

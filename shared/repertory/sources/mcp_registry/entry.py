@@ -32,7 +32,7 @@ _NAMED = re.compile(
 
 
 class _WithoutItems(Source):
-    """What is read of a server of a registry: nothing, its tools are of a source of their own."""
+    """A source without items: the tools of a registry's server belong to a source of their own."""
 
     type = "mcp-registry"
 

@@ -112,7 +112,7 @@ def _tried(result: CallResult, ms: float) -> Tried:
 
 
 def _text(block: Mapping[str, object]) -> str:
-    """A block of a result as text; what is no text is named by its type and size."""
+    """A block of a result as text; one that is no text is named by its type and size."""
     if isinstance(text := block.get("text"), str):
         return text
     resource = block.get("resource")
