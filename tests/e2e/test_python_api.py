@@ -316,7 +316,7 @@ def test_an_invalid_query_is_refused(opening: Opening) -> None:
             session.search(" ")
         with pytest.raises(UsageError, match="threshold"):
             session.search("x", threshold=2)
-        right: Any = 1
+        right: Any = 1  # it equals True
         wrong: Any
         for wrong in (10**400, 10**5_000, math.nan, math.inf, True, "1", [1], {}):
             for name in ("threshold", "alpha"):
