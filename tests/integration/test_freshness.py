@@ -26,7 +26,7 @@ from repertory.errors import ModelError, SourceError, UnknownItemError
 from repertory.freshness import Freshness
 from repertory.index.edge_shard import ROOM
 from repertory.index.vectors import Filter
-from repertory.indexing import job, pace
+from repertory.indexing import job, keyword_feed, pace
 from repertory.indexing.in_process_queue import InProcessQueue
 from repertory.indexing.scan import ScanResult, scan_source
 from repertory.notices import about_first_index
@@ -422,6 +422,31 @@ def test_a_deleted_item_is_never_found(project: Path, change: str) -> None:
 
     assert only.id != "project/postmortem"
     assert "project/postmortem" not in search(project, "postmortem", budget_s=0.0)[0]
+
+
+@pytest.mark.parametrize("is_indexed", [False, True])
+def test_what_leaves_a_large_index_is_not_found(
+    project: Path, monkeypatch: pytest.MonkeyPatch, is_indexed: bool
+) -> None:
+    """Also a tool whose file is still there; a small index would be compared whole."""
+    monkeypatch.setattr(keyword_feed, "MAX_COMPARED", 0)
+    file = project / "tools" / "dry.json"
+    file.parent.mkdir()
+
+    def save(*names: str) -> None:
+        tools = [{"name": name, "description": "Dries", "inputSchema": {}} for name in names]
+        file.write_bytes(msgspec.json.encode({"server": "dry", "tools": tools}))
+
+    def found() -> set[str]:
+        return {one for one in search(project, "dries")[0] if one.startswith("dry__")}
+
+    save("apples", "pears")
+    assert found() == {"dry__apples", "dry__pears"}
+    save("apples")
+    if is_indexed:
+        with Repertory(settings_of(project), project) as repertory:
+            repertory.index()
+    assert found() == {"dry__apples"}
 
 
 def test_items_of_a_folder_that_is_not_there_are_kept(project: Path) -> None:

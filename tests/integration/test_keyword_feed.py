@@ -45,6 +45,26 @@ def test_it_catches_up_page_by_page(
     team.cache.close()
 
 
+def test_what_was_removed_is_missed_by_no_process_that_has_a_large_store_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing verifies the index of a command; announcements may be too many to be kept."""
+    monkeypatch.setattr(keyword_feed, "MAX_COMPARED", 0)
+    folder = Folder("team", *"abc")
+    team = SteeredTeam(tmp_path, folder)
+    team.work()
+    with team.store.open(team.active) as collection:
+        feed = KeywordFeed(collection, team.coordination)
+        feed.open(is_shared=False)
+        del folder.items["b"]
+        team.scan()
+        team.work()
+        team.deltas.drop(team.active)
+        feed.advance()
+        assert {entry.id for entry in feed.index.all()} == {"team/a", "team/c"}
+    team.cache.close()
+
+
 def test_a_claim_ends_also_where_another_process_has_just_stored_the_index(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

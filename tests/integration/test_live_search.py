@@ -123,7 +123,7 @@ def test_who_may_see_what_is_followed_while_a_collection_is_opened(
     team.coordination.status.report("watch", msgspec.to_builtins(status))
     opening, opened = threading.Event(), threading.Event()
 
-    def slowly(feed: KeywordFeed) -> None:
+    def slowly(feed: KeywordFeed, **_: bool) -> None:
         opening.set()
         assert opened.wait(TIMEOUT_S)
         feed.compare()

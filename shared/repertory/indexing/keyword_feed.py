@@ -42,28 +42,38 @@ class KeywordFeed:
         self.is_partial = False
         self._whole = 0  # the revision up to which nothing is missing
         self._position = ""
+        self._is_shared = True
         self._snapshots = coordination.snapshots
         self._deltas = coordination.deltas
         self._claims = coordination.claims
 
-    def open(self) -> None:
+    def open(self, *, is_shared: bool = True) -> None:
         """Load the snapshot, or build the index if no snapshot is readable.
 
         One process builds at a time; the others wait for its snapshot. The index is also built if
         snapshots, deltas and claims are unavailable.
 
+        Args:
+            is_shared: Whether other processes write to the store. Otherwise a snapshot has all that
+                was written before: it is dropped before any write, and its position was that of
+                another process.
+
         Raises:
             StoreError: The collection is unreadable.
         """
+        self._is_shared = is_shared
         claim = f"keywords:{self.collection.name}"
         deadline = time.monotonic() + BUILD_CLAIM_S
         is_ours = False
         try:
+            end = "" if is_shared else self._deltas.position(self.collection.name)
             # Once more when it is ours: another process may have stored it just before.
             while not (self._load() or is_ours) and time.monotonic() < deadline:
                 is_ours = bool(self._claims.take([claim], BUILD_CLAIM_S))
                 if not is_ours:
                     time.sleep(POLL_INTERVAL_S)
+            if end and not self.is_partial:
+                self._position = end
         except StoreError as error:
             _log.warning("keywords_without_snapshot", extra={"error": str(error)})
         try:
@@ -98,7 +108,7 @@ class KeywordFeed:
         """Take over what was written lately, without reading a large collection whole.
 
         Only a small collection is compared whole, if its number of items still differs. A larger
-        one is left to the verification.
+        one that processes share is left to the verification.
 
         Raises:
             StoreError: The collection is unreadable.
@@ -199,9 +209,12 @@ class KeywordFeed:
             after_step()
 
     def _compare_if_small(self) -> None:
-        """Compare a small collection whole if its number of items differs; see ``compare``."""
+        """Compare a small collection whole if its number of items differs; see ``compare``.
+
+        So is a large one of this process alone: a command ends before any verification.
+        """
         count = self.collection.count_items()
-        if count != len(self.index) and count <= MAX_COMPARED:
+        if count != len(self.index) and (count <= MAX_COMPARED or not self._is_shared):
             self.compare()
 
     def _recent(self, revision: int) -> Iterator[tuple[str, str]]:

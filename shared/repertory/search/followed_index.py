@@ -69,7 +69,7 @@ def followed(
     """
     feed = KeywordFeed(collection, coordination)
     try:
-        feed.open()
+        feed.open(is_shared=is_shared)
         try:
             if is_shared or feed.is_partial:
                 feed.advance()
