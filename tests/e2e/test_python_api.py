@@ -350,7 +350,6 @@ def test_filters_that_would_match_nothing_are_refused(opening: Opening) -> None:
 def test_arguments_must_be_json(opening: Opening) -> None:
     """The error is the same embedded and with a server, and never one of Python's own."""
     with opening() as session:
-        right: Any = 1
         wrong: Any
         for wrong in (10**400, 10**5_000, math.nan, math.inf, True, "1", None, [1]):
             assert set(session.search_project("key", threshold=wrong)) == {"error"}
