@@ -177,6 +177,14 @@ def test_a_public_server_cannot_redirect_into_the_private_network(
     assert web.requests == ["/start"]
 
 
+def test_a_redirect_stays_encrypted() -> None:
+    """What was asked for over TLS is not fetched without it."""
+    following = vars(http)["_next"]
+    assert following("https://93.184.216.34/a", "/b") == "https://93.184.216.34/b"
+    with pytest.raises(SourceError, match="which is not encrypted"):
+        following("https://93.184.216.34/a", "http://93.184.216.34/a")
+
+
 @pytest.mark.parametrize("host", ["127.0.0.1", "10.1.2.3", "169.254.169.254", "::1", "fd00::1"])
 def test_private_addresses_are_known(host: str) -> None:
     """Loopback, private networks, and the metadata service of clouds."""

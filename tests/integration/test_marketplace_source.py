@@ -362,6 +362,24 @@ def test_a_plugin_that_is_listed_twice_is_named() -> None:
     assert found.notes == ("The plugin pdf is listed twice; the first was taken.",)
 
 
+def test_a_listing_of_a_stranger_is_bounded_and_checked() -> None:
+    """A plugin without a usable name or source is named; too many refuse the listing."""
+    plugins = [
+        "pdf",
+        {"name": "../x", "source": "./a"},
+        {"name": 7},
+        {"name": "b", "source": "./b"},
+    ]
+    found = read_listing({"name": "acme", "plugins": plugins}, "acme")
+    assert [plugin.name for plugin in found.plugins] == ["b"]
+    assert [note.rpartition(": ")[2] for note in found.notes] == [
+        "it is no object.",
+        *["its name is not made of letters, digits, dots and hyphens."] * 2,
+    ]
+    with pytest.raises(SourceError, match="lists more than 2,000 plugins"):
+        read_listing({"name": "acme", "plugins": plugins[-1:] * 2_001}, "acme")
+
+
 def test_a_folder_that_many_plugins_name_is_listed_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -17,7 +17,7 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from repertory.calling.calls import Calls
-from repertory.calling.http.client import Requests
+from repertory.calling.http.client import MAX_CONCURRENT_CALLS, Requests
 from repertory.calling.result import CallResult
 from repertory.cancellation import waiting
 from repertory.catalogue.item import Item
@@ -183,6 +183,12 @@ def test_a_missing_secret_sends_nothing(shop: Shop, monkeypatch: pytest.MonkeyPa
         shop.call("by_header", api=msgspec.structs.replace(shop.api, auth={}))
 
 
+def test_a_secret_adds_no_header(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A variable of several lines is refused before anything is sent."""
+    monkeypatch.setenv("PETS_TOKEN", "one\r\nX-Admin: yes")
+    assert "has characters that cannot be sent" in shop.failure("by_header")
+
+
 def test_a_header_can_stand_for_a_scheme(shop: Shop) -> None:
     """For documents that declare less than the API needs."""
     headers = {"authorization": "Bearer ${PETS_TOKEN}"}
@@ -213,6 +219,13 @@ def test_responses_are_bounded(shop: Shop) -> None:
     with pytest.raises(CallTimeoutError, match=r"within 0\.5 s"):
         shop.call("slow", seconds=0.5)
     assert "sent more than 8 MB" in shop.failure("huge")
+    assert "compressed its answer" in shop.failure("packed")
+
+
+def test_an_api_answers_a_limited_number_of_calls_at_once(shop: Shop) -> None:
+    """The message asks to call again."""
+    vars(shop.requests)["_under_way"]["pets"] = MAX_CONCURRENT_CALLS
+    assert "calls to answer already" in shop.failure("picture")
 
 
 def test_a_call_that_no_caller_waits_for_is_cancelled(shop: Shop) -> None:

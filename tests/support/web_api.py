@@ -1,6 +1,7 @@
 """A web API on this machine, which publishes the OpenAPI document that FastAPI makes of it."""
 
 import asyncio
+import gzip
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -177,6 +178,10 @@ def _odd(app: FastAPI) -> None:
     @app.get("/huge")
     def huge() -> StreamingResponse:
         return StreamingResponse((b"x" * 2**20 for _ in range(100)), media_type="text/plain")
+
+    @app.get("/packed")
+    def packed() -> Response:
+        return Response(gzip.compress(b"text"), headers={"Content-Encoding": "gzip"})
 
     @app.get("/moved")
     def moved(to: str) -> RedirectResponse:

@@ -16,6 +16,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given
@@ -178,6 +179,14 @@ CHANGES: dict[str, Callable[[dict[str, bytes], dict[str, Any]], object]] = {
     "vectors of other lengths": lambda _, manifest: manifest["collections"][NAME].update(
         dimension=5
     ),
+    "a part is missing": lambda found, manifest: (
+        name := manifest["collections"][NAME]["part"],
+        found.pop(name),
+        manifest["parts"].pop(name),
+    ),
+    "is of a newer release (": lambda _, manifest: manifest["collections"].update(
+        {NAME.replace("-r3_", "-r999_"): manifest["collections"].pop(NAME)}
+    ),
     "is a backup of a team": lambda _, manifest: manifest.update(is_team=True),
 }
 
@@ -190,12 +199,13 @@ def test_an_archive_is_what_its_manifest_says(archive: Path, tmp_path: Path, mes
 
 
 def test_other_files_are_no_backups(tmp_path: Path) -> None:
-    """A text, a folder, a missing file, and a zip archive of something else."""
+    """A text, a folder, a pipe, a missing file, and a zip archive of something else."""
     text, other = tmp_path / "text.zip", tmp_path / "other.zip"
     text.write_bytes(b"PK\x05\x06")
     with zipfile.ZipFile(other, "w") as found:
         found.writestr("manifest.json", "[" * 100_000)
-    for path in (text, other, tmp_path, tmp_path / "missing"):
+    os.mkfifo(tmp_path / "pipe")
+    for path in (text, other, tmp_path, tmp_path / "missing", tmp_path / "pipe"):
         assert isinstance(refusal(tmp_path, path), UsageError)
 
 
@@ -227,6 +237,20 @@ def test_points_come_back_from_frames() -> None:
     broken = b"".join(frames.of_points([point("a", np.full(4, np.nan, np.float32))]))
     with pytest.raises(StoreCorruptError, match="not finite"):
         list(frames.points(io.BytesIO(broken).read, "it"))
+
+
+def test_frames_that_no_store_could_hold_are_damage() -> None:
+    """An id of another item, vectors of two lengths, a huge one, and more after the end."""
+    one, short = point("a"), point("b", np.ones(3, np.float32))
+    end = b"".join(frames.of_points([one]))
+    for data, message in (
+        (b"".join(frames.of_points([msgspec.structs.replace(one, item="b")])), "not its item's"),
+        (b"".join(frames.of_points([one, short])), "a vector of 3 numbers"),
+        (b"\xff" * 4 + end, "an entry of 4,294,967,295 bytes"),
+        (end + b"x", "more after the end"),
+    ):
+        with pytest.raises(StoreCorruptError, match=message):
+            list(frames.points(io.BytesIO(data).read, "it"))
 
 
 def test_only_plain_names_are_files_of_a_backup() -> None:

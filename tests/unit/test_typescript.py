@@ -204,9 +204,9 @@ def test_no_text_closes_its_comment(text: str) -> None:
 
 @given(st.text())
 def test_any_name_becomes_identifiers(name: str) -> None:
-    """They have letters, digits and underscores and do not start with a digit."""
+    """They have letters with their marks, digits and underscores, and do not start with a digit."""
     for word in (identifier(camel(name), "server"), identifier(pascal(name), "Tool")):
-        assert re.fullmatch(r"[^\W\d][\w\u0300-\uffff]*", word), word
+        assert re.fullmatch(r"[^\W\d][\w\u0300-\U0010ffff]*", word), word
 
 
 @pytest.mark.parametrize(
