@@ -449,6 +449,22 @@ def test_what_leaves_a_large_index_is_not_found(
     assert found() == {"dry__apples"}
 
 
+def test_stored_words_of_an_earlier_index_are_not_searched(project: Path, tmp_path: Path) -> None:
+    """Their number of items tells, whether items have left since or have come."""
+    stored = settings_of(project).data_dir / "keywords"
+    folder = project / "skills" / "postmortem"
+    for change in (
+        partial(shutil.move, folder, tmp_path),
+        partial(shutil.move, tmp_path / folder.name, folder),
+    ):
+        shutil.copytree(stored, tmp_path / "stored", dirs_exist_ok=True)
+        change()
+        expected, _ = search(project, "postmortem")
+        shutil.rmtree(stored)
+        (tmp_path / "stored").rename(stored)
+        assert search(project, "postmortem")[0] == expected
+
+
 def test_items_of_a_folder_that_is_not_there_are_kept(project: Path) -> None:
     """Its disk may not be mounted, and the answer says so; a deleted folder of a skill is gone."""
     configuration = "[[sources]]\ntype = 'skills'\npath = 'skills'\nname = 'project'\n"

@@ -116,18 +116,24 @@ class KeywordFeed:
         self._read(self._recent(self._whole))
         self._compare_if_small()
 
-    def check(self) -> None:
-        """Check that the collection has all items of the index.
+    def check(self, reported: Callable[[], int]) -> None:
+        """Make the index equal to the collection if their numbers of items differ.
+
+        Args:
+            reported: Gives the number of items that were written, as the last report says.
 
         Raises:
-            StoreError: It has fewer, although no process writes to it: files of it were removed.
+            StoreError: The collection has fewer than were written: files of it were removed.
         """
         count = self.collection.count_items()
-        if count < len(self.index):
+        if count == len(self.index):
+            return
+        if count < min(len(self.index), written := reported()):
             raise StoreCorruptError(
-                f"The index has {count:,} of its {len(self.index):,} items, so files of it were "
+                f"The index has {count:,} of its {written:,} items, so files of it were "
                 "removed: run `repertory index`."
             )
+        self.compare()
 
     def reread(self, items: Sequence[str]) -> None:
         """Make the index equal to the collection for some items.

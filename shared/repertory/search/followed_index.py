@@ -8,6 +8,7 @@ from repertory.index.vectors import Collection
 from repertory.indexing.keyword_feed import KeywordFeed
 from repertory.indexing.verification import Verifier
 from repertory.memory import trim
+from repertory.stats import watch_status
 
 GROWTH = 1_000  # items that came or went before freed memory is given back
 REST_INTERVAL_S = 60.0  # after which the pages of the keyword index that were read are given back
@@ -77,8 +78,14 @@ def followed(
             if feed.is_partial:
                 raise
         if not (is_shared or is_served):
-            feed.check()
+            feed.check(lambda: _reported(coordination))
     except BaseException:
         collection.close()
         raise
     return FollowedIndex(feed, is_shared=is_shared)
+
+
+def _reported(coordination: Coordination) -> int:
+    """The number of items of all sources, as they were last reported."""
+    watch = watch_status(coordination.status)
+    return sum(one.items for one in watch.sources) if watch else 0
