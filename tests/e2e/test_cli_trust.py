@@ -46,7 +46,7 @@ def test_a_clone_is_not_given_the_private_key(own: Cli, project: Path) -> None:
     command = f"repertory config trust {project / 'repertory.toml'}"
     said = " ".join(done.stderr.split())
     assert "Sources await your trust: e." in said
-    assert "search.model = './all-MiniLM-L6-v2'" in said
+    assert f"search.model = '{project / 'all-MiniLM-L6-v2'}'" in said
     assert command in said
     assert not [hit for hit in answer["results"] if hit["toolId"].startswith("e/")]
     assert command in " ".join(indexed.stdout.split())

@@ -598,7 +598,7 @@ def test_items_that_are_examined_for_long_delay_no_save(
     monkeypatch.setattr(
         watching.coordinator,
         "examine",
-        lambda result: result.source.name == "team" or examined.wait(),
+        lambda result, _: result.source.name == "team" or examined.wait(),
     )
     with watching:
         watching.wait_for("team/first")
@@ -613,7 +613,7 @@ def test_a_fault_while_items_are_examined_keeps_none_back(
 ) -> None:
     """The source is indexed and followed as if nothing had been looked at."""
     watching = Watching(project)
-    monkeypatch.setattr(watching.coordinator, "examine", lambda _: 1 / 0)
+    monkeypatch.setattr(watching.coordinator, "examine", lambda *_: 1 / 0)
     with watching:
         watching.wait_for("team/first")
         save(skills / "second.md")

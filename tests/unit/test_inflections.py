@@ -79,7 +79,7 @@ def test_a_form_of_a_word_counts_as_the_word(typed: str, name: str) -> None:
     [
         ("customs", "declare_customs", "greet_customers"),
         ("import", "import_rows", "list_important_dates"),
-        ("object", "delete_object", "weekly_objectives"),
+        ("object", "move_object", "weekly_objectives"),
         ("readings", "sensor_readings", "read_file"),
         ("listings", "new_listing", "list_boards"),
     ],
