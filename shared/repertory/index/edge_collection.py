@@ -95,7 +95,9 @@ class EdgeCollection(StoredCollection):
     @override
     def build_graph(self, stopping: threading.Event) -> bool:
         without = self._kilobytes_without_graph()
-        is_sparse = self._shard.sparse >= DROPPED_FROM or self._shard.written >= WRITTEN_FROM
+        written = self._shard.written
+        are_many = written >= WRITTEN_FROM and written >= self.count()
+        is_sparse = self._shard.sparse >= DROPPED_FROM or are_many
         if without < layout.GRAPH_FROM and not is_sparse:
             return False
         with self._shard.using():  # else a write may remove a file while it is measured

@@ -43,7 +43,8 @@ _LOCKED = "WouldBlock"  # of the log
 # then nothing. Of a graph of ``DROPPED_FROM`` points the engine drops them, from a fifth on.
 MAX_GONE = 0.3
 DROPPED_FROM = 1_100  # the engine says 1,000; ours are multiples of 64
-WRITTEN_FROM = 10_000  # points after which a shard is rebuilt, since many may be gone
+# So many written points, and as many as there are, have a shard rebuilt: most others may be gone.
+WRITTEN_FROM = 10_000
 
 MAX_SINCE = 200  # writes while a copy is rebuilt, which are repeated on it and kept until then
 
