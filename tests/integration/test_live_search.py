@@ -96,6 +96,30 @@ def test_a_collection_that_cannot_be_opened_takes_nothing_away(
     live.close()
 
 
+def test_what_is_written_while_a_server_reads_its_index_is_found_after_it_was_killed(
+    team: SteeredTeam, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To read a large one takes a while, and no later command compares as many items as before."""
+    team.coordination.snapshots.drop(team.active)
+    compare = KeywordFeed.compare
+
+    def slowly(feed: KeywordFeed) -> None:
+        compare(feed)
+        [folder] = team.folders
+        folder.write("a", "Of something else")
+        team.scan()
+        team.work()
+
+    with monkeypatch.context() as patch:
+        patch.setattr(KeywordFeed, "compare", slowly)
+        with live_of(team, is_shared=False) as live:
+            assert live.wait(TIMEOUT_S)
+    later = live_of(team, is_shared=False)
+    later.refresh()
+    assert found(later) == team.hashes()
+    later.close()
+
+
 def test_who_may_see_what_is_followed_while_the_store_is_away(
     team: SteeredTeam, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -337,6 +337,18 @@ def test_two_workers_never_embed_the_same_text(house: House) -> None:
     assert len(house.hashes()) == 50
 
 
+def test_what_another_worker_embeds_during_a_batch_is_not_embedded_again(house: House) -> None:
+    """Nor in a job of several batches; the longest texts are embedded first."""
+    assert isinstance(house.engine, Brittle)
+    house.engine.batch = 8
+    items = [skill(f"s{n}", "Does it" + n * " again") for n in range(50)]
+    other = house.another_writer()
+    house.engine.meanwhile = lambda: other.write([house.job(1, *items[:42])])
+    house.writer.write([house.job(1, *items)])
+    assert len(house.engine.texts) == len(set(house.engine.texts)) == 50
+    assert len(house.hashes()) == 50
+
+
 def test_a_poison_item_fails_alone(house: House) -> None:
     """A failing batch is split until the failing item is alone."""
     good = [skill(f"s{n}") for n in range(3)]

@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,17 +11,20 @@ import jsonschema
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from typing_extensions import override
 
 from repertory.catalogue.item import Item, Kind
 from repertory.errors import SourceError
 from repertory.indexing.scan import ScanResult, scan_source
 from repertory.sources.configured import build_catalogue
+from repertory.sources.folder_contents import FolderContents
 from repertory.sources.reading.json_schema import MAX_DEFECTS, mended
+from repertory.sources.reading_cache import Reading
 from repertory.sources.source import Problem, Scan
 from repertory.sources.tool_files import ToolFiles
 from repertory.sources.tools import MAX_DESCRIPTION_LENGTH, MAX_TOOLS, tool_items
 from repertory.text import UNFIT
-from tests.support.builders import write
+from tests.support.builders import tool, write
 from tests.support.scans import latest_scans
 
 OBJECT = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
@@ -430,3 +434,28 @@ def test_a_path_that_cannot_be_reached_is_named(
     monkeypatch.setattr(os, "stat", fails)
     with pytest.raises(SourceError, match="items stay as they are"):
         source.scan()
+
+
+class CountedItems(list[Item]):
+    """Items that count how often all of them are read."""
+
+    reads = 0
+
+    @override
+    def __iter__(self) -> Iterator[Item]:
+        self.reads += 1
+        return super().__iter__()
+
+
+def test_the_items_of_a_large_file_are_not_read_for_each_of_them() -> None:
+    """A file may list 10,000 tools, and another one as many of the same names."""
+    source = ToolFiles(name="tools", path="tools")
+    listed = {
+        f"{server}.json": CountedItems(tool(f"{server}__{number}") for number in range(100))
+        for server in ("one", "two")
+    }
+    contents = FolderContents(source.same_id)
+    contents.replace({place: Reading(items=items) for place, items in listed.items()})
+    contents.change({"one.json": Reading(items=[tool("one__0")])})
+    assert len(list(contents.entries())) == 101
+    assert all(items.reads < 10 for items in listed.values())

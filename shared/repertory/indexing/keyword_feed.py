@@ -47,7 +47,7 @@ class KeywordFeed:
         self._deltas = coordination.deltas
         self._claims = coordination.claims
 
-    def open(self, *, is_shared: bool = True) -> None:
+    def open(self, *, is_shared: bool = True, is_stored: bool = True) -> None:
         """Load the snapshot, or build the index if no snapshot is readable.
 
         One process builds at a time; the others wait for its snapshot. The index is also built if
@@ -57,6 +57,8 @@ class KeywordFeed:
             is_shared: Whether other processes write to the store. Otherwise a snapshot has all that
                 was written before: it is dropped before any write, and its position was that of
                 another process.
+            is_stored: Whether a built index is stored. Without other processes it must have all
+                that is written, so nothing may be written while it is built.
 
         Raises:
             StoreError: The collection is unreadable.
@@ -79,8 +81,9 @@ class KeywordFeed:
         try:
             if not len(self.index):
                 self.compare()
-                with contextlib.suppress(StoreError):
-                    self.save()
+                if is_stored:
+                    with contextlib.suppress(StoreError):
+                        self.save()
         finally:
             if is_ours:
                 with contextlib.suppress(StoreError):

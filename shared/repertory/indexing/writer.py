@@ -261,6 +261,10 @@ class Writer:
                 claimed = self._coordination.claims.take([key.hex() for key in batch], CLAIM_S)
                 ours = {key: text for key, text in batch.items() if key.hex() in claimed}
                 try:
+                    # Another worker may have done them since, as while this one did a batch.
+                    done = cache.get([*ours])
+                    ours = {key: text for key, text in ours.items() if key not in done}
+                    vectors |= done
                     with cancellation.until(self._ending.is_set):
                         vectors |= embed(ours, engine, cache)
                 except CancelledError as error:
@@ -268,7 +272,7 @@ class Writer:
                 finally:
                     self._coordination.claims.release(claimed)
                 embedded += len(ours)
-                others |= {key: text for key, text in batch.items() if key not in ours}
+                others |= {key: text for key, text in batch.items() if key not in vectors}
             if others and len(others) == len(missing):
                 time.sleep(POLL_INTERVAL_S)
             missing = others

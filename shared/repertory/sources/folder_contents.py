@@ -2,11 +2,14 @@
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
 
 from repertory.catalogue.item import Item, Kind
 from repertory.sources.folder_memory import KnownItem
 from repertory.sources.reading_cache import Reading
 from repertory.sources.source import Problem, warning
+
+HELD = 16  # files whose items are kept by id meanwhile: one may have thousands
 
 Entry = Item | KnownItem
 
@@ -94,6 +97,7 @@ class FolderContents:
     def _settle(self, ids: Mapping[str, None]) -> None:
         """Decide again what counts of these ids, and what is shadowed then."""
         names: dict[str, None] = {}
+        held = lru_cache(HELD)(self._held)
         for item_id in ids:
             before = self._first.pop(item_id, None)
             self.unchanged.discard(item_id)
@@ -105,7 +109,7 @@ class FolderContents:
             if not places:
                 del self._offers[item_id]
                 continue
-            first, *others = self._offered(item_id, places)
+            first, *others = [item for place in places for item in held(place)[item_id]]
             self._first[item_id] = first
             if isinstance(first, KnownItem):
                 self.unchanged.add(item_id)
@@ -131,19 +135,20 @@ class FolderContents:
         if ids in (item_id, set()):
             del self._named[name]
 
-    def _offered(self, item_id: str, places: list[str]) -> list[Entry]:
-        return [
-            item
-            for place in places
-            for item in _entries(self.readings[place])
-            if item.id == item_id
-        ]
+    def _held(self, place: str) -> dict[str, list[Entry]]:
+        """The items of a file, by id."""
+        held: dict[str, list[Entry]] = {}
+        for item in _entries(self.readings[place]):
+            held.setdefault(item.id, []).append(item)
+        return held
 
     def _shadow(self, name: str) -> None:
         """Find the skills that have the name of an earlier item."""
         self._shadowed.pop(name, None)
         ids = self._named.get(name, "")
         if isinstance(ids, str) or len(ids) < 2:
+            return
+        if not any(self._first[item_id].kind is Kind.SKILL for item_id in ids):
             return
         places = sorted({self._offers[item_id][0] for item_id in ids})
         ordered = [
