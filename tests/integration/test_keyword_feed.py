@@ -65,6 +65,30 @@ def test_what_was_removed_is_missed_by_no_process_that_has_a_large_store_alone(
     team.cache.close()
 
 
+def test_a_snapshot_has_nothing_that_was_removed_without_an_announcement(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor what was changed long before: each later snapshot of a large collection follows it."""
+    monkeypatch.setattr(keyword_feed, "MAX_COMPARED", 0)
+    monkeypatch.setattr(keyword_feed, "PAGE", 2)
+    folder = Folder("team", *"abcde")
+    team = SteeredTeam(tmp_path, folder)
+    team.work()
+    with team.store.open(team.active) as collection:
+        KeywordFeed(collection, team.coordination).keep()
+        del folder.items["b"], folder.items["e"]
+        folder.write("c", "It was changed.")
+        team.scan()
+        team.work()
+        monkeypatch.setattr(keyword_feed, "OVERLAP", -1_000_000)
+        team.deltas.drop(team.active)
+        KeywordFeed(collection, team.coordination).keep()
+        reader = KeywordFeed(collection, team.coordination)
+        reader.open()
+        assert {entry.id: entry.hash for entry in reader.index.all()} == team.hashes()
+    team.cache.close()
+
+
 def test_a_claim_ends_also_where_another_process_has_just_stored_the_index(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
