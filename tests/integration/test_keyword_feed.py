@@ -14,6 +14,7 @@ from repertory.index.keywords.index import KeywordIndex
 from repertory.index.vectors import Collection
 from repertory.indexing import keyword_feed, keyword_sync
 from repertory.indexing.keyword_feed import KeywordFeed
+from repertory.search.followed_index import followed
 from tests.support.builders import Folder
 from tests.support.points import point
 from tests.support.steered_team import SteeredTeam
@@ -62,6 +63,25 @@ def test_what_was_removed_is_missed_by_no_process_that_has_a_large_store_alone(
         team.deltas.drop(team.active)
         feed.advance()
         assert {entry.id for entry in feed.index.all()} == {"team/a", "team/c"}
+    team.cache.close()
+
+
+def test_what_was_removed_since_a_snapshot_is_not_searched_after_a_restart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also if Redis has lost the announcements, and the collection is large."""
+    monkeypatch.setattr(keyword_feed, "MAX_COMPARED", 0)
+    folder = Folder("team", *"abc")
+    team = SteeredTeam(tmp_path, folder)
+    team.work()
+    with team.store.open(team.active) as collection:
+        KeywordFeed(collection, team.coordination).keep()
+        del folder.items["b"]
+        team.scan()
+        team.work()
+        team.deltas.drop(team.active)
+        index = followed(collection, team.coordination, is_shared=True, is_served=True)
+        assert {entry.id for entry in index.feed.index.all()} == {"team/a", "team/c"}
     team.cache.close()
 
 

@@ -43,6 +43,7 @@ class KeywordFeed:
         self._whole = 0  # the revision up to which nothing is missing
         self._position = ""
         self._is_shared = True
+        self._is_followed = False
         self._snapshots = coordination.snapshots
         self._deltas = coordination.deltas
         self._claims = coordination.claims
@@ -103,12 +104,13 @@ class KeywordFeed:
             self._read(delta.hashes.items())
             self._whole = self.revision
         self._position, self.is_partial = delta.position, False
+        self._is_followed = True
 
     def catch_up(self) -> None:
         """Take over what was written lately, without reading a large collection whole.
 
-        Only a small collection is compared whole, if its number of items still differs. A larger
-        one that processes share is left to the verification.
+        If its number of items still differs, a small collection is compared whole, and a larger one
+        only where nothing was searched before. Otherwise the verification finds the rest.
 
         Raises:
             StoreError: The collection is unreadable.
@@ -216,10 +218,12 @@ class KeywordFeed:
     def _compare_if_small(self) -> None:
         """Compare a small collection whole if its number of items differs; see ``compare``.
 
-        So is a large one of this process alone: a command ends before any verification.
+        So is a large one of this process alone, for a command ends before any verification, and one
+        that was just opened: what was removed since its snapshot would be searched for minutes.
         """
         count = self.collection.count_items()
-        if count != len(self.index) and (count <= MAX_COMPARED or not self._is_shared):
+        is_left = count > MAX_COMPARED and self._is_shared and self._is_followed
+        if count != len(self.index) and not is_left:
             self.compare()
 
     def _all(self) -> Iterator[tuple[str, str]]:
