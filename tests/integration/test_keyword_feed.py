@@ -14,6 +14,7 @@ from repertory.index.keywords.index import KeywordIndex
 from repertory.index.vectors import Collection
 from repertory.indexing import keyword_feed, keyword_sync
 from repertory.indexing.keyword_feed import KeywordFeed
+from repertory.search.followed_index import followed
 from tests.support.builders import Folder
 from tests.support.points import point
 from tests.support.steered_team import SteeredTeam
@@ -62,6 +63,49 @@ def test_what_was_removed_is_missed_by_no_process_that_has_a_large_store_alone(
         team.deltas.drop(team.active)
         feed.advance()
         assert {entry.id for entry in feed.index.all()} == {"team/a", "team/c"}
+    team.cache.close()
+
+
+def test_what_was_removed_since_a_snapshot_is_not_searched_after_a_restart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also if Redis has lost the announcements, and the collection is large."""
+    monkeypatch.setattr(keyword_feed, "MAX_COMPARED", 0)
+    folder = Folder("team", *"abc")
+    team = SteeredTeam(tmp_path, folder)
+    team.work()
+    with team.store.open(team.active) as collection:
+        KeywordFeed(collection, team.coordination).keep()
+        del folder.items["b"]
+        team.scan()
+        team.work()
+        team.deltas.drop(team.active)
+        index = followed(collection, team.coordination, is_shared=True, is_served=True)
+        assert {entry.id for entry in index.feed.index.all()} == {"team/a", "team/c"}
+    team.cache.close()
+
+
+def test_a_snapshot_has_nothing_that_was_removed_without_an_announcement(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor what was changed long before: each later snapshot of a large collection follows it."""
+    monkeypatch.setattr(keyword_feed, "MAX_COMPARED", 0)
+    monkeypatch.setattr(keyword_feed, "PAGE", 2)
+    folder = Folder("team", *"abcde")
+    team = SteeredTeam(tmp_path, folder)
+    team.work()
+    with team.store.open(team.active) as collection:
+        KeywordFeed(collection, team.coordination).keep()
+        del folder.items["b"], folder.items["e"]
+        folder.write("c", "It was changed.")
+        team.scan()
+        team.work()
+        monkeypatch.setattr(keyword_feed, "OVERLAP", -1_000_000)
+        team.deltas.drop(team.active)
+        KeywordFeed(collection, team.coordination).keep()
+        reader = KeywordFeed(collection, team.coordination)
+        reader.open()
+        assert {entry.id: entry.hash for entry in reader.index.all()} == team.hashes()
     team.cache.close()
 
 

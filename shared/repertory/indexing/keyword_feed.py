@@ -43,6 +43,7 @@ class KeywordFeed:
         self._whole = 0  # the revision up to which nothing is missing
         self._position = ""
         self._is_shared = True
+        self._is_followed = False
         self._snapshots = coordination.snapshots
         self._deltas = coordination.deltas
         self._claims = coordination.claims
@@ -106,12 +107,13 @@ class KeywordFeed:
             self._read(delta.hashes.items())
             self._whole = self.revision
         self._position, self.is_partial = delta.position, False
+        self._is_followed = True
 
     def catch_up(self) -> None:
         """Take over what was written lately, without reading a large collection whole.
 
-        Only a small collection is compared whole, if its number of items still differs. A larger
-        one that processes share is left to the verification.
+        If its number of items still differs, a small collection is compared whole, and a larger one
+        only where nothing was searched before. Otherwise the verification finds the rest.
 
         Raises:
             StoreError: The collection is unreadable.
@@ -186,9 +188,8 @@ class KeywordFeed:
 
         while has_gap:  # after a gap, what was announced meanwhile is read, too
             delta = self._deltas.since(name, self._position)
-            self._read(self._recent(self._whole) if delta.gap else delta.hashes.items(), store)
-            if delta.gap:
-                self._compare_if_small()
+            # Nothing verifies a stored index: what a gap hides would be in all later ones.
+            self._read(self._all() if delta.gap else delta.hashes.items(), store)
             self._position, has_gap = delta.position, delta.gap
         self._whole = self.revision
         self.save()
@@ -220,11 +221,24 @@ class KeywordFeed:
     def _compare_if_small(self) -> None:
         """Compare a small collection whole if its number of items differs; see ``compare``.
 
-        So is a large one of this process alone: a command ends before any verification.
+        So is a large one of this process alone, for a command ends before any verification, and one
+        that was just opened: what was removed since its snapshot would be searched for minutes.
         """
         count = self.collection.count_items()
-        if count != len(self.index) and (count <= MAX_COMPARED or not self._is_shared):
+        is_left = count > MAX_COMPARED and self._is_shared and self._is_followed
+        if count != len(self.index) and not is_left:
             self.compare()
+
+    def _all(self) -> Iterator[tuple[str, str]]:
+        """The items of the collection and of the index, each with its hash in the collection."""
+        start = 0
+        while start < END_KEY:
+            states = self.collection.page(start, PAGE)
+            end = next_key(states, PAGE)
+            stored = {state.item: state.metadata_hash for state in states}
+            removed = {*self.index.ids_between(start, end)} - stored.keys()
+            yield from (stored | dict.fromkeys(removed, REMOVED)).items()
+            start = end
 
     def _recent(self, revision: int) -> Iterator[tuple[str, str]]:
         """The items that were written since about a revision, each with its hash."""
