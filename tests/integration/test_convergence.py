@@ -9,6 +9,7 @@ import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import ModuleType
 
 import msgspec
 import pytest
@@ -55,7 +56,7 @@ LONG = "".join(f"## Part {n}\n" + f"Plain words of part {n} about nothing. " * 3
 BODIES = ["", "Short.", LONG, LONG.replace("Part 3", "Last part")]
 POISON = "poison"
 LISTED = 2  # failures that are kept
-SMALL = {
+SMALL: dict[ModuleType, dict[str, float]] = {
     coordinator: {"MAX_PENDING": 3},
     generations: {"MIN_DELTAS": 2, "SNAPSHOT_INTERVAL_S": 1.0},
     job: {"MAX_ITEMS": 1, "MAX_REMOVED": 1},
