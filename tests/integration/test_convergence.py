@@ -9,6 +9,7 @@ import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import ModuleType
 
 import msgspec
 import pytest
@@ -18,6 +19,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 from typing_extensions import override
 
 from repertory.coordination.claims import MemoryClaims
+from repertory.coordination.deltas import MAX_ANNOUNCEMENTS, MemoryDeltas
 from repertory.coordination.failures import MemoryFailures
 from repertory.coordination.tombstones import RETENTION_S, MemoryTombstones
 from repertory.embedding.engine import Vectors
@@ -27,6 +29,16 @@ from repertory.index.cache import SqliteVectorCache
 from repertory.index.edge import EdgeStore
 from repertory.index.qdrant import QdrantStore
 from repertory.index.vectors import VectorStore
+from repertory.indexing import (
+    coordinator,
+    generations,
+    job,
+    keyword_feed,
+    ledger,
+    ledgers,
+    verification,
+    write,
+)
 from repertory.indexing.attempts import attempt
 from repertory.indexing.coordinator import Coordinator
 from repertory.indexing.scan import scan_source
@@ -44,13 +56,24 @@ LONG = "".join(f"## Part {n}\n" + f"Plain words of part {n} about nothing. " * 3
 BODIES = ["", "Short.", LONG, LONG.replace("Part 3", "Last part")]
 POISON = "poison"
 LISTED = 2  # failures that are kept
+SMALL: dict[ModuleType, dict[str, float]] = {
+    coordinator: {"MAX_PENDING": 3},
+    generations: {"MIN_DELTAS": 2, "SNAPSHOT_INTERVAL_S": 1.0},
+    job: {"MAX_ITEMS": 1, "MAX_REMOVED": 1},
+    keyword_feed: {"MAX_COMPARED": 0, "OVERLAP": 2, "PAGE": 2, "STEP": 2},
+    ledger: {"MAX_SAVED": 1},
+    ledgers: {"SLICE": 3},
+    verification: {"OVERLAP": 2, "SLICE": 2},
+    write: {"BATCH_SIZE": 1},
+}
 ROUNDS = 60  # seconds until all is indexed, whatever others save meanwhile
 
 
 @pytest.fixture(autouse=True)
 def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Wait for no announcement: the clock is the test's own."""
-    monkeypatch.setattr("repertory.search.live.POLL_INTERVAL_S", 0.001)
+    for name in ("POLL_INTERVAL_S", "FIRST_POLL_S"):
+        monkeypatch.setattr(f"repertory.search.live.{name}", 0.001)
 
 
 def empty_store(folder: Path) -> VectorStore:
@@ -81,6 +104,8 @@ class Picky(WordsEngine):
 class Server(RuleBasedStateMachine):
     """Two watch services, a worker, a query process, and a queue that loses and repeats."""
 
+    announcements = MAX_ANNOUNCEMENTS  # that are kept
+
     def __init__(self) -> None:
         super().__init__()
         self.home = quick_folder()
@@ -98,13 +123,18 @@ class Server(RuleBasedStateMachine):
             root,
             tombstones=MemoryTombstones(lambda: self.day),
             failures=MemoryFailures(limit=LISTED),
+            deltas=MemoryDeltas(self.announcements),
         )
         self.restart_worker()
         self.queue = LossyQueue(self.writer)
         self.watch = self.new_watch(0.0)
         self.former: Coordinator | None = None
         self.reader = ThreadPoolExecutor(1)
-        self.live = LiveSearch(
+        self.live = self.new_live()
+
+    def new_live(self) -> LiveSearch:
+        """The search of a query process that starts now."""
+        return LiveSearch(
             store=self.store,
             coordination=self.coordination,
             active=NAMESPACE,
@@ -257,6 +287,12 @@ class Server(RuleBasedStateMachine):
         self.former.tick()
 
     @rule()
+    def restart_query_process(self) -> None:
+        """A query process ends, and another one takes its place."""
+        self.live.close()
+        self.live = self.new_live()
+
+    @rule()
     def rebuild(self) -> None:
         """Request a new generation."""
         target = max(self.store.collections(), default="_g0")
@@ -275,11 +311,23 @@ class Server(RuleBasedStateMachine):
             self.evict(what="failures")
             self.keep_saving(lambda: not self.differing())
             assert not self.differing(but="")
+            self.all_come_and_go()
+            self.restart_query_process()
+            self.live.step()
+            assert not self.differing(but=""), "a stored keyword index is wrong"
         finally:
             self.live.close()
             self.reader.shutdown()
             self.cache.close()
             self.home.cleanup()
+
+    def all_come_and_go(self) -> None:
+        """Save and remove all items, and store the keyword index after both."""
+        for change in (lambda name: self.team.write(name, "Here", ""), self.team.delete):
+            for name in NAMES:
+                change(name)
+            self.keep_saving(lambda: not self.differing())
+            self.queue.keep_keywords(self.watch.active)
 
     def keep_saving(self, is_so: Callable[[], bool], rounds: int = ROUNDS) -> None:
         """Save one item every second, while jobs are done, until something holds."""
@@ -336,6 +384,26 @@ class Server(RuleBasedStateMachine):
         return differing - {but}
 
 
+class LargeServer(Server):
+    """The same where few items are many: nothing is compared, sent, announced or read at once."""
+
+    announcements = 3
+
+    def __init__(self) -> None:
+        self.patch = pytest.MonkeyPatch()
+        for module, names in SMALL.items():
+            for name, value in names.items():
+                self.patch.setattr(module, name, value)
+        super().__init__()
+
+    @override
+    def teardown(self) -> None:
+        try:
+            super().teardown()
+        finally:
+            self.patch.undo()
+
+
 @pytest.mark.parametrize("calls", range(12))
 @pytest.mark.parametrize("removes", [False, True])
 def test_a_worker_ends_between_any_two_of_its_calls(calls: int, removes: bool) -> None:
@@ -380,6 +448,7 @@ def test_the_watch_announces_what_its_worker_did_not(
 
 
 TestConvergence = pytest.mark.timeout(900)(Server.TestCase)  # a server of its own takes minutes
-TestConvergence.settings = hypothesis_settings(
+TestConvergenceOfMany = pytest.mark.timeout(900)(LargeServer.TestCase)
+TestConvergence.settings = TestConvergenceOfMany.settings = hypothesis_settings(
     max_examples=20, stateful_step_count=25, deadline=None
 )

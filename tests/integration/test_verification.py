@@ -10,7 +10,7 @@ import pytest
 from typing_extensions import override
 
 from repertory.catalogue.item import Item
-from repertory.coordination.deltas import MemoryDeltas, RedisDeltas
+from repertory.coordination.deltas import Delta, MemoryDeltas, RedisDeltas
 from repertory.coordination.ports import Coordination
 from repertory.coordination.redis_server import RedisServer
 from repertory.index.cache import SqliteVectorCache
@@ -19,6 +19,7 @@ from repertory.index.edge_collection import EdgeCollection
 from repertory.index.vectors import State
 from repertory.indexing import keyword_feed, verification
 from repertory.indexing.job import Job
+from repertory.search import live
 from repertory.search.live import LiveSearch
 from repertory.values import NAMESPACE
 from tests.support.builders import coordination, no_model, skill, words_writer
@@ -220,6 +221,28 @@ def test_what_differs_in_number_is_looked_for_without_a_pause(
     served.follow(600)
     unhurried = 2 * 600 / 4  # a slice and a page of what is recent, every four to six seconds
     assert len(pages) < unhurried + 6 * 11
+
+
+def test_no_urgent_slice_waits_long_for_an_announcement(
+    served: Served, deltas: _Deltas, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of 100,000 items, what was removed would be found for minutes."""
+    monkeypatch.setattr(verification, "SLICE", 1)
+    monkeypatch.setattr(live, "URGENT_WAIT_S", 0.0)
+    waits: list[float] = []
+    since = deltas.since
+
+    def counted(collection: str, position: str, wait: float = 0.0) -> Delta:
+        waits.append(wait)
+        return since(collection, position, wait)
+
+    monkeypatch.setattr(deltas, "since", counted)
+    served.follow(20)
+    assert 0.0 not in waits
+    deltas.is_lost = True
+    served.save(removed=[f"s{number}" for number in range(8)])
+    assert served.follow(40) == served.stored()
+    assert 0.0 in waits
 
 
 def test_without_redis_nothing_is_read_whole(

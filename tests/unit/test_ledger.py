@@ -260,6 +260,16 @@ def test_a_save_waits_for_no_other_items(ledger: Ledger) -> None:
     assert ledger.outstanding == 10 + 10
 
 
+def test_a_large_removal_does_not_wait_for_a_large_build() -> None:
+    """What is gone would be found for hours, until all that came before is embedded."""
+    ledger = Ledger("c")
+    many = [skill(f"s{number}") for number in range(3 * MAX_SAVED)]
+    gone = [f"old{number}" for number in range(MAX_SAVED + 1)]
+    ledger.queue(many, compared=[one.id for one in many])
+    ledger.queue([], gone, compared=gone)
+    assert ledger.next_batch(2 * MAX_SAVED) == (many[: MAX_SAVED - 1], gone)
+
+
 def test_many_saves_are_sent_in_parts(ledger: Ledger) -> None:
     """What is pending is bounded, whatever is saved."""
     many = [skill(f"s{number}") for number in range(2 * MAX_SAVED)]

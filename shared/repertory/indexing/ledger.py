@@ -131,17 +131,20 @@ class Ledger:
             removed: The ids of the items to remove.
             compared: The items that were compared, others go on waiting; None for all.
 
-        A few, as after a save, are sent before all others.
+        A few, as after a save, are sent before all others. Of many, removals are sent first: they
+        take little time, and what is gone is found until then.
         """
         if compared is None:
             self._backlog.clear()
             self._saved.clear()
             self._new.clear()
         self._unqueue(compared or ())
-        is_few = len(items) + len(removed) <= MAX_SAVED
-        waiting = self._saved if is_few else self._backlog
-        waiting |= dict.fromkeys(removed)
-        waiting |= {item.id: item for item in items}
+        gone: dict[str, Item | None] = dict.fromkeys(removed)
+        written: dict[str, Item | None] = {item.id: item for item in items}
+        if len(gone) + len(written) <= MAX_SAVED:
+            self._saved |= gone | written
+        else:
+            self._backlog = gone | self._backlog | written
         self._new.update(item.id for item in items if item.id not in self.states)
 
     def next_saves(self, window: int) -> Batch:

@@ -40,6 +40,7 @@ class Verifier:
     Attributes:
         repaired: How many items were repaired.
         verified_at: When the last slice of a pass was compared, in Unix seconds; 0 for never.
+        is_urgent: Whether the slices follow without a pause.
     """
 
     def __init__(
@@ -47,6 +48,7 @@ class Verifier:
     ) -> None:
         self.repaired = 0
         self.verified_at = 0.0
+        self.is_urgent = False
         self._feed = feed
         self._now = now
         self._reads_recent = recent
@@ -54,7 +56,6 @@ class Verifier:
         self._start = 0  # the lowest key of the next slice
         self._since, self._recent_start = feed.revision - OVERLAP, 0
         self._suspects: dict[str, tuple[str, float]] = {}  # the stored hash, and when it was read
-        self._is_urgent = False
         self._differed = 0  # counts in a row
         self._pause = 1
 
@@ -68,7 +69,7 @@ class Verifier:
             StoreError: The collection is unreadable; what was read is not lost.
         """
         is_due = now >= self._due
-        if not (is_due or self._is_urgent):
+        if not (is_due or self.is_urgent):
             return
         self._suspect(self._slice(), now)
         if is_due:
@@ -137,12 +138,12 @@ class Verifier:
     def _count(self) -> None:
         """Hurry if the number of items has differed for a while."""
         if self._feed.collection.count_items() == len(self._feed.index):
-            self._is_urgent, self._differed, self._pause = False, 0, 1
-        elif not self._is_urgent:
+            self.is_urgent, self._differed, self._pause = False, 0, 1
+        elif not self.is_urgent:
             self._differed += 1
-            self._is_urgent = self._differed > self._pause
+            self.is_urgent = self._differed > self._pause
 
     def _end_urgency(self) -> None:
-        if self._is_urgent:
-            self._is_urgent, self._differed = False, 0
+        if self.is_urgent:
+            self.is_urgent, self._differed = False, 0
             self._pause = min(2 * self._pause, MAX_PAUSE)

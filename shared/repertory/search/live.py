@@ -25,6 +25,7 @@ from repertory.stats import Verification
 
 POLL_INTERVAL_S = 1.0  # between two reads of the alias, and the longest wait for a delta
 FIRST_POLL_S = POLL_INTERVAL_S / 4  # the same until a first index is whole
+URGENT_WAIT_S = POLL_INTERVAL_S / 20  # for a delta between two urgent slices of a verification
 WORDS_INTERVAL_S = 10.0  # after which a keyword index that is searched alone is read again
 GRACE_S = 10.0  # after which no search can be using a replaced collection
 OPENING = "The index has not been opened yet."
@@ -218,7 +219,8 @@ class LiveSearch:
         elif "vectors" in self._missing:
             self._stopping.wait(POLL_INTERVAL_S)
         else:
-            self._advance(self._index, interval / 2)
+            is_urgent = self._index.verifier.is_urgent
+            self._advance(self._index, URGENT_WAIT_S if is_urgent else interval / 2)
             self._index.verify(self._clock())
             self._show()
 
