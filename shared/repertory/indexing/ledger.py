@@ -144,7 +144,9 @@ class Ledger:
         if len(gone) + len(written) <= MAX_SAVED:
             self._saved |= gone | written
         else:
-            self._backlog = gone | self._backlog | written
+            if gone:
+                self._backlog = gone | self._backlog
+            self._backlog |= written
         self._new.update(item.id for item in items if item.id not in self.states)
 
     def next_saves(self, window: int) -> Batch:
