@@ -93,6 +93,8 @@ class Client(Backend):
         while True:
             after = found[-1].id if found else ""
             page, _ = self.page(where or Filter(), PAGE_SIZE, after=after)
+            if page and page[0].id <= after:  # of a release that does not know ``after``
+                page, _ = self.page(where or Filter(), PAGE_SIZE, len(found))
             found += page
             if len(page) < PAGE_SIZE:
                 return found

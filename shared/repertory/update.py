@@ -175,7 +175,9 @@ class Update:
             return _not_yet(behind | changed, f" ({str(error).rstrip('.')})")
         if coordinator.is_building and coordinator.ledger:
             build = coordinator.ledger.building()
-            return _still_building(build) if build.total else ""  # its report says why it waits
+            is_same = configuration_of(coordinator.active) == self._catalogue.hash
+            # Without items its report says why it waits.
+            return _still_building(build, is_same=is_same) if build.total else ""
         behind.update(coordinator.unwritten.values())
         return "" if coordinator.is_finished and not behind else _not_yet(behind)
 
@@ -266,11 +268,22 @@ def _small_batch(writer: Writer, items: Sequence[Item]) -> Sequence[Item]:
     return items[:MAX_BATCH]
 
 
-def _still_building(build: Building) -> str:
+def _still_building(build: Building, *, is_same: bool) -> str:
+    """What a search says of a build.
+
+    Args:
+        build: The build.
+        is_same: Whether it has the sources of the index that is searched: a rebuild was ended.
+    """
+    missing = f"{build.total - build.done:,} of {build.total:,} items are missing"
+    if is_same:
+        return (
+            f"A rebuild has not ended: {missing} in the new index, and the latest changes may be "
+            "missing in this one; run `repertory index`."
+        )
     return (
-        "The sources are others now, so the index is built again, and "
-        f"{build.total - build.done:,} of {build.total:,} items are missing: the latest changes "
-        "are not searchable yet; run `repertory index`."
+        f"The sources are others now, so the index is built again, and {missing}: the latest "
+        "changes are not searchable yet; run `repertory index`."
     )
 
 

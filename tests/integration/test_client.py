@@ -26,6 +26,7 @@ from repertory.errors import (
     UnknownItemError,
     UsageError,
 )
+from repertory.index.keywords.document import Entry
 from repertory.index.vectors import Filter
 from repertory.search.query import Query, Weights
 from repertory.server_identity import HEADER, proof_of
@@ -116,6 +117,25 @@ def test_entries_are_read_in_pages(
         (one.compact, one.tags, one.kind) for one in there
     ]
     assert {entry.kind for entry in client.entries(FILTERED)} == {Kind.SKILL}
+
+
+def test_the_pages_of_a_release_that_counts_them_end(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It gives the first page for each id that a page comes after."""
+    expected = client.entries()
+    page_of, asked = client.page, []
+
+    def page(
+        where: Filter, limit: int, offset: int = 0, after: str = ""
+    ) -> tuple[list[Entry], int]:
+        asked.append(after)
+        assert len(asked) <= 2 * len(expected)
+        return page_of(where, limit, offset)
+
+    monkeypatch.setattr(module, "PAGE_SIZE", 3)
+    monkeypatch.setattr(client, "page", page)
+    assert client.entries() == expected
 
 
 def test_items_are_complete(client: Client, running: RunningService) -> None:

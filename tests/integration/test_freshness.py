@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from repertory import one_shot
+from repertory import one_shot, update
 from repertory.catalogue.policy import Policy
 from repertory.compose import Parts
 from repertory.embedding.engine import Vectors
@@ -675,6 +675,29 @@ def test_what_was_changed_back_after_a_command_was_ended_is_compared(
     with Repertory(settings_of(project), project, budget_s=600.0) as repertory:
         repertory.ensure_indexed()
         assert repertory.item("project/postmortem") == before
+
+
+def test_a_rebuild_that_was_ended_is_not_taken_for_other_sources(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A search goes on with that of a large index, and has no time to complete it."""
+    monkeypatch.setattr(job, "MAX_ITEMS", 1)
+    monkeypatch.setattr(pace, "MIN_TEXTS", 1)
+    monkeypatch.setattr(update, "MAX_BATCH", 1)
+    do = InProcessQueue._do
+
+    def ended(self: InProcessQueue, *args: Any) -> None:  # noqa: ANN401 - passed on
+        do(self, *args)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, Repertory(settings_of(project), project) as repertory:
+        patch.setattr(InProcessQueue, "_do", ended)
+        with pytest.raises(KeyboardInterrupt):
+            repertory.rebuild()
+    found, (notice,) = search(project, "postmortem", budget_s=0.0)
+    assert found[0] == "project/postmortem"
+    assert "A rebuild has not ended: 2 of 4 items are missing in the new index" in notice
+    assert search(project, "postmortem")[1] == ()
 
 
 def test_a_scan_ends_soon_with_its_command(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -120,6 +120,28 @@ def test_what_is_written_while_a_server_reads_its_index_is_found_after_it_was_ki
     later.close()
 
 
+def test_an_index_that_could_not_follow_its_collection_is_not_stored(
+    team: SteeredTeam, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next process reads the collection, and does not take what is stored for the whole."""
+    live = live_of(team, is_shared=False)
+    live.refresh()
+    team.coordination.snapshots.drop(team.active)  # as before each write
+    [folder] = team.folders
+    folder.write("a", "Of something else")
+    team.scan()
+    team.work()
+    with monkeypatch.context() as patch:
+        patch.setattr(KeywordFeed, "advance", fails)
+        live.refresh()
+    live.save()
+    live.close()
+    later = live_of(team, is_shared=False)
+    later.refresh()
+    assert found(later) == team.hashes()
+    later.close()
+
+
 def test_who_may_see_what_is_followed_while_the_store_is_away(
     team: SteeredTeam, monkeypatch: pytest.MonkeyPatch
 ) -> None:

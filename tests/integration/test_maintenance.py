@@ -4,7 +4,7 @@ import contextlib
 import itertools
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -276,6 +276,27 @@ def test_a_save_waits_for_a_part_of_a_build_of_long_texts(place: Place) -> None:
     )
     assert queue.work()
     assert queue.waiting() == {"saves": 0, "builds": waiting - 1}
+
+
+def test_what_is_stored_during_a_write_is_dropped(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A search that is opened then stores an index that lacks what is being written."""
+    queue = InProcessQueue(place.writer, place.coordination)
+    place.snapshots.error = None
+    write = place.writer.write
+
+    def writing(todo: Sequence[Job]) -> None:
+        with place.store.open(place.collection) as collection:
+            KeywordFeed(collection, place.coordination).open(is_shared=False)
+        assert place.snapshots.load(place.collection)
+        write(todo)
+
+    monkeypatch.setattr(place.writer, "write", writing)
+    saved = Job(id="s", collection=place.collection, revision=2, items=(skill("saved"),))
+    queue.submit(saved, QueueName.SAVES)
+    assert queue.work()
+    assert place.snapshots.load(place.collection) is None
 
 
 def test_the_end_of_a_server_waits_for_no_batch(

@@ -201,7 +201,11 @@ class InProcessQueue(JobQueue):
                 for collection in collections:
                     self._begins(collection)
                     self._coordination.snapshots.drop(collection)
-                attempt(jobs, queue_name, writer=self._writer, failures=failures, queue=self)
+                try:
+                    attempt(jobs, queue_name, writer=self._writer, failures=failures, queue=self)
+                finally:  # a search that was opened meanwhile may have stored one
+                    for collection in collections:
+                        self._coordination.snapshots.drop(collection)
             self._pace.took(queue_name, texts, time.monotonic() - began)
         finally:
             self._taken = 0

@@ -48,7 +48,7 @@ class KeywordFeed:
         self._deltas = coordination.deltas
         self._claims = coordination.claims
 
-    def open(self, *, is_shared: bool = True, is_stored: bool = True) -> None:
+    def open(self, *, is_shared: bool = True) -> None:
         """Load the snapshot, or build the index if no snapshot is readable.
 
         One process builds at a time; the others wait for its snapshot. The index is also built if
@@ -58,8 +58,6 @@ class KeywordFeed:
             is_shared: Whether other processes write to the store. Otherwise a snapshot has all that
                 was written before: it is dropped before any write, and its position was that of
                 another process.
-            is_stored: Whether a built index is stored. Without other processes it must have all
-                that is written, so nothing may be written while it is built.
 
         Raises:
             StoreError: The collection is unreadable.
@@ -82,13 +80,19 @@ class KeywordFeed:
         try:
             if not len(self.index):
                 self.compare()
-                if is_stored:
-                    with contextlib.suppress(StoreError):
-                        self.save()
+                with contextlib.suppress(StoreError):
+                    self.save()
+                    self._drop_if_old()
         finally:
             if is_ours:
                 with contextlib.suppress(StoreError):
                     self._claims.release([claim])
+
+    def _drop_if_old(self) -> None:
+        """Drop what was just stored if other threads wrote since it was read."""
+        name = self.collection.name
+        if not self._is_shared and self._deltas.position(name) != self._position:
+            self._snapshots.drop(name)
 
     def advance(self, wait: float = 0.0) -> None:
         """Apply announced changes; see ``catch_up`` for a gap.

@@ -70,7 +70,7 @@ def followed(
     """
     feed = KeywordFeed(collection, coordination)
     try:
-        feed.open(is_shared=is_shared, is_stored=is_shared or not is_served)
+        feed.open(is_shared=is_shared)
         try:
             if is_shared or feed.is_partial:
                 feed.advance()

@@ -127,8 +127,11 @@ class LiveSearch:
             self._advance(before, 0.0)
 
     def save(self) -> None:
-        """Store the keyword index as a snapshot, without a thread running."""
-        if self._index is not None:
+        """Store the keyword index as a snapshot, without a thread running.
+
+        One that may lack what was written is not stored: later processes would not notice.
+        """
+        if self._index is not None and self._missing.keys().isdisjoint(("vectors", "deltas")):
             with contextlib.suppress(StoreError):  # the next process builds it
                 self._index.feed.save()
 
