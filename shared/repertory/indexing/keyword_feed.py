@@ -123,7 +123,7 @@ class KeywordFeed:
             StoreError: The collection is unreadable.
         """
         self._read(self._recent(self._whole))
-        self._compare_if_small()
+        self._compare_unless_left()
 
     def check(self, reported: Callable[[], int]) -> None:
         """Make the index equal to the collection if their numbers of items differ.
@@ -222,11 +222,11 @@ class KeywordFeed:
             self.reread(self.differing(some))
             after_step()
 
-    def _compare_if_small(self) -> None:
-        """Compare a small collection whole if its number of items differs; see ``compare``.
+    def _compare_unless_left(self) -> None:
+        """Compare the whole collection if its number of items differs; see ``compare``.
 
-        So is a large one of this process alone, for a command ends before any verification, and one
-        that was just opened: what was removed since its snapshot would be searched for minutes.
+        A large one that processes share is left to the verification while it is searched. A command
+        ends before that, and what was removed since a snapshot would be searched for minutes.
         """
         count = self.collection.count_items()
         is_left = count > MAX_COMPARED and self._is_shared and self._is_followed

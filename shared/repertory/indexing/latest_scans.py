@@ -317,6 +317,8 @@ class LatestScans:
 
     def _still(self, known: Collection[Problem]) -> list[Problem]:
         """The problems of items that are not read again, without those that are known."""
+        if not self._found:
+            return []
         kept = {
             item
             for one in self._latest.values()
