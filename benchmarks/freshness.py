@@ -22,7 +22,7 @@ from repertory.embedding.engine import EmbeddingEngine
 from repertory.embedding.load import load_engine
 from repertory.index.qdrant import QdrantStore
 from repertory.index.vectors import Collection, Point
-from tests.support.command_line import Cli
+from tests.support.command_line import COMMAND, Cli
 from tests.support.server_process import Serve, bearer
 from tests.support.team import Team
 
@@ -81,7 +81,7 @@ def _team(folder: Path, chosen: random.Random) -> tuple[list[float], list[float]
     """The seconds of saves in a team's folder, and of the minimum work of each, in turn."""
     taken: list[float] = []
     floor: list[float] = []
-    team = Team()
+    team = Team(program=COMMAND)
     for number, (name, text) in enumerate(descriptions(SKILLS)):
         save(team.project, f"{number}-{name[:80]}", json.dumps(text))
     with team, _floor(folder, team.qdrant_url) as least:

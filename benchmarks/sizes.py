@@ -35,6 +35,7 @@ from repertory.embedding.load import load_engine
 from repertory.embedding.weights import resolve
 from repertory.index.qdrant import QdrantStore
 from repertory.settings import load
+from tests.support.command_line import COMMAND
 from tests.support.team import Team
 
 SAVES = 10  # whose time is measured, and as many whose CPU is, without searches beside them
@@ -114,7 +115,8 @@ def embedded(folder: Path, items: int) -> Size:
 def of_team(folder: Path, items: int) -> Size:
     """The processes of a team's server."""
     url = os.environ.get("REPERTORY_TEST_QDRANT_URL")
-    made = Team(url, workers=0, settings={"REPERTORY_WATCH_RECONCILE": "60"})
+    settings = {"REPERTORY_WATCH_RECONCILE": "60"}
+    made = Team(url, workers=0, settings=settings, program=COMMAND)
     write_items(made.project, items)
     engine = load_engine(MODEL, "cpu", folder / "data", queries_only=True)
     searches: list[float] = []

@@ -17,6 +17,7 @@ from benchmarks.measure import Figure, medians
 from benchmarks.serving import QUESTIONS, ask, get
 from benchmarks.texts import descriptions, questions
 from repertory.embedding.load import load_engine
+from tests.support.command_line import COMMAND
 from tests.support.team import Team
 
 ROUNDS = 400
@@ -27,7 +28,7 @@ def run(folder: Path) -> list[Figure]:
     """Ask the query service of a team whose Qdrant answers as a real server does."""
     engine = load_engine(MODEL, "cpu", folder / "data", queries_only=True)
     texts = cycle(dict.fromkeys(questions(QUESTIONS)))
-    team = Team(os.environ.get("REPERTORY_TEST_QDRANT_URL"))
+    team = Team(os.environ.get("REPERTORY_TEST_QDRANT_URL"), program=COMMAND)
     for number, (name, text) in enumerate(descriptions(SKILLS)):
         save(team.project, f"{number}-{name[:80]}", json.dumps(text))
     with team:

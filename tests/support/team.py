@@ -6,7 +6,7 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Self
 from urllib.parse import quote, urlencode
@@ -30,6 +30,7 @@ class Team:
             the team has its own, ``qdrant``, which can be killed.
         workers: The number of worker processes.
         settings: Environment variables.
+        program: What runs the commands of `repertory`; see ``LoggedProcess``.
     """
 
     def __init__(
@@ -38,7 +39,9 @@ class Team:
         *,
         workers: int = 1,
         settings: dict[str, str] | None = None,
+        program: Sequence[str] = (),
     ) -> None:
+        self._program = program
         self.folder = Path(tempfile.mkdtemp(prefix="repertory-team-"))
         self.project = self.folder / "project"
         (self.project / "skills").mkdir(parents=True)
@@ -96,7 +99,7 @@ class Team:
     def service(self, name: str, *command: str) -> LoggedProcess:
         """A `repertory` command of this team, not started yet."""
         log = self.folder / f"{name}.log"
-        return LoggedProcess(command, self.project, log, self.environment)
+        return LoggedProcess(command, self.project, log, self.environment, program=self._program)
 
     def skill(self, name: str, description: str, body: str = "") -> Path:
         """Save a skill atomically, as an editor does."""

@@ -5,10 +5,7 @@ import signal
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from subprocess import DEVNULL, Popen
 from typing import Self
-
-from typing_extensions import override
 
 from tests.support.logged_process import LoggedProcess
 
@@ -44,22 +41,10 @@ class WorkerProcess(LoggedProcess):
         self, folder: Path, settings: Mapping[str, str], *, lease: float = 20.0, recipe: int = 0
     ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        self._command = [sys.executable, "-c", _RUN, str(lease), str(recipe)]
         environment = {**os.environ, "HF_HUB_OFFLINE": "1", **settings}
-        super().__init__((), folder, folder / "worker.log", environment)
-
-    @override
-    def _begun(self) -> Popen[bytes]:
-        with self.log.open("ab") as log:
-            return Popen(
-                self._command,
-                cwd=self._folder,
-                env=self._environment,
-                stdin=DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
+        given = (str(lease), str(recipe))
+        program = (sys.executable, "-c", _RUN)
+        super().__init__(given, folder, folder / "worker.log", environment, program=program)
 
     def __enter__(self) -> Self:
         self.start()
