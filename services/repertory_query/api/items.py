@@ -17,9 +17,9 @@ from repertory_query.actions import Action, AuditedRoute
 from repertory_query.api.operations import Nothing, Operations, answer
 from repertory_query.api.searching import Filters
 from repertory_query.auditing import about
+from repertory_query.caller_view import contents_for, visible_to
 from repertory_query.pool import Pool
 from repertory_query.service import Service
-from repertory_query.visible import contents_for, visible_to
 
 
 class Page(Filters, frozen=True, kw_only=True):

@@ -44,6 +44,7 @@ from repertory.errors import RepertoryError, StoreError, UnknownItemError
 from repertory.formats.uris import id_of
 from repertory.keys import Scope
 from repertory.usage.recorder import UsageRecorder
+from repertory_query.caller_view import visibility, visible_to
 from repertory_query.mcp import skills
 from repertory_query.mcp.catalogue import CALL
 from repertory_query.mcp.catalogue_summary import contents
@@ -53,7 +54,6 @@ from repertory_query.mcp.tool import Tool, without_links
 from repertory_query.pool import Work
 from repertory_query.problems import incident, status_of
 from repertory_query.service import Service
-from repertory_query.visible import visibility, visible_to
 
 FRESH_S = 60.0  # a list is reused before the catalogue is read again
 RETRY_INTERVAL_S = 1.0  # until an unreadable catalogue is read again
