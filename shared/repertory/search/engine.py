@@ -34,10 +34,10 @@ from repertory.search.duplicates import MAX_DUPLICATES, grouped
 from repertory.search.editorial import edited
 from repertory.search.hits import explained, shadowing
 from repertory.search.inference import DEFAULT_THRESHOLD, beside, infer, items_for
+from repertory.search.item_cache import ItemCache
 from repertory.search.nearest import Nearest, ask, embedded
 from repertory.search.query import Query, check
 from repertory.search.ranking import Ranked, Task, ordered, task_of
-from repertory.search.shown import ShownItems
 from repertory.search.steps import searched
 from repertory.telemetry.spans import carried, traced
 from repertory.text import normalized
@@ -57,7 +57,7 @@ class SearchEngine:
         stale: The names of the sources whose items may be outdated.
         notices: What to know beside each answer, one sentence each.
         version: The revision of the index.
-        shown: The items that were shown lately, also by the engines before this one.
+        item_cache: The items that were shown lately, also by the engines before this one.
         hides: Whether there may be items that its callers may not see; see ``subsets``.
         is_gone: Whether an item is not there any more, where the index may not say so; None if
             the index is followed.
@@ -75,7 +75,7 @@ class SearchEngine:
         stale: Sequence[str] = (),
         notices: Sequence[str] = (),
         version: int = 0,
-        shown: ShownItems | None = None,
+        item_cache: ItemCache | None = None,
         hides: bool = False,
         is_gone: Callable[[Entry], bool] | None = None,
     ) -> None:
@@ -88,7 +88,7 @@ class SearchEngine:
         self._stale = tuple(stale)
         self.notices = tuple(notices)
         self._reader = reader
-        self._shown = shown or ShownItems()
+        self._item_cache = item_cache or ItemCache()
         self.hides = hides
         self._is_gone = is_gone
 
@@ -201,11 +201,11 @@ class SearchEngine:
         limit = MAX_BY_WORDS if self.collection else MAX_BY_MEANING
         words = keyword_candidates(query, index, also, limit=limit)
         entries = dict(zip(words.likely, index.entries(words.likely), strict=True))
-        shown = self._shown.get(entries.values())
+        cached = self._item_cache.get(entries.values())
         if self.collection:  # while the query is embedded; what is read here explains hits
             for entry in [*entries.values()][: query.limit]:
-                if entry.kind is Kind.TOOL or entry.id in shown:
-                    places_of(entry, shown.get(entry.id))
+                if entry.kind is Kind.TOOL or entry.id in cached:
+                    places_of(entry, cached.get(entry.id))
         keys = [*words.keys.values()]
         return words, partial(
             VectorQuery,
@@ -216,7 +216,7 @@ class SearchEngine:
             likely=[
                 words.keys[row]
                 for row, entry in entries.items()
-                if entry.kind is not Kind.TOOL and entry.id not in shown
+                if entry.kind is not Kind.TOOL and entry.id not in cached
             ],
         )
 
@@ -360,10 +360,10 @@ class SearchEngine:
         """
         index = self.keywords or KeywordIndex.empty()
         rows = index.rows_of([item_key(item_id) for item_id in ids])
-        found = self._shown.get(index.entries(rows.values()))
+        found = self._item_cache.get(index.entries(rows.values()))
         given = given or {}
         came = list(items_of_json(given[item_id] for item_id in ids if item_id in given))
-        self._shown.keep(came)
+        self._item_cache.keep(came)
         found |= {item.id: item for item in came}
         missing = [item_id for item_id in ids if item_id not in found]
         if missing and self.collection:
@@ -373,7 +373,7 @@ class SearchEngine:
                 if problems is not None and str(error) not in problems:
                     problems.append(str(error))
             else:
-                self._shown.keep(read.values())
+                self._item_cache.keep(read.values())
                 found |= read
         return found
 

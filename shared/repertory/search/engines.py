@@ -12,8 +12,8 @@ from repertory.index.keywords.index import KeywordIndex
 from repertory.index.vectors import Collection
 from repertory.indexing.collection_names import model_slug
 from repertory.search.engine import SearchEngine
+from repertory.search.item_cache import ItemCache
 from repertory.search.known_sources import KnownSources
-from repertory.search.shown import ShownItems
 
 NO_VECTORS = (
     "No model was available when this was indexed, so only keywords are searched. "
@@ -39,7 +39,7 @@ class Engines:
         self._embedding = embedding
         self._reader = reader
         self._is_gone = is_gone
-        self._shown = ShownItems()
+        self._item_cache = ItemCache()
 
     def engine(
         self,
@@ -60,7 +60,7 @@ class Engines:
             stale=sources.stale,
             notices=sources.every_notice(len(keywords)),
             version=version,
-            shown=self._shown,
+            item_cache=self._item_cache,
             is_gone=self._is_gone,
         )
 
