@@ -90,7 +90,7 @@ EXAMPLES = {
     "repertory.catalogue.views._OF_OTHERS": ["** Related skills"],
     "repertory.catalogue.views.SENTENCE_END": ["A b. C", "\u3002a"],
     "repertory.catalogue.views._SPACE": ["a \n b"],
-    "repertory.agent_hosts.wanted._PLAIN": ["https://repertory.example.org/mcp"],
+    "repertory.agent_hosts.our_entry._PLAIN": ["https://repertory.example.org/mcp"],
     "repertory.catalogue.names._SIGNS": ["C++ and F#"],
     "repertory.catalogue.views._ALT": [' alt="a b"'],
     "repertory.catalogue.views._TAG": ["<a b='c'>", "</sub>"],
