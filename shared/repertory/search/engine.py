@@ -58,7 +58,7 @@ class SearchEngine:
         notices: What to know beside each answer, one sentence each.
         version: The revision of the index.
         item_cache: The items that were shown lately, also by the engines before this one.
-        hides: Whether there may be items that its callers may not see; see ``subsets``.
+        hides: Whether there may be items that its callers may not see; see ``visible_subsets``.
         is_gone: Whether an item is not there any more, where the index may not say so; None if
             the index is followed.
     """

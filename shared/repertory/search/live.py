@@ -19,7 +19,7 @@ from repertory.search.engine import SearchEngine
 from repertory.search.engines import NO_VECTORS, Engines, has_vectors
 from repertory.search.followed_index import FollowedIndex, followed
 from repertory.search.known_sources import KnownSources
-from repertory.search.subsets import Subsets
+from repertory.search.visible_subsets import Subsets
 from repertory.search.watch_reports import WatchReports
 from repertory.stats import Verification
 
