@@ -267,9 +267,7 @@ def _parameters(query: Query) -> dict[str, Any]:
         "q": query.text,
         "limit": query.limit,
         "threshold": query.threshold,
-        "alpha": query.weights.alpha,
-        "nameWeight": query.weights.name_weight,
-        "sectionWeight": query.weights.section_weight,
+        **msgspec.to_builtins(query.weights),
         **_filters(query.where),
     }
 

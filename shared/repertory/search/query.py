@@ -48,34 +48,30 @@ class Query(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     where: Filter = Filter()
 
 
-def query_of(  # noqa: PLR0913 - one for each parameter of a search
+def query_of(
     values: Values,
     text: str,
     *,
     limit: int | None = None,
     threshold: float | None = None,
-    alpha: float | None = None,
-    name_weight: float | None = None,
-    section_weight: float | None = None,
     kinds: Iterable[str] = (),
     sources: Iterable[str] = (),
     servers: Iterable[str] = (),
     tags: Iterable[str] = (),
+    **weights: float | None,
 ) -> Query:
-    """A query; the settings supply missing values.
+    """A query; the settings supply missing values, of which ``Weights`` names the weights.
 
     Raises:
         UsageError: The text is empty or too long, a number is out of range, or a filter is invalid.
     """
+    chosen = {name: getattr(values, name) for name in Weights.__struct_fields__}
+    chosen |= {name: weight for name, weight in weights.items() if weight is not None}
     query = Query(
         text=text,
         limit=values.limit if limit is None else limit,
         threshold=values.threshold if threshold is None else threshold,
-        weights=Weights(
-            alpha=values.alpha if alpha is None else alpha,
-            name_weight=values.name_weight if name_weight is None else name_weight,
-            section_weight=values.section_weight if section_weight is None else section_weight,
-        ),
+        weights=Weights(**chosen),
         where=filter_of(kinds=kinds, sources=sources, servers=servers, tags=tags),
     )
     check(query)
