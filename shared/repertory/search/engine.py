@@ -122,10 +122,9 @@ class SearchEngine:
         """
         task = self.rank(query)
         whole = task.texts[0]
-        reached = task.reaching(query.threshold)
         problems = [*whole.problems]
-        hits = self.hits(task, task.query, reached, problems)
-        closest = self._closest(task, reached, hits)
+        hits = self.hits(task, task.query, problems)
+        closest = self._closest(task, hits)
         return Answer(
             query=task.query.text,
             hits=hits,
@@ -140,12 +139,12 @@ class SearchEngine:
             closest="" if closest is None else whole.candidates.index.entry(closest).id,
         )
 
-    def _closest(self, task: Task, reached: Sequence[int], hits: Sequence[Hit]) -> int | None:
+    def _closest(self, task: Task, hits: Sequence[Hit]) -> int | None:
         """The row of the best item below the threshold that is not inferred; None without one."""
         index, confidence = task.texts[0].candidates.index, task.merged.confidence
         inferred = [hit for hit in hits if hit.evidence.capability]
         shown = [item_key(one) for hit in inferred for one in (hit.id, *hit.duplicates)]
-        out = {*reached, *index.rows_of(shown).values()}
+        out = {*task.reaching(task.query.threshold), *index.rows_of(shown).values()}
         below = [row for row in task.merged.order if row not in out and confidence[row]]
         best = sorted(below, key=confidence.__getitem__, reverse=True)
         return next((row for row in best if not self._gone([[row]], index)), None)
@@ -259,7 +258,6 @@ class SearchEngine:
         self,
         task: Task,
         query: Query,
-        reached: Sequence[int] | None = None,
         problems: list[str] | None = None,
         max_copies: int = MAX_DUPLICATES,
     ) -> list[Hit]:
@@ -268,19 +266,12 @@ class SearchEngine:
         Args:
             task: What was found.
             query: The limit and the threshold.
-            reached: The rows that reach the threshold, if the caller has them.
             problems: Gets why whole items could not be read, if they could not.
             max_copies: How many copies each hit names at most.
         """
         whole = task.texts[0].candidates
-        rows = task.reaching(query.threshold) if reached is None else reached
-        groups = _groups(rows, whole.index, query.limit)
-        away: set[int] = set()
-        while gone := self._gone(groups, whole.index):
-            # The first of some copies may be gone, and others not: they may come later now.
-            away |= gone
-            rows = [row for row in rows if row not in gone]
-            groups = _groups(rows, whole.index, query.limit)
+        reached = task.reaching(query.threshold)
+        groups, away = self._groups_left(reached, whole.index, query.limit)
         first = [one for one, *_ in groups]
         copies = [
             tuple(whole.index.entry(row).id for row in same[:max_copies]) for _, *same in groups
@@ -304,6 +295,18 @@ class SearchEngine:
             for hit, same in zip(self._explained(task, first, items), copies, strict=True)
         ]
         return beside(hits, infer(cut, whole.index, direct, items, shown))[: query.limit]
+
+    def _groups_left(
+        self, rows: Sequence[int], index: KeywordIndex, limit: int
+    ) -> tuple[list[list[int]], set[int]]:
+        """The first groups of equal items without those that are gone, and the rows of these."""
+        groups = _groups(rows, index, limit)
+        away: set[int] = set()
+        while gone := self._gone(groups, index):
+            # The first of some copies may be gone, and others not: they may come later now.
+            away |= gone
+            groups = _groups([row for row in rows if row not in away], index, limit)
+        return groups, away
 
     def _gone(self, groups: Sequence[Sequence[int]], index: KeywordIndex) -> set[int]:
         """The rows whose items are not there any more."""
