@@ -71,13 +71,13 @@ class Listing(NamedTuple):
     """What the lists show.
 
     Attributes:
-        said: The contents of the catalogue, in words; empty if unknown.
+        summary: The contents of the catalogue, in words; empty if unknown.
         calls_allowed: Whether tools may be called.
         changes_allowed: Whether anything else may be changed.
         skills: A digest of the skills.
     """
 
-    said: str = ""
+    summary: str = ""
     calls_allowed: bool = False
     changes_allowed: bool = True
     skills: str = ""
@@ -209,14 +209,14 @@ class McpServer:
             raise unknown_cursor()  # all tools are on one page
         listing = await self._listing(*self._backend_of(context))
         self._listed_tools = self._shown(listing)
-        said, scopes = listing.said, _scopes(context)
+        summary, scopes = listing.summary, _scopes(context)
         return ListToolsResult(
             tools=[
-                tool.definition(said)
+                tool.definition(summary)
                 for tool in self._tools.values()
                 if tool.scope in scopes and listing.offers(tool)
             ],
-            ttl_ms=int((FRESH_S if said else RETRY_INTERVAL_S) * 1_000),
+            ttl_ms=int((FRESH_S if summary else RETRY_INTERVAL_S) * 1_000),
             cache_scope="private",
         )
 
@@ -236,7 +236,7 @@ class McpServer:
         if (listed := self._listed.get(seen)) and now - listed[0] <= FRESH_S:
             return listed[1]
         listing = await self._read(lambda: _contents(backend))
-        if listing.said:
+        if listing.summary:
             self._listed[seen] = now, listing
         return listing
 
@@ -342,7 +342,7 @@ def _contents(backend: Backend) -> Listing:
     with contextlib.suppress(RepertoryError):
         found = backend.contents()
         return Listing(
-            said=contents(found),
+            summary=contents(found),
             calls_allowed=found.calls_allowed,
             changes_allowed=found.changes_allowed,
             skills=found.skills,
