@@ -16,7 +16,7 @@ from repertory.index.keywords.document import Entry
 from repertory.index.vectors import Collection, VectorStore
 from repertory.indexing import keyword_sync
 from repertory.search.engine import SearchEngine
-from repertory.search.engines import NO_VECTORS, Engines, has_vectors
+from repertory.search.engine_factory import NO_VECTORS, EngineFactory, has_vectors
 from repertory.search.followed_index import FollowedIndex, followed
 from repertory.search.known_sources import KnownSources
 from repertory.search.visible_subsets import Subsets
@@ -70,7 +70,7 @@ class LiveSearch:
         self._store = store
         self._coordination = coordination
         self._alias = active
-        self._engines = Engines(embedding, reader, is_gone)
+        self._factory = EngineFactory(embedding, reader, is_gone)
         self._is_shared = is_shared
         self._folder = folder
         self._clock = clock
@@ -301,7 +301,7 @@ class LiveSearch:
             self._read_sources(name)
             keywords, version, _ = stored
             degraded = [self._missing["index"]]
-            self._become(self._engines.engine(keywords, None, version, self.sources, degraded))
+            self._become(self._factory.engine(keywords, None, version, self.sources, degraded))
 
     def _advance(self, index: FollowedIndex, wait: float) -> None:
         """Apply the deltas; without them, the verification finds what changes."""
@@ -331,7 +331,7 @@ class LiveSearch:
         if self._index is not None:
             self._follow_sources()
         try:
-            self._engines.embedding(self._index.collection if self._index else None)
+            self._factory.embedding(self._index.collection if self._index else None)
             self._missing.pop("model", None)
         except ModelError as error:
             self._missing["model"] = str(error)
@@ -354,7 +354,7 @@ class LiveSearch:
             elif self._missing.get("model") == NO_VECTORS:
                 self._missing.pop("model", None)  # the other thread may be doing so, too
             unavailable = self._missing.get("vectors")
-            engine = self._engines.engine(
+            engine = self._factory.engine(
                 feed.index,
                 None if unavailable else collection,
                 feed.revision,

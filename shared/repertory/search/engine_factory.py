@@ -1,4 +1,4 @@
-"""The search engines of one process: what they share, and which model queries are embedded with."""
+"""Makes the search engines of one process, which share a model and the items shown lately."""
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
@@ -21,7 +21,7 @@ NO_VECTORS = (
 )
 
 
-class Engines:
+class EngineFactory:
     """Makes a search engine for each state of the index. Thread-safe.
 
     Args:
