@@ -16,6 +16,7 @@ from repertory.embedding.device import cores
 from repertory.embedding.engine import EmbeddingEngine
 from repertory.embedding.lazy import LazyEngine
 from repertory.embedding.load import load_engine
+from repertory.embedding.words import WordsEngine
 from repertory.errors import ConfigurationError, WeightsUnavailableError
 from repertory.index.keywords.document import Entry
 from repertory.index.vectors import VectorStore
@@ -157,8 +158,6 @@ class Parts:
         except WeightsUnavailableError as error:
             if not words_suffice:
                 raise
-            from repertory.embedding.words import WordsEngine  # noqa: PLC0415 - rarely needed
-
             return WordsEngine(str(error))
 
     def calibrate(self, engine: EmbeddingEngine) -> None:
