@@ -9,25 +9,11 @@ from repertory.catalogue.item import Kind
 from repertory.errors import UsageError
 from repertory.index.vectors import Filter
 from repertory.text import cut
-from repertory.values import SETTINGS, Alpha, Limit, NameWeight, SectionWeight, Threshold, Values
+from repertory.values import SETTINGS, Limit, Threshold, Values, Weights
 
 MAX_QUERY_LENGTH = 32_000  # characters
 
 _DEFAULTS = Values()
-
-
-class Weights(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """How much each kind of evidence counts, 0…1.
-
-    Attributes:
-        alpha: How much the meaning counts; the rest is the share of the words.
-        name_weight: How much a name like the query adds. One that is typed counts always.
-        section_weight: The share of a section's cosine that counts for its item.
-    """
-
-    alpha: Alpha = _DEFAULTS.alpha
-    name_weight: NameWeight = _DEFAULTS.name_weight
-    section_weight: SectionWeight = _DEFAULTS.section_weight
 
 
 class Query(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
