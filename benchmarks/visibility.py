@@ -21,7 +21,7 @@ from repertory.index.vectors import Point
 from repertory.search.engine import SearchEngine
 from repertory.search.known_sources import KnownSources
 from repertory.search.query import Query
-from repertory.search.subsets import subset_of
+from repertory.search.visible_subsets import subset_of
 from repertory.stats import SourceState, WatchStatus
 
 SOURCES = 10  # of which one is hidden

@@ -21,6 +21,7 @@ from scipy.optimize import minimize
 from scipy.special import expit, logsumexp
 
 from benchmarks.quality.__main__ import CACHE, MODEL
+from repertory.search.calibration import GOOD
 from repertory.search.confidence import EvidenceWeights, evidence_of_words
 from repertory.search.engine import SearchEngine
 from repertory.search.lookup import readable_index
@@ -28,7 +29,6 @@ from repertory.search.query import query_of
 from repertory.settings import load
 from repertory.values import Values
 from repertory_eval.corpus import open_corpus
-from repertory_eval.judged import GOOD
 from repertory_eval.labelled import LabelledQuery, evenly, read_sets
 
 QUERIES = 400  # of each set

@@ -24,12 +24,13 @@ from repertory.embedding import packages
 from repertory.embedding.device import Placement
 from repertory.embedding.folder import Format
 from repertory.embedding.models import MINILM
+from repertory.search.calibration import GOOD
 from repertory.search.engine import SearchEngine
 from repertory.search.lookup import readable_index
 from repertory.search.query import query_of
 from repertory.values import Values
 from repertory_eval.corpus import open_corpus
-from repertory_eval.judged import GOOD, calibration_error, probability
+from repertory_eval.judged import calibration_error, probability
 from repertory_eval.labelled import LabelledQuery, read_sets
 
 JUDGED = "judged"

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, get_args, get_origin
 
 import typer
 
-from repertory.values import SETTINGS, Setting
+from repertory.values import SETTINGS, Setting, Weights
 from repertory_admin import logs, terminal
 
 # The value given for each setting, None if none was; see ``repertory.settings.load``.
@@ -20,7 +20,7 @@ EVERYWHERE = ("config", "mcp_config", "data_dir", "quiet", "verbose")
 STORE = ("model", "qdrant_url", "qdrant_api_key", "namespace")
 CLUSTER = ("qdrant_replication_factor", "qdrant_shard_number", "qdrant_write_consistency")
 INDEXING = ("device", "mcp_timeout", "no_cache")
-WEIGHTS = ("alpha", "name_weight", "section_weight")
+WEIGHTS = Weights.__struct_fields__
 RANKING = ("limit", "threshold", *WEIGHTS)
 ASKING = ("server_url", "server_api_key")
 CALLING = ("allow_calls", "call_timeout", "sandbox")

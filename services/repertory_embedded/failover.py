@@ -19,15 +19,15 @@ from repertory import running
 from repertory.backend import CALLS_OFF, Backend, Forwarding
 from repertory.client import Client
 from repertory.errors import CallsOffError, StoreBusyError, StoreError
+from repertory.index.keywords.document import Entry
 from repertory.index.vectors import Filter
 from repertory.settings import Settings
 from repertory.stats import Contents, Stats
 from repertory_embedded import start
+from repertory_embedded.joining import Joined
 
 if TYPE_CHECKING:
     from repertory.calling.result import CallResult
-    from repertory.index.keywords.document import Entry
-    from repertory_embedded.joining import Joined
     from repertory_query.service import Service
 
 REQUEST_TIMEOUT_S = 20.0  # of a request while a server starts and indexes for the first time
@@ -86,7 +86,7 @@ class Failover(Forwarding):
         """Answer from this process, which is the server now."""
         self._use(service)
 
-    def joined(self, joined: "Joined") -> None:
+    def joined(self, joined: Joined) -> None:
         """Ask a server that serves the directory for this process, until it ends."""
         if joined.unheld:
             extra = {"settings": ", ".join(joined.unheld), "server": joined.url}
@@ -128,14 +128,14 @@ class Failover(Forwarding):
         return self._backend is backend and not self._stopping
 
     @override
-    def entries(self, where: Filter | None = None) -> "Sequence[Entry]":
+    def entries(self, where: Filter | None = None) -> Sequence[Entry]:
         """The indexed items; StoreError after ``LIST_TIMEOUT_S``, when there is no index yet."""
         return self.forward(lambda backend: backend.entries(where), LIST_TIMEOUT_S)
 
     @override
     def page(
         self, where: Filter, limit: int, offset: int = 0, after: str = ""
-    ) -> "tuple[Sequence[Entry], int]":
+    ) -> tuple[Sequence[Entry], int]:
         """A page of them; StoreError as above."""
         return self.forward(
             lambda backend: backend.page(where, limit, offset, after), LIST_TIMEOUT_S

@@ -14,13 +14,13 @@ from scipy.stats import binned_statistic
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 from repertory.search.answer import Hit
+from repertory.search.calibration import GOOD
 from repertory.search.engine import SearchEngine
 from repertory.search.lookup import readable_index
 from repertory.search.query import Query
 from repertory_eval.labelled import LabelledQuery
 from repertory_eval.measure import Found
 
-GOOD = 2  # the grade from which an item is good: the person is glad to see it
 BINS = 10
 
 # A query's text to its hits at the active settings, and a query's text and the ids of some items to

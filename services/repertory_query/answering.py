@@ -14,10 +14,10 @@ from repertory.search.engine import SearchEngine
 from repertory.search.explanation import Explanation
 from repertory.search.query import Query
 from repertory_query.access import Caller
+from repertory_query.caller_view import visibility, visible_to
 from repertory_query.metrics import Metrics
 from repertory_query.pool import Pool
 from repertory_query.service import Service
-from repertory_query.visible import visibility, visible_to
 
 MAX_BYTES = 16_000_000  # of the cache
 CONCURRENCY = 8  # queries of one request, so that others have a share, too

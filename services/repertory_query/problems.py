@@ -26,8 +26,8 @@ from repertory.errors import (
     UsageError,
 )
 from repertory.wire import Refusal
+from repertory_query.caller_view import text_for
 from repertory_query.pages.page import TO_PROGRAMS, problem_page, wants_page
-from repertory_query.visible import text_for
 
 PROBLEM = "application/problem+json"
 RETRY_AFTER_S = 2  # an unavailable part is tried once a second

@@ -23,13 +23,13 @@ from repertory.search.explanation import Explanation
 from repertory.search.links import Links
 from repertory.search.query import filter_of, query_of, texts_of
 from repertory.settings import load
+from repertory.stats import SourceState
 from repertory.text import cut
 from repertory.values import Values
 
 if TYPE_CHECKING:
     from repertory.calling.result import CallResult
     from repertory.index.keywords.document import Entry
-    from repertory.stats import SourceState
 
 logging.getLogger("repertory").addHandler(logging.NullHandler())  # a program decides what it shows
 
@@ -323,7 +323,7 @@ class Session:
         """
         return self._backend.refresh().items
 
-    def sources(self) -> "list[SourceState]":
+    def sources(self) -> list[SourceState]:
         """The sources as they were last read."""
         return self._indexed().stats().sources
 

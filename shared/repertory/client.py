@@ -11,7 +11,9 @@ from typing_extensions import override
 
 from repertory.backend import Backend
 from repertory.catalogue.item import Item
+from repertory.catalogue.names import compact_name
 from repertory.errors import UsageError
+from repertory.index.keywords.document import Entry
 from repertory.index.vectors import Filter
 from repertory.remote import RemoteServer, problem_of
 from repertory.search.answer import Answer
@@ -35,7 +37,6 @@ from repertory.wire import (
 
 if TYPE_CHECKING:
     from repertory.calling.result import CallResult
-    from repertory.index.keywords.document import Entry
     from repertory.project_search.query import ProjectAnswer, ProjectQuery
     from repertory.review.store import Event
     from repertory.review.wire import Reviews
@@ -88,7 +89,7 @@ class Client(Backend):
         return replace(found, notices=(*self.notices, *found.notices))
 
     @override
-    def entries(self, where: Filter | None = None) -> "list[Entry]":
+    def entries(self, where: Filter | None = None) -> list[Entry]:
         found: list[Entry] = []
         while True:
             after = found[-1].id if found else ""
@@ -102,10 +103,7 @@ class Client(Backend):
     @override
     def page(
         self, where: Filter, limit: int, offset: int = 0, after: str = ""
-    ) -> "tuple[list[Entry], int]":
-        from repertory.catalogue.names import compact_name  # noqa: PLC0415 - a search needs none
-        from repertory.index.keywords.document import Entry  # noqa: PLC0415 - as above
-
+    ) -> tuple[list[Entry], int]:
         place = {"offset": offset, "limit": limit, **_filters(where)}
         if after:  # releases up to 0.2 do not know it
             place["after"] = after
@@ -267,9 +265,7 @@ def _parameters(query: Query) -> dict[str, Any]:
         "q": query.text,
         "limit": query.limit,
         "threshold": query.threshold,
-        "alpha": query.weights.alpha,
-        "nameWeight": query.weights.name_weight,
-        "sectionWeight": query.weights.section_weight,
+        **msgspec.to_builtins(query.weights),
         **_filters(query.where),
     }
 

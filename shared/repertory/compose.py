@@ -16,6 +16,8 @@ from repertory.embedding.device import cores
 from repertory.embedding.engine import EmbeddingEngine
 from repertory.embedding.lazy import LazyEngine
 from repertory.embedding.load import load_engine
+from repertory.embedding.models import Model
+from repertory.embedding.words import WordsEngine
 from repertory.errors import ConfigurationError, WeightsUnavailableError
 from repertory.index.keywords.document import Entry
 from repertory.index.vectors import VectorStore
@@ -29,7 +31,6 @@ from repertory.stats import WatchStatus, watch_status
 from repertory.workspace import Workspace
 
 if TYPE_CHECKING:  # a search imports none of them
-    from repertory.embedding.models import Model
     from repertory.index.cache import VectorCache
     from repertory.index.qdrant_connection import Replication
     from repertory.indexing.celery_queue import CeleryQueue
@@ -157,8 +158,6 @@ class Parts:
         except WeightsUnavailableError as error:
             if not words_suffice:
                 raise
-            from repertory.embedding.words import WordsEngine  # noqa: PLC0415 - rarely needed
-
             return WordsEngine(str(error))
 
     def calibrate(self, engine: EmbeddingEngine) -> None:
@@ -169,7 +168,7 @@ class Parts:
         """
         calibrate(engine, self._folder / "models", self._progress)
 
-    def cache(self, model: "Model") -> "VectorCache":
+    def cache(self, model: Model) -> "VectorCache":
         """The stored vectors of a model; a team's workers share them."""
         values = self.settings.values
         if values.qdrant_url and self.is_team:

@@ -12,6 +12,14 @@ from repertory.bounded import real_path
 from repertory.errors import ConfigurationError
 from repertory.files import is_project
 from repertory.settings import SIGN_INS, TRUST_FILE, Added, Settings, files
+from repertory.sources.entry import source_path
+from repertory.sources.registry import (
+    contained,
+    declarations,
+    digest_to_trust,
+    fetches,
+    files_to_trust,
+)
 from repertory.text import one_line
 from repertory.trust import TrustStore, lies_in
 
@@ -111,7 +119,6 @@ class DirectoryCatalogue:
     def _configured(self) -> "Discovery":
         """The entries of the configuration file."""
         from repertory.sources.discover import Discovery  # noqa: PLC0415 - not to search
-        from repertory.sources.registry import files_to_trust  # noqa: PLC0415 - not to search
 
         entries: list[dict[str, Any]] = []
         withheld: list[tuple[dict[str, Any], str]] = []
@@ -191,9 +198,6 @@ class DirectoryCatalogue:
 
     def outside(self, entry: Mapping[str, Any]) -> Path | None:
         """Where a path of a source leads out of the configuration's folder, if one does."""
-        from repertory.sources.entry import source_path  # noqa: PLC0415 - not to search
-        from repertory.sources.registry import files_to_trust  # noqa: PLC0415 - not to search
-
         paths = files_to_trust(entry, self._settings.base)
         if paths is None:
             paths = [source_path(entry, self._settings.base)] if "path" in entry else []
@@ -267,7 +271,6 @@ class DirectoryCatalogue:
         Files that discovery found deep inside a project are not included.
         """
         from repertory.sources.discover import places  # noqa: PLC0415 - not to search
-        from repertory.sources.registry import declarations, files_to_trust  # noqa: PLC0415 - as above
 
         settings = self._settings
         paths = files(settings.flags, self._directory, settings.environment)
@@ -283,18 +286,10 @@ class DirectoryCatalogue:
 
     def _files(self, entry: dict[str, Any]) -> set[Path]:
         """The files that define an entry's sources, without links."""
-        from repertory.sources.registry import files_to_trust  # noqa: PLC0415 - not to search
-
         return {Path(real_path(path)) for path in files_to_trust(entry, self._settings.base) or ()}
 
     def _prepared(self, entry: dict[str, Any]) -> dict[str, Any]:
         """Add what only the workspace knows to an entry: time limit, trust and environment."""
-        from repertory.sources.registry import (  # noqa: PLC0415 - not to search
-            digest_to_trust,
-            fetches,
-            files_to_trust,
-        )
-
         if fetches(entry):
             return {**entry, "store": str(self._store)}
         settings = self._settings
@@ -320,8 +315,6 @@ class DirectoryCatalogue:
 
 def _contained(entry: dict[str, Any], base: Path) -> list[dict[str, Any]]:
     """What the fetched content of an entry defines; an invalid one says so when it is built."""
-    from repertory.sources.registry import contained  # noqa: PLC0415 - not to search
-
     with contextlib.suppress(ConfigurationError):
         return contained(entry, base)
     return []

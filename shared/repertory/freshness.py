@@ -11,13 +11,13 @@ import msgspec
 from repertory.files import Signature, signature, write_atomically
 from repertory.indexing.collection_names import configuration_of
 from repertory.sources.folder_memory import FolderState, KnownFile, Memory, settled_signature
+from repertory.sources.source import Source
 from repertory.text import is_unicode
 from repertory.workspace import Workspace
 
 if TYPE_CHECKING:  # a search of an index that is current imports no source
     from repertory.indexing.scan import ScanResult
     from repertory.sources.configured import Catalogue
-    from repertory.sources.source import Source
 
 VERSION = 4
 
@@ -291,6 +291,6 @@ def _once(
     return found
 
 
-def _digest(source: "Source") -> str:
+def _digest(source: Source) -> str:
     """A digest of a source's identity: its files then have the same ids."""
     return hashlib.sha256(source.identity_as_json()).hexdigest()[:16]

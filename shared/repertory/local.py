@@ -288,18 +288,7 @@ class Local(Backend, abc.ABC):
             problems=[*problems, *watch.problems],
             errors=len(problems) + watch.errors,
             warnings=watch.warnings,
-            watch=Watch(
-                at=watch.at,
-                pending=watch.pending,
-                saves=watch.saves,
-                watching=watch.watching,
-                polling=watch.polling,
-                configuration_error=watch.configuration_error,
-                holder=lease.holder,
-                waiting=lease.waiting,
-            )
-            if watch.at
-            else None,
+            watch=_watch(watch, lease) if watch.at else None,
             counters=read_or_none(coordination.status.counters) or {},
         )
 
@@ -379,6 +368,19 @@ class Local(Backend, abc.ABC):
         from repertory.calling.calls import Calls  # noqa: PLC0415 - rarely needed
 
         return Calls(self.settings.values, self.workspace)
+
+
+def _watch(status: WatchStatus, lease: Holders) -> Watch:
+    return Watch(
+        at=status.at,
+        pending=status.pending,
+        saves=status.saves,
+        watching=status.watching,
+        polling=status.polling,
+        configuration_error=status.configuration_error,
+        holder=lease.holder,
+        waiting=lease.waiting,
+    )
 
 
 def available(read: Callable[[], T], troubles: list[str]) -> T | None:

@@ -53,7 +53,7 @@ class RemoteServer:
 
     is_recorded = False
 
-    def __init__(self, url: str, api_key: str | None = None, *, is_own: bool = False) -> None:
+    def __init__(self, url: str, api_key: str | None, *, is_own: bool) -> None:
         self._place = _split(url)
         self.url = self._place.geturl()
         self._headers = dict(_OPEN_HEADERS)

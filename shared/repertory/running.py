@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec.structs import replace
 
+from repertory.embedding.models import known
 from repertory.errors import ConfigurationError, StoreBusyError, StoreError
 from repertory.files import (
     PRIVATE,
@@ -118,8 +119,6 @@ def _has_model(server: "Client", name: str) -> bool:
 
     It may be the one that stands in for the default, which the server was not given at all.
     """
-    from repertory.embedding.models import known  # noqa: PLC0415 - rarely needed
-
     model = known(name)
     with contextlib.suppress(StoreError):
         return model is not None and server.stats().model == model.slug

@@ -6,7 +6,8 @@ the user's, which wins over the default.
 
 import os
 import shlex
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -142,29 +143,15 @@ def load(
         if not _is_file(path):
             continue
         mine = path == user_file or "config" in named
-        content = _read(path, is_found=not mine)
-        document = _parsed(content, path)
-        is_free = mine or _store(given, flags, environment).covers(path, content)
-        digest = digest_of(content)
-        if "sources" in document:
-            written = _sources(document.pop("sources"), path)
-            fetched = [entry for entry in written if fetches(entry)]
-            for entry in fetched:
-                one = _absolute(entry if mine else _reviewed(entry), path.parent)
-                added.append(Added(one, path, not is_free))
-            if len(fetched) < len(written) or not written:
-                sources = tuple(entry for entry in written if not fetches(entry))
-                base, trusted, is_confined = path.parent, mine, not is_free
-        within = "" if is_free else real_path(path.parent)
-        policies = rules_of(document.pop("policy", []), str(path), within)
-        rules += policies
-        values = _flatten(document, path, mine=mine)
-        if not is_free:
-            withheld = _withhold(values)
-            if any(map(is_bounded, policies)):
-                withheld.append("the full weight of its pins and boosts")
-        for field, value in values.items():
-            given[field], origins[field] = value, str(path)
+        found = _content(path, partial(_store, given, flags, environment), mine=mine)
+        given |= found.values
+        origins |= dict.fromkeys(found.values, str(path))
+        added += found.added
+        rules += found.rules
+        withheld, digest = found.withheld, found.digest
+        if found.sources is not None:
+            sources, base = found.sources, path.parent
+            trusted, is_confined = mine, found.is_confined
     _override(given, origins, flags, environment)
     settings = Settings(
         values=_convert(given, origins),
@@ -185,6 +172,63 @@ def load(
     )
     _check_data_directory(str(settings.data_dir))
     return settings
+
+
+class _Content(msgspec.Struct, frozen=True, kw_only=True):
+    """What one configuration file sets; see ``Settings``.
+
+    Attributes:
+        values: The values by field, without what is withheld.
+        sources: Its sources of this machine; None if it lists none.
+    """
+
+    values: dict[str, Any]
+    sources: tuple[dict[str, Any], ...] | None
+    added: list[Added]
+    rules: tuple[Rule, ...]
+    withheld: list[str]
+    digest: str
+    is_confined: bool
+
+
+def _content(path: Path, store: Callable[[], TrustStore], *, mine: bool) -> _Content:
+    """Read a configuration file.
+
+    Args:
+        path: The file.
+        store: Gives what the user has trusted.
+        mine: Whether the user named, or owns, the file; any other one was found.
+    """
+    content = _read(path, is_found=not mine)
+    document = _parsed(content, path)
+    is_free = mine or store().covers(path, content)
+    sources, added = None, []
+    if "sources" in document:
+        written = _sources(document.pop("sources"), path)
+        fetched = [entry for entry in written if fetches(entry)]
+        for entry in fetched:
+            one = _absolute(entry if mine else _reviewed(entry), path.parent)
+            added.append(Added(one, path, not is_free))
+        if len(fetched) < len(written) or not written:
+            sources = tuple(entry for entry in written if not fetches(entry))
+    rules = rules_of(
+        document.pop("policy", []), str(path), "" if is_free else real_path(path.parent)
+    )
+    values = _flatten(document, path, mine=mine)
+    withheld = []
+    if not is_free:
+        withheld = _withhold(values)
+        if any(map(is_bounded, rules)):
+            withheld.append("the full weight of its pins and boosts")
+    return _Content(
+        values=values,
+        sources=sources,
+        added=added,
+        rules=rules,
+        withheld=withheld,
+        digest=digest_of(content),
+        is_confined=not is_free,
+    )
 
 
 def files(

@@ -52,8 +52,8 @@ _ESCAPES = re.compile(
 
 UNFIT = "control or invisible characters"  # in messages about what ``clean`` removed
 
-REMEMBERED = 5_000  # texts of which ``remembered`` keeps the results
-MAX_REMEMBERED = 100  # characters of each
+MAX_REMEMBERED = 5_000  # texts of which ``remembered`` keeps the results
+MAX_REMEMBERED_LENGTH = 100  # characters of each
 
 T = TypeVar("T")
 
@@ -168,11 +168,11 @@ def remembered(function: Callable[[str], T]) -> Callable[[str], T]:
 
     Long ones, such as encoded data, would take more memory than they save time.
     """
-    known = lru_cache(maxsize=REMEMBERED)(function)
+    known = lru_cache(maxsize=MAX_REMEMBERED)(function)
 
     @wraps(function)
     def remembering(text: str) -> T:
-        return known(text) if len(text) <= MAX_REMEMBERED else function(text)
+        return known(text) if len(text) <= MAX_REMEMBERED_LENGTH else function(text)
 
     return remembering
 

@@ -314,6 +314,23 @@ class Values(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     ] = 7.0
 
 
+_DEFAULTS = Values()
+
+
+class Weights(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """How much each kind of evidence counts, 0…1.
+
+    Attributes:
+        alpha: How much the meaning counts; the rest is the share of the words.
+        name_weight: How much a name like the query adds. One that is typed counts always.
+        section_weight: The share of a section's cosine that counts for its item.
+    """
+
+    alpha: Alpha = _DEFAULTS.alpha
+    name_weight: NameWeight = _DEFAULTS.name_weight
+    section_weight: SectionWeight = _DEFAULTS.section_weight
+
+
 class Setting(msgspec.Struct, frozen=True, kw_only=True):
     """One setting, as ``Values`` declares it; see ``_at``."""
 
@@ -370,7 +387,7 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _declared() -> dict[str, Setting]:
-    types, defaults = get_type_hints(Values), Values()
+    types = get_type_hints(Values)
     found = {}
     for field, declared in get_type_hints(Values, include_extras=True).items():
         (meta,) = declared.__metadata__
@@ -378,7 +395,7 @@ def _declared() -> dict[str, Setting]:
             field=field,
             doc=meta.description,
             type=types[field],
-            default=getattr(defaults, field),
+            default=getattr(_DEFAULTS, field),
             meta=meta,
             **meta.extra,
         )

@@ -21,15 +21,18 @@ def _heeded_hangup() -> Iterator[None]:
     signal.signal(signal.SIGHUP, before)
 
 
+def _new_user(root: Path) -> Cli:
+    (root / "home").mkdir()
+    return Cli(root / "home", root / "data")
+
+
 @pytest.fixture(scope="session")
 def cli(tmp_path_factory: pytest.TempPathFactory) -> Cli:
     """The command line with one home and one data directory for the whole session.
 
     Folders keep their indexes apart; the model is prepared only once.
     """
-    root = tmp_path_factory.mktemp("user")
-    (root / "home").mkdir()
-    return Cli(root / "home", root / "data")
+    return _new_user(tmp_path_factory.mktemp("user"))
 
 
 @pytest.fixture(scope="session")
@@ -44,16 +47,13 @@ def indexed(cli: Cli, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def user(tmp_path_factory: pytest.TempPathFactory) -> Cli:
     """The command line of a user with a data directory of their own."""
-    root = tmp_path_factory.mktemp("user")
-    (root / "home").mkdir()
-    return Cli(root / "home", root / "data")
+    return _new_user(tmp_path_factory.mktemp("user"))
 
 
 @pytest.fixture
 def own(tmp_path: Path) -> Cli:
     """The command line of a new user."""
-    (tmp_path / "home").mkdir()
-    return Cli(tmp_path / "home", tmp_path / "data")
+    return _new_user(tmp_path)
 
 
 @pytest.fixture(scope="module")

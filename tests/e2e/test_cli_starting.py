@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.command_line import Cli, add_skill
 from tests.support.mcp_servers import SERVERS
-from tests.support.server_process import Serve, note_of
+from tests.support.server_process import Serve, note_of, url_of
 from tests.support.waiting import TIMEOUT_S, until
 
 KNOTS = "---\nname: knots\ndescription: Tie a bowline.\n---\n"
@@ -98,7 +98,7 @@ def test_it_accepts_connections_before_it_imports_the_rest(
     )
     try:
         until(note_of(own, project).exists, process)
-        url = json.loads(note_of(own, project).read_bytes())["url"]
+        url = url_of(own, project)
         host, port = url.removeprefix("http://").split(":")
         with socket.create_connection((host, int(port)), TIMEOUT_S) as connection:
             connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")

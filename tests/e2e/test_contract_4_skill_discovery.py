@@ -29,7 +29,7 @@ from repertory.skill_discovery import (
 from repertory.skill_discovery.index import SkillSource
 from tests.support.command_line import SKILLS, Cli, add_skill
 from tests.support.query_service import MODEL
-from tests.support.server_process import Serve, note_of, token_of
+from tests.support.server_process import Serve, token_of, url_of
 from tests.support.server_process import ask as sent
 
 SEARCH = FUNCTIONS["skill.discovery.search"]
@@ -260,7 +260,7 @@ def embedded(user: Cli, served: Path) -> Iterator[Repertory]:
 @pytest.fixture(scope="module")
 def url(user: Cli, served: Path) -> str:
     """The URL of the project's server."""
-    return str(json.loads(note_of(user, served).read_bytes())["url"])
+    return url_of(user, served)
 
 
 @pytest.fixture(scope="module")

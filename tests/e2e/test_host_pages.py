@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from repertory.agent_hosts.host import Host, Scope
+from repertory.agent_hosts.our_entry import program
 from repertory.agent_hosts.table import HOSTS
-from repertory.agent_hosts.wanted import program
 from tests.support.command_line import Cli
 
 ROOT = Path(__file__).parents[2]

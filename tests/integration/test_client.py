@@ -28,8 +28,9 @@ from repertory.errors import (
 )
 from repertory.index.keywords.document import Entry
 from repertory.index.vectors import Filter
-from repertory.search.query import Query, Weights
+from repertory.search.query import Query
 from repertory.server_identity import HEADER, proof_of
+from repertory.values import Weights
 from tests.support.builders import write_skill
 from tests.support.http_stub import serving
 from tests.support.listening import served

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from typing_extensions import override
 
 from repertory.indexing.known_tools import known_tools
 from repertory.indexing.latest_scans import LatestScans
@@ -13,7 +12,7 @@ from repertory.indexing.scan import ScanResult, scan_source
 from repertory.review.gate import Gate
 from repertory.review.store import ReviewStore
 from repertory.sources.configured import Catalogue
-from repertory.sources.source import Problem, Scan, warning
+from repertory.sources.source import Problem, warning
 from repertory.stats import WatchStatus
 from tests.support.builders import Folder, tool
 from tests.support.steered_team import SteeredTeam
@@ -22,17 +21,13 @@ ODD = warning(".mcp.json", "A tool has no name.")
 
 
 class Server(Folder):
-    """A server with a tool to send, and problems that a test sets."""
+    """A server with a tool to send."""
 
-    problems: tuple[Problem, ...] = (ODD,)
+    problems = (ODD,)
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
         self.items["send"] = tool(f"{name}__send")
-
-    @override
-    def scan(self) -> Scan:
-        return msgspec.structs.replace(super().scan(), problems=[*self.problems])
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import re
 from ast import literal_eval
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 import anyio
 import httpx2
@@ -20,7 +20,6 @@ from mcp_types import (
     INVALID_PARAMS,
     CallToolResult,
     ResourceLink,
-    TextContent,
     TextResourceContents,
     ToolListChangedNotification,
 )
@@ -41,11 +40,11 @@ from repertory_query.service import Service
 from tests.support.builders import write_shop, write_skill
 from tests.support.listening import served
 from tests.support.mcp_servers import started
+from tests.support.mcp_sessions import Mode, asked, called, text_of
 from tests.support.query_service import RunningService, indexed_server
 from tests.support.waiting import TIMEOUT_S
 
 T = TypeVar("T")
-Mode = Literal["legacy", "auto"]
 BOTH = pytest.mark.parametrize("mode", ["legacy", "auto"])
 TOOLS = {"server": "files", "tools": [{"name": "read_file", "description": "Read a file."}]}
 BODY = """
@@ -86,34 +85,10 @@ def url(running: RunningService) -> Iterator[str]:
         yield url
 
 
-def asked(url: str, mode: Mode, ask: Callable[[Client], Awaitable[Any]]) -> Any:  # noqa: ANN401
-    """The result of requests in a new session."""
-
-    async def run() -> Any:  # noqa: ANN401 - any result
-        async with Client(url, mode=mode) as client:
-            return await ask(client)
-
-    return asyncio.run(run())
-
-
-def called(url: str, mode: Mode, name: str, /, **arguments: Any) -> CallToolResult:  # noqa: ANN401
-    """The result of a tool of the catalogue."""
-    result = asked(f"{url}/mcp", mode, lambda client: client.call_tool(name, arguments))
-    assert isinstance(result, CallToolResult)
-    return result
-
-
-def text_of(result: CallToolResult) -> str:
-    """The first text of a result."""
-    first = result.content[0]
-    assert isinstance(first, TextContent)
-    return first.text
-
-
 @BOTH
 def test_the_tools_are_listed(url: str, mode: Mode) -> None:
     """In a fixed order, with a summary of the catalogue; ``call`` is only there if allowed."""
-    tools = asked(f"{url}/mcp", mode, lambda client: client.list_tools()).tools
+    tools = asked(f"{url}/mcp", lambda client: client.list_tools(), mode).tools
 
     assert [tool.name for tool in tools] == ["search", "get"]
     assert tools[0].description.endswith(
@@ -123,15 +98,15 @@ def test_the_tools_are_listed(url: str, mode: Mode) -> None:
 
 def test_the_address_may_end_with_a_slash(url: str) -> None:
     """As the configurations for many other servers do."""
-    listed = asked(f"{url}/mcp/explain/", "auto", lambda client: client.list_tools())
+    listed = asked(f"{url}/mcp/explain/", lambda client: client.list_tools())
 
-    assert listed == asked(f"{url}/mcp/explain", "auto", lambda client: client.list_tools())
+    assert listed == asked(f"{url}/mcp/explain", lambda client: client.list_tools())
     assert [tool.name for tool in listed.tools] == ["explain"]
 
 
 def test_clients_may_cache_a_list(url: str) -> None:
     """The newer protocol says how long and by which clients."""
-    found = asked(f"{url}/mcp", "auto", lambda client: client.list_tools())
+    found = asked(f"{url}/mcp", lambda client: client.list_tools())
 
     assert (found.ttl_ms, found.cache_scope) == (60_000, "private")
 
@@ -155,7 +130,7 @@ def test_a_search_returns_a_line_for_each_hit(url: str, mode: Mode) -> None:
         )
         assert text_of(tool).startswith("0.98 files__read_file(path?): Read a file.")
 
-    asked(f"{url}/mcp", mode, ask)
+    asked(f"{url}/mcp", ask, mode)
 
 
 @BOTH
@@ -178,7 +153,7 @@ def test_detail_returns_the_evidence_and_links(url: str, mode: Mode) -> None:
         assert read.text.startswith("---\nname: key-rotation\ndescription: Rotate API keys")
         assert read.text.endswith("Revoke the old one.")
 
-    asked(f"{url}/mcp", mode, ask)
+    asked(f"{url}/mcp", ask, mode)
 
 
 @pytest.mark.parametrize(
@@ -291,7 +266,7 @@ def test_a_long_text_is_cut_with_a_hint(url: str, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(reading, "MAX_TEXT_LENGTH", 120)
     text = text_of(called(url, "auto", "get", id="project/key-rotation"))
     uri = "skill://project/key-rotation/SKILL.md"
-    (whole,) = asked(f"{url}/mcp", "auto", lambda client: client.read_resource(uri)).contents
+    (whole,) = asked(f"{url}/mcp", lambda client: client.read_resource(uri)).contents
 
     assert "Revoke the old one." not in text
     assert text.endswith(
@@ -318,7 +293,7 @@ def test_an_item_is_read_by_the_uri_that_the_lists_have(url: str, mode: Mode) ->
         assert file.is_error
         assert "is a file of the skill project/key-rotation; read it as a" in text_of(file)
 
-    asked(f"{url}/mcp", mode, ask)
+    asked(f"{url}/mcp", ask, mode)
 
 
 @BOTH
@@ -336,7 +311,7 @@ def test_arguments_that_are_null_or_blank_are_absent(url: str, mode: Mode) -> No
         assert not found.is_error
         assert found.content == plain.content
 
-    asked(f"{url}/mcp", mode, ask)
+    asked(f"{url}/mcp", ask, mode)
 
 
 WRONG: tuple[tuple[str, dict[str, Any], str], ...] = (
@@ -380,7 +355,7 @@ def test_a_failed_tool_returns_one_sentence(url: str, mode: Mode) -> None:
             assert len(text_of(result)) < 700
             assert len(text_of(result).splitlines()) == 1
 
-    asked(f"{url}/mcp", mode, ask)
+    asked(f"{url}/mcp", ask, mode)
 
 
 ABSENT: tuple[tuple[Callable[[Client], Awaitable[Any]], str], ...] = (
@@ -404,7 +379,7 @@ def test_unknown_names_are_errors_of_the_protocol(url: str, mode: Mode) -> None:
             assert raised.value.error.code == INVALID_PARAMS
             assert message in raised.value.error.message
 
-    asked(f"{url}/mcp", mode, ask)
+    asked(f"{url}/mcp", ask, mode)
 
 
 @BOTH
@@ -423,7 +398,7 @@ def test_skills_are_listed_as_resources_in_pages(
             cursor = page.next_cursor
         return pages
 
-    assert asked(f"{url}/mcp", mode, ask) == [
+    assert asked(f"{url}/mcp", ask, mode) == [
         ["skill://project/key-rotation/SKILL.md", "skill://project/postmortem/SKILL.md"],
         ["skill://project/release-notes/SKILL.md"],
     ]
@@ -444,14 +419,14 @@ def test_the_other_toolsets_have_their_own_urls(url: str, mode: Mode) -> None:
         assert data.structured_content == json.loads(text_of(data))
         assert data.structured_content["results"][0]["skill_id"] == "project/key-rotation"
 
-    asked(f"{url}/mcp/skills", mode, ask)
+    asked(f"{url}/mcp/skills", ask, mode)
     portable = asked(
         f"{url}/mcp/portable-skills",
-        mode,
         lambda client: client.call_tool("Vector_SearchSkills", {"query": "rotate keys"}),
+        mode,
     )
     assert isinstance(json.loads(text_of(portable)), list)
-    tools = asked(f"{url}/mcp/project", mode, lambda client: client.list_tools()).tools
+    tools = asked(f"{url}/mcp/project", lambda client: client.list_tools(), mode).tools
     assert [tool.name for tool in tools] == ["search"]
 
 
@@ -472,7 +447,7 @@ def test_a_result_is_explained(url: str, mode: Mode) -> None:
         assert unknown.is_error
         assert text_of(missing) == "explain: item must be given."
 
-    asked(f"{url}/mcp/explain", mode, ask)
+    asked(f"{url}/mcp/explain", ask, mode)
 
 
 @BOTH
@@ -486,7 +461,7 @@ def test_concurrent_clients(url: str, mode: Mode) -> None:
         )
         return await asyncio.gather(*asking)
 
-    found = asked(f"{url}/mcp", mode, ask)
+    found = asked(f"{url}/mcp", ask, mode)
     assert [json.loads(text_of(one))["query"] for one in found] == [
         f"q{number}" for number in range(24)
     ]
@@ -502,7 +477,7 @@ def test_a_cancelled_request_affects_no_other(url: str, mode: Mode) -> None:
                 await client.call_tool("search", {"query": "release notes"})
         return await client.call_tool("search", {"query": "release notes"})
 
-    assert not asked(f"{url}/mcp", mode, ask).is_error
+    assert not asked(f"{url}/mcp", ask, mode).is_error
 
 
 @BOTH
@@ -558,7 +533,7 @@ def test_a_defect_is_reported_without_details(
             await client.read_resource("skill://project/x/SKILL.md")
         return raised.value
 
-    error = asked(f"{url}/mcp", "auto", read).error
+    error = asked(f"{url}/mcp", read).error
     assert result.is_error
     assert error.code == INTERNAL_ERROR
     for message in (text_of(result), error.message):

@@ -6,9 +6,9 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 from urllib.parse import unquote
 
 import anyio
@@ -40,12 +40,12 @@ from repertory_query.mcp.toolsets import tools_of
 from repertory_query.pool import Work
 from tests.support.builders import write, write_skill
 from tests.support.listening import served
+from tests.support.mcp_sessions import Mode, asked
 from tests.support.query_service import RunningService, indexed_server
 from tests.support.typescript import installed
 from tests.support.waiting import TIMEOUT_S
 
 T = TypeVar("T")
-Mode = Literal["legacy", "auto"]
 Json = dict[str, Any]
 BOTH = pytest.mark.parametrize("mode", ["legacy", "auto"])
 CONFORMANCE = {"@modelcontextprotocol/conformance": "0.2.0-alpha.12"}
@@ -186,16 +186,6 @@ def url(running: RunningService) -> Iterator[str]:
     """The URL of its MCP server."""
     with served(running) as url:
         yield f"{url}/mcp"
-
-
-def asked(url: str, ask: Callable[[Client], Awaitable[Any]], mode: Mode = "auto") -> Any:  # noqa: ANN401
-    """The result of requests in a new session."""
-
-    async def run() -> Any:  # noqa: ANN401 - any result
-        async with Client(url, mode=mode) as client:
-            return await ask(client)
-
-    return asyncio.run(run())
 
 
 @BOTH

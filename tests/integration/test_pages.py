@@ -152,7 +152,7 @@ def test_no_hits_come_with_suggestions(client: TestClient) -> None:
     assert closest
     assert re.search(r"with a confidence of 0\.\d\d; shown are those from 0\.90", text)
     assert client.get(f"/view/{closest[1]}").status_code == 200
-    assert 'href="/?q=zxqv+wobbly&amp;kind=skill&amp;threshold=0"' in text
+    assert 'href="/?q=zxqv+wobbly&amp;threshold=0&amp;kind=skill"' in text
     assert 'href="/?q=zxqv+wobbly&amp;threshold=0.9"' in text
 
 

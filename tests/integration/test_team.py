@@ -24,7 +24,7 @@ from repertory.indexing.celery_queue import QUEUES, redis_key
 from repertory.indexing.scan import scan_source
 from repertory.settings import load
 from repertory.workspace import Workspace
-from tests.integration.test_mcp_server import called, text_of
+from tests.support.mcp_sessions import called, text_of
 from tests.support.model_folders import write_model
 from tests.support.team import Team
 
@@ -43,11 +43,6 @@ def collections(team: Team) -> list[str]:
     return [name for name in store.collections() if re.match("repertory_(?!vectors)", name)]
 
 
-def active(team: Team) -> str:
-    """The active collection."""
-    return QdrantStore(team.qdrant_url).alias("repertory") or ""
-
-
 def folder(team: Team) -> dict[str, str]:
     """The hash of each item in the folder, by a new scan."""
     settings = load({"data_dir": str(team.folder / "own")}, team.project, {})
@@ -58,7 +53,7 @@ def folder(team: Team) -> dict[str, str]:
 
 def indexed(team: Team) -> dict[str, str]:
     """The hash of each item in the active collection."""
-    with QdrantStore(team.qdrant_url).open(active(team)) as collection:
+    with QdrantStore(team.qdrant_url).open(team.active) as collection:
         return {state.item: state.metadata_hash for state in collection.states()}
 
 
@@ -145,7 +140,7 @@ def test_after_any_disaster_the_index_equals_the_folder(tiny: Path, qdrant_url: 
             team.wait(lambda: _all_equals_the_folder(team, but="project/busy"), 120)
         team.wait(lambda: settled(team))
         team.wait(lambda: _all_equals_the_folder(team))
-        assert set(collections(team)) == {active(team)}
+        assert set(collections(team)) == {team.active}
         assert team.get("/stats")["queue"]["failed"] == 0
         # What a killed worker had embedded and not yet stored is lost, and so may be claims; all
         # else was embedded once. One batch is at most 256 texts.
@@ -276,14 +271,14 @@ def test_no_search_fails_during_a_rebuild(tiny: Path, qdrant_url: str) -> None:
             team.skill(f"skill-{number}", f"w{number % 60} number {number}")
         team.ready()
         team.wait(lambda: _all_equals_the_folder(team))
-        before = active(team)
+        before = team.active
         embedded = team.texts_embedded()
         with searching(team, "skill-7", "skill-149") as answers:
             status, answer = team.request("POST", "/rebuild", {})
             assert status == 202, answer
-            team.wait(lambda: active(team) != before)
-            team.wait(lambda: team.get("/stats")["collection"] == active(team))
-            team.wait(lambda: collections(team) == [active(team)], 90)
+            team.wait(lambda: team.active != before)
+            team.wait(lambda: team.get("/stats")["collection"] == team.active)
+            team.wait(lambda: collections(team) == [team.active], 90)
         assert set(answers) == {(200, "project/skill-7"), (200, "project/skill-149")}
         assert team.texts_embedded() == embedded
         assert len(indexed(team)) == 150
@@ -353,13 +348,13 @@ def test_a_save_overtakes_a_rebuild(tiny: Path, qdrant_url: str) -> None:
             team.skill(f"skill-{number}", f"w{number % 60} number {number}")
         team.ready(150)
         team.wait(lambda: team.get("/stats")["items"] == 7_500, 150)
-        before = active(team)
+        before = team.active
         assert team.request("POST", "/rebuild", {})[0] == 202
         team.wait(lambda: (team.get("/stats")["building"] or {}).get("done", 0) > 100)
         team.skill("urgent", "Saved in the middle of it")
         team.wait(lambda: team.first("urgent") == "project/urgent")
-        assert active(team) == before, "the rebuild was over before the save was found"
-        team.wait(lambda: active(team) != before, 150)
+        assert team.active == before, "the rebuild was over before the save was found"
+        team.wait(lambda: team.active != before, 150)
         team.wait(lambda: team.first("urgent") == "project/urgent")
         team.wait(lambda: indexed(team) == folder(team))
         team.wait(lambda: team.get("/stats")["items"] == 7_501)
@@ -377,11 +372,11 @@ def test_going_back_to_a_configuration_embeds_nothing(tiny: Path, qdrant_url: st
         config.write_text(one)
         team.ready()
         team.wait(lambda: team.first("bread") == "team/bread")
-        first = active(team)
+        first = team.active
 
         config.write_text(two)
         team.wait(lambda: team.first("guide") == "docs/guide.md")
-        second = active(team)
+        second = team.active
         embedded = team.texts_embedded()
         assert second != first
 
@@ -389,15 +384,15 @@ def test_going_back_to_a_configuration_embeds_nothing(tiny: Path, qdrant_url: st
         team.wait(lambda: team.get("/stats")["watch"].get("configurationError"))
         assert any("repertory.toml" in one["message"] for one in team.get("/stats")["problems"])
         assert "repertory_configuration_broken 1.0" in team.metrics()
-        assert (active(team), team.first("guide")) == (second, "docs/guide.md")
+        assert (team.active, team.first("guide")) == (second, "docs/guide.md")
 
         config.write_text(one)
-        team.wait(lambda: active(team) == first)
+        team.wait(lambda: team.active == first)
         team.wait(lambda: team.item("docs/guide.md") is None)
         team.wait(lambda: not team.get("/stats")["watch"].get("configurationError"))
         config.write_text(two)
         team.wait(lambda: team.first("guide") == "docs/guide.md")
-        assert (active(team), team.texts_embedded()) == (second, embedded)
+        assert (team.active, team.texts_embedded()) == (second, embedded)
         assert sorted(collections(team)) == sorted([first, second])
         team.wait(lambda: _all_equals_the_folder(team))
 
@@ -433,10 +428,10 @@ def test_unreadable_items_are_kept_and_reported(tiny: Path, qdrant_url: str) -> 
             assert b"cannot be read now, so this is its last readable text" in page.read()
 
         snapshots = RedisSnapshots(RedisServer(team.redis.url))
-        whole = snapshots.load(active(team))
+        whole = snapshots.load(team.active)
         assert whole
-        snapshots.save(active(team), whole.head[:-9], {})
+        snapshots.save(team.active, whole.head[:-9], {})
         team.api.restart()
         team.ready()
         assert team.first("plants") == "project/plants"
-        assert len(unpack(*(snapshots.load(active(team)) or ())).keywords)
+        assert len(unpack(*(snapshots.load(team.active) or ())).keywords)

@@ -37,11 +37,6 @@ class Replicated(Team):
         self._second = free_port()
         self.others.append(self.service("second-api", "api", "--port", str(self._second)))
 
-    @property
-    def active(self) -> str:
-        """The active collection."""
-        return QdrantStore(self.qdrant_url).alias("repertory") or ""
-
     def fill(self, items: int) -> None:
         """Wait until all of these items are indexed."""
         for number in range(items):

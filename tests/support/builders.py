@@ -1,6 +1,6 @@
 """Parts of several tests."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,7 +17,7 @@ from repertory.errors import ModelError, SourceError
 from repertory.index.cache import VectorCache
 from repertory.index.vectors import VectorStore
 from repertory.indexing.writer import Writer
-from repertory.sources.source import Scan, Source
+from repertory.sources.source import Problem, Scan, Source
 from repertory.values import NAMESPACE
 
 
@@ -82,6 +82,7 @@ class Folder(Source):
 
     Attributes:
         items: Its items, by name.
+        problems: Those that a scan finds.
         is_unreadable: Whether scanning fails.
         why: The error then.
     """
@@ -89,6 +90,7 @@ class Folder(Source):
     type = "skills"
     location = "nowhere"
     why = "The folder is unreadable."
+    problems: Sequence[Problem] = ()
 
     def __init__(self, name: str = "team", *items: str) -> None:
         self.name = name
@@ -105,7 +107,8 @@ class Folder(Source):
     def scan(self) -> Scan:
         if self.is_unreadable:
             raise SourceError(self.why)
-        return Scan(items=[self.items[name] for name in sorted(self.items)])
+        items = [self.items[name] for name in sorted(self.items)]
+        return Scan(items=items, problems=[*self.problems])
 
     def write(self, name: str, description: str = "", body: str = "") -> None:
         """Save an item."""

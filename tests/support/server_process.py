@@ -110,6 +110,11 @@ def token_of(cli: Cli, folder: Path) -> str:
     return str(json.loads(note_of(cli, folder).read_bytes())["token"])
 
 
+def url_of(cli: Cli, folder: Path) -> str:
+    """The URL of a folder's server."""
+    return str(json.loads(note_of(cli, folder).read_bytes())["url"])
+
+
 def note_of(cli: Cli, folder: Path) -> Path:
     """The path of the note of a folder's server."""
     data = Path(cli.environment["REPERTORY_DATA_DIR"])

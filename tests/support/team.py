@@ -101,6 +101,11 @@ class Team:
         log = self.folder / f"{name}.log"
         return LoggedProcess(command, self.project, log, self.environment, program=self._program)
 
+    @property
+    def active(self) -> str:
+        """The active collection."""
+        return QdrantStore(self.qdrant_url).alias("repertory") or ""
+
     def skill(self, name: str, description: str, body: str = "") -> Path:
         """Save a skill atomically, as an editor does."""
         folder = self.project / "skills" / name

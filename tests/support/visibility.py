@@ -9,7 +9,7 @@ from repertory.catalogue.item import Item, Kind
 from repertory.catalogue.policy import Policy
 from repertory.search.engine import SearchEngine
 from repertory.search.known_sources import KnownSources
-from repertory.search.subsets import subset_of
+from repertory.search.visible_subsets import subset_of
 from repertory.stats import SourceState, WatchStatus
 from tests.support.search_laws import THINGS, VERBS, items, words
 

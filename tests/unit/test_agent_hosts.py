@@ -15,17 +15,17 @@ from hypothesis import strategies as st
 from repertory.agent_hosts import plan, writing
 from repertory.agent_hosts.document import entry_in, with_entry, written
 from repertory.agent_hosts.host import Host, Machine, Scope, System
+from repertory.agent_hosts.our_entry import OurServer, endpoint, entry_for, program, read_key
 from repertory.agent_hosts.plan import State, Target, connecting, state_of, target_for, undoing
 from repertory.agent_hosts.records import Records, backup_of
 from repertory.agent_hosts.table import HOSTS, host_named
-from repertory.agent_hosts.wanted import Wish, endpoint, entry_for, program, read_key
 from repertory.errors import ConfigurationError, StoreError, UsageError
 from repertory_admin.show.hosts import outcome, row
 from tests.support.host_files import BOM, files
 from tests.unit.test_host_documents import FILES
 
-LOCAL = Wish(["/opt/repertory", "mcp"])
-TEAM = Wish(["/opt/repertory", "mcp"], "https://team.example/mcp", "secret-key")
+LOCAL = OurServer(["/opt/repertory", "mcp"])
+TEAM = OurServer(["/opt/repertory", "mcp"], "https://team.example/mcp", "secret-key")
 
 # Where each host keeps its files: those of Linux, macOS and Windows, and that of a project.
 PATHS = {
@@ -92,9 +92,9 @@ def put(at: Target, data: bytes | None) -> None:
         at.file.write_bytes(data)
 
 
-def connect(at: Target, records: Records, wish: Wish = LOCAL) -> None:
+def connect(at: Target, records: Records, server: OurServer = LOCAL) -> None:
     """Connect a host."""
-    wanted = entry_for(at.host, at.scope, machine(at.file.parent), wish)
+    wanted = entry_for(at.host, at.scope, machine(at.file.parent), server)
     change = connecting(at, wanted, records)
     if change.changes:
         writing.connect(change, records)
@@ -254,8 +254,8 @@ def test_undoing_restores_every_byte_of_any_file(
     at, records = target(root, host), Records(root / "data")
     text = data.draw(FILES[host.syntax])
     put(at, text.encode())
-    for wish in data.draw(st.lists(st.sampled_from([LOCAL, TEAM]), min_size=1, max_size=3)):
-        connect(at, records, wish)
+    for server in data.draw(st.lists(st.sampled_from([LOCAL, TEAM]), min_size=1, max_size=3)):
+        connect(at, records, server)
     undo(at, records)
     assert at.file.read_bytes() == text.encode()
 
@@ -305,14 +305,14 @@ def test_settings_of_the_user_in_the_entry_stay(tmp_path: Path) -> None:
     assert state_of(at, wanted) == (State.CONNECTED, "/opt/repertory mcp")
 
 
-@pytest.mark.parametrize("wish", [LOCAL, TEAM], ids=["program", "url"])
+@pytest.mark.parametrize("server", [LOCAL, TEAM], ids=["program", "url"])
 @pytest.mark.parametrize("host", [one for one in HOSTS if Scope.PROJECT in one.places], ids=named)
 def test_an_entry_of_a_stranger_s_project_starts_nothing_else(
-    tmp_path: Path, host: Host, wish: Wish
+    tmp_path: Path, host: Host, server: OurServer
 ) -> None:
     """Its variables, folders and permissions go, and the difference shows it; a timeout stays."""
     at, records = target(tmp_path, host, Scope.PROJECT), Records(tmp_path / "data")
-    wanted = entry_for(host, at.scope, machine(tmp_path), wish)
+    wanted = entry_for(host, at.scope, machine(tmp_path), server)
     tables = ("env", "environment", "headers", "http_headers", "env_http_headers")
     theirs: dict[str, Any] = {key: {"PYTHONPATH": "./evil"} for key in tables}
     theirs |= {"envFile": "./evil.env", "cwd": "./evil", "env_vars": ["TOKEN"], "trust": True}
@@ -330,10 +330,12 @@ def test_a_key_goes_to_no_other_server(tmp_path: Path, host: Host) -> None:
     at, records = target(tmp_path, host), Records(tmp_path / "data")
     connect(at, records, TEAM)
     as_it_was = at.file.read_bytes()
-    connect(at, records, Wish(TEAM.words, TEAM.url))
+    connect(at, records, OurServer(TEAM.words, TEAM.url))
     assert at.file.read_bytes() == as_it_was
-    connect(at, records, Wish(TEAM.words, "https://other.example/mcp"))
-    wanted = entry_for(host, at.scope, machine(tmp_path), Wish([], "https://other.example/mcp"))
+    connect(at, records, OurServer(TEAM.words, "https://other.example/mcp"))
+    wanted = entry_for(
+        host, at.scope, machine(tmp_path), OurServer([], "https://other.example/mcp")
+    )
     assert entry_in(at.file.read_bytes(), host.syntax, host.keys) == wanted
 
 
@@ -345,7 +347,7 @@ def test_the_variable_of_a_header_with_the_key_goes_to_no_other_server(tmp_path:
         f"[mcp_servers.repertory]\nurl = '{TEAM.url}'\n"
         "env_http_headers = {Authorization = 'KEY', X-Team = 'TEAM'}\n".encode(),
     )
-    connect(at, records, Wish(TEAM.words, "https://other.example/mcp"))
+    connect(at, records, OurServer(TEAM.words, "https://other.example/mcp"))
     entry = entry_in(at.file.read_bytes(), at.host.syntax, at.host.keys)
     assert entry == {"url": "https://other.example/mcp", "env_http_headers": {"X-Team": "TEAM"}}
 
@@ -390,7 +392,7 @@ def test_a_key_is_written_only_where_a_host_reads_no_variable(tmp_path: Path, ho
     assert ("secret-key" in entry) == (host.id in {"claude-desktop", "zed"})
     assert ("REPERTORY_SERVER_API_KEY" in entry) == (host.id != "zed")
     assert "secret-key" not in repr(TEAM)
-    without = str(entry_for(host, Scope.USER, machine(tmp_path), Wish(TEAM.words, TEAM.url)))
+    without = str(entry_for(host, Scope.USER, machine(tmp_path), OurServer(TEAM.words, TEAM.url)))
     assert "uthorization" not in without
     assert "API_KEY" not in without
 
@@ -657,7 +659,7 @@ def test_a_file_without_a_key(tmp_path: Path, data: bytes, said: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("program", "wish_url", "is_in_cache"),
+    ("program", "server_url", "is_in_cache"),
     [
         ("/home/anna/.cache/uv/archive-v0/x1/bin/repertory", "", True),
         ("/Users/anna/Library/Caches/pipx/x1/bin/repertory", "", True),
@@ -669,13 +671,13 @@ def test_a_program_that_may_vanish(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
     program: str,
-    wish_url: str,
+    server_url: str,
     is_in_cache: bool,
 ) -> None:
     """It is said where uvx or pipx runs it from a cache."""
-    at, wish = target(tmp_path, host_named("cursor")), Wish([program, "mcp"], wish_url)
-    wanted = entry_for(at.host, at.scope, machine(tmp_path), wish)
-    outcome(connecting(at, wanted, Records(tmp_path)), None, wish, undo=False)
+    at, server = target(tmp_path, host_named("cursor")), OurServer([program, "mcp"], server_url)
+    wanted = entry_for(at.host, at.scope, machine(tmp_path), server)
+    outcome(connecting(at, wanted, Records(tmp_path)), None, server, undo=False)
     assert ("uv tool install" in capsys.readouterr().err) == is_in_cache
 
 

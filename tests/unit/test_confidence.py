@@ -49,8 +49,9 @@ from repertory.search.confidence import (
     probability,
 )
 from repertory.search.engine import SearchEngine
-from repertory.search.query import Query, Weights
+from repertory.search.query import Query
 from repertory.search.similar_names import MIN_SIMILARITY
+from repertory.values import Weights
 from tests.support.builders import skill, tool
 from tests.support.keyword_search import keyword_engine, row_of
 

@@ -21,7 +21,7 @@ QUERIES = ("rotate keys", "tool_7", "41", "rotaet")
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Segments of a few items are large."""
-    monkeypatch.setattr(segment, "MAPPED", 2)
+    monkeypatch.setattr(segment, "MAPPED_FROM", 2)
 
 
 def answers(index: KeywordIndex) -> list[list[str]]:

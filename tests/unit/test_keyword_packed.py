@@ -31,7 +31,7 @@ def test_a_merged_table_has_what_its_parts_keep(
         moved.append(np.array([-1 if chosen.random() < 0.3 else row for row in new], np.int32))
     made = [Table.of(sorted(table)) for table in tables]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(packed, "SORTED", portion)
+        patch.setattr(packed, "SORT_SIZE", portion)
         merged, places = Table.merged(made, moved)
     wanted = sorted(
         (word, int(new[row]))

@@ -20,19 +20,9 @@ from repertory.indexing.scan import ChangeResult, ScanResult, scan_source
 from repertory.review.gate import Gate
 from repertory.sources.configured import Catalogue
 from repertory.sources.registry import build
-from repertory.sources.source import Problem, Scan, Source, Trust, warning
+from repertory.sources.source import Scan, Source, Trust, warning
 from repertory.stats import SourceState
 from tests.support.builders import Folder, skill, write
-
-
-class FaultyFolder(Folder):
-    """A source whose problems a test sets."""
-
-    problems: tuple[Problem, ...] = ()
-
-    @override
-    def scan(self) -> Scan:
-        return msgspec.structs.replace(super().scan(), problems=[*self.problems])
 
 
 class Withholding:
@@ -160,7 +150,7 @@ def test_the_status_says_how_a_source_is() -> None:
 
 def test_a_gate_judges_what_changed() -> None:
     """What it let pass before still passes; what it withholds is a problem of the source."""
-    folder, gate = FaultyFolder("team", "a", "b"), Withholding()
+    folder, gate = Folder("team", "a", "b"), Withholding()
     folder.problems = (warning("", "Its name is odd.", item="team/a"), warning("", "Too many."))
     scans = gated(gate, folder)
     assert scans.items.keys() == {"team/a"}
@@ -229,7 +219,7 @@ def test_problems_that_take_long_are_collected_seldom(monkeypatch: pytest.Monkey
 
     times = SimpleNamespace(monotonic=lambda: clock, thread_time=thread_time)
     monkeypatch.setattr(latest_scans, "time", times)
-    folder, scans = FaultyFolder("team", "a"), LatestScans({})
+    folder, scans = Folder("team", "a"), LatestScans({})
     scans.adopt(Catalogue((folder,)))
 
     def after(message: str) -> list[str]:
@@ -329,7 +319,7 @@ def test_a_source_that_is_trusted_now_was_not_asked_yet() -> None:
 
 def test_what_is_said_of_items_comes_before_the_problems_of_files() -> None:
     """A report has the first problems alone, and those of files are found again."""
-    folder = FaultyFolder("team", "a", "b")
+    folder = Folder("team", "a", "b")
     folder.problems = tuple(warning(f"{at}.md", "It is odd.") for at in range(3))
     scans = gated(Withholding(), folder)
     assert [one.message for one in scans.problems] == ["It waits.", *["It is odd."] * 3]

@@ -9,7 +9,7 @@ import pytest
 from repertory.errors import ConfigurationError
 from repertory.sources.mcp.config import read_files, read_servers, servers_digest
 from repertory.sources.mcp.server import (
-    DEFAULT_TIMEOUT,
+    DEFAULT_TIMEOUT_S,
     OAuthClient,
     ServerConfig,
     Transport,
@@ -38,7 +38,7 @@ def test_claude(tmp_path: Path) -> None:
     assert (files.transport, files.command) == (Transport.STDIO, "npx")
     assert files.args == ("-y", "@modelcontextprotocol/server-filesystem", "/tmp")
     assert files.env == {"K": "${VAR:-default}"}
-    assert (files.timeout, files.workspace) == (DEFAULT_TIMEOUT, str(tmp_path))
+    assert (files.timeout, files.workspace) == (DEFAULT_TIMEOUT_S, str(tmp_path))
     assert (api.transport, api.url) == (Transport.HTTP, "https://x/mcp")
     assert api.headers == {"Authorization": "Bearer ${TOKEN}"}
 

@@ -41,7 +41,7 @@ def test_what_turns_the_direction_of_a_text_is_shown_or_removed(code: int) -> No
 def test_the_url_of_a_form_is_short() -> None:
     """Defaults are left out; given values replace its own."""
     form = Form(q=" two words ", kinds=(Kind.TOOL,), tags=("a&b", "c"), threshold=0.0)
-    assert form.address() == "/?q=two+words&kind=tool&tag=a%26b&tag=c&threshold=0.0"
+    assert form.address() == "/?q=two+words&threshold=0.0&kind=tool&tag=a%26b&tag=c"
     assert msgspec.structs.replace(form, threshold=None).unfiltered() == "/?q=two+words"
     assert Form().address() == "/"
 

@@ -22,8 +22,9 @@ from repertory.search.candidates import MAX_BY_MEANING
 from repertory.search.engine import SearchEngine
 from repertory.search.explain import explain
 from repertory.search.nearest import ask
-from repertory.search.query import Query, Weights
+from repertory.search.query import Query
 from repertory.search.steps import MAX_EMBEDDED
+from repertory.values import Weights
 from tests.support.builders import no_model, skill, tool
 from tests.support.hybrid_search import Points, WordCounts, hybrid_engine
 from tests.support.keyword_search import keyword_engine, reader

@@ -12,8 +12,8 @@ from repertory.index.keywords.index import KeywordIndex
 from repertory.index.vectors import Match
 from repertory.search.answer import Mode
 from repertory.search.candidates import Candidates, Words, all_candidates
-from repertory.search.query import MAX_QUERY_LENGTH, Query, Weights, query_of
-from repertory.values import Values
+from repertory.search.query import MAX_QUERY_LENGTH, Query, query_of
+from repertory.values import Values, Weights
 from tests.support.keyword_search import keyword_engine
 
 ITEMS = [

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from repertory.text import (
-    MAX_REMEMBERED,
+    MAX_REMEMBERED_LENGTH,
     ago,
     clean,
     is_clean,
@@ -115,7 +115,7 @@ def test_results_for_short_texts_are_remembered() -> None:
         computed.append(text)
         return len(text)
 
-    short, long = "a" * MAX_REMEMBERED, "b" * (MAX_REMEMBERED + 1)
+    short, long = "a" * MAX_REMEMBERED_LENGTH, "b" * (MAX_REMEMBERED_LENGTH + 1)
     assert [length(one) for one in (short, short, long, long)] == [100, 100, 101, 101]
     assert computed == [short, long, long]
 

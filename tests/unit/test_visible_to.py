@@ -15,9 +15,9 @@ from repertory.errors import ConfigurationError, StoreError, UsageError
 from repertory.groups import MAX_GROUPS, checked, may_see
 from repertory.index.vectors import Searched, State, VectorAnswer, VectorQuery
 from repertory.indexing.scan import ScanResult
-from repertory.search import subsets as subsets_module
+from repertory.search import visible_subsets as subsets_module
 from repertory.search.known_sources import BUILDING, KnownSources
-from repertory.search.subsets import KEEP_S, MAX_SUBSETS, Subsets, VisibleCollection
+from repertory.search.visible_subsets import KEEP_S, MAX_SUBSETS, Subsets, VisibleCollection
 from repertory.settings import load
 from repertory.sources.configured import Catalogue, build_catalogue
 from repertory.sources.registry import build

@@ -8,17 +8,17 @@ import typer
 from repertory.agent_hosts import plan, writing
 from repertory.agent_hosts.document import written
 from repertory.agent_hosts.host import Machine, Scope, this_machine
-from repertory.agent_hosts.plan import Plan, State, Target, state_of, target_for
-from repertory.agent_hosts.records import Records
-from repertory.agent_hosts.table import HOSTS, host_named
-from repertory.agent_hosts.wanted import (
+from repertory.agent_hosts.our_entry import (
     VARIABLE,
-    Wish,
+    OurServer,
     endpoint,
     entry_for,
     read_key,
     words_of,
 )
+from repertory.agent_hosts.plan import Plan, State, Target, state_of, target_for
+from repertory.agent_hosts.records import Records
+from repertory.agent_hosts.table import HOSTS, host_named
 from repertory.errors import UsageError
 from repertory.project import located
 from repertory.settings import Settings
@@ -92,25 +92,25 @@ def connect(  # noqa: PLR0913 - one for each option
     """
     settings, found = located(flags, Path.cwd())
     machine = this_machine(found.directory)
-    wish = _wish(settings, url, key, key_file)
+    server = _server(settings, url, key, key_file)
     scope = Scope.PROJECT if project else Scope.USER
     if not host:
         if only_print or undo or project:
             raise UsageError("Name the host, such as `repertory connect claude-code`.")
-        _list(machine, wish, output)
+        _list(machine, server, output)
         return
     target = _target(host, scope, machine)
-    wanted = entry_for(target.host, scope, machine, wish)
+    wanted = entry_for(target.host, scope, machine, server)
     if only_print:
         terminal.say(written(target.host.syntax, target.host.keys, wanted).rstrip("\n"))
         return
     records = Records(settings.data_dir)
     change = plan.undoing(target, records) if undo else plan.connecting(target, wanted, records)
     trust = Workspace(settings, found.directory).trust
-    _carry_out(change, records, trust, wish, undo=undo, yes=yes, output=output)
+    _carry_out(change, records, trust, server, undo=undo, yes=yes, output=output)
 
 
-def _wish(settings: Settings, url: str, key: str, key_file: Path | None) -> Wish:
+def _server(settings: Settings, url: str, key: str, key_file: Path | None) -> OurServer:
     """The server that the host is to be connected to.
 
     Raises:
@@ -120,18 +120,18 @@ def _wish(settings: Settings, url: str, key: str, key_file: Path | None) -> Wish
     if not url:
         if key or key_file:
             raise UsageError("--key and --key-file belong to --url, which is missing.")
-        return Wish(words)
+        return OurServer(words)
     if key and key_file:
         raise UsageError("Give either --key or --key-file.")
     if key_file:
         key = read_key(key_file)
     url, values = endpoint(url), settings.values
     if key or not values.server_api_key:
-        return Wish(words, url, key)
+        return OurServer(words, url, key)
     if settings.origins["server_api_key"] == VARIABLE:
-        return Wish(words, url, values.server_api_key)
+        return OurServer(words, url, values.server_api_key)
     is_for_it = values.server_url is not None and endpoint(values.server_url) == url
-    return Wish(words, url, values.server_api_key if is_for_it else "", is_stored=True)
+    return OurServer(words, url, values.server_api_key if is_for_it else "", is_stored=True)
 
 
 def _target(name: str, scope: Scope, machine: Machine) -> Target:
@@ -147,7 +147,7 @@ def _target(name: str, scope: Scope, machine: Machine) -> Target:
     return target
 
 
-def _list(machine: Machine, wish: Wish, output: Output) -> None:
+def _list(machine: Machine, server: OurServer, output: Output) -> None:
     """Show every host that is installed, or whose configuration is connected."""
     rows: list[dict[str, Any]] = []
     for host in HOSTS:
@@ -157,7 +157,7 @@ def _list(machine: Machine, wish: Wish, output: Output) -> None:
             # In the home directory, a project's file may be the user's own.
             if target is None or (scope is Scope.PROJECT and own and own.file == target.file):
                 continue
-            state, detail = state_of(target, entry_for(host, scope, machine, wish))
+            state, detail = state_of(target, entry_for(host, scope, machine, server))
             row = show.row(target, state, detail)
             is_there = host.is_installed(machine) if scope is Scope.USER else row["exists"]
             if is_there or state is not State.MISSING:
@@ -178,7 +178,7 @@ def _carry_out(
     change: Plan,
     records: Records,
     trust: TrustStore,
-    wish: Wish,
+    server: OurServer,
     *,
     undo: bool,
     yes: bool,
@@ -203,13 +203,13 @@ def _carry_out(
             digest = digest_to_trust(target.file, change.after)
             trust.trust(target.file, digest, of=digest_to_trust)
     if is_table:
-        show.outcome(change, backup, wish, undo=undo)
+        show.outcome(change, backup, server, undo=undo)
         return
     terminal.show_json(
         {
             **show.row(target, State.MISSING if undo else State.CONNECTED, ""),
             "changed": change.changes,
             "backup": str(backup) if backup else None,
-            "notes": show.notes(change, wish, undo=undo),
+            "notes": show.notes(change, server, undo=undo),
         }
     )

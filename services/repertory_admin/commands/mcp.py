@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from repertory import logs
+from repertory.defaults import Defaults
 from repertory.errors import UsageError
 from repertory_admin import terminal
 from repertory_admin.app import app, command
@@ -77,7 +78,6 @@ def mcp(
     logs.begin(logging.WARNING)
     from repertory.audit import Audit  # noqa: PLC0415 - only for this
     from repertory.compose import Parts  # noqa: PLC0415 - slow to import
-    from repertory.defaults import Defaults  # noqa: PLC0415 - only for this
     from repertory_embedded.failover import Failover  # noqa: PLC0415 - slow to import, and optional
     from repertory_query.mcp import stdio  # noqa: PLC0415 - slow to import
     from repertory_query.mcp.toolsets import tools_of  # noqa: PLC0415 - slow to import

@@ -15,10 +15,10 @@ from repertory_admin.backend import here
 from repertory_admin.options import RANKING, SERVING, STORE, WATCHING, Flags
 from repertory_admin.text import short_path
 from repertory_embedded import start
+from repertory_embedded.joining import Joined
 from repertory_query.signals import termination_signals
 
 if TYPE_CHECKING:
-    from repertory_embedded.joining import Joined
     from repertory_query.service import Service
 
 
@@ -71,7 +71,7 @@ class _Callbacks:
         _say(f"Serving {where} at {url}; {url}/openapi.json describes the API.")
         _invite(url, token)
 
-    def joined(self, joined: "Joined") -> None:
+    def joined(self, joined: Joined) -> None:
         self.has_joined = True
         _say(f"Joined the server at {joined.url} (process {joined.pid}).")
         if joined.unheld:

@@ -3,6 +3,8 @@
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from msgspec.structs import asdict
+
 from repertory.formats import phrases
 from repertory.formats.linked import link_facts
 from repertory.notices import NOTHING_TO_SEARCH
@@ -157,7 +159,7 @@ def _place(word: Word) -> str:
 
 def _search(query: Query, mode: str, items: int) -> str:
     """The parameters of a search."""
-    where, weights = query.where, query.weights
+    where, weights = query.where, asdict(query.weights)
     filters = (
         ("kind", where.kinds),
         ("source", where.sources),
@@ -167,8 +169,7 @@ def _search(query: Query, mode: str, items: int) -> str:
     parts = [
         f"mode {mode}, {counted(items, 'item')}",
         f"limit {query.limit}, threshold {query.threshold:g}",
-        f"alpha {weights.alpha:g}, names {weights.name_weight:g}, "
-        f"sections {weights.section_weight:g}",
+        *(f"{name} {weight:g}" for name, weight in weights.items()),
         *(f"only {name} {' or '.join(values)}" for name, values in filters if values),
     ]
     return ", ".join(parts)

@@ -9,9 +9,9 @@ from typing import Any
 
 from repertory.agent_hosts.document import secrets_in
 from repertory.agent_hosts.host import Scope
+from repertory.agent_hosts.our_entry import VARIABLE, OurServer, writes_key
 from repertory.agent_hosts.plan import Plan, State, Target
 from repertory.agent_hosts.records import backup_of
-from repertory.agent_hosts.wanted import VARIABLE, Wish, writes_key
 from repertory_admin import terminal
 from repertory_admin.text import safe_lines, short_path
 
@@ -85,7 +85,7 @@ def difference(change: Plan, *, to_stderr: bool) -> None:
             print(shown, file=sys.stderr if to_stderr else sys.stdout)
 
 
-def outcome(change: Plan, backup: Path | None, wish: Wish, *, undo: bool) -> None:
+def outcome(change: Plan, backup: Path | None, server: OurServer, *, undo: bool) -> None:
     """Say what was done, and what to do next."""
     host, file = change.target.host, short_path(str(change.target.file))
     if not change.changes:
@@ -96,11 +96,11 @@ def outcome(change: Plan, backup: Path | None, wish: Wish, *, undo: bool) -> Non
     terminal.show_text(f"{host.title} is {done}.")
     if backup:
         terminal.note(f"The backup is {short_path(str(backup))}.")
-    for note in notes(change, wish, undo=undo):
+    for note in notes(change, server, undo=undo):
         terminal.note(note)
 
 
-def notes(change: Plan, wish: Wish, *, undo: bool) -> list[str]:
+def notes(change: Plan, server: OurServer, *, undo: bool) -> list[str]:
     """What to know and to do after a change; nothing if there was none."""
     target = change.target
     if not change.changes:
@@ -110,7 +110,7 @@ def notes(change: Plan, wish: Wish, *, undo: bool) -> list[str]:
         stays = not change.is_exact and kept.exists()
         return [f"The file from before stays as {short_path(str(kept))}."] if stays else []
     check = f"To see it, {target.host.check}. To undo it: {_undo(target)}"
-    return [*_notes(target, wish), check]
+    return [*_notes(target, server), check]
 
 
 def _restored(change: Plan) -> str:
@@ -131,24 +131,24 @@ def _text(data: bytes | None) -> str:
     return (data or b"").decode("utf-8-sig")
 
 
-def _notes(target: Target, wish: Wish) -> Iterator[str]:
+def _notes(target: Target, server: OurServer) -> Iterator[str]:
     host = target.host
-    runs_program = not wish.url or host.remote is None
-    if runs_program and _CACHES.intersection(Path(wish.words[0]).parts):
+    runs_program = not server.url or host.remote is None
+    if runs_program and _CACHES.intersection(Path(server.words[0]).parts):
         yield (
             "The program lies in a cache, which is emptied at times: install it, as by "
             "`uv tool install 'repertory[offline]'`, and connect again."
         )
-    if writes_key(host, wish):
+    if writes_key(host, server):
         yield (
             f"The file has the key in plain text, since {host.title} reads none from the "
             "environment; keep the file private."
         )
-    elif wish.key and host.remote is None:
+    elif server.key and host.remote is None:
         yield "The key was not written: the program finds it in your own configuration."
-    elif wish.key:
+    elif server.key:
         yield f"The key was not written: set {VARIABLE} where {host.title} starts."
-    if target.scope is Scope.PROJECT and not wish.url:
+    if target.scope is Scope.PROJECT and not server.url:
         yield "The entry has the path of the program on this machine; others have another one."
 
 

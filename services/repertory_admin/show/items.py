@@ -8,11 +8,11 @@ import msgspec
 from repertory.catalogue.item import Item
 from repertory.catalogue.policy import set_fields
 from repertory.formats.linked import link_facts
+from repertory.search.links import Links
 from repertory_admin import terminal
 
 if TYPE_CHECKING:
     from repertory.index.keywords.document import Entry
-    from repertory.search.links import Links
 
 _MARKDOWN = (".md", ".mdx", ".markdown")
 
@@ -27,7 +27,7 @@ def show_list(entries: "Sequence[Entry]") -> None:
     )
 
 
-def show(item: Item, links: "Links") -> None:
+def show(item: Item, links: Links) -> None:
     """Show an item with all its fields, its links, its text and its schemas."""
     facts = {
         "id": item.id,

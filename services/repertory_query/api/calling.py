@@ -10,11 +10,11 @@ from repertory.cancellation import waiting
 from repertory.keys import Scope
 from repertory_query.actions import Action, AuditedRoute
 from repertory_query.api.operations import Operations, answer
+from repertory_query.caller_view import visible_to
 from repertory_query.client_disconnect import while_connected
 from repertory_query.pool import Pool
 from repertory_query.problems import problem
 from repertory_query.service import Service
-from repertory_query.visible import visible_to
 
 _ARGUMENTS = {
     "type": "object",

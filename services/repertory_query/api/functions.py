@@ -13,9 +13,9 @@ from repertory.keys import Scope
 from repertory_query.actions import Action, AuditedRoute
 from repertory_query.api.operations import Handler, Nothing, Operations, answer, undescribed
 from repertory_query.api.requests import JSON
+from repertory_query.caller_view import visible_to
 from repertory_query.pool import Pool
 from repertory_query.service import Service
-from repertory_query.visible import visible_to
 
 
 class Definition(msgspec.Struct, frozen=True):

@@ -15,11 +15,11 @@ from repertory.stats import Contents
 from repertory.wire import Ids, Items, Linked, Summaries, linked, summary
 from repertory_query.actions import Action, AuditedRoute
 from repertory_query.api.operations import Nothing, Operations, answer
-from repertory_query.api.searching import Filters
+from repertory_query.api.searching import Filters, where_of
 from repertory_query.auditing import about
+from repertory_query.caller_view import contents_for, visible_to
 from repertory_query.pool import Pool
 from repertory_query.service import Service
-from repertory_query.visible import contents_for, visible_to
 
 
 class Page(Filters, frozen=True, kw_only=True):
@@ -124,5 +124,5 @@ def _linked(backend: Backend, wanted: str) -> Linked:
 
 
 def _page(backend: Backend, page: Page) -> Summaries:
-    found, total = backend.page(page.where, page.limit, page.offset, page.after)
+    found, total = backend.page(where_of(page), page.limit, page.offset, page.after)
     return Summaries(items=[*map(summary, found)], total=total)

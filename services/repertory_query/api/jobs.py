@@ -8,9 +8,9 @@ from repertory.stats import Jobs, Rebuild
 from repertory.wire import Retried, Retry
 from repertory_query.actions import Action, AuditedRoute
 from repertory_query.api.operations import Nothing, Operations, answer
+from repertory_query.caller_view import jobs_for
 from repertory_query.pool import Pool
 from repertory_query.service import Service
-from repertory_query.visible import jobs_for
 
 
 def routes(service: Service, pool: Pool) -> list[AuditedRoute]:

@@ -15,9 +15,9 @@ from repertory.wire import MAX_VALUES
 from repertory_query.access import Access
 from repertory_query.actions import Action, AuditedRoute
 from repertory_query.api.operations import Operations
+from repertory_query.caller_view import visible_to
 from repertory_query.pool import Pool
 from repertory_query.service import Service
-from repertory_query.visible import visible_to
 
 MEDIA_TYPE = "application/typescript"
 

@@ -13,11 +13,10 @@ from repertory.index.vectors import Filter
 from repertory.search.answer import Answer
 from repertory.search.explanation import Explanation
 from repertory.search.query import Query, filter_of, query_of
-from repertory.values import Alpha, NameWeight, SectionWeight, Threshold, Values
+from repertory.values import Values
 from repertory.wire import (
     Answers,
     Kinds,
-    MaxLimit,
     Search,
     Searches,
     Servers,
@@ -34,14 +33,10 @@ from repertory_query.api.schemas import Schema
 
 MAX_DECLARED = 1_000
 MODE = "Repertory-Mode"  # a header
+_SINGULAR = {"kinds": "kind", "sources": "source", "servers": "server", "tags": "tag"}
 
 
-class Filters(
-    msgspec.Struct,
-    frozen=True,
-    kw_only=True,
-    rename={"kinds": "kind", "sources": "source", "servers": "server", "tags": "tag"},
-):
+class Filters(msgspec.Struct, frozen=True, kw_only=True, rename=_SINGULAR):
     """The filters of an address; each may be repeated."""
 
     kinds: Kinds = ()
@@ -49,23 +44,15 @@ class Filters(
     servers: Servers = ()
     tags: Tags = ()
 
-    @property
-    def where(self) -> Filter:
-        """The filter."""
-        return filter_of(
-            kinds=self.kinds, sources=self.sources, servers=self.servers, tags=self.tags
-        )
 
-
-class Parameters(Filters, frozen=True, kw_only=True, rename="camel"):
-    """A search as an address writes it; the server's settings apply to missing parameters."""
+class Parameters(Search, frozen=True, kw_only=True, rename=_SINGULAR):
+    """A search as an address writes it: each filter may be repeated."""
 
     q: Annotated[Text, Meta(examples=["change our API credentials with no outage", "read_fil"])]
-    limit: MaxLimit | None = None
-    threshold: Threshold | None = None
-    alpha: Alpha | None = None
-    name_weight: NameWeight | None = None
-    section_weight: SectionWeight | None = None
+    kinds: Kinds = ()
+    sources: Sources = ()
+    servers: Servers = ()
+    tags: Tags = ()
 
 
 class FormatParameters(Parameters, frozen=True, kw_only=True, rename="camel"):
@@ -103,7 +90,14 @@ class ItemParameters(Parameters, frozen=True, kw_only=True, rename="camel"):
     item: Annotated[str, Meta(description="The item's id, or its name if that is unique.")]
 
 
-def query_from(given: Search | Parameters, defaults: Values) -> Query:
+def where_of(given: Filters | Search) -> Filter:
+    """The filter of a request."""
+    return filter_of(
+        kinds=given.kinds, sources=given.sources, servers=given.servers, tags=given.tags
+    )
+
+
+def query_from(given: Search, defaults: Values) -> Query:
     """The query of a request.
 
     Raises:

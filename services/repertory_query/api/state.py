@@ -9,10 +9,10 @@ from repertory.wire import Alive, Ready
 from repertory_query.access import Access
 from repertory_query.actions import AuditedRoute
 from repertory_query.api.operations import Nothing, Operations, answer
+from repertory_query.caller_view import for_caller, sees_all, stats_for, visible_to, without_paths
 from repertory_query.metrics import Metrics
 from repertory_query.pool import Pool
 from repertory_query.service import Service
-from repertory_query.visible import for_caller, sees_all, stats_for, visible_to, without_paths
 
 
 def routes(service: Service, pool: Pool, metrics: Metrics, access: Access) -> list[AuditedRoute]:

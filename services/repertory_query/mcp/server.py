@@ -44,6 +44,7 @@ from repertory.errors import RepertoryError, StoreError, UnknownItemError
 from repertory.formats.uris import id_of
 from repertory.keys import Scope
 from repertory.usage.recorder import UsageRecorder
+from repertory_query.caller_view import visibility, visible_to
 from repertory_query.mcp import skills
 from repertory_query.mcp.catalogue import CALL
 from repertory_query.mcp.catalogue_summary import contents
@@ -53,7 +54,6 @@ from repertory_query.mcp.tool import Tool, without_links
 from repertory_query.pool import Work
 from repertory_query.problems import incident, status_of
 from repertory_query.service import Service
-from repertory_query.visible import visibility, visible_to
 
 FRESH_S = 60.0  # a list is reused before the catalogue is read again
 RETRY_INTERVAL_S = 1.0  # until an unreadable catalogue is read again
@@ -71,13 +71,13 @@ class Listing(NamedTuple):
     """What the lists show.
 
     Attributes:
-        said: The contents of the catalogue, in words; empty if unknown.
+        summary: The contents of the catalogue, in words; empty if unknown.
         calls_allowed: Whether tools may be called.
         changes_allowed: Whether anything else may be changed.
         skills: A digest of the skills.
     """
 
-    said: str = ""
+    summary: str = ""
     calls_allowed: bool = False
     changes_allowed: bool = True
     skills: str = ""
@@ -209,14 +209,14 @@ class McpServer:
             raise unknown_cursor()  # all tools are on one page
         listing = await self._listing(*self._backend_of(context))
         self._listed_tools = self._shown(listing)
-        said, scopes = listing.said, _scopes(context)
+        summary, scopes = listing.summary, _scopes(context)
         return ListToolsResult(
             tools=[
-                tool.definition(said)
+                tool.definition(summary)
                 for tool in self._tools.values()
                 if tool.scope in scopes and listing.offers(tool)
             ],
-            ttl_ms=int((FRESH_S if said else RETRY_INTERVAL_S) * 1_000),
+            ttl_ms=int((FRESH_S if summary else RETRY_INTERVAL_S) * 1_000),
             cache_scope="private",
         )
 
@@ -236,7 +236,7 @@ class McpServer:
         if (listed := self._listed.get(seen)) and now - listed[0] <= FRESH_S:
             return listed[1]
         listing = await self._read(lambda: _contents(backend))
-        if listing.said:
+        if listing.summary:
             self._listed[seen] = now, listing
         return listing
 
@@ -342,7 +342,7 @@ def _contents(backend: Backend) -> Listing:
     with contextlib.suppress(RepertoryError):
         found = backend.contents()
         return Listing(
-            said=contents(found),
+            summary=contents(found),
             calls_allowed=found.calls_allowed,
             changes_allowed=found.changes_allowed,
             skills=found.skills,

@@ -12,8 +12,8 @@ from starlette.routing import BaseRoute
 from repertory import keys
 from repertory.agent_hosts.document import written
 from repertory.agent_hosts.host import Scope, this_machine
+from repertory.agent_hosts.our_entry import VARIABLE, OurServer, endpoint, entry_for, words_of
 from repertory.agent_hosts.table import HOSTS
-from repertory.agent_hosts.wanted import VARIABLE, Wish, endpoint, entry_for, words_of
 from repertory.catalogue.item import Item
 from repertory.wire import V1
 from repertory_query.access import Access
@@ -78,14 +78,14 @@ def snippets(service: Service, access: Access, url: str, *, is_own: bool) -> lis
     """
     key = YOUR_KEY if access.takes_keys else ""
     words = words_of(service.workspace.settings) if is_own else ["repertory", "mcp"]
-    wish = Wish(words) if is_own else Wish(words, endpoint(url), key)
+    server = OurServer(words) if is_own else OurServer(words, endpoint(url), key)
     machine = this_machine(service.workspace.directory)
     return [
         Snippet(
             host.title,
             host.places[Scope.USER].files[0],
             f"repertory connect {host.id}" + ("" if is_own else f" --url {shlex.quote(url)}"),
-            written(host.syntax, host.keys, entry_for(host, Scope.USER, machine, wish)),
+            written(host.syntax, host.keys, entry_for(host, Scope.USER, machine, server)),
             host.check,
         )
         for host in HOSTS

@@ -16,12 +16,12 @@ from repertory.notices import about_text
 from repertory.search.answer import Hit
 from repertory.search.lookup import close_to
 from repertory_query.access import Access, Caller
+from repertory_query.caller_view import for_caller, visible_to
 from repertory_query.pages import connecting, rendering
 from repertory_query.pages.argument_form import fields
 from repertory_query.pages.page import page
 from repertory_query.pages.schema import rows
 from repertory_query.service import Service
-from repertory_query.visible import for_caller, visible_to
 
 
 class ItemPage:

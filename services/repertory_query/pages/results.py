@@ -16,6 +16,7 @@ from repertory.values import Values
 from repertory_query.actions import Action
 from repertory_query.answering import AnsweredSearches
 from repertory_query.api.requests import parameters_of
+from repertory_query.caller_view import for_caller, placed_for, text_for
 from repertory_query.pages.catalogue import Listing, catalogue_of, listing, ordered
 from repertory_query.pages.choices import Choice, choices_of
 from repertory_query.pages.facets import facets
@@ -25,7 +26,6 @@ from repertory_query.pages.page import PageRoute, page
 from repertory_query.pages.per_engine import per_engine
 from repertory_query.pages.search_form import LIMIT, Form
 from repertory_query.service import Service
-from repertory_query.visible import for_caller, placed_for, text_for
 
 CATALOGUE = "/catalogue"
 

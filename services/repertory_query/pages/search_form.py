@@ -7,9 +7,10 @@ from urllib.parse import urlencode
 import msgspec
 from msgspec import Meta
 
+from repertory.index.vectors import Filter
 from repertory.search.query import Query
 from repertory.values import Values
-from repertory_query.api.searching import Parameters, query_from
+from repertory_query.api.searching import Parameters, query_from, where_of
 
 LIMIT = 10  # people see more at a glance than a program asks for
 
@@ -20,6 +21,11 @@ class Form(Parameters, frozen=True, kw_only=True, omit_defaults=True):
     q: str = ""
     part: bool = False
     page: Annotated[int, Meta(ge=1)] = 1
+
+    @property
+    def where(self) -> Filter:
+        """The filter."""
+        return where_of(self)
 
     def query(self, defaults: Values) -> Query:
         """The search that it requests; raises as ``query_from``."""

@@ -14,13 +14,13 @@ from repertory.local import read_or_none
 from repertory.stats import Jobs
 from repertory_query.actions import Action
 from repertory_query.api.requests import parameters_of
+from repertory_query.caller_view import jobs_for, visible_to
 from repertory_query.history import Span
 from repertory_query.pages.charts import charts_of
 from repertory_query.pages.item import home_of
 from repertory_query.pages.page import PageRoute, page, posted_fields, redirection
 from repertory_query.pool import Pool
 from repertory_query.service import Service
-from repertory_query.visible import jobs_for, visible_to
 
 PATH = "/status"
 WINDOWS = {1: 60, 6: 72, 24: 96}  # spans of each choice of hours

@@ -16,6 +16,7 @@ from repertory.errors import RepertoryError, UsageError
 from repertory.keys import Scope
 from repertory.text import cut
 from repertory_query.actions import Action
+from repertory_query.caller_view import visible_to
 from repertory_query.origins import check_origin
 from repertory_query.pages.argument_form import arguments_of
 from repertory_query.pages.item import ItemPage
@@ -23,7 +24,6 @@ from repertory_query.pages.page import PageRoute, page, posted_fields
 from repertory_query.pool import Pool
 from repertory_query.problems import status_of
 from repertory_query.service import Service
-from repertory_query.visible import visible_to
 
 PATH = "/try/{item_id:path}"
 CONFIRMED = "confirmed"  # the field that allows a destructive call

@@ -16,8 +16,8 @@ from repertory.agent_hosts.entries import (
     without_key,
 )
 from repertory.agent_hosts.host import Host, Machine, Scope
+from repertory.agent_hosts.our_entry import VARIABLE
 from repertory.agent_hosts.records import Record, Records, backup_of
-from repertory.agent_hosts.wanted import VARIABLE
 from repertory.bounded import read_bytes
 from repertory.errors import ConfigurationError
 from repertory.trust import digest_of, lies_in

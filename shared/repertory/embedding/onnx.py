@@ -23,7 +23,7 @@ from repertory.errors import ModelError
 # 103, 107, 106 (384), 102 (512), 102, 96, 73.
 BATCH_TOKENS = 384
 GPU_BATCH_TOKENS = 16_384
-FEW = 16  # texts, whose memory is kept: to give it back and take it again costs 0.1 s
+MAX_KEPT = 16  # texts, whose memory is kept: to give it back and take it again costs 0.1 s
 WINDOW = 4_096  # texts that are tokenised and sorted together; bounds the memory for tokens
 
 _INTEGERS: dict[str, np.dtype[np.signedinteger]] = {
@@ -61,7 +61,7 @@ class OnnxEngine(ModelEngine):
         vectors = np.empty((len(texts), self.model.dimension), np.float32)
         tokens = self._tokenize([self.model.query_prefix + text for text in texts])
         batches = list(_batches(tokens, self._budget))
-        are_many = len(texts) > FEW
+        are_many = len(texts) > MAX_KEPT
         for batch in batches:
             is_last = are_many and batch is batches[-1]
             vectors[batch] = self._run([tokens[i] for i in batch], is_last=is_last)
@@ -76,7 +76,7 @@ class OnnxEngine(ModelEngine):
         for start in range(0, len(texts), WINDOW):
             tokens = self._tokenize(texts[start : start + WINDOW])
             self._fill(vectors[start : start + WINDOW], tokens)
-        if len(texts) > FEW:
+        if len(texts) > MAX_KEPT:
             self._session.rest()
         return vectors
 
@@ -84,7 +84,7 @@ class OnnxEngine(ModelEngine):
         batches = list(_batches(tokens, self._budget))
         threads = min(len(batches), self._cores if self.device == "cpu" else 1)
         # Alone, after the others: what another run still uses would not be given back.
-        last = batches.pop() if len(tokens) > FEW else None
+        last = batches.pop() if len(tokens) > MAX_KEPT else None
 
         check = checkpoint()
 

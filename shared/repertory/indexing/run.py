@@ -12,7 +12,7 @@ from repertory.indexing.scan import CONCURRENCY, ScanResult, scan_source
 from repertory.progress import Progress
 from repertory.sources.source import Source
 
-IDLE = 0.02  # seconds to wait when nothing is due
+IDLE_S = 0.02  # seconds to wait when nothing is due
 
 SCANNING = "Reading sources"
 INDEXING = "Indexing items"
@@ -57,7 +57,7 @@ def run(
         sent = 0
         while scanning or worked or not coordinator.is_finished:
             if not worked:
-                time.sleep(IDLE)
+                time.sleep(IDLE_S)
             finished, scanning = wait(scanning, 0, FIRST_COMPLETED)
             for done_scan in finished:
                 coordinator.observe(done_scan.result())

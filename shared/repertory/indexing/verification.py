@@ -6,7 +6,7 @@ read may be answered before it shows the write that was announced.
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 
 from repertory.catalogue.item import END_KEY
 from repertory.coordination.deltas import REMOVED
@@ -35,7 +35,6 @@ class Verifier:
         feed: The keyword index and its collection.
         recent: Whether to read what was written lately, too: other processes write, and the store
             has an index of revisions.
-        now: The time of day, in Unix seconds.
 
     Attributes:
         repaired: How many items were repaired.
@@ -43,14 +42,11 @@ class Verifier:
         is_urgent: Whether the slices follow without a pause.
     """
 
-    def __init__(
-        self, feed: KeywordFeed, *, recent: bool, now: Callable[[], float] = time.time
-    ) -> None:
+    def __init__(self, feed: KeywordFeed, *, recent: bool) -> None:
         self.repaired = 0
         self.verified_at = 0.0
         self.is_urgent = False
         self._feed = feed
-        self._now = now
         self._reads_recent = recent
         self._due = float("-inf")
         self._start = 0  # the lowest key of the next slice
@@ -118,7 +114,7 @@ class Verifier:
         differing |= {item: REMOVED for item in held if item not in stored}
         self._start = end % END_KEY
         if end == END_KEY:
-            self.verified_at = self._now()
+            self.verified_at = time.time()
             self._end_urgency()
         return differing
 

@@ -40,9 +40,11 @@ CREATE TABLE IF NOT EXISTS events (
 );
 CREATE INDEX IF NOT EXISTS events_of ON events (id, source);
 """
-_IN_ORDER = "FROM items WHERE state != ? ORDER BY state != ?, id, source LIMIT ?"  # of the list
-_WAITING = (State.APPROVED.value, State.QUARANTINED.value)  # its first two values
-_ALL = -1  # its limit
+_WAITING = (  # the items that wait for a person, those in quarantine first
+    f"FROM items WHERE state != '{State.APPROVED}' "
+    f"ORDER BY state != '{State.QUARANTINED}', id, source LIMIT ?"
+)
+_NO_LIMIT = -1
 _STEP = 1_000  # events after which those of a source are counted: that reads them all
 _OF_GONE = """
 DELETE FROM events WHERE number IN (
@@ -313,7 +315,7 @@ class ReviewStore:
 
     def waiting(self) -> list[Review]:
         """The items that wait for a person, those in quarantine first; at most ``MAX_LISTED``."""
-        query = f"SELECT source, id, hash, state, findings, at, current, approved {_IN_ORDER}"
+        query = f"SELECT source, id, hash, state, findings, at, current, approved {_WAITING}"
         with self._database.reading() as connection:
             return [
                 Review(
@@ -326,7 +328,7 @@ class ReviewStore:
                     diff=difference(_unpacked(current), _unpacked(approved) if approved else None),
                 )
                 for source, item, hash_, state, findings, at, current, approved in (
-                    connection.execute(query, [*_WAITING, MAX_LISTED])
+                    connection.execute(query, [MAX_LISTED])
                 )
             ]
 
@@ -370,9 +372,9 @@ class ReviewStore:
         wanted = None if items is None else set(items)
         now, done = self._now(), []
         with self._database.writing() as connection:
-            query = f"SELECT source, id, hash {_IN_ORDER}"
-            limit = MAX_LISTED if wanted is None else _ALL
-            for source, item, hash_ in connection.execute(query, [*_WAITING, limit]).fetchall():
+            query = f"SELECT source, id, hash {_WAITING}"
+            limit = MAX_LISTED if wanted is None else _NO_LIMIT
+            for source, item, hash_ in connection.execute(query, [limit]).fetchall():
                 names = {f"{item}@{hash_[:VERSION_LENGTH]}"}
                 if not _BOUND.search(item):  # else it could be the approval of another item
                     names.add(item)

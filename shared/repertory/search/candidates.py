@@ -31,7 +31,7 @@ from repertory.telemetry.spans import traced
 # Candidates at any limit, so that a larger one only adds hits.
 MAX_BY_MEANING = 40  # by meaning: the nearest points
 MAX_BY_WORDS = 20  # by words, beside them; see benchmarks/NOTES.md
-LIKELY = 10  # best by words: for three queries in four, all three shown items are among them
+MAX_LIKELY = 10  # best by words: for three queries in four, all three shown items are among them
 MAX_NAMED = 200  # items of a typed name, or of the only word; thousands may have it
 MIN_NAME_LENGTH = 4  # characters of an identifier within a sentence
 
@@ -141,7 +141,7 @@ def keyword_candidates(
         best = one.best(most, query.where).tolist()
         taken = max(taken, len(best))
         found.update(best)
-        likely |= dict.fromkeys(best[:LIKELY])
+        likely |= dict.fromkeys(best[:MAX_LIKELY])
     found |= _promoted(query, found, index)
     successors = {*islice(index.policies.successors.values(), MAX_NAMED)}
     expected = sorted(found | _allowed(successors, index, query.where))
@@ -151,7 +151,7 @@ def keyword_candidates(
         close=close,
         found=found,
         keys=dict(zip(expected, _keys(index, expected), strict=True)),
-        likely=[*likely][:LIKELY],
+        likely=[*likely][:MAX_LIKELY],
         limit=taken,
     )
 

@@ -81,7 +81,7 @@ def jobs(query: str) -> list[Job]:
     return sorted(plain, key=lambda job: -len(own[job]))
 
 
-def certainty(capability: str, job: Job, tool: Entry, parameters: Collection[str] = ()) -> int:
+def certainty(capability: str, job: Job, tool: Entry, parameters: Collection[str]) -> int:
     """How clearly a tool has a capability, by its name and its parameters.
 
     A tool such as ``Shell__cat`` has it for the jobs that its own name belongs to.

@@ -278,36 +278,28 @@ def _of_one_word(
     """
     in_body = IN_BODY if is_known(term.stem) else UNUSUAL_IN_BODY
     in_body = in_body if term.rarity >= RARE else WITHOUT_THE_WORD
-    ranges = (
-        (NAME.least, IN_NAME),
-        (DESCRIPTION.least, IN_DESCRIPTION),
-        (HEADINGS.least, IN_REST),
-        (BODY.least, in_body),
-        (VARIANT_FACTOR * NAME.least, CORRECTED_IN_NAME),
-        (VARIANT_FACTOR * DESCRIPTION.least, CORRECTED),
-        (VARIANT_FACTOR * HEADINGS.least, CORRECTED_IN_REST),
+    # For each field, the best first: its range, and the range of what is not meant. A word of the
+    # same stem may be another word: it counts as if it were in lesser fields. So does the word of
+    # an item that does something else: set_volume for "get volume"; and one without the signs that
+    # are no terms: C for "C#".
+    fields = (
+        (NAME.least, IN_NAME, IN_REST),
+        (DESCRIPTION.least, IN_DESCRIPTION, IN_BODY),
+        (HEADINGS.least, IN_REST, IN_BODY),
+        (BODY.least, in_body, in_body),
+        (VARIANT_FACTOR * NAME.least, CORRECTED_IN_NAME, CORRECTED_IN_NAME),
+        (VARIANT_FACTOR * DESCRIPTION.least, CORRECTED, CORRECTED),
+        (VARIANT_FACTOR * HEADINGS.least, CORRECTED_IN_REST, CORRECTED_IN_REST),
+        (-np.inf, WITHOUT_THE_WORD, WITHOUT_THE_WORD),
     )
-    # A word of the same stem may be another word: it counts as if it were in lesser fields. So does
-    # the word of an item that does something else: set_volume for "get volume"; and one without the
-    # signs that are no terms: C for "C#".
-    corrected = CORRECTED_IN_NAME, CORRECTED, CORRECTED_IN_REST
-    of_stem = (IN_REST, IN_BODY, IN_BODY, in_body, *corrected)
-    has = [reaches(weight, least) for least, _ in ranges]
+    leasts, meant, others = zip(*fields, strict=True)
+    best = np.argmax([reaches(weight, least) for least in leasts], axis=0)
     is_meant = found.matches.holds_form(term, found.rows) & _has_signs(found)
     if len(found.matches.terms) == 1:  # no identifier, whose words are no verbs: `MediaQuery`
         is_meant &= ~_only_changes(found)
-    bounds = [
-        np.where(is_meant, bound, other)
-        for (_, bounds), others in zip(ranges, of_stem, strict=True)
-        for bound, other in zip(bounds, others, strict=True)
-    ]
-    deletes = is_meant & _deletes_unasked(found)
-    bounds[:2] = [
-        np.where(deletes, bound, other)
-        for bound, other in zip(IN_DESCRIPTION, bounds[:2], strict=True)
-    ]
-    low = np.select(has, bounds[::2], WITHOUT_THE_WORD[0])
-    high = np.select(has, bounds[1::2], WITHOUT_THE_WORD[1])
+    bounds = np.where(is_meant[:, None], np.array(meant)[best], np.array(others)[best])
+    bounds[(best == 0) & is_meant & _deletes_unasked(found)] = IN_DESCRIPTION
+    low, high = bounds.T
     share = (1 - AS_TYPED) * confidence / MAX_UNNAMED
     share[_is_as_typed(found, term, weight)] += AS_TYPED
     within: Confidences = np.where(

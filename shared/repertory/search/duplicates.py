@@ -8,7 +8,7 @@ from repertory.index.keywords.document import Entry
 from repertory.index.keywords.tokens import terms
 
 MAX_DUPLICATES = 20  # ids that one hit names
-COMPARED = 24  # terms of descriptions that are compared; the kept 400 characters have more
+MAX_COMPARED = 24  # terms of descriptions that are compared; the kept 400 characters have more
 # Terms below which a description is too general to compare: of tools of two servers ("Create an
 # issue") and of documents ("Introduction").
 MIN_TERMS = 4
@@ -45,7 +45,7 @@ def grouped(keys: Sequence[int], entry_at: Callable[[int], Entry]) -> list[list[
 
 def _description(entry: Entry) -> Hashable:
     """A value that is equal for the same description of one thing."""
-    found = tuple(terms(entry.description)[:COMPARED])
+    found = tuple(terms(entry.description)[:MAX_COMPARED])
     if not found or (entry.kind is Kind.DOCUMENT and len(found) < MIN_TERMS):
         return entry.id
     is_general = entry.kind is Kind.TOOL and len(found) < MIN_TERMS

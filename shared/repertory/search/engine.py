@@ -34,10 +34,10 @@ from repertory.search.duplicates import MAX_DUPLICATES, grouped
 from repertory.search.editorial import edited
 from repertory.search.hits import explained, shadowing
 from repertory.search.inference import DEFAULT_THRESHOLD, beside, infer, items_for
+from repertory.search.item_cache import ItemCache
 from repertory.search.nearest import Nearest, ask, embedded
 from repertory.search.query import Query, check
 from repertory.search.ranking import Ranked, Task, ordered, task_of
-from repertory.search.shown import ShownItems
 from repertory.search.steps import searched
 from repertory.telemetry.spans import carried, traced
 from repertory.text import normalized
@@ -57,8 +57,8 @@ class SearchEngine:
         stale: The names of the sources whose items may be outdated.
         notices: What to know beside each answer, one sentence each.
         version: The revision of the index.
-        shown: The items that were shown lately, also by the engines before this one.
-        hides: Whether there may be items that its callers may not see; see ``subsets``.
+        item_cache: The items that were shown lately, also by the engines before this one.
+        hides: Whether there may be items that its callers may not see; see ``visible_subsets``.
         is_gone: Whether an item is not there any more, where the index may not say so; None if
             the index is followed.
     """
@@ -75,7 +75,7 @@ class SearchEngine:
         stale: Sequence[str] = (),
         notices: Sequence[str] = (),
         version: int = 0,
-        shown: ShownItems | None = None,
+        item_cache: ItemCache | None = None,
         hides: bool = False,
         is_gone: Callable[[Entry], bool] | None = None,
     ) -> None:
@@ -88,7 +88,7 @@ class SearchEngine:
         self._stale = tuple(stale)
         self.notices = tuple(notices)
         self._reader = reader
-        self._shown = shown or ShownItems()
+        self._item_cache = item_cache or ItemCache()
         self.hides = hides
         self._is_gone = is_gone
 
@@ -122,10 +122,9 @@ class SearchEngine:
         """
         task = self.rank(query)
         whole = task.texts[0]
-        reached = task.reaching(query.threshold)
         problems = [*whole.problems]
-        hits = self.hits(task, task.query, reached, problems)
-        closest = self._closest(task, reached, hits)
+        hits = self.hits(task, task.query, problems)
+        closest = self._closest(task, hits)
         return Answer(
             query=task.query.text,
             hits=hits,
@@ -140,12 +139,12 @@ class SearchEngine:
             closest="" if closest is None else whole.candidates.index.entry(closest).id,
         )
 
-    def _closest(self, task: Task, reached: Sequence[int], hits: Sequence[Hit]) -> int | None:
+    def _closest(self, task: Task, hits: Sequence[Hit]) -> int | None:
         """The row of the best item below the threshold that is not inferred; None without one."""
         index, confidence = task.texts[0].candidates.index, task.merged.confidence
         inferred = [hit for hit in hits if hit.evidence.capability]
         shown = [item_key(one) for hit in inferred for one in (hit.id, *hit.duplicates)]
-        out = {*reached, *index.rows_of(shown).values()}
+        out = {*task.reaching(task.query.threshold), *index.rows_of(shown).values()}
         below = [row for row in task.merged.order if row not in out and confidence[row]]
         best = sorted(below, key=confidence.__getitem__, reverse=True)
         return next((row for row in best if not self._gone([[row]], index)), None)
@@ -201,11 +200,11 @@ class SearchEngine:
         limit = MAX_BY_WORDS if self.collection else MAX_BY_MEANING
         words = keyword_candidates(query, index, also, limit=limit)
         entries = dict(zip(words.likely, index.entries(words.likely), strict=True))
-        shown = self._shown.get(entries.values())
+        cached = self._item_cache.get(entries.values())
         if self.collection:  # while the query is embedded; what is read here explains hits
             for entry in [*entries.values()][: query.limit]:
-                if entry.kind is Kind.TOOL or entry.id in shown:
-                    places_of(entry, shown.get(entry.id))
+                if entry.kind is Kind.TOOL or entry.id in cached:
+                    places_of(entry, cached.get(entry.id))
         keys = [*words.keys.values()]
         return words, partial(
             VectorQuery,
@@ -216,7 +215,7 @@ class SearchEngine:
             likely=[
                 words.keys[row]
                 for row, entry in entries.items()
-                if entry.kind is not Kind.TOOL and entry.id not in shown
+                if entry.kind is not Kind.TOOL and entry.id not in cached
             ],
         )
 
@@ -259,7 +258,6 @@ class SearchEngine:
         self,
         task: Task,
         query: Query,
-        reached: Sequence[int] | None = None,
         problems: list[str] | None = None,
         max_copies: int = MAX_DUPLICATES,
     ) -> list[Hit]:
@@ -268,19 +266,12 @@ class SearchEngine:
         Args:
             task: What was found.
             query: The limit and the threshold.
-            reached: The rows that reach the threshold, if the caller has them.
             problems: Gets why whole items could not be read, if they could not.
             max_copies: How many copies each hit names at most.
         """
         whole = task.texts[0].candidates
-        rows = task.reaching(query.threshold) if reached is None else reached
-        groups = _groups(rows, whole.index, query.limit)
-        away: set[int] = set()
-        while gone := self._gone(groups, whole.index):
-            # The first of some copies may be gone, and others not: they may come later now.
-            away |= gone
-            rows = [row for row in rows if row not in gone]
-            groups = _groups(rows, whole.index, query.limit)
+        reached = task.reaching(query.threshold)
+        groups, away = self._groups_left(reached, whole.index, query.limit)
         first = [one for one, *_ in groups]
         copies = [
             tuple(whole.index.entry(row).id for row in same[:max_copies]) for _, *same in groups
@@ -304,6 +295,18 @@ class SearchEngine:
             for hit, same in zip(self._explained(task, first, items), copies, strict=True)
         ]
         return beside(hits, infer(cut, whole.index, direct, items, shown))[: query.limit]
+
+    def _groups_left(
+        self, rows: Sequence[int], index: KeywordIndex, limit: int
+    ) -> tuple[list[list[int]], set[int]]:
+        """The first groups of equal items without those that are gone, and the rows of these."""
+        groups = _groups(rows, index, limit)
+        away: set[int] = set()
+        while gone := self._gone(groups, index):
+            # The first of some copies may be gone, and others not: they may come later now.
+            away |= gone
+            groups = _groups([row for row in rows if row not in away], index, limit)
+        return groups, away
 
     def _gone(self, groups: Sequence[Sequence[int]], index: KeywordIndex) -> set[int]:
         """The rows whose items are not there any more."""
@@ -360,10 +363,10 @@ class SearchEngine:
         """
         index = self.keywords or KeywordIndex.empty()
         rows = index.rows_of([item_key(item_id) for item_id in ids])
-        found = self._shown.get(index.entries(rows.values()))
+        found = self._item_cache.get(index.entries(rows.values()))
         given = given or {}
         came = list(items_of_json(given[item_id] for item_id in ids if item_id in given))
-        self._shown.keep(came)
+        self._item_cache.keep(came)
         found |= {item.id: item for item in came}
         missing = [item_id for item_id in ids if item_id not in found]
         if missing and self.collection:
@@ -373,7 +376,7 @@ class SearchEngine:
                 if problems is not None and str(error) not in problems:
                     problems.append(str(error))
             else:
-                self._shown.keep(read.values())
+                self._item_cache.keep(read.values())
                 found |= read
         return found
 

@@ -39,38 +39,30 @@ def explain(engine: SearchEngine, query: Query, item: str) -> Explanation:
     row = row_of(index, item)
     item_id = index.entry(row).id
     is_allowed = bool(index.allowed(np.array([row]), query.where)[0])
-    shown = engine.hits(task, query, max_copies=NO_LIMIT)
-    place = _place(shown, item_id)
+    ranking = engine.hits(task, query, max_copies=NO_LIMIT)
+    place = _place(ranking, item_id)
     is_shown = place is not None
-    every = replace(query, threshold=0.0, limit=NO_LIMIT)
-    ranking = engine.hits(task, every, max_copies=NO_LIMIT)
-    order = shown if is_shown else ranking
     if place is None:
+        every = replace(query, threshold=0.0, limit=NO_LIMIT)
+        ranking = engine.hits(task, every, max_copies=NO_LIMIT)
         place = _place(ranking, item_id)
-    if place is not None:
-        hit, better = order[place], order[:place]
-        if hit.id != item_id:
-            (hit,) = engine.hits_at(task, [row])
-    else:  # hits with more confidence would come before it
+    if place is None:  # hits with more confidence would come before it
         hit = _as_if_found(engine, query, row, is_allowed=is_allowed)
         better = [other for other in ranking if other.confidence > hit.confidence]
+    else:
+        hit, better = ranking[place], ranking[:place]
+        if hit.id != item_id:
+            (hit,) = engine.hits_at(task, [row])
     text = task.texts[task.merged.text.get(row, 0)]
     found = text.candidates
     if is_shown:
-        at = f"at place {len(better) + 1} of {len(shown)}"
-        same = shown[len(better)].id
-        verdict = (
-            f"Shown, {at}." if same == item_id else f"Shown as {same}, {at}: they are the same."
-        )
+        verdict = _shown(ranking, len(better), item_id)
+    elif not is_allowed:
+        verdict = _with_notes(_filtered_out(hit, query.where), hit)
+    elif place is None:
+        verdict = _with_notes(_not_found(hit, found), hit)
     else:
-        if not is_allowed:
-            verdict = _filtered_out(hit, query.where)
-        elif place is None:
-            verdict = _not_found(hit, found)
-        else:
-            verdict = _left_out(hit, better, query)
-        notes = (note if note.endswith(".”") else f"{note}." for note in hit.evidence.policy)
-        verdict = " ".join((verdict, *notes))
+        verdict = _with_notes(_left_out(hit, better, query), hit)
     return Explanation(
         query=query,
         verdict=verdict,
@@ -102,6 +94,17 @@ def _place(hits: Sequence[Hit], item: str) -> int | None:
     return next(
         (place for place, hit in enumerate(hits) if item in (hit.id, *hit.duplicates)), None
     )
+
+
+def _shown(hits: Sequence[Hit], place: int, item: str) -> str:
+    at, same = f"at place {place + 1} of {len(hits)}", hits[place].id
+    return f"Shown, {at}." if same == item else f"Shown as {same}, {at}: they are the same."
+
+
+def _with_notes(verdict: str, hit: Hit) -> str:
+    """A verdict, and the effects of policies on the hit."""
+    notes = (note if note.endswith(".”") else f"{note}." for note in hit.evidence.policy)
+    return " ".join((verdict, *notes))
 
 
 def _filtered_out(hit: Hit, where: Filter) -> str:

@@ -70,7 +70,7 @@ def explained(
     within = terms_of(part, held) if section else []
     why = reason(query, entry, evidence, places, close, section, within)
     if notes:
-        why = "; ".join([notes[0], *(part[:1].lower() + part[1:] for part in (*notes[1:], why))])
+        why = "; ".join([notes[0], *(one[:1].lower() + one[1:] for one in (*notes[1:], why))])
     return hit(entry, confidence, why, evidence, section, shadowed_by)
 
 

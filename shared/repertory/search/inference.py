@@ -73,7 +73,7 @@ def infer(
     index: KeywordIndex,
     direct: Sequence[float],
     items: Mapping[str, Item],
-    exclude: Collection[str] = (),
+    exclude: Collection[str],
 ) -> list[Hit]:
     """The tools to offer beside the direct hits, best first, down to the query's threshold.
 

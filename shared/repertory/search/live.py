@@ -16,11 +16,11 @@ from repertory.index.keywords.document import Entry
 from repertory.index.vectors import Collection, VectorStore
 from repertory.indexing import keyword_sync
 from repertory.search.engine import SearchEngine
-from repertory.search.engines import NO_VECTORS, Engines, has_vectors
+from repertory.search.engine_factory import NO_VECTORS, EngineFactory, has_vectors
 from repertory.search.followed_index import FollowedIndex, followed
 from repertory.search.known_sources import KnownSources
-from repertory.search.reported_sources import ReportedSources
-from repertory.search.subsets import Subsets
+from repertory.search.visible_subsets import Subsets
+from repertory.search.watch_reports import WatchReports
 from repertory.stats import Verification
 
 POLL_INTERVAL_S = 1.0  # between two reads of the alias, and the longest wait for a delta
@@ -70,7 +70,7 @@ class LiveSearch:
         self._store = store
         self._coordination = coordination
         self._alias = active
-        self._engines = Engines(embedding, reader, is_gone)
+        self._factory = EngineFactory(embedding, reader, is_gone)
         self._is_shared = is_shared
         self._folder = folder
         self._clock = clock
@@ -79,7 +79,7 @@ class LiveSearch:
         self._replacing = threading.RLock()  # of the engine, with the sources that it is made for
         self._index: FollowedIndex | None = None
         self._repaired = 0  # in earlier collections
-        self._reported = ReportedSources(coordination.status, is_shared=is_shared, clock=clock)
+        self._reports = WatchReports(coordination.status, is_shared=is_shared, clock=clock)
         self._old: list[tuple[float, Collection]] = []
         self._polled_at = float("-inf")
         self._words = ("", float("-inf"))  # the stored index that is searched alone, and since when
@@ -89,7 +89,7 @@ class LiveSearch:
 
     def __enter__(self) -> Self:
         if not self._is_shared:
-            self._reported.inherit()
+            self._reports.inherit()
         # A model may take long to load, and its first calibration longer.
         for name, step in (("live-search", self.step), ("model", self._watch_model)):
             thread = threading.Thread(target=self._run, args=(step,), name=name, daemon=True)
@@ -157,7 +157,7 @@ class LiveSearch:
     @property
     def sources(self) -> KnownSources:
         """What is known of the sources."""
-        return self._reported.known
+        return self._reports.known
 
     def count(self) -> int:
         """The number of points of the collection that is searched, sections included."""
@@ -301,7 +301,7 @@ class LiveSearch:
             self._read_sources(name)
             keywords, version, _ = stored
             degraded = [self._missing["index"]]
-            self._become(self._engines.engine(keywords, None, version, self.sources, degraded))
+            self._become(self._factory.engine(keywords, None, version, self.sources, degraded))
 
     def _advance(self, index: FollowedIndex, wait: float) -> None:
         """Apply the deltas; without them, the verification finds what changes."""
@@ -331,7 +331,7 @@ class LiveSearch:
         if self._index is not None:
             self._follow_sources()
         try:
-            self._engines.embedding(self._index.collection if self._index else None)
+            self._factory.embedding(self._index.collection if self._index else None)
             self._missing.pop("model", None)
         except ModelError as error:
             self._missing["model"] = str(error)
@@ -339,7 +339,7 @@ class LiveSearch:
 
     def _read_sources(self, collection: str) -> bool:
         """Read what the watch reports of the sources; whether that changed."""
-        return self._reported.read(collection, is_served=bool(self._threads))
+        return self._reports.read(collection, is_served=bool(self._threads))
 
     def _replace(self) -> None:
         """Make a search engine from the current parts."""
@@ -354,7 +354,7 @@ class LiveSearch:
             elif self._missing.get("model") == NO_VECTORS:
                 self._missing.pop("model", None)  # the other thread may be doing so, too
             unavailable = self._missing.get("vectors")
-            engine = self._engines.engine(
+            engine = self._factory.engine(
                 feed.index,
                 None if unavailable else collection,
                 feed.revision,

@@ -9,25 +9,11 @@ from repertory.catalogue.item import Kind
 from repertory.errors import UsageError
 from repertory.index.vectors import Filter
 from repertory.text import cut
-from repertory.values import SETTINGS, Alpha, Limit, NameWeight, SectionWeight, Threshold, Values
+from repertory.values import SETTINGS, Limit, Threshold, Values, Weights
 
 MAX_QUERY_LENGTH = 32_000  # characters
 
 _DEFAULTS = Values()
-
-
-class Weights(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """How much each kind of evidence counts, 0…1.
-
-    Attributes:
-        alpha: How much the meaning counts; the rest is the share of the words.
-        name_weight: How much a name like the query adds. One that is typed counts always.
-        section_weight: The share of a section's cosine that counts for its item.
-    """
-
-    alpha: Alpha = _DEFAULTS.alpha
-    name_weight: NameWeight = _DEFAULTS.name_weight
-    section_weight: SectionWeight = _DEFAULTS.section_weight
 
 
 class Query(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -48,34 +34,30 @@ class Query(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     where: Filter = Filter()
 
 
-def query_of(  # noqa: PLR0913 - one for each parameter of a search
+def query_of(
     values: Values,
     text: str,
     *,
     limit: int | None = None,
     threshold: float | None = None,
-    alpha: float | None = None,
-    name_weight: float | None = None,
-    section_weight: float | None = None,
     kinds: Iterable[str] = (),
     sources: Iterable[str] = (),
     servers: Iterable[str] = (),
     tags: Iterable[str] = (),
+    **weights: float | None,
 ) -> Query:
-    """A query; the settings supply missing values.
+    """A query; the settings supply missing values, of which ``Weights`` names the weights.
 
     Raises:
         UsageError: The text is empty or too long, a number is out of range, or a filter is invalid.
     """
+    chosen = {name: getattr(values, name) for name in Weights.__struct_fields__}
+    chosen |= {name: weight for name, weight in weights.items() if weight is not None}
     query = Query(
         text=text,
         limit=values.limit if limit is None else limit,
         threshold=values.threshold if threshold is None else threshold,
-        weights=Weights(
-            alpha=values.alpha if alpha is None else alpha,
-            name_weight=values.name_weight if name_weight is None else name_weight,
-            section_weight=values.section_weight if section_weight is None else section_weight,
-        ),
+        weights=Weights(**chosen),
         where=filter_of(kinds=kinds, sources=sources, servers=servers, tags=tags),
     )
     check(query)

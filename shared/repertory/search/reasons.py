@@ -33,6 +33,7 @@ FIELDS = ("name", "description", "server", "parameters", "headings", "body")
 MAX_READ = 10_000  # characters of a section in which words are looked up: a millisecond
 MAX_TERMS = 3  # matched words that a reason names
 NO_SECTION = Section(heading="", text="")
+MIN_LIKENESS = 0.75  # of a name to the query, from which a reason names it
 MIN_SEMANTIC = 0.5  # of the evidence of the semantic arm, from which a reason names it
 
 
@@ -81,18 +82,7 @@ def reason(
     what = "name" if name == entry.name else "alias"
     if close >= EXACT:
         return "Exact name match" if what == "name" else f"Exact alias match ({name})"
-    parts = []
-    typed = one_line(query).strip(AROUND)
-    is_fuzzy = _has_another_spelling(query, name)
-    if close >= ONE_EDIT:
-        match = f"Fuzzy {what}" if is_fuzzy else what.title()
-        parts.append(f"{match} match ({typed} → {name})")
-    elif close >= OTHER:
-        parts.append(f"Similar {what} ({name})")
-    elif close:
-        parts.append(f"{what.title()} begins with “{typed}”")
-    elif evidence.name >= 0.75 and is_fuzzy:
-        parts.append(f"Fuzzy {what} match ({typed} → {name})")
+    parts = [*filter(None, [_name_match(query, name, what, evidence, close)])]
     # If the name is part of the reason, its words are left out.
     matched = [term for term in evidence.terms if not parts or term.field != "name"]
     if evidence.semantic is not None and evidence.semantic >= MIN_SEMANTIC and not parts:
@@ -114,6 +104,22 @@ def reason(
         text += f", in “{title}”"
     weak = "Weak match" if evidence.semantic is None else "Weak semantic similarity"
     return text[:1].upper() + text[1:] or weak
+
+
+def _name_match(query: str, name: str, what: str, evidence: Evidence, close: float) -> str:
+    """How a name or an alias is like a query that is not the same; empty if it is not."""
+    typed = one_line(query).strip(AROUND)
+    is_fuzzy = _has_another_spelling(query, name)
+    if close >= ONE_EDIT:
+        match = f"Fuzzy {what}" if is_fuzzy else what.title()
+        return f"{match} match ({typed} → {name})"
+    if close >= OTHER:
+        return f"Similar {what} ({name})"
+    if close:
+        return f"{what.title()} begins with “{typed}”"
+    if evidence.name >= MIN_LIKENESS and is_fuzzy:
+        return f"Fuzzy {what} match ({typed} → {name})"
+    return ""
 
 
 def _typed_name(query: str, entry: Entry) -> str:

@@ -173,13 +173,7 @@ def build_catalogue(
     for entry in entries:
         try:
             built = _build(entry, base, sources, number=found)
-            left_out = passed_over_by(entry, base)
-            if found and not built and not left_out:
-                files = files_to_trust(entry, base) or ()
-                left_out = [
-                    PassedOver(str(file), "it defines no servers to index") for file in files
-                ]
-            passed += left_out
+            passed += _left_out(entry, base, is_empty=found and not built)
             is_named = _is_named(entry, named)
             for source in built:
                 first = sources.setdefault(source.name, source)
@@ -199,6 +193,15 @@ def build_catalogue(
         sources |= {one.name: one for one in _withheld(entry, base, reason, known or {}, sources)}
     _share(sources.values())
     return Catalogue(tuple(sources.values()), tuple(problems), rules, tuple(passed))
+
+
+def _left_out(entry: Mapping[str, Any], base: Path, *, is_empty: bool) -> list[PassedOver]:
+    """What an entry does not read; of one without sources at least its files."""
+    left_out = passed_over_by(entry, base)
+    if left_out or not is_empty:
+        return left_out
+    files = files_to_trust(entry, base) or ()
+    return [PassedOver(str(file), "it defines no servers to index") for file in files]
 
 
 def _is_named(entry: Mapping[str, Any], named: Sequence[str]) -> bool:

@@ -56,18 +56,9 @@ class Corpus(Source):
             if not line.strip():
                 continue
             try:
-                row = msgspec.json.decode(line, type=_Row)
-                schema = None if row.schema is None else plain_object(row.schema)
-            except (msgspec.MsgspecError, ValueError, RecursionError) as exc:
-                message = f"This line is not an item: {str(exc).lower()}."
-                problems.append(error(str(self.path), message, line=number))
-                continue
-            if not _is_id(row.id):
-                message = (
-                    f"The id of this line cannot be used; give one of 1 to {MAX_ID_LENGTH} "
-                    "characters on one line, none of them a control or invisible character."
-                )
-                problems.append(error(str(self.path), message, line=number))
+                row, schema = _read(line)
+            except ValueError as exc:
+                problems.append(error(str(self.path), str(exc), line=number))
                 continue
             if row.id in items:
                 message = f"The id {row.id!r} was used before; this line is left out."
@@ -89,6 +80,21 @@ class Corpus(Source):
                 input_schema=schema,
             )
         return Scan(items=list(items.values()), problems=problems)
+
+
+def _read(line: bytes) -> tuple[_Row, dict[str, Any] | None]:
+    """What a line says, and its schema with plain values; ValueError says why it is no item."""
+    try:
+        row = msgspec.json.decode(line, type=_Row)
+        schema = None if row.schema is None else plain_object(row.schema)
+    except (msgspec.MsgspecError, ValueError, RecursionError) as exc:
+        raise ValueError(f"This line is not an item: {str(exc).lower()}.") from exc
+    if not _is_id(row.id):
+        raise ValueError(
+            f"The id of this line cannot be used; give one of 1 to {MAX_ID_LENGTH} characters on "
+            "one line, none of them a control or invisible character."
+        )
+    return row, schema
 
 
 def _is_id(text: str) -> bool:

@@ -115,7 +115,7 @@ class _Folder(msgspec.Struct, frozen=True):
     @property
     def is_linked(self) -> bool:
         """Whether a link below its project or home leads to it."""
-        return self.real != os.path.join(listed_path(self.base), self.listed)  # noqa: PTH118
+        return self.real != os.path.join(listed_path(self.base), self.listed)  # noqa: PTH118 - speed
 
     @property
     def entry(self) -> dict[str, Any]:

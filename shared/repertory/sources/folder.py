@@ -2,7 +2,7 @@
 
 import contextlib
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
@@ -60,6 +60,8 @@ class FolderSource(Source):
     file_limit: ClassVar[int] = FILE_LIMIT
     # Whether a file offers several items, whose ids then start with the file's id and a slash.
     many_in_a_file: ClassVar[bool] = False
+    # Where an item is a folder: the names of its file, of which the first that is there is read.
+    item_files: ClassVar[Collection[str]] = ()
     # The types whose sources inside this one take single files; of its own type they otherwise take
     # their whole folder.
     leaves_files_to: ClassVar[tuple[str, ...]] = ()
@@ -198,6 +200,8 @@ class FolderSource(Source):
 
     def file_id(self, place: str) -> str:
         """The id of the item of the file at a place."""
+        if self.item_files:
+            place = place.rpartition("/")[0] or self.path.name
         return f"{self.name}/{place}"
 
     def read(self, file: Found, text: str) -> Reading:
@@ -256,12 +260,12 @@ class FolderSource(Source):
         return self._ignored.files()
 
     def chosen(self, files: list[Found]) -> list[Found]:
-        """Select the files to read from those with a wanted name: of alternatives, the first."""
+        """Select the files to read from those with a wanted name: one for an item."""
         places = {file.place for file in files}
         return [
             file
             for file in files
-            if next(one for one in self.alternatives(file.place) if one in places) == file.place
+            if next(one for one in self._alternatives(file.place) if one in places) == file.place
         ]
 
     @override
@@ -390,7 +394,7 @@ class FolderSource(Source):
         self, contents: FolderContents, walked: Walked, places: set[str]
     ) -> dict[str, Reading | None]:
         """Read some files again; None for those that are not read any more."""
-        concerned = {other for place in places for other in self.alternatives(place)}
+        concerned = {other for place in places for other in self._alternatives(place)}
         files = sorted(walked.found(place) for place in concerned if place in walked.files)
         kept = {file.place: file for file in self.chosen(files) if self._keeps(file.place, {})}
         readings: dict[str, Reading | None] = {}
@@ -402,9 +406,10 @@ class FolderSource(Source):
                 readings[place] = None
         return readings
 
-    def alternatives(self, place: str) -> Iterable[str]:
+    def _alternatives(self, place: str) -> list[str]:
         """The places of the files of which one is read, among them this file's; the first first."""
-        return [place]
+        folder = place[: place.rfind("/") + 1]
+        return [folder + name for name in self.item_files] or [place]
 
     def _pause(self) -> None:
         if self.on_pause is not None:

@@ -9,7 +9,7 @@ from repertory.sources.folder_memory import KnownItem
 from repertory.sources.reading_cache import Reading
 from repertory.sources.source import Problem, warning
 
-HELD = 16  # files whose items are kept by id meanwhile: one may have thousands
+MAX_HELD = 16  # files whose items are kept by id meanwhile: one may have thousands
 
 Entry = Item | KnownItem
 
@@ -97,7 +97,7 @@ class FolderContents:
     def _settle(self, ids: Mapping[str, None]) -> None:
         """Decide again what counts of these ids, and what is shadowed then."""
         names: dict[str, None] = {}
-        held = lru_cache(HELD)(self._held)
+        held = lru_cache(MAX_HELD)(self._held)
         for item_id in ids:
             before = self._first.pop(item_id, None)
             self.unchanged.discard(item_id)

@@ -1,6 +1,5 @@
 """Python skills: folders with a manifest that describes the code beside it."""
 
-from collections.abc import Iterable
 from posixpath import split
 
 from typing_extensions import override
@@ -33,20 +32,11 @@ class PythonSkills(FolderSource):
     """
 
     type = "python-skills"
+    item_files = MANIFESTS
 
     @override
     def wants(self, filename: str) -> bool:
         return filename in MANIFESTS
-
-    @override
-    def alternatives(self, place: str) -> Iterable[str]:
-        """The manifests that a folder may have."""
-        folder = place[: place.rfind("/") + 1]
-        return [folder + name for name in MANIFESTS]
-
-    @override
-    def file_id(self, place: str) -> str:
-        return f"{self.name}/{split(place)[0] or self.path.name}"
 
     @override
     def read(self, file: Found, text: str) -> Reading:

@@ -1,9 +1,7 @@
 """Skills in the Agent Skills format: folders with a ``SKILL.md``."""
 
 import re
-from collections.abc import Iterable
 from pathlib import Path
-from posixpath import split
 from typing import Any
 
 from typing_extensions import override
@@ -72,16 +70,11 @@ class SkillFolders(FolderSource):
     """
 
     type = "skills"
+    item_files = SKILL_FILES
 
     @override
     def wants(self, filename: str) -> bool:
         return filename == SKILL_FILE or (filename in SKILL_FILES and not self.gitignore)
-
-    @override
-    def alternatives(self, place: str) -> Iterable[str]:
-        """The files of the same folder that make it a skill."""
-        folder = place[: place.rfind("/") + 1]
-        return [folder + name for name in SKILL_FILES]
 
     @override
     def hides(self, place: str) -> bool:
@@ -110,10 +103,6 @@ class SkillFolders(FolderSource):
             for folder in walked.folders
             if folder not in held and is_clean(folder)  # a warning names the others
         }
-
-    @override
-    def file_id(self, place: str) -> str:
-        return f"{self.name}/{split(place)[0] or self.path.name}"
 
     @override
     def read(self, file: Found, text: str) -> Reading:

@@ -14,7 +14,7 @@ from repertory.catalogue.item import Item, Kind
 from repertory.coordination.failures import Failure
 from repertory.errors import ModelError, StoreError
 from repertory.keys import Keys, Scope
-from repertory_query.visible import _placed, without_paths
+from repertory_query.caller_view import _placed, without_paths
 from tests.support.builders import write_skill
 from tests.support.command_line import TOOLS
 from tests.support.query_service import RunningService, indexed_server, rpc, use_tool

@@ -35,7 +35,7 @@ from repertory.index.vectors import Filter
 # merged a few times in all, and a search reads a handful of segments.
 RATIO = 4
 MAX_ROWS = 262_144  # of a merged segment: merging takes seconds, loading needs twice its memory
-LOADED = 1_000  # items of a segment at first: their objects leave holes in the memory
+BATCH_SIZE = 1_000  # items of a segment at first: their objects leave holes in the memory
 
 
 class KeywordIndex:
@@ -66,7 +66,7 @@ class KeywordIndex:
         """
         parts = _without(self.parts, removed)
         left, number = iter(added), 0
-        while batch := {item.id: item for item in islice(left, LOADED)}:
+        while batch := {item.id: item for item in islice(left, BATCH_SIZE)}:
             number += len(batch)
             parts = [*_without(parts, batch), Part(Segment.of(batch.values()))]
             while _is_to_merge(parts):

@@ -19,7 +19,7 @@ Rows = NDArray[np.int32]
 Offsets = NDArray[np.int64]
 Arrays = Mapping[str, NDArray[Any]]
 
-SORTED = 1_000_000  # rows of a table that are sorted at once
+SORT_SIZE = 1_000_000  # rows of a table that are sorted at once
 HEAD, SKIPPED = 8, 16  # bytes of a string's head, and strings that share one
 ABOVE = b"\xff"  # no character has this byte in UTF-8
 
@@ -195,7 +195,9 @@ class Table:
         first = 0
         while first < len(keys):
             # So many keys at once: all of them would take several times the memory of the table.
-            last = max(first + 1, int(offsets.searchsorted(offsets[first] + SORTED, "right")) - 1)
+            last = max(
+                first + 1, int(offsets.searchsorted(offsets[first] + SORT_SIZE, "right")) - 1
+            )
             found = [
                 table._between(first, last, new, mine, to, start)
                 for table, new, mine, to, start in zip(

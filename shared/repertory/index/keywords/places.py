@@ -20,7 +20,7 @@ from repertory.index.keywords.document import (
 )
 from repertory.index.keywords.tokens import spellings
 
-KEPT = 300  # items whose words are kept: what is shown once is shown again
+MAX_KEPT = 300  # items whose words are kept: what is shown once is shown again
 
 
 class Places:
@@ -74,7 +74,7 @@ class Places:
 
 
 # Otherwise each search would read the long texts of its hits again.
-@cached(LRUCache(KEPT), lambda entry, item: (entry.id, entry.hash, item is None), Lock())
+@cached(LRUCache(MAX_KEPT), lambda entry, item: (entry.id, entry.hash, item is None), Lock())
 def places_of(entry: Entry, item: Item | None) -> Places:
     """The places of the terms of an item, apart from its body's."""
     return Places(entry, item)

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from repertory.index.keywords.packed import Rows, Strings, Table, numbers
-from repertory.text import MAX_REMEMBERED
+from repertory.text import MAX_REMEMBERED_LENGTH
 
 Scores = NDArray[np.float32]
 
@@ -62,7 +62,7 @@ class Postings:
         if len(self._found) >= MAX_FOUND:
             self._found.clear()
         found = self.vocabulary.find(term)
-        if len(term) <= MAX_REMEMBERED:
+        if len(term) <= MAX_REMEMBERED_LENGTH:
             self._found[term] = found
         return found
 

@@ -33,8 +33,8 @@ from repertory.index.keywords.packed import (
 from repertory.index.keywords.postings import Postings
 from repertory.index.keywords.word_tables import WordTables
 
-MAPPED = 20_000  # items of a segment whose largest arrays are mapped: 25 MB
-DECODED = 300  # entries that are kept decoded: a search reads each of its hits several times
+MAPPED_FROM = 20_000  # items of a segment whose largest arrays are mapped: 25 MB
+MAX_DECODED = 300  # entries that are kept decoded: a search reads each of its hits several times
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Entry).decode
@@ -113,7 +113,7 @@ class Segment:
         """The entry of a row."""
         if (found := self._decoded.get(row)) is None:
             found = _decode(self.stored(row))
-            if len(self._decoded) >= DECODED:
+            if len(self._decoded) >= MAX_DECODED:
                 self._decoded.clear()
             self._decoded[row] = found
         return found
@@ -156,7 +156,7 @@ class Segment:
         The largest arrays of a large segment move to a file in the folder, if that is possible.
         """
         _ = self.sorted_keys, self.names.one_edit, self.words.one_edit, self.words.with_character
-        if folder and len(self) >= MAPPED and self._mapped is None:
+        if folder and len(self) >= MAPPED_FROM and self._mapped is None:
             with contextlib.suppress(OSError):
                 self._map(folder)
         self.is_prepared = True

@@ -8,7 +8,7 @@ from itertools import chain
 import Stemmer
 
 from repertory.catalogue.names import MARKS, UNSPACED, compact_name, folded, split_name
-from repertory.text import MAX_REMEMBERED, REMEMBERED
+from repertory.text import MAX_REMEMBERED, MAX_REMEMBERED_LENGTH
 
 # Words too common to tell one item from another. They are left out of the index and of queries: a
 # small catalogue has no reliable statistics and would take them for rare.
@@ -90,7 +90,7 @@ def spellings(text: str) -> list[Pair]:
     return _of_runs(_spellings, _spellings_of, text)
 
 
-@lru_cache(maxsize=REMEMBERED)  # names and servers, which every search reads
+@lru_cache(maxsize=MAX_REMEMBERED)  # names and servers, which every search reads
 def term_set(text: str) -> frozenset[str]:
     """The terms of a short text."""
     return frozenset(terms(text))
@@ -117,14 +117,16 @@ def word_count(text: str) -> int:
 def _of_runs(remembered: Find, find: Find, text: str) -> list[Pair]:
     """What a function finds in each run of a text; that of long runs is not remembered."""
     found = runs(text)
-    if max(map(len, found), default=0) <= MAX_REMEMBERED:  # nearly always
+    if max(map(len, found), default=0) <= MAX_REMEMBERED_LENGTH:  # nearly always
         return [*chain.from_iterable(map(remembered, found))]
     return [
-        pair for run in found for pair in (remembered if len(run) <= MAX_REMEMBERED else find)(run)
+        pair
+        for run in found
+        for pair in (remembered if len(run) <= MAX_REMEMBERED_LENGTH else find)(run)
     ]
 
 
-@lru_cache(maxsize=REMEMBERED)
+@lru_cache(maxsize=MAX_REMEMBERED)
 def _words(run: str) -> tuple[Pair, ...]:
     return _words_of(run)
 
@@ -146,7 +148,7 @@ def _words_of(run: str) -> tuple[Pair, ...]:
     return (*found, *last)
 
 
-@lru_cache(maxsize=REMEMBERED)
+@lru_cache(maxsize=MAX_REMEMBERED)
 def _wholes(run: str) -> tuple[Pair, ...]:
     return _wholes_of(run)
 
@@ -162,7 +164,7 @@ def _wholes_of(run: str) -> tuple[Pair, ...]:
     return tuple((one, term_of(one)) for one in dict.fromkeys(found))
 
 
-@lru_cache(maxsize=REMEMBERED)
+@lru_cache(maxsize=MAX_REMEMBERED)
 def _spellings(run: str) -> tuple[Pair, ...]:
     return _spellings_of(run)
 

@@ -26,7 +26,7 @@ import msgspec
 
 from repertory.bounded import read_bytes, read_inside, real_path
 from repertory.errors import ConfigurationError
-from repertory.sources.mcp.server import DEFAULT_TIMEOUT, OAuthClient, ServerConfig, Transport
+from repertory.sources.mcp.server import DEFAULT_TIMEOUT_S, OAuthClient, ServerConfig, Transport
 from repertory.sources.reading.jsonc import plain_json
 from repertory.sources.reading.structured import Defect, decoded, load
 from repertory.text import one_line
@@ -313,7 +313,7 @@ def _timeout(entry: _Entry, codex: _CodexEntry) -> float:
         given /= 1000
     milliseconds = codex.startup_timeout_ms
     seconds = codex.startup_timeout_sec or (milliseconds / 1000 if milliseconds else given)
-    return _seconds(seconds) or DEFAULT_TIMEOUT
+    return _seconds(seconds) or DEFAULT_TIMEOUT_S
 
 
 def _seconds(seconds: float | None) -> float | None:

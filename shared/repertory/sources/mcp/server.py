@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-DEFAULT_TIMEOUT = 30.0  # seconds to start a server and to list all its tools
+DEFAULT_TIMEOUT_S = 30.0  # seconds to start a server and to list all its tools
 
 OWN_NAME = "repertory"  # of the entry that ``repertory connect`` writes
 _REPERTORY = re.compile(
@@ -74,7 +74,7 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
     sign_ins: str = ""
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
-    timeout: float = DEFAULT_TIMEOUT
+    timeout: float = DEFAULT_TIMEOUT_S
     call_timeout: float | None = None
     workspace: str = ""
     origins: tuple[str, ...] = ()

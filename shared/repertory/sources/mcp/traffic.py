@@ -14,7 +14,7 @@ from repertory.text import cut, one_line
 
 MAX_BYTES = 32 * 2**20  # that a server may send for one listing or call
 MAX_LINES = 50_000  # on stdout
-STDERR_KEPT = 4_096  # bytes, the last ones
+MAX_STDERR_SIZE = 4_096  # bytes, the last ones
 MAX_QUOTE_LENGTH = 300
 
 SAYS = "; it wrote"  # in a message, before what a server wrote
@@ -132,11 +132,11 @@ class Traffic:
 
     def add_stderr(self, data: bytes) -> None:
         """Keep the end of the server's stderr."""
-        self._stderr = (self._stderr + data)[-STDERR_KEPT:]
+        self._stderr = (self._stderr + data)[-MAX_STDERR_SIZE:]
 
     def add_stray(self, line: bytes) -> None:
         """Keep the first line on stdout that is not MCP."""
-        self.stray = self.stray or _lines(line[:STDERR_KEPT])[-1]
+        self.stray = self.stray or _lines(line[:MAX_STDERR_SIZE])[-1]
 
     @property
     def last_stderr(self) -> str:

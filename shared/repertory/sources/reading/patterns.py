@@ -18,7 +18,7 @@ from typing_extensions import override
 from repertory.text import is_clean
 
 MAX_LENGTH = 1_000  # characters of a pattern
-_KEPT = 4_096  # patterns: those of many files are the same, and each takes long to compile
+_MAX_KEPT = 4_096  # patterns: those of many files are the same, and each takes long to compile
 
 # What ``pathspec`` writes, and characters that stand for it: no pattern has them.
 _WILD = {"[^/]*": "\1", "[^/]+": "\2", "[^/]": "\3"}
@@ -37,7 +37,7 @@ def is_usable(pattern: str) -> bool:
     return _compiled(pattern) is not None
 
 
-@functools.lru_cache(_KEPT)
+@functools.lru_cache(_MAX_KEPT)
 def _compiled(pattern: str) -> "_Pattern | None":
     if len(pattern) > MAX_LENGTH or not is_clean(pattern):
         return None

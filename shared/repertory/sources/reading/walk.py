@@ -226,7 +226,8 @@ class Walk:
             self._add_file(place)
 
     def _follow(self, place: str, real: str) -> None:
-        if is_inside(listed_path(os.path.dirname(self._path(place))), real):  # noqa: PTH120
+        folder = os.path.dirname(self._path(place))  # noqa: PTH120 - speed
+        if is_inside(listed_path(folder), real):
             self._warn(place, "The link leads back to a folder that it is in and was not followed.")
         else:
             self._add_folder(place, real)

@@ -13,7 +13,7 @@ from repertory.search.known_sources import KnownSources
 from repertory.stats import SILENCE_S, SaveTimes, WatchStatus, watch_status
 
 
-class ReportedSources:
+class WatchReports:
     """Follows the reports of the watch service. An unreadable report changes nothing.
 
     Args:

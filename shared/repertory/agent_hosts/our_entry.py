@@ -1,4 +1,4 @@
-"""The entry that connects a host: to the program of this machine, or to the URL of a server."""
+"""Our entry, which connects a host: to the program of this machine, or to the URL of a server."""
 
 import os
 import re
@@ -21,7 +21,7 @@ _PLAIN = re.compile(r'[!"$->@-~]+')  # without a query and a fragment
 _ENDPOINT = "/mcp"
 
 
-class Wish(msgspec.Struct, frozen=True):
+class OurServer(msgspec.Struct, frozen=True):
     """The server that a host is to be connected to.
 
     Attributes:
@@ -38,36 +38,36 @@ class Wish(msgspec.Struct, frozen=True):
 
     def __repr__(self) -> str:
         """Without the key."""
-        return f"Wish({self.words!r}, {self.url!r})"
+        return f"OurServer({self.words!r}, {self.url!r})"
 
 
-def entry_for(host: Host, scope: Scope, machine: Machine, wish: Wish) -> Value:
+def entry_for(host: Host, scope: Scope, machine: Machine, server: OurServer) -> Value:
     """The entry that connects a host.
 
     A host that reaches no URL by its configuration gets the program, which asks the server.
     """
     directory = host.places[scope].directory
-    words = list(wish.words)
-    if not wish.url:
+    words = list(server.words)
+    if not server.url:
         if directory:
             in_ours = directory.startswith("{")
             words += ["--directory", str(machine.folder(directory)) if in_ours else directory]
         return host.local(words)
     if host.remote is None:
-        base = wish.url.removesuffix(_ENDPOINT)
+        base = server.url.removesuffix(_ENDPOINT)
         entry = host.local([*words, "--server-url", base])
-        return {**entry, "env": {VARIABLE: wish.key}} if writes_key(host, wish) else entry
-    if not wish.key:
-        return host.remote(wish.url, "")
+        return {**entry, "env": {VARIABLE: server.key}} if writes_key(host, server) else entry
+    if not server.key:
+        return host.remote(server.url, "")
     return host.remote(
-        wish.url, f"Bearer {host.reference % VARIABLE if host.reference else wish.key}"
+        server.url, f"Bearer {host.reference % VARIABLE if host.reference else server.key}"
     )
 
 
-def writes_key(host: Host, wish: Wish) -> bool:
+def writes_key(host: Host, server: OurServer) -> bool:
     """Whether the entry has the key itself, since the host reads no variable for it."""
-    is_found = wish.is_stored and host.remote is None
-    return bool(wish.url and wish.key and not host.reference and not is_found)
+    is_found = server.is_stored and host.remote is None
+    return bool(server.url and server.key and not host.reference and not is_found)
 
 
 def endpoint(url: str) -> str:

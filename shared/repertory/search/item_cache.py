@@ -12,7 +12,7 @@ MAX_CHARACTERS = 8_000_000  # of names, descriptions and bodies
 BESIDE_TEXT = 1_000  # characters that an item without any text counts as
 
 
-class ShownItems:
+class ItemCache:
     """Items by id and hash, so that an item that has changed is another one. Thread-safe.
 
     Those that were used least lately are forgotten.

@@ -9,7 +9,7 @@ from typing_extensions import override
 from repertory.coordination.status import MemoryStatus
 from repertory.errors import StoreError
 from repertory.notices import SILENT
-from repertory.search.reported_sources import ReportedSources
+from repertory.search.watch_reports import WatchReports
 from repertory.stats import SILENCE_S, WatchStatus, report_watch
 
 
@@ -39,37 +39,37 @@ class Clock:
         return self.time
 
 
-def notices(sources: ReportedSources, **how: bool) -> tuple[str, ...]:
+def notices(reports: WatchReports, **how: bool) -> tuple[str, ...]:
     """What searches say after the next look."""
-    sources.read("", **{"is_served": True, **how})
-    return sources.known.every_notice(1)
+    reports.read("", **{"is_served": True, **how})
+    return reports.known.every_notice(1)
 
 
 @pytest.mark.parametrize("loses", ["a report", "the board"])
 def test_searches_say_that_nothing_follows_the_files(loses: str) -> None:
     """The watch service has ended, or the board is away; they say so until it reports again."""
     board, clock = Board(), Clock()
-    sources = ReportedSources(board, is_shared=True, clock=clock)
+    reports = WatchReports(board, is_shared=True, clock=clock)
     report_watch(board, WatchStatus())
-    assert notices(sources) == ()
+    assert notices(reports) == ()
     board.is_away = loses == "the board"
     clock.time += SILENCE_S - 1
-    assert notices(sources) == ()
+    assert notices(reports) == ()
     clock.time += 2
-    assert notices(sources) == (SILENT,)
-    assert not sources.read("", is_served=True)  # nothing is new
+    assert notices(reports) == (SILENT,)
+    assert not reports.read("", is_served=True)  # nothing is new
     board.now, board.is_away = board.now + SILENCE_S, False
     report_watch(board, WatchStatus())
-    assert notices(sources) == ()
+    assert notices(reports) == ()
 
 
 def test_a_watch_that_never_reported_is_missed_after_a_while() -> None:
     """It may be starting."""
     clock = Clock()
-    sources = ReportedSources(Board(), is_shared=True, clock=clock)
-    assert notices(sources) == ()
+    reports = WatchReports(Board(), is_shared=True, clock=clock)
+    assert notices(reports) == ()
     clock.time += SILENCE_S + 1
-    assert notices(sources) == (SILENT,)
+    assert notices(reports) == (SILENT,)
 
 
 @pytest.mark.parametrize(("shared", "how"), [(True, {"is_served": False}), (False, {})])
@@ -79,6 +79,6 @@ def test_where_no_other_process_watches_none_is_missed(
 ) -> None:
     """A command looks at the files itself, and a server of one process ends as a whole."""
     clock = Clock()
-    sources = ReportedSources(Board(), is_shared=shared, clock=clock)
+    reports = WatchReports(Board(), is_shared=shared, clock=clock)
     clock.time += SILENCE_S + 1
-    assert notices(sources, **how) == ()
+    assert notices(reports, **how) == ()

@@ -11,8 +11,8 @@ from repertory.catalogue.item import Item
 from repertory.index.keywords.document import entry
 from repertory.index.keywords.index import KeywordIndex
 from repertory.search.engine import SearchEngine
+from repertory.search.item_cache import BESIDE_TEXT, ItemCache
 from repertory.search.query import Query
-from repertory.search.shown import BESIDE_TEXT, ShownItems
 from tests.support.builders import skill, tool
 from tests.support.hybrid_search import Points, WordCounts
 from tests.support.keyword_search import reader
@@ -33,22 +33,22 @@ class Counted(Points):
         return super().records(keys)
 
 
-def engine_of(points: Counted, item: Item, shown: ShownItems) -> SearchEngine:
+def engine_of(points: Counted, item: Item, cache: ItemCache) -> SearchEngine:
     """A search engine over one item."""
     return SearchEngine(
         keywords=KeywordIndex.empty().updated((), [item]),
         collection=points,
         embedding=WordCounts,
         reader=reader(),
-        shown=shown,
+        item_cache=cache,
     )
 
 
 def test_an_item_is_read_once() -> None:
     """Also for another engine, which another save made; and the hits are the same."""
-    shown, points = ShownItems(), Counted([BREAD], WordCounts())
+    cache, points = ItemCache(), Counted([BREAD], WordCounts())
     first, *others = (
-        engine_of(points, BREAD, shown).search(Query(text=TEXT, threshold=0.0)) for _ in range(3)
+        engine_of(points, BREAD, cache).search(Query(text=TEXT, threshold=0.0)) for _ in range(3)
     )
     assert points.read == 1
     assert first.hits[0].matched_in == "# Oven"
@@ -57,14 +57,14 @@ def test_an_item_is_read_once() -> None:
 
 def test_an_item_that_has_changed_is_read_again() -> None:
     """Its hash is another one."""
-    shown, counts = ShownItems(), WordCounts()
+    cache, counts = ItemCache(), WordCounts()
     before, changed = (
         Counted([BREAD], counts),
         skill("bread", "Bakes", BODY.replace("Oven", "Fire")),
     )
-    engine_of(before, BREAD, shown).search(Query(text=TEXT, threshold=0.0))
+    engine_of(before, BREAD, cache).search(Query(text=TEXT, threshold=0.0))
     after = Counted([changed], counts)
-    answer = engine_of(after, changed, shown).search(Query(text=TEXT, threshold=0.0))
+    answer = engine_of(after, changed, cache).search(Query(text=TEXT, threshold=0.0))
     assert after.read == 1
     assert answer.hits[0].matched_in == "# Fire"
 
@@ -75,13 +75,13 @@ def test_an_item_that_has_changed_is_read_again() -> None:
 )
 def test_the_texts_that_are_kept_are_bounded(kept: list[tuple[int, int]], most: int) -> None:
     """What was used last stays; what is too large alone is not kept."""
-    shown = ShownItems(most)
+    cache = ItemCache(most)
     for number, length in kept:
         item = tool(f"s__t{number}", "d" * length)
-        shown.keep([item])
+        cache.keep([item])
         fits = BESIDE_TEXT + len(item.name) + length <= most
-        assert shown.get([entry(item)]) == ({item.id: item} if fits else {})
-    held = [item for item in map(_item, {*kept}) if shown.get([entry(item)])]
+        assert cache.get([entry(item)]) == ({item.id: item} if fits else {})
+    held = [item for item in map(_item, {*kept}) if cache.get([entry(item)])]
     assert sum(BESIDE_TEXT + len(one.name) + len(one.description) for one in held) <= most
 
 

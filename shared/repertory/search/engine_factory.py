@@ -1,4 +1,4 @@
-"""The search engines of one process: what they share, and which model queries are embedded with."""
+"""Makes the search engines of one process, which share a model and the items shown lately."""
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
@@ -12,8 +12,8 @@ from repertory.index.keywords.index import KeywordIndex
 from repertory.index.vectors import Collection
 from repertory.indexing.collection_names import model_slug
 from repertory.search.engine import SearchEngine
+from repertory.search.item_cache import ItemCache
 from repertory.search.known_sources import KnownSources
-from repertory.search.shown import ShownItems
 
 NO_VECTORS = (
     "No model was available when this was indexed, so only keywords are searched. "
@@ -21,7 +21,7 @@ NO_VECTORS = (
 )
 
 
-class Engines:
+class EngineFactory:
     """Makes a search engine for each state of the index. Thread-safe.
 
     Args:
@@ -39,7 +39,7 @@ class Engines:
         self._embedding = embedding
         self._reader = reader
         self._is_gone = is_gone
-        self._shown = ShownItems()
+        self._item_cache = ItemCache()
 
     def engine(
         self,
@@ -60,7 +60,7 @@ class Engines:
             stale=sources.stale,
             notices=sources.every_notice(len(keywords)),
             version=version,
-            shown=self._shown,
+            item_cache=self._item_cache,
             is_gone=self._is_gone,
         )
 
