@@ -89,6 +89,15 @@ def test_a_skill_is_found_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
     assert ids(root, discover(root).entries, found=True) == ["project/one"]
 
 
+def test_what_a_folder_of_skills_links_to_has_no_documents(tmp_path: Path) -> None:
+    """The file of its skill may have the lower-case name."""
+    write(tmp_path / ".hidden" / "one" / "skill.md", SKILL)
+    (tmp_path / "skills").symlink_to(".hidden")
+    skills = {"type": "skills", "name": "skills", "path": "skills"}
+    documents = {"type": "documents", "name": "all", "path": "."}
+    assert ids(tmp_path, [skills, documents]) == ["skills/one"]
+
+
 @pytest.mark.parametrize(
     ("old", "new"),
     [("Read.md", "READ.md"), ("Team", "team"), ("é", unicodedata.normalize("NFD", "é"))],

@@ -51,7 +51,7 @@ class Documents(FolderSource):
         patterns = [normalized("NFC", pattern) for pattern in include]  # and so are names
         self._names = [pattern.rpartition("/")[2] or "*" for pattern in patterns]
         self._included = spec_of(patterns)
-        self._of_skills: Sequence[str] = ()  # the real paths of folders of skills
+        self._of_skills: Sequence[str] = ()  # the paths of folders of skills, as given and real
         self._skills: list[str] = []  # the files of skills that the last scan passed over
 
     @classmethod
@@ -70,9 +70,8 @@ class Documents(FolderSource):
     @override
     def share(self, sources: Sequence[FolderSource]) -> None:
         super().share(sources)
-        self._of_skills = [
-            one.real_path for one in sources if one.type == "skills" and not one.gitignore
-        ]
+        skills = [one for one in sources if one.type == "skills" and not one.gitignore]
+        self._of_skills = [path for one in skills for path in (str(one.path), one.real_path)]
 
     @override
     def scan(self) -> Scan:
@@ -108,7 +107,7 @@ class Documents(FolderSource):
             return reason
         folder = os.path.join(self.path, place)  # noqa: PTH118 - speed
         real = os.path.join(self.real_path, place)  # noqa: PTH118 - speed
-        is_of_skills = any(is_inside(real, one) for one in self._of_skills)
+        is_of_skills = any(is_inside(at, one) for at in (folder, real) for one in self._of_skills)
         for name in SKILL_FILES if is_of_skills else (SKILL_FILE,):
             skill = os.path.join(folder, name)  # noqa: PTH118 - speed
             if os.path.lexists(skill) and as_listed(folder, name) == name:
