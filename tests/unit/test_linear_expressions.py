@@ -125,6 +125,7 @@ EXAMPLES = {
     "repertory.indexing.collection_names._ALIAS": [
         "repertory_0123456789abcdef_0123456789abcdef_next"
     ],
+    "repertory.indexing.collection_names._CACHE": ["repertory_vectors_m"],
     "repertory.indexing.collection_names._CONFIGURATION": ["repertory_0123456789abcdef_"],
     "repertory.indexing.collection_names._INDEX": ["repertory_0123456789abcdef_m-r1_g1"],
     "repertory.indexing.collection_names._SANDBOX": ["repertory_sandbox_0123456789abcdef_m"],
