@@ -252,6 +252,7 @@ EXAMPLES = {
     "repertory.sources.reading.headings._VERBATIM": ["-----"],
     "repertory.sources.reading.encodings._ASCII": ["abc é d"],
     "repertory.sources.reading.encodings._HANGUL": ["가 a 나"],
+    "repertory.sources.reading.encodings._HANJA": ["漢 a 字"],
     "repertory.sources.reading.encodings._IN_A_ROW": ["éééé a é"],
     "repertory.sources.reading.encodings._KANA": ["あ a ア"],
     "repertory.sources.reading.encodings._OFTEN_CYRILLIC": ["и a л"],
