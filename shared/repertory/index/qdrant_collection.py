@@ -143,7 +143,7 @@ class QdrantCollection(StoredCollection):
     def _delete(self, items: Sequence[str], before: int, *, sections_only: bool) -> None:
         for start in range(0, len(items), layout.CHUNK):
             named = {"key": "item", "match": {"any": items[start : start + layout.CHUNK]}}
-            kept = [_since(before)]
+            kept: list[object] = [_since(before)]
             old: dict[str, object] = {"must": [named], "must_not": kept}
             if sections_only:
                 kept.append(_OWN_POINT)
