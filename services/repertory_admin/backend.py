@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from repertory.review.wire import Reviews
     from repertory.stats import Run
 
+ASKED_AGAIN_S = 1.0  # for a server that has the index and did not answer before
+
 
 class Target(msgspec.Struct, frozen=True):
     """The project that a command is called in.
@@ -115,7 +117,7 @@ class Target(msgspec.Struct, frozen=True):
 
     def _started(self) -> "Client | None":
         """The server that has the index since this command looked for one."""
-        return running.client(self.settings, self.directory)
+        return running.client(self.settings, self.directory, ASKED_AGAIN_S)
 
     def reviews(self) -> "Reviews":
         """The items that wait for approval."""

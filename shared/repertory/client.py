@@ -210,11 +210,11 @@ class Client(Backend):
 
         return self.remote.ask("GET", "/reviews", {}, Reviews)
 
-    def approve(self, items: Sequence[str] | None = None) -> list[str]:
-        """Approve items, all that are listed if none are given; see ``ReviewStore.approve``."""
+    def approve(self, items: Sequence[str]) -> list[str]:
+        """Approve items, each given as ``ID@VERSION``; see ``ReviewStore.approve``."""
         from repertory.review.wire import Approve, Approved  # noqa: PLC0415 - as above
 
-        body = Approve(items=None if items is None else list(items))
+        body = Approve(items=list(items))
         return self.remote.ask("POST", "/reviews/approve", {}, Approved, body=body).items
 
     def history(self, item: str) -> "list[Event]":

@@ -266,6 +266,7 @@ class Parts:
             active=self.active,
             seen={one.name: one.seen for one in watch.sources},
             found=watch.problems,
+            unlisted=watch.unlisted,
             # Of the index of another configuration it may be unknown.
             searched=watch.searched if is_own or watch.former else {},
             affordable=affordable,

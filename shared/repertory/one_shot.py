@@ -91,7 +91,6 @@ class Repertory(Local):
         self._reader = ThreadPoolExecutor(1, thread_name_prefix="keywords")
         super().__init__(parts, parts.live_search(self._reader, self._is_gone))
         self._lock = threading.RLock()
-        self._refreshed_at = float("-inf")
         self._checked_at = float("-inf")
         self._budget_s = budget_s
         self.behind = ""
@@ -118,9 +117,9 @@ class Repertory(Local):
     def engine(self) -> SearchEngine:
         """The search engine, at most a second behind what other commands have indexed."""
         with self._lock:
-            now = time.monotonic()
-            if now - self._refreshed_at >= REFRESH_INTERVAL_S:
-                self._refreshed_at = now
+            is_held = not self.live.missing.keys().isdisjoint(("index", "vectors"))
+            interval = LOCK_TIMEOUT_S if is_held else REFRESH_INTERVAL_S  # it waits half the time
+            if time.monotonic() - self.live.refreshed_at >= interval:
                 self.live.refresh()
             return self.live.engine
 
@@ -315,7 +314,7 @@ class Repertory(Local):
             ledger = update.whole(
                 progress, asks, words_suffice=words_suffice, rebuild=rebuild, budget_s=budget_s
             )
-            self._refreshed_at = self._checked_at = time.monotonic()
+            self._checked_at = time.monotonic()
             self.behind = UNFINISHED if ledger.outstanding else ""
             self._status_at = float("-inf")
             for failure in self.parts.coordination.failures.list():

@@ -8,6 +8,7 @@ import contextlib
 import os
 import re
 import secrets
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -35,7 +36,8 @@ if TYPE_CHECKING:
     from repertory.client import Client
 
 SECRET_LENGTH = 43  # characters of 256 random bits
-ALIVE_TIMEOUT_S = 10.0  # for a server to answer that it is alive: it may be starting
+ALIVE_TIMEOUT_S = 3.0  # for a server to answer that it is alive
+STARTING_TIMEOUT_S = 10.0  # the same, while it may be starting: its note is as young
 
 
 class Note(msgspec.Struct, frozen=True, kw_only=True):
@@ -79,12 +81,19 @@ class Note(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-def client(settings: Settings, directory: Path) -> "Client | None":
+def client(
+    settings: Settings, directory: Path, timeout_s: float = ALIVE_TIMEOUT_S
+) -> "Client | None":
     """The configured server, else the one that runs for this directory, else None.
 
     A configured server is always used; a recorded server is used only if it is alive and proves
     that it is the one that left the note. Only a configured server gets the configured key. A
     server that was given another model answers if its index is of the named one.
+
+    Args:
+        settings: The active settings.
+        directory: The directory whose catalogue is asked.
+        timeout_s: Seconds for a recorded server to answer, unless it is starting.
 
     Raises:
         ConfigurationError: This is a team's machine, and its server is not named.
@@ -107,10 +116,12 @@ def client(settings: Settings, directory: Path) -> "Client | None":
             f"The server that answers has the device {note.device}, so {asked} does not hold; "
             "start the server with it.",
         )
+    if _is_new(_place(settings, directory)):
+        timeout_s = STARTING_TIMEOUT_S
     if note.serves(settings, directory):
-        return found if found.remote.is_alive(ALIVE_TIMEOUT_S) else None
+        return found if found.remote.is_alive(timeout_s) else None
     unnamed = replace(settings, values=replace(values, model=None))
-    is_ours = note.serves(unnamed, directory) and found.remote.is_alive(ALIVE_TIMEOUT_S)
+    is_ours = note.serves(unnamed, directory) and found.remote.is_alive(timeout_s)
     return found if is_ours and _has_model(found, str(values.model)) else None
 
 
@@ -159,6 +170,13 @@ def note_at(settings: Settings, directory: Path) -> Note | None:
     """The note of the server of a directory; None if it is missing, or its process has ended."""
     note = read_json(_place(settings, directory), Note)
     return note if note and _is_running(note.pid) else None
+
+
+def _is_new(note: Path) -> bool:
+    """Whether a server left a note a moment ago: it may not answer yet."""
+    with contextlib.suppress(OSError):  # it was just removed
+        return time.time() - note.stat().st_mtime < STARTING_TIMEOUT_S
+    return False
 
 
 def notes(settings: Settings) -> list[Note]:

@@ -144,6 +144,7 @@ class WatchStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         unused: The indexes that are not used now, and are removed after a while.
         problems: The first problems found in sources and items, of those that the same callers see.
         errors, warnings: How many problems there are, beyond those listed too.
+        unlisted: How many of them are about items, and not listed.
         watching: The sources whose folders report changes.
         polling: The sources that are polled instead, each with the reason.
         notices: What of the configuration does not hold until the user trusts it.
@@ -165,6 +166,7 @@ class WatchStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     problems: list[Problem] = []
     errors: int = 0
     warnings: int = 0
+    unlisted: int = 0
     watching: list[str] = []
     polling: dict[str, str] = {}
     notices: list[str] = []

@@ -141,7 +141,7 @@ def test_only_points_within_the_condition_of_a_write_are_replaced(server: Server
     """Those that do not exist are made."""
     path = server.create()
     assert server.write(path, point(1, revision=5), point(2, revision=1)).status_code == 200
-    older = {"must": [{"key": "revision", "range": {"lt": 3}}]}
+    older = {"must_not": [{"key": "revision", "range": {"gte": 3}}]}
     written = server.write(path, *(point(n, revision=3) for n in (1, 2, 3)), update_filter=older)
     assert written.status_code == 200
     found = server.result("POST", f"{path}/points", {"ids": [1, 2, 3], "with_payload": True})

@@ -89,6 +89,18 @@ def test_many_at_once(cache: VectorCache) -> None:
     assert len(got) == 2_500
 
 
+def test_a_cache_is_bounded(
+    opened: Callable[[], VectorCache], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server of tools may invent texts without end."""
+    for module in ("cache", "qdrant_cache"):
+        monkeypatch.setattr(f"repertory.index.{module}.MAX_VECTORS", 100)
+    cache = opened()
+    cache.put({key(number): vector(number) for number in range(400)})
+    assert cache.count() == 100
+    cache.close()
+
+
 def test_openings_share_their_vectors(opened: Callable[[], VectorCache]) -> None:
     """Each opening reads what another wrote, also concurrently; closing twice is allowed."""
     first, second = opened(), opened()

@@ -300,6 +300,41 @@ def test_an_older_write_never_replaces_a_newer_one(collection: Collection) -> No
     assert scores(collection, direction(1), ["a"])["a"] == pytest.approx(0, abs=1e-5)
 
 
+@pytest.mark.parametrize(
+    "damage",
+    [{"metadata_hash": None}, {"revision": "none"}, {"record": "{"}, {"item": None}],
+    ids=["hash", "revision", "record", "item"],
+)
+def test_a_damaged_point_hides_no_other(
+    collection: Collection, monkeypatch: pytest.MonkeyPatch, damage: dict[str, object]
+) -> None:
+    """It is left out or has other hashes, so that its item is written again, which mends it."""
+    items = sorted((f"item {number}" for number in range(9)), key=item_key)
+    collection.upsert([point(item) for item in items])
+    bad = items[3]
+    with monkeypatch.context() as damaging:
+        payload = layout.payload
+        damaging.setattr(layout, "payload", lambda one: payload(one) | damage)
+        collection.upsert([point(bad, revision=2), point(bad, section=0, revision=2)])
+    for states in (collection.states(), collection.states(items), collection.page(0, 9)):
+        hashes = {state.item: state.metadata_hash for state in states}
+        assert hashes.keys() - {bad} == {*items} - {bad}
+        assert "record" in damage or hashes.get(bad) not in {"metadata 1", "metadata 2"}
+    some = collection.page(0, 5)
+    assert len(some) == 5
+    rest = collection.page(item_key(some[-1].item) + 1, 5)
+    assert {*items} - {bad} <= {state.item for state in [*some, *rest]}
+    keys = [item_key(item) for item in items]
+    assert collection.records(keys).keys() >= {*items} - {bad}
+    query = VectorQuery(vector=direction(1), limit=20, likely=keys)
+    assert collection.query([query])[0].matches
+    collection.upsert([point(bad, revision=3), point(bad, section=0, revision=3)])
+    assert {state.item for state in collection.page(0, 20)} == {*items}
+    assert collection.records(keys)[bad]["revision"] == 3
+    collection.delete_items([bad], before=4)
+    assert collection.count() == collection.count_items() == 8
+
+
 def test_sections_can_be_deleted_without_their_item(collection: Collection) -> None:
     """Older sections are deleted; newer ones and the item's own point of any age stay."""
     collection.upsert([point("a", revision=1), point("a", section=0, revision=1)])

@@ -167,16 +167,23 @@ def test_what_is_approved_is_what_was_shown(own: Cli, notebook: Path) -> None:
     assert own.run(notebook, "trust", "approve", "--all").stdout == "Approved 1 item.\n"
 
 
-def test_a_server_withholds_and_follows_approvals(own: Cli, notebook: Path) -> None:
+@pytest.mark.parametrize("is_shown", [True, False])
+def test_a_server_withholds_and_follows_approvals(
+    own: Cli, notebook: Path, *, is_shown: bool
+) -> None:
     """The same over HTTP, while tools change and are approved."""
     own.run(notebook, "config", "trust", ".mcp.json")
     declare(notebook, EVIL, FIND)
     with Serve(own, notebook, notebook.parent / "log"):
         until(lambda: ids(own, notebook) == ["notes__find_note"])
-        [one] = own.json(notebook, "trust", "review")
-        assert one["item"] == "notes__add_note"
-        bound = f"notes__add_note@{one['version']}"
-        assert own.run(notebook, "trust", "approve", bound).stdout == "Approved 1 item.\n"
+        wanted = "notes__add_note"
+        if is_shown:
+            [one] = own.json(notebook, "trust", "review")
+            assert one["item"] == wanted
+            wanted += f"@{one['version']}"
+        unknown = own.run(notebook, "trust", "approve", "notes__other")
+        assert (unknown.returncode, unknown.stdout) == (1, "")
+        assert own.run(notebook, "trust", "approve", wanted).stdout == "Approved 1 item.\n"
         until(lambda: len(ids(own, notebook)) == 2)
         assert "approved by" in own.run(notebook, "history", "notes__add_note").stdout
 

@@ -83,13 +83,13 @@ def test_a_save_is_found(upgraded: Stack) -> None:
 @pytest.mark.parametrize("service", SERVICES)
 def test_a_killed_container_heals(upgraded: Stack, service: str) -> None:
     """It starts again by itself; nothing is lost, and the next save is found."""
-    (container,) = upgraded.containers(service)
+    container, *_ = upgraded.containers(service)
     upgraded.crash(container)
     upgraded.skill(f"after-{service}", f"Written when the {service} container was killed")
     upgraded.wait(lambda: upgraded.finds(f"after-{service}", f"project/after-{service}"))
     upgraded.wait(lambda: upgraded.finds("how do I make a loaf", "project/bread"))
     upgraded.wait(lambda: upgraded.is_healthy(container))
-    assert upgraded.containers(service) == [container]
+    assert container in upgraded.containers(service)
 
 
 def test_replicas_answer_alike(upgraded: Stack, current: Path) -> None:

@@ -52,9 +52,10 @@ def test_a_json_string_of_paths_and_scores(library: Library) -> None:
     answer = library.session.search_skills("How do I add two numbers?")
 
     assert isinstance(answer, str)
-    (match,) = json.loads(answer)
-    assert match == {"path": "library/math_helpers.ns.txt", "score": match["score"]}
-    assert answer == json.dumps([match], separators=(",", ":"))
+    matches = json.loads(answer)
+    (score,) = [one["score"] for one in matches if one["path"] == "library/math_helpers.ns.txt"]
+    assert {"path": "library/math_helpers.ns.txt", "score": score} in matches
+    assert answer == json.dumps(matches, separators=(",", ":"))
 
 
 def test_the_score_is_the_plain_cosine(library: Library, tmp_path: Path) -> None:
@@ -82,7 +83,7 @@ def test_ties_are_ordered_by_path(library: Library) -> None:
         assert library.session.vector_update(copy) == "OK"
 
     paths = [match["path"] for match in found(library, "add two numbers")]
-    assert paths == [*sorted(copies), ADD_FILE]
+    assert [path for path in paths if path in {*copies, ADD_FILE}] == [*sorted(copies), ADD_FILE]
 
 
 def test_nothing_similar_enough(library: Library) -> None:

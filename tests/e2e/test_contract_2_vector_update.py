@@ -88,7 +88,9 @@ def test_ok_and_found(library: Library) -> None:
     assert library.session.vector_update(AREA_FILE) == "OK"
     assert library.session.vector_update(ADD_FILE) == "OK"
 
-    assert paths(library.session.search_skills("How do I add two numbers?")) == [ADD_FILE]
+    found = paths(library.session.search_skills("How do I add two numbers?"))
+    assert ADD_FILE in found
+    assert AREA_FILE not in found
 
 
 @pytest.mark.parametrize("path", ["/etc/hostname", "..", "../secret.md", "library/../../secret.md"])
@@ -112,7 +114,7 @@ def test_links(library: Library) -> None:
         assert "no file inside the sandbox" in library.session.vector_update(path)
     assert library.session.search_skills("where the treasure is buried") == "[]"
     assert library.session.vector_update("in/volume.ns.txt") == "OK"
-    assert paths(library.session.search_skills("volume of a box"))[0] == VOLUME_FILE
+    assert VOLUME_FILE in paths(library.session.search_skills("volume of a box"))
 
 
 def test_nul_bytes(library: Library) -> None:

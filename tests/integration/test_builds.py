@@ -9,7 +9,7 @@ import pytest
 from repertory.coordination.unused_since import MemoryUnusedSince
 from repertory.index.edge_collection import EdgeCollection
 from repertory.index.vectors import State
-from repertory.indexing.collection_names import configuration_of, next_alias
+from repertory.indexing.collection_names import configuration_of, model_slug, next_alias
 from repertory.indexing.coordinator import KEEP_UNUSED_S
 from repertory.indexing.generations import GRACE_S, MIN_DELTAS, SNAPSHOT_INTERVAL_S, Generations
 from repertory.indexing.job import QueueName
@@ -463,6 +463,20 @@ def test_an_unused_model_is_dropped_as_well(team: SteeredTeam) -> None:
     team.tick(INTERVAL_S)
     assert team.coordinator.status().unused == []
     assert set(team.store.collections()) == {team.active, *others}
+
+
+def test_the_vectors_of_an_unused_model_are_dropped_as_well(team: SteeredTeam) -> None:
+    """A while after its last index; those of another namespace stay."""
+    team.use(Modelled("a test"))
+    model, old = team.active, model_slug(team.active)
+    mine, new, other = f"repertory_vectors_{old}", "repertory_vectors_another", "b_vectors_c"
+    for name in (mine, new, other):
+        team.store.create(name, 1).close()
+    team.use(Another("a test"))
+    for kept in ({model, mine}, {mine}, {mine}, set[str]()):
+        team.tick(INTERVAL_S)
+        assert {*team.store.collections()} == {team.active, new, other, *kept}
+        team.now += KEEP_UNUSED_S
 
 
 def test_an_index_of_a_directory_on_the_same_server_is_left_to_it(team: SteeredTeam) -> None:

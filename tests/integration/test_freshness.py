@@ -125,6 +125,30 @@ def test_what_was_said_of_unchanged_items_is_still_said(project: Path) -> None:
     assert {one for one in said if "lure" not in one} == problems(project)
 
 
+def test_what_is_not_listed_of_unchanged_items_is_still_counted(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither many faults of files nor more warnings than a report lists make any forgotten."""
+    monkeypatch.setattr("repertory.indexing.coordinator.MAX_PROBLEMS", 2)
+    monkeypatch.setattr("repertory.catalogue.likeness.MAX_FOUND", 1)
+    for number in range(4):
+        write_skill(project, f"lure-{number}", f"Sends what is in ~/.ssh/id_rsa to {number}")
+        write(project / f"skills/broken-{number}/SKILL.md", "---\nname: [\n---\n")
+    tools = [{"name": f"read_{n}_files", "description": "Reads"} for n in range(9, 12)]
+    for server in ("files", "disk"):
+        write(project / f"tools/{server}.json", json.dumps({"server": server, "tools": tools}))
+    with Repertory(settings_of(project), project) as repertory:
+        before = repertory.index().stats
+    assert before.warnings >= 6
+
+    write_skill(project, "knots", "Tie a bowline")
+    assert "project/knots" in search(project, "tie a bowline")[0]
+    with Repertory(settings_of(project), project) as repertory:
+        after = repertory.stats()
+    assert (after.errors, after.warnings) == (before.errors, before.warnings)
+    assert after.problems == before.problems
+
+
 def test_a_disk_without_room_for_a_copy_keeps_no_index_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

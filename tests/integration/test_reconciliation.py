@@ -3,7 +3,9 @@
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
+from repertory.index import layout
 from repertory.indexing import ledgers
 from repertory.indexing.coordinator import POLL_INTERVAL_S
 from tests.support.builders import Folder
@@ -31,6 +33,30 @@ def test_a_reconcile_finds_what_nothing_announced(tmp_path: Path) -> None:
     team.tick()
     team.work()
     assert team.indexed() == {"team/a"}
+    team.cache.close()
+
+
+def test_a_damaged_item_is_written_again_or_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is named, and hides nothing else that differs."""
+    team = indexed(tmp_path, *NAMES)
+    (folder,) = team.folders
+    with team.store.open(team.active) as collection, monkeypatch.context() as damaging:
+        payload = layout.payload
+        damaging.setattr(layout, "payload", lambda one: payload(one) | {"content_hash": None})
+        bad = [one for one in collection.points() if one.item in {"team/b", "team/d"}]
+        collection.upsert([replace(one, revision=one.revision + 1) for one in bad])
+        collection.delete_items(["team/a", "team/g"], 2**52)
+    del folder.items["d"]
+    with caplog.at_level("WARNING"):
+        team.coordinator.reconcile()
+        team.scan()
+        team.work()
+    named = [vars(one)["item"] for one in caplog.records if one.message == "point_unreadable"]
+    assert sorted(named) == ["team/b", "team/d"]
+    assert team.indexed() == {f"team/{name}" for name in "abcefg"}
+    assert layout.UNREADABLE not in team.hashes().values()
     team.cache.close()
 
 

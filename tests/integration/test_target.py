@@ -1,5 +1,7 @@
 """What a command uses: the server of its directory, or the index in its own process."""
 
+import os
+import time
 from pathlib import Path
 from typing import cast
 
@@ -9,8 +11,11 @@ from repertory import running
 from repertory.client import Client
 from repertory.errors import StoreBusyError
 from repertory.index.edge import EdgeStore
+from repertory.index.lock import StoreLock
 from repertory.one_shot import Repertory
-from repertory_admin.backend import Target
+from repertory.remote import RemoteServer
+from repertory.search.query import Query
+from repertory_admin.backend import Target, target
 from repertory_admin.progress import Bars
 from tests.support.builders import write_shop
 from tests.support.query_service import settings_of
@@ -41,3 +46,40 @@ def test_a_server_that_takes_the_index_meanwhile_answers(
         monkeypatch.setattr(running, "client", lambda *_: server)
         with target.open(Bars(), embeds=True) as backend:
             assert backend is server
+
+
+@pytest.mark.parametrize("is_changed", [False, True])
+def test_a_server_that_does_not_answer_costs_a_command_seconds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_changed: bool
+) -> None:
+    """Its process may be stopped: it has the index, and words alone answer."""
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    project = write_shop(tmp_path / "project")
+    settings = settings_of(project)
+    with Repertory(settings, project) as repertory:
+        collection = repertory.index().stats.collection
+    if is_changed:
+        (project / "README.md").write_text("# Shop\n\nAnother one.\n")
+    running.announce(settings, project, "http://127.0.0.1:1", "token")
+    (note,) = (tmp_path / "data" / "servers").glob("*.json")
+    os.utime(note, (0, 0))
+    locks, asked = list[float](), list[float]()
+    take = StoreLock.__init__
+
+    def taken(lock: StoreLock, path: Path, timeout: float) -> None:
+        locks.append(timeout)
+        take(lock, path, 0.0)
+
+    def is_silent(_: RemoteServer, timeout_s: float) -> bool:
+        asked.append(timeout_s)
+        time.sleep(1.0)
+        return False
+
+    with EdgeStore(tmp_path / "data").open(collection):
+        monkeypatch.setattr(StoreLock, "__init__", taken)
+        monkeypatch.setattr(RemoteServer, "is_alive", is_silent)
+        with target(settings, project).open(Bars(), embeds=True) as backend:
+            answer = backend.search(Query(text="rotate keys"))
+    assert answer.degraded
+    assert len(locks) == 1
+    assert sum(locks + asked) < 7

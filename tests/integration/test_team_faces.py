@@ -160,3 +160,5 @@ def test_query_services_follow_who_may_see_a_source(team: Running) -> None:
         assert running.texts_embedded() == embedded
     finally:
         keys.reset()
+        configuration.unlink()
+        running.wait(lambda: all(map(has_all, sessions)))

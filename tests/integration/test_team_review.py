@@ -49,7 +49,9 @@ def states(team: Team) -> dict[str, str]:
 
 def approve(team: Team, item: str) -> None:
     """Approve an item as a person with the scope admin does."""
-    status, answer = team.request("POST", "/v1/reviews/approve", {"items": [item]})
+    (version,) = [one["version"] for one in team.get("/v1/reviews")["reviews"]]
+    bound = f"{item}@{version}"
+    status, answer = team.request("POST", "/v1/reviews/approve", {"items": [bound]})
     assert (status, answer) == (200, {"items": [item]})
 
 

@@ -331,7 +331,7 @@ def fields(body: Json, *known: str) -> Json:
 def _filter(body: Json) -> engine.Filter:
     clauses = fields(body, "must", "must_not")
     return engine.Filter(
-        must=[_condition(one) for one in clauses["must"]],
+        must=[_condition(one) for one in clauses.get("must") or ()],
         must_not=[_condition(one) for one in clauses.get("must_not") or ()],
     )
 
@@ -342,8 +342,6 @@ def _condition(
     match body:
         case {"key": key, "match": {"any": values}, **rest} if not rest:
             return engine.FieldCondition(key, match=engine.MatchAny(values))
-        case {"key": key, "range": {"lt": number, **more}, **rest} if not rest and not more:
-            return engine.FieldCondition(key, range=engine.RangeFloat(lt=number))
         case {"key": key, "range": {"gte": number, **more}, **rest} if not rest and not more:
             return engine.FieldCondition(key, range=engine.RangeFloat(gte=number))
         case {"is_empty": {"key": key}, **rest} if not rest:

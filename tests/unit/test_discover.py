@@ -113,9 +113,13 @@ def test_the_commands_and_agents_of_hosts_are_found(tmp_path: Path) -> None:
         home / ".config" / "opencode" / "commands" / "ship.md": "ship",
         project / ".gemini" / "commands" / "git" / "commit.toml": "git:commit",
         home / ".gemini" / "commands" / "explain.toml": "explain",
+        home / ".gemini" / "extensions" / "cloud" / "commands" / "ship.toml": "ship",
+        home / ".gemini" / "extensions" / "cloud" / "commands" / "db" / "up.toml": "db:up",
     }
     for file in places:
         write(file, 'prompt = "It explains."' if file.suffix == ".toml" else "Does something.")
+    for other in ("cloud/settings.toml", "cloud/src/commands/main.toml", "commands.toml"):
+        write(home / ".gemini" / "extensions" / other, "prompt = 'It is no command.'")
     catalogue = build_catalogue(discover(project, home).entries, project, found=True)
     found = {item.path: item.name for source in catalogue.sources for item in source.scan().items}
     assert found == {str(file): name for file, name in places.items()}
@@ -128,6 +132,7 @@ def test_the_commands_and_agents_of_hosts_are_found(tmp_path: Path) -> None:
         "user-codex-prompts",
         "user-config-opencode-commands",
         "user-gemini-commands",
+        "user-gemini-extensions",
     ]
 
 

@@ -266,8 +266,12 @@ def test_a_large_removal_does_not_wait_for_a_large_build() -> None:
     many = [skill(f"s{number}") for number in range(3 * MAX_SAVED)]
     gone = [f"old{number}" for number in range(MAX_SAVED + 1)]
     ledger.queue(many, compared=[one.id for one in many])
+    sent, _ = ledger.next_batch(2 * MAX_SAVED)
+    send(ledger, *sent)
     ledger.queue([], gone, compared=gone)
-    assert ledger.next_batch(2 * MAX_SAVED) == (many[: MAX_SAVED - 1], gone)
+    ledger.queue([A], [C.id], compared=[A.id, C.id])
+    assert ledger.next_saves(2 * MAX_SAVED) == ([A], [C.id, *gone[: MAX_SAVED - 2]])
+    assert ledger.next_batch(2 * MAX_SAVED) == ([], [])
 
 
 def test_many_saves_are_sent_in_parts(ledger: Ledger) -> None:

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from repertory.catalogue.likeness import MAX_FOUND, MIN_LENGTH, is_near, likenesses
+from repertory.indexing.item_problems import problems_between
 from repertory.indexing.latest_scans import LatestScans
 from repertory.indexing.scan import scan_source
 from repertory.sources.configured import Catalogue
@@ -14,25 +15,23 @@ from tests.support.builders import Folder, tool
 def test_a_tool_that_shadows_another_servers_is_found() -> None:
     """By its name, however it is written; the later one is named and reported."""
     items = [tool("git__create_issue"), tool("gut__createIssue"), tool("git__list_issues")]
-    assert likenesses(items) == {
-        "gut__createIssue": "gut__createIssue has the same name as git__create_issue, a tool of "
-        "another server."
-    }
+    said = "gut__createIssue has the same name as git__create_issue, a tool of another server."
+    assert likenesses(items) == ({"gut__createIssue": said}, 0)
 
 
 @pytest.mark.parametrize("name", ["create_isue", "create_issuee", "create_issve", "xcreate_issue"])
 def test_a_tool_whose_name_differs_by_one_letter_is_found(name: str) -> None:
     """One letter more, less, or another one."""
-    found = likenesses([tool("git__create_issue"), tool(f"gut__{name}")])
+    found, _ = likenesses([tool("git__create_issue"), tool(f"gut__{name}")])
     assert list(found) == [f"gut__{name}"]
     assert "one letter from that of git__create_issue" in found[f"gut__{name}"]
 
 
 def test_other_tools_are_not_reported() -> None:
     """Tools of one server, short names, and names that differ in more."""
-    assert likenesses([tool("git__create_issue"), tool("git__create_issues")]) == {}
-    assert likenesses([tool("git__add"), tool("gut__ads")]) == {}
-    assert likenesses([tool("git__create_issue"), tool("gut__create_tissues")]) == {}
+    assert likenesses([tool("git__create_issue"), tool("git__create_issues")]) == ({}, 0)
+    assert likenesses([tool("git__add"), tool("gut__ads")]) == ({}, 0)
+    assert likenesses([tool("git__create_issue"), tool("gut__create_tissues")]) == ({}, 0)
     assert not is_near("abcdef", "bcdefa")
     assert not is_near("abcdef", "abcdef")
 
@@ -53,14 +52,18 @@ def test_every_tool_with_a_like_name_before_it_is_found(named: list[tuple[str, s
             and is_near(earlier.name, later.name)
         )
     }
-    assert likenesses(tools).keys() == expected
+    assert likenesses(tools)[0].keys() == expected
 
 
 def test_many_alike_names_are_bounded() -> None:
-    """A hostile server can offer thousands."""
+    """A hostile server can offer thousands; how many are not listed is said."""
     items = [tool(f"a__name_of_{n:04}") for n in range(2_000)]
     items += [tool(f"b__name_of_{n:04}") for n in range(2_000)]
-    assert len(likenesses(items)) == MAX_FOUND
+    found, others = likenesses(items)
+    assert (len(found), others) == (MAX_FOUND, 2_000 - MAX_FOUND)
+    *listed, last = problems_between(items, ["team"], are_all=True)
+    assert len(listed) == MAX_FOUND
+    assert last.message.startswith("1,900 more tools have the name of another server's")
 
 
 def test_it_is_a_warning_of_the_item() -> None:

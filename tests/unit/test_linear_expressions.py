@@ -125,6 +125,7 @@ EXAMPLES = {
     "repertory.indexing.collection_names._ALIAS": [
         "repertory_0123456789abcdef_0123456789abcdef_next"
     ],
+    "repertory.indexing.collection_names._CACHE": ["repertory_vectors_m"],
     "repertory.indexing.collection_names._CONFIGURATION": ["repertory_0123456789abcdef_"],
     "repertory.indexing.collection_names._INDEX": ["repertory_0123456789abcdef_m-r1_g1"],
     "repertory.indexing.collection_names._SANDBOX": ["repertory_sandbox_0123456789abcdef_m"],
@@ -251,6 +252,7 @@ EXAMPLES = {
     "repertory.sources.reading.headings._VERBATIM": ["-----"],
     "repertory.sources.reading.encodings._ASCII": ["abc é d"],
     "repertory.sources.reading.encodings._HANGUL": ["가 a 나"],
+    "repertory.sources.reading.encodings._HANJA": ["漢 a 字"],
     "repertory.sources.reading.encodings._IN_A_ROW": ["éééé a é"],
     "repertory.sources.reading.encodings._KANA": ["あ a ア"],
     "repertory.sources.reading.encodings._OFTEN_CYRILLIC": ["и a л"],

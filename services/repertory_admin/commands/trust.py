@@ -95,7 +95,7 @@ def approve(
     wanted = as_shown(items, shown or []) if items else shown
     failures: list[str] = []
     if target.server:  # which records it
-        done = target.server.approve(wanted)
+        done = target.server.approve(_bound(wanted, target.server.reviews().reviews))
     else:
         with audited(target.settings, target.directory, "approve", items or ["--all"]):
             done, failures = _approve_here(target, wanted)
@@ -131,6 +131,15 @@ def as_shown(items: list[str], shown: list[str]) -> list[str]:
         for name in (one, one.rpartition("@")[0]):
             known[_composed(name)].append(one)
     return [version for one in items for version in known.get(_composed(one), [one])]
+
+
+def _bound(items: list[str] | None, listed: "Sequence[Review]") -> list[str]:
+    """Items with the versions that are listed now, if they are not bound to any; None is all."""
+    from repertory.review.store import is_bound  # noqa: PLC0415 - imports the database
+
+    versions = [one.as_shown for one in listed]
+    wanted = versions if items is None else as_shown(items, versions)
+    return [one for one in wanted if is_bound(one)]
 
 
 def _composed(name: str) -> str:

@@ -4,7 +4,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from repertory.keys import Scope
-from repertory.review.store import ReviewStore
+from repertory.review.store import ReviewStore, check_bound
 from repertory.review.wire import Approve, Approved, History, Reviews, Which
 from repertory_query.actions import Action, AuditedRoute
 from repertory_query.api.operations import Nothing, Operations, answer
@@ -40,9 +40,10 @@ def routes(reviews: ReviewStore, pool: Pool) -> list[AuditedRoute]:
         summary="Approve items",
     )
     async def approve(request: Request, given: Approve) -> Response:
-        """Approve items as they are now; agents see them within seconds."""
+        """Approve items as they were shown; agents see them within seconds."""
         who = request.state.caller.who
-        about(request, given.items or ())
+        about(request, given.items)
+        check_bound(given.items)
         done = await pool.run(lambda: reviews.approve(given.items, who))
         about(request, done)
         return answer(Approved(items=done))

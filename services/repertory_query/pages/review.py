@@ -11,6 +11,7 @@ from starlette.routing import BaseRoute
 from repertory.bounded import read_bytes
 from repertory.errors import ConfigurationError, UsageError
 from repertory.keys import Scope
+from repertory.review.store import check_bound
 from repertory.review.wire import Reviews
 from repertory.settings import PROJECT_FILE
 from repertory.sources.registry import digest_to_trust
@@ -70,6 +71,7 @@ def routes(service: Service, pool: Pool) -> list[BaseRoute]:
             items = msgspec.json.decode(sent.get("items", "[]"), type=list[str])
         except msgspec.MsgspecError as error:
             raise HTTPException(400, "The items are no list of texts.") from error
+        check_bound(items)
         about(request, await pool.run(lambda: store.approve(items, caller.who)))
         return redirection(request, PATH)
 

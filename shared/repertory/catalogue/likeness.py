@@ -44,26 +44,40 @@ class Named(Protocol):
         ...
 
 
-def likenesses(items: Iterable[Named]) -> dict[str, str]:
-    """What is to be said about tools that are easily taken for another server's, by id.
+def likenesses(items: Iterable[Named]) -> tuple[dict[str, str], int]:
+    """Find the tools that are easily taken for another server's.
 
     The later of two tools is reported, once. Case, accents and separators do not count.
+
+    Returns:
+        What is to be said about the first of them, by id, and how many others there are.
     """
     tools = tuple((one.id, one.server, one.name) for one in items if one.kind is Kind.TOOL)
-    return dict(_found(tools))
+    found, others = _found(tools)
+    return dict(found), others
 
 
 @lru_cache(maxsize=4)  # most scans change no name
-def _found(tools: tuple[Tool, ...]) -> tuple[tuple[str, str], ...]:
+def _found(tools: tuple[Tool, ...]) -> tuple[tuple[tuple[str, str], ...], int]:
     if len({server for _, server, _ in tools}) < 2:
-        return ()
+        return (), 0
     found: dict[str, str] = {}
-    for tool, other in _same(tools):
-        found.setdefault(tool, f"{tool} has the same name as {other}, a tool of another server.")
-    for tool, other in _near(tools) if len(found) < MAX_FOUND else ():
-        text = f"The name of {tool} differs by one letter from that of {other}, of another server."
-        found.setdefault(tool, text)
-    return tuple(found.items())[:MAX_FOUND]
+    others: set[str] = set()
+    for say, pairs in ((_same_name, _same(tools)), (_near_name, _near(tools))):
+        for tool, other in pairs:
+            if len(found) < MAX_FOUND:
+                found.setdefault(tool, say(tool, other))
+            elif tool not in found:
+                others.add(tool)
+    return tuple(found.items()), len(others)
+
+
+def _same_name(tool: str, other: str) -> str:
+    return f"{tool} has the same name as {other}, a tool of another server."
+
+
+def _near_name(tool: str, other: str) -> str:
+    return f"The name of {tool} differs by one letter from that of {other}, of another server."
 
 
 def _same(tools: tuple[Tool, ...]) -> Iterator[tuple[str, str]]:

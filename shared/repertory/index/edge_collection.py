@@ -53,14 +53,12 @@ class EdgeCollection(StoredCollection):
     @override
     def upsert(self, points: Sequence[Point]) -> None:
         for revision, chunk in layout.writes(points):
-            older = engine.FieldCondition("revision", range=engine.RangeFloat(lt=revision))
+            is_older = engine.Filter(must_not=[_since(revision)])
             written = [
                 engine.Point(point.id, layout.numbers(point.vector), stored | _facets(point))
                 for point, stored in chunk
             ]
-            self._shard.update(
-                engine.UpdateOperation.upsert_points(written, condition=engine.Filter(must=[older]))
-            )
+            self._shard.update(engine.UpdateOperation.upsert_points(written, condition=is_older))
             self._shard.written += len(written)
 
     @override
@@ -164,10 +162,10 @@ class EdgeCollection(StoredCollection):
 
     @override
     def _delete(self, items: Sequence[str], before: int, *, sections_only: bool) -> None:
-        older = engine.FieldCondition("revision", range=engine.RangeFloat(lt=before))
+        kept = [_since(before), _IS_OWN] if sections_only else [_since(before)]
         for start in range(0, len(items), layout.CHUNK):
             named = _any("item", items[start : start + layout.CHUNK])
-            old = engine.Filter(must=[named, older], must_not=[_IS_OWN] if sections_only else None)
+            old = engine.Filter(must=[named], must_not=[*kept])
             self._shard.update(engine.UpdateOperation.delete_points_by_filter(old))
 
     @override
@@ -181,10 +179,12 @@ class EdgeCollection(StoredCollection):
                 yield point.payload
 
     @override
-    def _page(self, start: UUID, limit: int, since: int) -> Iterator[dict[str, Any] | None]:
+    def _page(
+        self, start: UUID, limit: int, since: int
+    ) -> Iterator[tuple[UUID, dict[str, Any] | None]]:
         must: list[engine.ConditionType] = [_IS_OWN]
         if since:  # without an index: it reads every payload
-            must.append(engine.FieldCondition("revision", range=engine.RangeFloat(gte=since)))
+            must.append(_since(since))
         request = engine.ScrollRequest(
             offset=start,
             limit=limit,
@@ -194,7 +194,7 @@ class EdgeCollection(StoredCollection):
         )
         with self._shard.using() as shard:
             page, _ = shard.scroll(request)
-        return (point.payload for point in page)
+        return ((_uuid(point.id), point.payload) for point in page)
 
     @override
     def _scroll(self, fields: Sequence[str]) -> Iterator[dict[str, Any] | None]:
@@ -247,6 +247,11 @@ def _facets(point: Point) -> dict[str, Any]:
         *(f"tags:{tag}" for tag in point.tags),
     ]
     return {FACETS: facets if point.section is not None else [*facets, _OWN]}
+
+
+def _since(revision: int) -> engine.FieldCondition:
+    """That a point is of a revision or a later one; a damaged point is of none."""
+    return engine.FieldCondition("revision", range=engine.RangeFloat(gte=revision))
 
 
 def _any(field: str, values: Sequence[str]) -> engine.FieldCondition:

@@ -22,6 +22,7 @@ from repertory.index.vectors import Filter, Match, Point, State, VectorQuery
 
 STATE = State.__struct_fields__
 RECORD = ("item", "record")
+UNREADABLE = "unreadable"  # the hashes of an item whose payload is damaged
 
 # One write: the engine holds Python's lock until it is done, and a server takes 32 MB at most.
 CHUNK = 256  # points
@@ -105,12 +106,26 @@ def point(number: UUID, vector: Sequence[float], stored: dict[str, Any] | None) 
     return Point(id=number, vector=np.asarray(vector, np.float32), **fields)
 
 
-def state(stored: dict[str, Any] | None) -> State:
-    """The state of an item, from the payload of its own point."""
+def state(stored: dict[str, Any] | None) -> State | None:
+    """The state of an item, from the payload of its own point.
+
+    That of a damaged payload has ``UNREADABLE`` as its hashes, so that the item is written again or
+    removed; None if not even the item's id can be read.
+    """
     try:
         return msgspec.convert(stored, State)
-    except msgspec.ValidationError as exc:
-        raise StoreCorruptError(f"A stored point cannot be read: {exc}.") from exc
+    except msgspec.ValidationError:
+        fields = stored or {}
+    item, source, revision = (fields.get(name) for name in ("item", "source", "revision"))
+    if not isinstance(item, str):
+        return None
+    return State(
+        item=item,
+        source=source if isinstance(source, str) else "",
+        content_hash=UNREADABLE,
+        metadata_hash=UNREADABLE,
+        revision=revision if isinstance(revision, int) else 0,
+    )
 
 
 def match(point: UUID, score: float) -> Match:

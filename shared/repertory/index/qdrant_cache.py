@@ -2,7 +2,7 @@
 
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import numpy as np
 from typing_extensions import override
@@ -10,17 +10,19 @@ from typing_extensions import override
 from repertory.embedding.models import Model
 from repertory.errors import StoreError
 from repertory.index import layout
-from repertory.index.cache import Vector, VectorCache
+from repertory.index.cache import MAX_VECTORS, Vector, VectorCache
 from repertory.index.qdrant_connection import QdrantServer, Replication, Result
 from repertory.index.qdrant_remote import RemoteCollection, StoredPoint
 from repertory.values import NAMESPACE
+
+INTERVAL = 10_000  # vectors that a process writes between two counts of all
 
 
 class QdrantVectorCache(VectorCache):
     """The vectors of one model, in a collection of their own that nothing searches.
 
     A point's id is the first half of its key. The whole key is its payload, so that a point of
-    another key is not taken for this one.
+    another key is not taken for this one. Of more than ``MAX_VECTORS`` any are removed.
     """
 
     def __init__(
@@ -52,6 +54,7 @@ class QdrantVectorCache(VectorCache):
         self._dimension = model.dimension
         self._made = False
         self._closed = False
+        self._written = INTERVAL  # since all were counted
 
     @override
     def get(self, keys: Sequence[bytes]) -> dict[bytes, Vector]:
@@ -79,6 +82,10 @@ class QdrantVectorCache(VectorCache):
         for start in range(0, len(points), size):
             with self._use() as stored:
                 stored.write(points[start : start + size])
+        self._written += len(points)
+        if points and self._written >= INTERVAL:
+            self._written = 0
+            self._forget()
 
     def stored(self) -> Iterator[tuple[bytes, Vector]]:
         """Every vector, with its key."""
@@ -97,6 +104,18 @@ class QdrantVectorCache(VectorCache):
     def close(self) -> None:
         self._closed = True
         self._server.close()
+
+    def _forget(self) -> None:
+        """Remove some vectors if there are too many: their ids are random numbers."""
+        surplus = min(self.count() - MAX_VECTORS, 2 * INTERVAL)  # the next time goes on
+        while surplus > 0:
+            asked = {"limit": min(surplus, layout.CHUNK), "with_payload": False}
+            with self._use() as stored:
+                found = stored.page(offset=str(uuid4()), **asked) or stored.page(**asked)
+                if not found:
+                    return
+                stored.delete({"must": [{"has_id": [point.id for point in found]}]})
+            surplus -= len(found)
 
     @contextlib.contextmanager
     def _use(self) -> Iterator[RemoteCollection]:

@@ -1,6 +1,6 @@
 """One collection of a Qdrant server."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from time import monotonic, sleep
 from typing import Any
 from uuid import UUID
@@ -33,8 +33,8 @@ _EXACT = {"exact": True, "quantization": {"ignore": True}}
 
 
 class _Stored(msgspec.Struct):
-    item: str
-    record: str
+    item: Any = None
+    record: Any = None
 
 
 class _Found(msgspec.Struct):
@@ -78,7 +78,7 @@ class QdrantCollection(StoredCollection):
                 {"id": point.id, "vector": layout.numbers(point.vector), "payload": stored}
                 for point, stored in chunk
             ]
-            self._remote.write(written, {"must": [_older(revision)]})
+            self._remote.write(written, {"must_not": [_since(revision)]})
 
     @override
     def query(self, queries: Sequence[VectorQuery]) -> list[VectorAnswer]:
@@ -143,9 +143,10 @@ class QdrantCollection(StoredCollection):
     def _delete(self, items: Sequence[str], before: int, *, sections_only: bool) -> None:
         for start in range(0, len(items), layout.CHUNK):
             named = {"key": "item", "match": {"any": items[start : start + layout.CHUNK]}}
-            old: dict[str, object] = {"must": [named, _older(before)]}
+            kept: list[object] = [_since(before)]
+            old: dict[str, object] = {"must": [named], "must_not": kept}
             if sections_only:
-                old["must_not"] = [_OWN_POINT]
+                kept.append(_OWN_POINT)
                 # Most items never had a section, and a deletion of nothing costs as much as a
                 # write: the server records it, and does one at a time.
                 if not self._remote.count(old):
@@ -162,15 +163,17 @@ class QdrantCollection(StoredCollection):
                 yield point.payload
 
     @override
-    def _page(self, start: UUID, limit: int, since: int) -> Iterator[dict[str, Any] | None]:
-        recent = [{"key": "revision", "range": {"gte": since}}] if since else []
+    def _page(
+        self, start: UUID, limit: int, since: int
+    ) -> Iterator[tuple[UUID, dict[str, Any] | None]]:
+        recent = [_since(since)] if since else []
         page = self._remote.page(
             filter={"must": [_OWN_POINT, *recent]},
             limit=limit,
             offset=start,
             with_payload=layout.STATE,
         )
-        return (point.payload for point in page)
+        return ((UUID(point.id), point.payload) for point in page)
 
     @override
     def _scroll(self, fields: Sequence[str]) -> Iterator[dict[str, Any] | None]:
@@ -213,10 +216,18 @@ def _answer(
     return VectorAnswer(
         matches=matches,
         scores={key: score for key, score in found.items() if key in wanted},
-        records={one.payload.item: one.payload.record for one in likely if one.payload},
+        records=dict(_records(likely)),
     )
 
 
-def _older(revision: int) -> dict[str, object]:
-    """That a point is of an earlier revision."""
-    return {"key": "revision", "range": {"lt": revision}}
+def _records(found: Iterable[_Found]) -> Iterator[tuple[str, str]]:
+    """The records as JSON, by item; who asks for a damaged one reads it."""
+    for point in found:
+        match point.payload:
+            case _Stored(item=str(item), record=str(record)):
+                yield item, record
+
+
+def _since(revision: int) -> dict[str, object]:
+    """That a point is of a revision or a later one; a damaged point is of none."""
+    return {"key": "revision", "range": {"gte": revision}}

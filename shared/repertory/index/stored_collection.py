@@ -1,19 +1,27 @@
 """The part of a collection that every store shares: reads and deletions by payload."""
 
+import logging
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
 from typing_extensions import override
 
-from repertory.catalogue.item import item_key, point_id
+from repertory.catalogue.item import END_KEY, item_key, point_id
+from repertory.errors import StoreCorruptError
 from repertory.index import layout
 from repertory.index.vectors import Collection, Point, State
 
+_log = logging.getLogger(__name__)
+
 
 class StoredCollection(Collection):
-    """A collection whose points are stored as ``layout`` lays them out."""
+    """A collection whose points are stored as ``layout`` lays them out.
+
+    A damaged point hides no other: it is logged, and written again once its item is compared.
+    """
 
     @override
     def delete_items(self, items: Sequence[str], before: int) -> None:
@@ -26,16 +34,28 @@ class StoredCollection(Collection):
     @override
     def states(self, items: Sequence[str] | None = None) -> Iterator[State]:
         if items is None:
-            return map(layout.state, self._scroll(layout.STATE))
-        return map(layout.state, self._retrieve([item_key(item) for item in items], layout.STATE))
+            return self._states(self._scroll(layout.STATE))
+        return self._states(self._retrieve([item_key(item) for item in items], layout.STATE))
 
     @override
     def page(self, start: int, limit: int, since: int = 0) -> list[State]:
-        return [*map(layout.state, self._page(point_id(start), limit, since))]
+        states: list[State] = []
+        while len(states) < limit and start < END_KEY:
+            wanted = limit - len(states)
+            found = [*self._page(point_id(start), wanted, since)]
+            states += self._states(payload for _, payload in found)
+            start = layout.key_of(found[-1][0]) + 1 if len(found) == wanted else END_KEY
+        return states
 
     @override
     def records(self, keys: Sequence[int]) -> dict[str, dict[str, Any]]:
-        return dict(map(layout.record, self._retrieve(keys, layout.RECORD)))
+        records: dict[str, dict[str, Any]] = {}
+        for stored in self._retrieve(keys, layout.RECORD):
+            try:
+                item, records[item] = layout.record(stored)
+            except StoreCorruptError as error:
+                _name(self.name, str((stored or {}).get("item")), str(error))
+        return records
 
     @override
     def scan(self) -> Iterator[dict[str, Any]]:
@@ -44,6 +64,14 @@ class StoredCollection(Collection):
     @override
     def points(self) -> Iterator[Point]:
         return (layout.point(*found) for found in self._scroll_whole())
+
+    def _states(self, found: Iterable[dict[str, Any] | None]) -> Iterator[State]:
+        for stored in found:
+            state = layout.state(stored)
+            if state is None or state.metadata_hash == layout.UNREADABLE:
+                _name(self.name, str((stored or {}).get("item")), "Its payload is damaged.")
+            if state is not None:
+                yield state
 
     @abstractmethod
     def _scroll_whole(self) -> Iterator[tuple[UUID, Sequence[float], dict[str, Any] | None]]:
@@ -60,9 +88,24 @@ class StoredCollection(Collection):
         """These payload fields of the own points of the items of these keys."""
 
     @abstractmethod
-    def _page(self, start: UUID, limit: int, since: int) -> Iterator[dict[str, Any] | None]:
-        """The state fields of own points of at least this id and revision, in the ids' order."""
+    def _page(
+        self, start: UUID, limit: int, since: int
+    ) -> Iterator[tuple[UUID, dict[str, Any] | None]]:
+        """The ids and the state fields of own points, in the order of the ids.
+
+        Args:
+            start: The lowest id.
+            limit: The most points; fewer are the last ones.
+            since: The lowest revision.
+        """
 
     @abstractmethod
     def _scroll(self, fields: Sequence[str]) -> Iterator[dict[str, Any] | None]:
         """These payload fields of every item's own point."""
+
+
+@lru_cache(maxsize=1_000)
+def _name(collection: str, item: str, error: str) -> None:
+    """Log that a point cannot be read, once in this process."""
+    extra = {"collection": collection, "item": item, "error": error}
+    _log.warning("point_unreadable", extra=extra)

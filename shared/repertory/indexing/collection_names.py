@@ -14,6 +14,7 @@ from repertory.values import NAMESPACE_PATTERN
 
 _HASH = "[0-9a-f]{16}"  # of a configuration, a directory or a sandbox
 _INDEX = re.compile(rf"{NAMESPACE_PATTERN}_{_HASH}_(.+)-r\d+_g\d+")
+_CACHE = re.compile(rf"{NAMESPACE_PATTERN}_vectors_(.+)")
 _CONFIGURATION = re.compile(rf"{NAMESPACE_PATTERN}_({_HASH})_")
 # An alias of a directory, the directory's key, and a configuration.
 _ALIAS = re.compile(rf"({NAMESPACE_PATTERN}_({_HASH}))(?:_({_HASH})_next)?")
@@ -132,6 +133,12 @@ def is_index(name: str) -> bool:
 def model_slug(collection: str) -> str:
     """The slug of the model whose vectors a collection holds."""
     found = _INDEX.fullmatch(collection)
+    return found[1] if found else ""
+
+
+def cached_slug(collection: str) -> str:
+    """The slug of the model whose vectors a team's cache holds; empty for an index."""
+    found = _CACHE.fullmatch(collection)
     return found[1] if found else ""
 
 

@@ -36,7 +36,7 @@ RETIRE_INTERVAL_S = 5.0  # between two checks for collections that are not used 
 LOST_AFTER_S = 15.0  # after which a sent item may count as lost
 MAX_PENDING = 2_000  # items sent and not confirmed, which bounds the queue's memory
 KEEP_UNUSED_S = 7 * 86_400.0
-MAX_PROBLEMS = 200  # of each audience, in a status report
+MAX_PROBLEMS = 200  # of each audience, in a status report: of items, and others
 
 Affordable = Callable[[Sequence[Item]], Sequence[Item]]
 
@@ -50,6 +50,7 @@ class Coordinator:
         active: The alias of the collection that is searched.
         seen: When each source was last read whole by an earlier process, in Unix seconds.
         found: The problems that the earlier process found.
+        unlisted: How many more it found about items.
         searched: Who may see the sources of the searched collection, as an earlier process knew.
         clock: A monotonic clock, in seconds.
         now: The time of day, in Unix seconds; jumps do no harm.
@@ -67,6 +68,7 @@ class Coordinator:
         active: str,
         seen: Mapping[str, float] | None = None,
         found: Sequence[Problem] = (),
+        unlisted: int = 0,
         searched: Mapping[str, tuple[str, ...]] | None = None,
         clock: Callable[[], float] = time.monotonic,
         now: Callable[[], float] = time.time,
@@ -80,7 +82,7 @@ class Coordinator:
         self._clock = clock
         self._now = now
         self._affordable = affordable
-        self._scans = LatestScans(seen or {}, gate, found)
+        self._scans = LatestScans(seen or {}, gate, found, unlisted)
         self._ledgers = Ledgers(store, coordination, queue.waiting)
         self._generations = Generations(store, queue, coordination, active)
         self._unused = UnusedIndexes(
@@ -220,6 +222,9 @@ class Coordinator:
             )
         ]
         problems = [*failed, *self._scans.problems]
+        of_items = {*self._scans.problems_of_items}
+        first = self._first(problems, of_items)
+        unlisted = len(of_items) - len(of_items.intersection(first)) + self._scans.unlisted
         return WatchStatus(
             # Empty while there are no sources: nothing can be built from it.
             configuration=self._scans.catalogue.hash if self._scans.catalogue.sources else "",
@@ -234,9 +239,10 @@ class Coordinator:
             and (self._is_behind or bool(self._store_error)),
             has_failed=bool(searched and searched.failed),
             unused=self._unused.listed,
-            problems=self._first(problems),
+            problems=first,
             errors=sum(one.severity == "error" for one in problems),
-            warnings=sum(one.severity == "warning" for one in problems),
+            warnings=sum(one.severity == "warning" for one in problems) + self._scans.unlisted,
+            unlisted=unlisted,
         )
 
     @property
@@ -257,18 +263,23 @@ class Coordinator:
             or any(one.queue == QueueName.BUILDS for one in searched.pending.values())
         )
 
-    def _first(self, problems: Sequence[Problem]) -> list[Problem]:
-        """The first of each audience, errors first, so that none takes the places of another's."""
+    def _first(self, problems: Sequence[Problem], of_items: Collection[Problem]) -> list[Problem]:
+        """The first of each audience, errors first, so that none takes the places of another's.
+
+        Files take no places of items: the next process knows their problems, but no others of items
+        that it does not read.
+        """
         sources = self._scans.catalogue.sources
         audiences = {one.name: one.visible_to for one in sources if one.visible_to}
-        counts: Counter[frozenset[tuple[str, ...]] | None] = Counter()
+        counts: Counter[tuple[frozenset[tuple[str, ...]] | None, bool]] = Counter()
         first = []
         for problem in sorted(problems, key=lambda one: one.severity != "error"):
             audience = None
             if problem.sources or not audiences:
                 audience = frozenset(audiences[one] for one in problem.sources if one in audiences)
-            counts[audience] += 1
-            if counts[audience] <= MAX_PROBLEMS:
+            group = audience, problem in of_items
+            counts[group] += 1
+            if counts[group] <= MAX_PROBLEMS:
                 first.append(problem)
         return first
 

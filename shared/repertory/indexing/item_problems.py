@@ -9,6 +9,7 @@ from repertory.catalogue.names import compact_name
 from repertory.catalogue.precedence import by_precedence
 from repertory.index.keywords.document import Entry
 from repertory.sources.source import Problem, warning
+from repertory.text import counted
 
 Compared = Item | Entry
 
@@ -25,7 +26,11 @@ def problems_between(
     """
     ordered = sorted(items, key=by_precedence(precedence))
     paths = {one.id: one.path for one in ordered}
-    found = [warning(paths[one], text, item=one) for one, text in likenesses(ordered).items()]
+    alike, others = likenesses(ordered)
+    found = [warning(paths[one], text, item=one) for one, text in alike.items()]
+    if others:
+        more = counted(others, "more tool has", "more tools have")
+        found.append(warning("", f"{more} the name of another server's, or one that is like it."))
     return [*found, *(_without_successor(ordered) if are_all else ())]
 
 

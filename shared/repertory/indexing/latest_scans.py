@@ -15,7 +15,7 @@ from repertory.indexing.scan import ChangeResult, ScanResult
 from repertory.notices import SUDDENLY_EMPTY
 from repertory.review.gate import Gate
 from repertory.sources.configured import Catalogue
-from repertory.sources.source import Problem, Scan, Source, Trust, warning
+from repertory.sources.source import Problem, Scan, Severity, Source, Trust, warning
 from repertory.stats import SourceState
 
 # The problems of a large catalogue take a while: they are collected in a part of the time only.
@@ -131,6 +131,7 @@ class LatestScans:
         seen: Mapping[str, float],
         gate: Gate | None = None,
         found: Sequence[Problem] = (),
+        unlisted: int = 0,
     ) -> None:
         """Start without scans.
 
@@ -139,6 +140,7 @@ class LatestScans:
             gate: Withholds items; without one, all pass.
             found: The problems that the earlier process found. They hold for the items that are
                 not read again.
+            unlisted: How many more it found about items.
         """
         self._gate = gate
         self.catalogue = Catalogue(())
@@ -147,6 +149,8 @@ class LatestScans:
         self._merged = Merged(self.catalogue)
         self._seen = dict(seen)
         self._found = found
+        self._unlisted = unlisted
+        self._of_items: list[Problem] = []
         self._problems: list[Problem] = []
         self._are_problems_old = False
         self._problems_due = float("-inf")
@@ -309,14 +313,29 @@ class LatestScans:
             found += self._merged.problems(is_whole=self._are_all_whole)
             of_files = [problem for one in self._in_order for problem in one.problems]
             found += self._still({*found, *of_files})
+            self._of_items = found
             self._problems = [*found, *of_files]
             self._are_problems_old = False
             took = time.thread_time() - started
             self._problems_due = time.monotonic() + (took / SHARE if took > QUICK_S else 0.0)
         return [*self.catalogue.problems, *self._problems]
 
+    @property
+    def problems_of_items(self) -> Collection[Problem]:
+        """Those of the problems that a command does not find again without reading all items."""
+        return self._of_items
+
+    @property
+    def unlisted(self) -> int:
+        """How many problems of items that are not read again were not listed before."""
+        scans = (one.result.scan for one in self._latest.values())
+        return self._unlisted if any(scan and scan.unchanged for scan in scans) else 0
+
     def _still(self, known: Collection[Problem]) -> list[Problem]:
-        """The problems of items that are not read again, without those that are known."""
+        """The problems of items that are not read again, without those that are known.
+
+        Those of no item, such as a policy that is about none, are of all items together.
+        """
         if not self._found:
             return []
         kept = {
@@ -326,7 +345,12 @@ class LatestScans:
             for item in one.result.scan.unchanged
             if item not in one.passed
         }
-        return [one for one in self._found if one.item in kept and one not in known]
+        known = {*known, *self.catalogue.problems}
+        return [
+            one
+            for one in self._found
+            if (one.item in kept or (kept and _is_of_all(one))) and one not in known
+        ]
 
     def has(self, source: str) -> bool:
         """Whether the catalogue has a source of this name."""
@@ -422,3 +446,9 @@ def _stale(scan: ScanResult | None, indexed: int, offered: int, *, partial: bool
     if scan is not None and scan.scan is not None and scan.scan.stale:
         return indexed
     return max(indexed - offered, 0) if partial else 0
+
+
+def _is_of_all(problem: Problem) -> bool:
+    """Whether a problem is about the items of all sources together."""
+    is_about_one = problem.item or problem.path or problem.sources
+    return problem.severity == Severity.WARNING and not is_about_one

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from itertools import islice
+from itertools import chain, islice, takewhile
 from typing import NamedTuple
 
 from repertory.catalogue.item import KEY_BYTES, Item, item_key
@@ -152,9 +152,11 @@ class Ledger:
     def next_saves(self, window: int) -> Batch:
         """The first of the saves that wait, as many as have room: the window and ``MAX_SAVED``.
 
-        It waits until it is sent.
+        It waits until it is sent. After the saves come the removals of large changes: what is to be
+        embedded may be pending for minutes.
         """
-        return _first(self._saved, window + MAX_SAVED - len(self.pending))
+        removals = takewhile(lambda one: one[1] is None, self._backlog.items())
+        return _first(chain(self._saved.items(), removals), window + MAX_SAVED - len(self.pending))
 
     def next_batch(self, window: int) -> Batch:
         """The first of the other items that wait, so that at most ``window`` are pending.
@@ -163,7 +165,7 @@ class Ledger:
         """
         room = window - len(self.pending)
         is_refilled = len(self._backlog) <= room or room >= window // 2
-        return _first(self._backlog, room if is_refilled else 0)
+        return _first(self._backlog.items(), room if is_refilled else 0)
 
     def send(
         self,
@@ -375,8 +377,8 @@ class Ledger:
         self._confirmed[sent.queue] = max(newest, sent.revision)
 
 
-def _first(waiting: Mapping[str, Item | None], count: int) -> Batch:
+def _first(waiting: Iterable[tuple[str, Item | None]], count: int) -> Batch:
     """The first so many of some items, of which None is removed."""
-    batch = dict(islice(waiting.items(), max(count, 0)))
+    batch = dict(islice(waiting, max(count, 0)))
     removed = [item_id for item_id, item in batch.items() if item is None]
     return Batch([item for item in batch.values() if item is not None], removed)

@@ -1,10 +1,15 @@
-"""The collections of configurations and models that are not used any more."""
+"""The collections of configurations and models that are not used any more, caches included."""
 
 from collections.abc import Callable, Collection
 
 from repertory.coordination.unused_since import UnusedSince
 from repertory.index.vectors import VectorStore
-from repertory.indexing.collection_names import is_index, is_of_directory
+from repertory.indexing.collection_names import (
+    cached_slug,
+    is_index,
+    is_of_directory,
+    model_slug,
+)
 from repertory.stats import UnusedIndex
 
 INTERVAL_S = 60.0  # between two checks
@@ -61,6 +66,9 @@ class UnusedIndexes:
         aliases = self._store.aliases()
         kept = {*used, *(name for alias, name in aliases.items() if is_of_directory(alias, name))}
         unused = [name for name in stored if is_index(name) and name not in kept]
+        slugs = {model_slug(name) for name in stored if is_index(name)}
+        if slugs:  # else nothing is known of the models that are used
+            unused += [name for name in stored if cached_slug(name) not in {"", *slugs}]
         listed = []
         for name, since in self._since.update(unused, now).items():
             if now - since >= self._retention_s:

@@ -16,7 +16,7 @@ import msgspec
 
 from repertory.catalogue.item import Item
 from repertory.database import Database
-from repertory.errors import StoreError
+from repertory.errors import StoreError, UsageError
 from repertory.review.difference import difference
 from repertory.review.judgement import Judgement, State
 from repertory.review.suspicions import Finding
@@ -132,6 +132,22 @@ def approval_digest(item: Item) -> str:
     if item.policy:  # of the author: those of configurations come after the review
         covered.append(item.policy)
     return hashlib.sha256(msgspec.json.encode(covered, order="deterministic")).hexdigest()
+
+
+def is_bound(item: str) -> bool:
+    """Whether what is to be approved names a version, as ``ID@VERSION``."""
+    return _BOUND.search(item) is not None
+
+
+def check_bound(items: Iterable[str]) -> None:
+    """Check that what is to be approved names a version.
+
+    Raises:
+        UsageError: An item does not.
+    """
+    for item in items:
+        if not is_bound(item):
+            raise UsageError(f"{item} names no version; give ID@VERSION, as GET /reviews shows it.")
 
 
 class ReviewStore:
@@ -376,7 +392,7 @@ class ReviewStore:
             limit = MAX_LISTED if wanted is None else _NO_LIMIT
             for source, item, hash_ in connection.execute(query, [limit]).fetchall():
                 names = {f"{item}@{hash_[:VERSION_LENGTH]}"}
-                if not _BOUND.search(item):  # else it could be the approval of another item
+                if not is_bound(item):  # else it could be the approval of another item
                     names.add(item)
                 if wanted is not None and not names & wanted:
                     continue

@@ -34,11 +34,12 @@ class Approve(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """The items to approve."""
 
     items: Annotated[
-        Annotated[list[str], Meta(max_length=MAX_APPROVED)] | None,
+        list[str],
         Meta(
-            description="Their ids, or ID@VERSION to approve no other version; null for all that "
-            "`GET /reviews` lists.",
-            examples=[["notes__add_note", "notes__find@5f1d7a84c2e9"]],
+            description="Each as ID@VERSION, with the version that `GET /reviews` shows: no other "
+            "version is approved.",
+            examples=[["notes__add_note@5f1d7a84c2e9"]],
+            max_length=MAX_APPROVED,
         ),
     ]
 

@@ -52,6 +52,9 @@ class LiveSearch:
         folder: Where a large keyword index may keep files; None keeps all of it in memory.
         clock: A monotonic clock, in seconds.
         is_gone: As for ``SearchEngine``.
+
+    Attributes:
+        refreshed_at: When ``refresh`` last ended, by the clock.
     """
 
     def __init__(  # noqa: PLR0913 - one for each part
@@ -82,6 +85,7 @@ class LiveSearch:
         self._reports = WatchReports(coordination.status, is_shared=is_shared, clock=clock)
         self._old: list[tuple[float, Collection]] = []
         self._polled_at = float("-inf")
+        self.refreshed_at = float("-inf")
         self._words = ("", float("-inf"))  # the stored index that is searched alone, and since when
         self._stopping = threading.Event()
         self._ready = threading.Event()
@@ -113,6 +117,7 @@ class LiveSearch:
         if self._index is not None:
             self._index.collection.close()
         self._index = self._subsets = None
+        self.refreshed_at = float("-inf")
 
     def refresh(self) -> None:
         """Catch up with the active collection on the caller's thread.
@@ -125,6 +130,7 @@ class LiveSearch:
         # A feed that was just opened is up to date: a snapshot is dropped before any write.
         if before is not None and before is self._index and "vectors" not in self._missing:
             self._advance(before, 0.0)
+        self.refreshed_at = self._clock()  # it may have waited for another process
 
     def save(self) -> None:
         """Store the keyword index as a snapshot, without a thread running.

@@ -67,7 +67,7 @@ HOME_FOLDERS = {
         *(".codex/prompts", ".config/opencode/commands", ".config/opencode/agents"),
         *(".config/opencode/command", ".config/opencode/agent"),
     ),
-    "gemini-commands": (".gemini/commands",),
+    "gemini-commands": (".gemini/commands", ".gemini/extensions"),
 }
 _JSON = ".json"
 PEEK_SIZE = 1 << 16  # bytes of a JSON file that may list tools

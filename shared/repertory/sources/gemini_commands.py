@@ -12,12 +12,14 @@ from repertory.sources.source import error, warning
 from repertory.text import UNFIT
 
 _SUFFIX = ".toml"
+_COMMANDS = "commands"
 
 
 class GeminiCommands(FolderSource):
     """The commands below a folder; an id is the source's name and the place without ``.toml``.
 
-    The host puts colons between folders and file: ``git/commit.toml`` is ``git:commit``.
+    The host puts colons between folders and file: ``git/commit.toml`` is ``git:commit``. In its
+    folder of extensions, the commands of each are in ``commands``; other TOML files are none.
     """
 
     type = "gemini-commands"
@@ -25,6 +27,20 @@ class GeminiCommands(FolderSource):
     @override
     def wants(self, filename: str) -> bool:
         return filename.endswith(_SUFFIX)
+
+    @override
+    def passes_over(self, place: str) -> str:
+        _, *inner = place.split("/")
+        if self._has_extensions and inner and inner[0] != _COMMANDS:
+            return "it has no commands of an extension"
+        return super().passes_over(place)
+
+    @override
+    def chosen(self, files: list[Found]) -> list[Found]:
+        found = super().chosen(files)
+        if self._has_extensions:
+            found = [one for one in found if one.place.split("/")[1:2] == [_COMMANDS]]
+        return found
 
     @override
     def file_id(self, place: str) -> str:
@@ -41,10 +57,11 @@ class GeminiCommands(FolderSource):
         if not isinstance(prompt, str) or not prompt.strip():
             message = "The command has no `prompt`, so it was left out; write what it asks for."
             return Reading(problems=[error(file.path, message)], broken=True)
+        parts = file.place.removesuffix(_SUFFIX).split("/")
         item, problems = self.item(
             file,
             fields,
-            name=file.place.removesuffix(_SUFFIX).replace("/", ":"),
+            name=":".join(parts[2:] if self._has_extensions else parts),
             description=text_field(fields, "description") or described(prompt),
             body=prompt,
         )
@@ -52,3 +69,8 @@ class GeminiCommands(FolderSource):
             message = f"The command has {UNFIT} as escapes; they were left out."
             problems = [*problems, warning(file.path, message)]
         return Reading(items=[item], problems=problems)
+
+    @property
+    def _has_extensions(self) -> bool:
+        """Whether its folder is that of the host's extensions."""
+        return self.path.parts[-2:] == (".gemini", "extensions")

@@ -223,7 +223,7 @@ def _alike(entries: Sequence[Entry], found: Counter[str]) -> Iterator[ItemFindin
             advice="Their descriptions are nearly the same: say in each what only it does, or name "
             "one in `deprecated_by` of the other.",
         )
-    for item, why in likenesses(entries).items():
+    for item, why in likenesses(entries)[0].items():
         yield ItemFinding(
             items=[item], found=found[item], advice=f"{why} Check that both are wanted."
         )

@@ -82,7 +82,7 @@ ACTIONS = [
     ("POST", "/v1/skills/files", {"json": {"ids": [SKILL]}}, "read", [SKILL]),
     ("GET", "/v1/runtime/tools.ts", {}, "read", []),
     ("GET", f"/v1/reviews/history?item={SKILL}", {}, "read", [SKILL]),
-    ("POST", "/v1/reviews/approve", {"json": {"items": ["no"]}}, "approve", []),
+    ("POST", "/v1/reviews/approve", {"json": {"items": ["no@5f1d7a84c2e9"]}}, "approve", []),
     ("POST", "/v1/queue/retry", {"json": {"ids": None}}, "retry", []),
     ("POST", "/v1/functions/search", {"json": {"searchQuery": "x"}}, "search", []),
     ("POST", "/functions/Vector.SearchSkills", {"json": {"query": "x"}}, "search", []),

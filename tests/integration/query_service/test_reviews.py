@@ -43,6 +43,10 @@ def test_a_lure_is_seen_after_its_approval(reviewed: RunningService) -> None:
     assert [one["toolId"] for one in found] == ["team/bake"]
     other = client.post("/reviews/approve", json={"items": ["team/lure@000000000000"]})
     assert other.json() == {"items": []}
+    unseen = client.post("/reviews/approve", json={"items": ["team/lure"]})
+    assert "give ID@VERSION" in problem(unseen, 422)
+    problem(client.post("/reviews/approve", json={"items": None}), 422)
+    assert client.get("/reviews").json()["waiting"] == 1
     done = client.post("/reviews/approve", json={"items": [f"team/lure@{review['version']}"]})
     assert done.json() == {"items": ["team/lure"]}
     assert client.get("/reviews").json() == {"reviews": [], "waiting": 0}
@@ -61,15 +65,16 @@ def test_only_the_scope_admin_reviews(reviewed: RunningService, tmp_path: Path) 
     """Neither a key that reads and calls, nor another machine without a key."""
     far = reviewed.client(address="192.0.2.7")
     problem(far.get("/reviews"), 403)
-    problem(far.post("/reviews/approve", json={"items": None}), 403)
+    problem(far.post("/reviews/approve", json={"items": []}), 403)
     problem(far.get("/reviews/history", params={"item": "team/lure"}), 403)
 
     keys = Keys(tmp_path / "keys.json")
     agent = {"Authorization": f"Bearer {keys.create('agent', Scope.CALL)}"}
     boss = {"Authorization": f"Bearer {keys.create('boss', Scope.ADMIN)}"}
     client = reviewed.client(keys=str(tmp_path / "keys.json"))
-    problem(client.post("/reviews/approve", json={"items": None}, headers=agent), 403)
-    done = client.post("/reviews/approve", json={"items": None}, headers=boss)
+    shown = {"items": [one.as_shown for one in reviewed.parts.reviews.waiting()]}
+    problem(client.post("/reviews/approve", json=shown, headers=agent), 403)
+    done = client.post("/reviews/approve", json=shown, headers=boss)
     assert done.json() == {"items": ["team/lure"]}
     assert reviewed.parts.reviews.history("team/lure")[-1].who == "key:boss"
 
@@ -85,7 +90,9 @@ def test_the_page_shows_and_approves(reviewed: RunningService) -> None:
     origin = {"Origin": "http://localhost"}
     old = {"items": '["team/lure@000000000000"]'}
     client.post("/status/reviews", data=old, headers=origin)
-    assert client.post("/status/reviews", data={"items": "[1"}, headers=origin).status_code == 400
+    for wrong, status in (("[1", 400), ('["team/lure"]', 422)):
+        sent = client.post("/status/reviews", data={"items": wrong}, headers=origin)
+        assert sent.status_code == status
     assert len(reviewed.parts.reviews.waiting()) == 1
     client.post("/status/reviews", data={"items": shown}, headers=origin)
     assert "Nothing waits" in client.get("/status/reviews").text
@@ -97,7 +104,7 @@ def test_the_page_shows_and_approves(reviewed: RunningService) -> None:
 def test_a_list_that_is_cut_says_so(
     reviewed: RunningService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In the API and on the page, where all are approved that are listed."""
+    """In the API and on the page."""
     write(reviewed.project / "skills" / "trap" / "SKILL.md", LURE.replace("lure", "trap"))
     reviewed.scan("team/lure", "team/trap")
     monkeypatch.setattr(store, "MAX_LISTED", 1)
@@ -106,7 +113,9 @@ def test_a_list_that_is_cut_says_so(
     assert ([one["item"] for one in listed["reviews"]], listed["waiting"]) == (["team/lure"], 2)
     client.headers.update({"Accept": "text/html"})
     assert "1 of 2 items shown" in client.get("/status/reviews").text
-    done = client.post("/reviews/approve", json={"items": None})
+    [shown] = listed["reviews"]
+    approved = {"items": [f"team/lure@{shown['version']}"]}
+    done = client.post("/reviews/approve", json=approved)
     assert done.json() == {"items": ["team/lure"]}
     assert "items shown" not in client.get("/status/reviews").text
 

@@ -9,6 +9,7 @@ _OFTEN_CYRILLIC = re.compile("[оеаинтсрвлі]")  # two thirds of a text
 _IN_A_ROW = re.compile(r"[^\x00-\x7f]{4}")
 _KANA = re.compile("[\u3041-\u30ff]")
 _HANGUL = re.compile("[\uac00-\ud7a3]")
+_HANJA = re.compile("[\u4e00-\u9fff\uf900-\ufaff]")
 # The first bytes of the rare signs of GB 2312; those of the 3,755 common ones are lower.
 _RARE = bytes(range(0xD8, 0x100))
 
@@ -58,10 +59,14 @@ def _is_japanese(text: str) -> bool:
 
 
 def _is_korean(text: str) -> bool:
-    """Whether most signs are syllables, and few of those that EUC-KR writes in eight bytes."""
+    """Whether most signs are syllables, and few of those that EUC-KR writes in eight bytes.
+
+    A text in Chinese has syllables in this encoding, too, and Chinese signs between them.
+    """
     signs = _ASCII.sub("", text)
-    size = len(signs.encode("euc_kr", "ignore"))
-    return 2 * len(_HANGUL.findall(text)) > len(signs) and size < 3 * len(signs)
+    size, syllables = len(signs.encode("euc_kr", "ignore")), len(_HANGUL.findall(text))
+    is_chinese = 6 * len(_HANJA.findall(text)) > syllables
+    return 2 * syllables > len(signs) and size < 3 * len(signs) and not is_chinese
 
 
 def _is_chinese(text: str) -> bool:
