@@ -8,6 +8,7 @@ import base64
 import logging
 import time
 import zlib
+from contextlib import suppress
 from datetime import UTC, datetime
 from queue import Empty
 from typing import Any
@@ -18,7 +19,7 @@ from kombu.transport import virtual
 from redis import Redis, RedisError, ResponseError
 from typing_extensions import override
 
-from repertory.indexing.celery_queue import BEGIN, KEEP_KEYWORDS, WRITE
+from repertory.indexing.celery_queue import BEGIN, KEEP_KEYWORDS, WRITE, renewed_at
 
 TASKS = frozenset({WRITE, BEGIN, KEEP_KEYWORDS})
 COMPRESSIONS = frozenset({None, "application/x-gzip"})
@@ -115,6 +116,16 @@ class QoS(kombu_redis.QoS):
     worker would wait for it and never take another one. Redis, if it kept the message, gives it to
     a worker again, which does no harm.
     """
+
+    @override
+    def append(self, message: Any, delivery_tag: str) -> None:
+        """Note a message that was taken; its worker may end before it renews it."""
+        super().append(message, delivery_tag)
+        with (
+            suppress(RedisError, OSError),  # it comes again later
+            self.channel.conn_or_acquire() as redis,  # type: ignore[attr-defined]  # not in its stubs
+        ):
+            redis.zadd(self.unacked_index_key, {delivery_tag: renewed_at()}, xx=True)
 
     @override
     def ack(self, delivery_tag: str) -> None:
