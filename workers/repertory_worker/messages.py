@@ -8,7 +8,6 @@ import base64
 import logging
 import time
 import zlib
-from contextlib import suppress
 from datetime import UTC, datetime
 from queue import Empty
 from typing import Any
@@ -16,6 +15,7 @@ from typing import Any
 import msgspec
 from kombu.transport import redis as kombu_redis
 from kombu.transport import virtual
+from kombu.utils.json import dumps
 from redis import Redis, RedisError, ResponseError
 from typing_extensions import override
 
@@ -119,13 +119,13 @@ class QoS(kombu_redis.QoS):
 
     @override
     def append(self, message: Any, delivery_tag: str) -> None:
-        """Note a message that was taken; its worker may end before it renews it."""
-        super().append(message, delivery_tag)
-        with (
-            suppress(RedisError, OSError),  # it comes again later
-            self.channel.conn_or_acquire() as redis,  # type: ignore[attr-defined]  # not in its stubs
-        ):
-            redis.zadd(self.unacked_index_key, {delivery_tag: renewed_at()}, xx=True)
+        """Note a message that was taken, as Kombu does, but renewed: its worker may end at once."""
+        place = message.delivery_info
+        stored = dumps([message._raw, place["exchange"], place["routing_key"]])
+        with self.pipe_or_acquire() as pipe:
+            pipe.zadd(self.unacked_index_key, {delivery_tag: renewed_at()})
+            pipe.hset(self.unacked_key, delivery_tag, stored).execute()
+        virtual.QoS.append(self, message, delivery_tag)
 
     @override
     def ack(self, delivery_tag: str) -> None:
