@@ -98,6 +98,7 @@ class Coordinator:
 
     def adopt(self, catalogue: Catalogue) -> None:
         """Follow another configuration; scans of unchanged sources stay valid."""
+        self._note_searched()  # it may have been published a moment ago
         self._scans.adopt(catalogue)
         self._generations.adopt(catalogue.hash)
         self._is_configured = True
@@ -277,9 +278,7 @@ class Coordinator:
         is_due = now - self._polled_at >= POLL_INTERVAL_S or self._generations.target is None
         if is_due:
             self._ledgers.keep(self._generations.poll(now))
-            if self._generations.is_own:
-                self._indexed = self._scans.catalogue
-                self._searched = {one.name: one.visible_to for one in self._indexed.sources}
+            self._note_searched()
             if self._scans.review():
                 self._ledgers.compare()
             self._ledgers.follow_failures(self._scans)
@@ -305,6 +304,12 @@ class Coordinator:
             self._unused.check(used, now, self._now())
         if is_due and not self._is_behind:
             self._current_at = now
+
+    def _note_searched(self) -> None:
+        """Note the catalogue of the active collection, if it is the one that is followed."""
+        if self._generations.is_own:
+            self._indexed = self._scans.catalogue
+            self._searched = {one.name: one.visible_to for one in self._indexed.sources}
 
     def _compare_due(self) -> None:
         """Compare what is due with the ledgers."""
@@ -414,15 +419,18 @@ class Coordinator:
 
         These are items of sources and files that cannot be read, or not yet, also where others have
         their ids, and of sources that are suddenly empty. The active collection may belong to
-        another configuration, and a source of the same name may be another one there.
+        another configuration, and a source of the same name may be another one there. Then it
+        inherits nothing if it is suddenly empty, or if others may see it now.
         """
         active = self._generations.active
         if active in (None, ledger.collection) or self._scans.are_whole:
             return []
+        same = self._scans.same(self._indexed)
+        heirs = same | self._scans.seen_by_no_others(self._searched)
         with self._store.open(active) as old:
-            states = {one.item: one for one in old.states() if self._scans.has(one.source)}
+            states = {one.item: one for one in old.states() if one.source in heirs}
             changes = self._changes(ledger, self._scans.items, states)
-            others = changes.emptied - self._scans.same(self._indexed)
+            others = changes.emptied - same
             known = ledger.states.keys() | ledger.failed.keys()
             missing = [
                 item
