@@ -145,6 +145,23 @@ def test_an_unreadable_source_inherits_nothing_that_others_could_see(
     assert team.indexed() == (ALL if visible_to == ("few",) else {"files/f"})
 
 
+def test_a_report_about_another_index_says_nothing_about_the_searched_one(
+    team: SteeredTeam, files: Folder
+) -> None:
+    """Such a report comes back with an old Redis: its names may mean other sources."""
+    other = Folder("server")
+    other.identity = lambda: {"name": "server", "path": "elsewhere"}  # type: ignore[method-assign]
+    other.is_unreadable = True
+    files.visible_to = ("few",)
+    team.folders = (files, other)
+    team.start_unread({"files": (), "server": ()}, "0123456789abcdef")
+    team.tick()
+    assert team.coordinator.status().former == {}
+    team.scan()
+    team.work()
+    assert team.indexed() == {"files/f"}
+
+
 def test_a_configuration_that_was_just_published_is_the_former_one(
     team: SteeredTeam, files: Folder, server: Folder
 ) -> None:

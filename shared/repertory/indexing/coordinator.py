@@ -16,6 +16,7 @@ from repertory.catalogue.records import items_of
 from repertory.coordination.ports import Coordination
 from repertory.errors import StoreError
 from repertory.index.vectors import State, VectorStore
+from repertory.indexing.collection_names import configuration_of
 from repertory.indexing.diff import Changes, diff
 from repertory.indexing.generations import Generations
 from repertory.indexing.job import JobQueue, QueueName, jobs
@@ -50,7 +51,8 @@ class Coordinator:
         active: The alias of the collection that is searched.
         seen: When each source was last read whole by an earlier process, in Unix seconds.
         found: The problems that the earlier process found.
-        searched: Who may see the sources of the searched collection, as an earlier process knew.
+        searched: Who may see the sources of a collection, as an earlier process knew.
+        searched_of: The configuration of that collection: another one may be searched by now.
         clock: A monotonic clock, in seconds.
         now: The time of day, in Unix seconds; jumps do no harm.
         affordable: Gives the first of some items, which are sent now; the others wait.
@@ -68,6 +70,7 @@ class Coordinator:
         seen: Mapping[str, float] | None = None,
         found: Sequence[Problem] = (),
         searched: Mapping[str, tuple[str, ...]] | None = None,
+        searched_of: str = "",
         clock: Callable[[], float] = time.monotonic,
         now: Callable[[], float] = time.time,
         affordable: Affordable = lambda items: items,
@@ -90,6 +93,7 @@ class Coordinator:
         self._emptied: frozenset[str] = frozenset()
         self._indexed = Catalogue(())  # of the active collection, as far as is known
         self._searched = dict(searched or {})
+        self._searched_of = searched_of
         self._is_configured = False
         self._current_at = clock()  # when it could proceed and was not behind
         self._polled_at = self._ready_at = self._retired_at = float("-inf")
@@ -306,10 +310,17 @@ class Coordinator:
             self._current_at = now
 
     def _note_searched(self) -> None:
-        """Note the catalogue of the active collection, if it is the one that is followed."""
+        """Note the catalogue of the active collection, if it is the one that is followed.
+
+        What was known of another collection is forgotten.
+        """
+        configuration = configuration_of(self.active)
         if self._generations.is_own:
             self._indexed = self._scans.catalogue
             self._searched = {one.name: one.visible_to for one in self._indexed.sources}
+            self._searched_of = configuration
+        elif self.active and configuration != self._searched_of:
+            self._indexed, self._searched = Catalogue(()), {}
 
     def _compare_due(self) -> None:
         """Compare what is due with the ledgers."""

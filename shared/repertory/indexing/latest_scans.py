@@ -342,13 +342,13 @@ class LatestScans:
         """The names of the sources that only those may see who could see another of that name.
 
         Args:
-            audiences: Who could see the sources of another catalogue, by name. If it is not known
-                of a source, it was the same callers.
+            audiences: Who could see the sources of another catalogue, by name. If it is not known,
+                these are all sources, or none where any is for some callers only.
         """
-        lists = [
-            (one.name, {*one.visible_to}, {*audiences.get(one.name, one.visible_to)})
-            for one in self.catalogue.sources
-        ]
+        sources = self.catalogue.sources
+        if not audiences and any(one.visible_to for one in sources):
+            return frozenset()
+        lists = [(one.name, {*one.visible_to}, {*audiences.get(one.name, ())}) for one in sources]
         return frozenset(name for name, own, old in lists if not old or (own and own <= old))
 
     def may_offer(self, item: str, metadata_hash: str) -> bool:
