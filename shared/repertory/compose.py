@@ -258,7 +258,7 @@ class Parts:
         from repertory.review.gate import Gate  # noqa: PLC0415 - as above
 
         watch = watch_status(self.coordination.status) or WatchStatus()
-        is_own = configuration_of(watch.collection) == watch.configuration
+        searched_of = configuration_of(watch.collection)
         return Coordinator(
             store=self.store,
             queue=queue,
@@ -268,7 +268,8 @@ class Parts:
             found=watch.problems,
             unlisted=watch.unlisted,
             # Of the index of another configuration it may be unknown.
-            searched=watch.searched if is_own or watch.former else {},
+            searched=watch.searched if searched_of == watch.configuration or watch.former else {},
+            searched_of=searched_of,
             affordable=affordable,
             gate=Gate(self.reviews, records=not self.settings.values.no_cache),
             keep_unused_s=self.settings.values.keep_unused * 86_400,

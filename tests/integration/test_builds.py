@@ -118,6 +118,67 @@ def test_another_source_of_the_same_name_inherits_nothing(
     assert team.indexed() == {"files/f"}
 
 
+@pytest.mark.parametrize("is_restarted", [False, True])
+@pytest.mark.parametrize("visible_to", [(), ("few",), ("few", "others")])
+def test_an_unreadable_source_inherits_nothing_that_others_could_see(
+    team: SteeredTeam,
+    files: Folder,
+    server: Folder,
+    visible_to: tuple[str, ...],
+    is_restarted: bool,
+) -> None:
+    """The name now stands for another folder. If it is no more visible, the items are kept."""
+    server.visible_to = ("few", "some")
+    team.adopt(files, server)
+    team.work()
+    other = Folder("server")
+    other.identity = lambda: {"name": "server", "path": "elsewhere"}  # type: ignore[method-assign]
+    other.visible_to = visible_to
+    other.is_unreadable = True
+    if is_restarted:
+        team.folders = (files, other)
+        team.start_unread({"files": (), "server": ("few", "some")})
+        team.scan()
+    else:
+        team.adopt(files, other)
+    team.work()
+    assert team.indexed() == (ALL if visible_to == ("few",) else {"files/f"})
+
+
+def test_a_report_about_another_index_says_nothing_about_the_searched_one(
+    team: SteeredTeam, files: Folder
+) -> None:
+    """Such a report comes back with an old Redis: its names may mean other sources."""
+    other = Folder("server")
+    other.identity = lambda: {"name": "server", "path": "elsewhere"}  # type: ignore[method-assign]
+    other.is_unreadable = True
+    files.visible_to = ("few",)
+    team.folders = (files, other)
+    team.start_unread({"files": (), "server": ()}, "0123456789abcdef")
+    team.tick()
+    assert team.coordinator.status().former == {}
+    team.scan()
+    team.work()
+    assert team.indexed() == {"files/f"}
+
+
+def test_a_configuration_that_was_just_published_is_the_former_one(
+    team: SteeredTeam, files: Folder, server: Folder
+) -> None:
+    """Who may see its sources is known, although the next one comes before anything else."""
+    other = Folder("server", "z")
+    other.identity = lambda: {"name": "server", "path": "elsewhere"}  # type: ignore[method-assign]
+    other.visible_to = ("few",)
+    before = team.active
+    team.adopt(files, other)
+    while team.active == before:
+        while team.queue.jobs:
+            team.queue.deliver(0)
+        team.tick()
+    team.adopt(files, server, Folder("more", "m"))
+    assert team.coordinator.status().former == {"files": (), "server": ("few",)}
+
+
 def test_two_watches_of_different_catalogues_do_not_replace_each_other_for_ever(
     team: SteeredTeam, files: Folder
 ) -> None:

@@ -18,7 +18,12 @@ from repertory.coordination.failures import Failure
 from repertory.errors import ConfigurationError
 from repertory.indexing.attempts import MAX_ATTEMPTS
 from repertory.indexing.celery_queue import CeleryQueue
-from repertory.indexing.collection_names import next_alias, recipe_of
+from repertory.indexing.collection_names import (
+    configuration_of,
+    generation_of,
+    next_alias,
+    recipe_of,
+)
 from repertory.indexing.job import Job, QueueName
 from repertory.settings import load
 from repertory_worker.app import run
@@ -244,6 +249,20 @@ def test_jobs_of_a_killed_worker_are_done_by_another(team: Team) -> None:
     assert team.indexed() == set()
     with team.worker(lease=SHORT):
         team.wait_until_indexed(*names)
+
+
+def test_a_rebuild_that_a_killed_worker_was_beginning_is_begun_by_another(team: Team) -> None:
+    """Nothing requests a rebuild again, so its request comes back as soon as a job does."""
+    before = team.collection
+    alias = next_alias(team.parts.active, configuration_of(before))
+    team.qdrant.kill()
+    with team.worker(lease=SHORT) as worker:
+        team.queue.begin(configuration_of(before), generation_of(before) + 1)
+        worker.wait_for("store_unavailable")
+        worker.kill()
+    team.qdrant.restart()
+    with team.worker(lease=SHORT):
+        until(lambda: team.parts.store.alias(alias) not in (None, before))
 
 
 def test_an_outage_is_visible(team: Team) -> None:

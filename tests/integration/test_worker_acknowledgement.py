@@ -1,13 +1,15 @@
-"""A worker whose Redis dies while it acknowledges a message takes the next one later."""
+"""Messages that a worker has taken, and that it or its Redis does not live to acknowledge."""
 
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import redis
 from kombu import Connection
 from redis import RedisError
 
+from repertory.indexing.celery_queue import VISIBILITY_TIMEOUT_S
 from repertory_worker.messages import Transport
 from tests.support.redis_server import RedisProcess
 
@@ -37,3 +39,28 @@ def test_a_message_that_cannot_be_ended_blocks_no_other(end: Callable[[Any], Non
             assert channel.qos.can_consume()
     finally:
         server.stop()
+
+
+def test_a_message_comes_back_soon_if_its_worker_ends_as_soon_as_it_has_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its worker has renewed it for the first time when it took it."""
+    monkeypatch.setattr("repertory.indexing.celery_queue.LEASE_S", -1.0)
+    with (
+        RedisProcess() as server,
+        Connection(
+            server.url,
+            transport=Transport,
+            transport_options={"visibility_timeout": VISIBILITY_TIMEOUT_S},
+        ) as connection,
+        redis.Redis.from_url(server.url) as client,
+    ):
+        channel: Any = connection.channel()
+        message = SimpleNamespace(
+            delivery_info={"exchange": "", "routing_key": "q"},
+            _raw={"headers": {}, "properties": {"delivery_info": {}}},
+        )
+        channel.qos.append(message, "tag")
+        channel.qos.restore_visible()
+        assert client.llen("q") == 1
+        channel._disconnect_pools()  # kombu leaves it to the end of the process

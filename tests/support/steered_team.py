@@ -12,7 +12,7 @@ from repertory.errors import StoreError
 from repertory.index.cache import SqliteVectorCache
 from repertory.index.edge import EdgeStore
 from repertory.index.edge_collection import EdgeCollection
-from repertory.indexing.collection_names import generation_of
+from repertory.indexing.collection_names import configuration_of, generation_of
 from repertory.indexing.coordinator import Coordinator
 from repertory.indexing.job import Job, QueueName
 from repertory.indexing.scan import scan_source
@@ -110,11 +110,14 @@ class SteeredTeam:
         self.start_unread()
         self.scan()
 
-    def start_unread(self, searched: Mapping[str, tuple[str, ...]] | None = None) -> None:
+    def start_unread(
+        self, searched: Mapping[str, tuple[str, ...]] | None = None, searched_of: str = ""
+    ) -> None:
         """Start the watch service; nothing is scanned yet.
 
         Args:
             searched: Who may see the searched sources, as the last report says.
+            searched_of: The configuration that the report is about, if it is another one.
         """
         self.coordinator = Coordinator(
             store=self.store,
@@ -124,6 +127,7 @@ class SteeredTeam:
             clock=lambda: self.time,
             now=lambda: self.now,
             searched=searched,
+            searched_of=searched_of or configuration_of(self.active),
         )
         self.coordinator.adopt(Catalogue(self.folders))
 

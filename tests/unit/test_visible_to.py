@@ -185,17 +185,31 @@ def test_until_a_configuration_is_searched_its_lists_hide_and_show_nothing_new()
 
 def test_a_process_that_starts_meanwhile_learns_of_the_lists_before() -> None:
     """Else a name that is used again would show what only few may see."""
+    old = 16 * "1"
     report = WatchStatus(
         configuration="2",
+        collection=f"repertory_{old}_model_g1",
         sources=[state("x"), state("y", "b"), state("new")],
         former={"x": ("a",), "y": (), "gone": ()},
     )
-    between = KnownSources().after(report, "1")
+    between = KnownSources().after(report, old)
     assert between.visible(NOBODY) == {"new"}
     assert between.visible(frozenset({"a"})) == {"x", "new"}
-    early = KnownSources().after(WatchStatus(configuration="2", sources=report.sources), "1")
-    assert early.after(report, "1") == between.after(report, "1") == between
+    early = KnownSources().after(WatchStatus(configuration="2", sources=report.sources), old)
+    assert early.after(report, old) == between.after(report, old) == between
     assert KnownSources().after(report, "2").visible(NOBODY) == {"x", "new"}
+
+
+def test_a_report_about_another_collection_says_not_who_could_see_this_one() -> None:
+    """Such a report comes back with an old Redis: its names may mean other sources."""
+    report = WatchStatus(
+        configuration="2",
+        collection=f"repertory_{16 * '1'}_model_g1",
+        sources=[state("x"), state("vault", "a")],
+        former={"x": (), "vault": ("a",)},
+    )
+    with pytest.raises(StoreError, match="not known yet"):
+        KnownSources().after(report, 16 * "3").visible(NOBODY)
 
 
 def test_nothing_is_visible_while_nobody_knows_who_could_see_what_is_searched() -> None:

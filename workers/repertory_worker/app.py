@@ -84,16 +84,15 @@ def _register(app: Celery, settings: Settings, queues: Sequence[str]) -> None:
 
     @app.task(name=WRITE, bind=True)
     def write(task: Task[Any, Any], text: object, queue: str) -> None:
-        tag = str((task.request.properties or {}).get("delivery_tag"))
         with _returned():
-            process().write(text, QueueName(queue), tag, _parent(task))
+            process().write(text, QueueName(queue), _tag(task), _parent(task))
 
     @app.task(name=BEGIN, bind=True)
     def begin(
         task: Task[Any, Any], configuration: str, generation: int | None, recipe: int = 0
     ) -> None:
         with _returned(), _continued(task, "begin a collection"):
-            process().begin(configuration, generation, recipe)
+            process().begin(configuration, generation, recipe, _tag(task))
 
     @app.task(name=KEEP_KEYWORDS)
     def keep_keywords(collection: str) -> None:
@@ -121,6 +120,11 @@ def _keep_logging(**_: object) -> None:
 def _end(**_: object) -> None:
     """Send the last spans of a process: Celery ends it without running Python's exit handlers."""
     spans.end()
+
+
+def _tag(task: Task[Any, Any]) -> str:
+    """The delivery tag of a task's message."""
+    return str((task.request.properties or {}).get("delivery_tag"))
 
 
 def _parent(task: Task[Any, Any]) -> str:

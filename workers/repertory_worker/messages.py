@@ -15,10 +15,11 @@ from typing import Any
 import msgspec
 from kombu.transport import redis as kombu_redis
 from kombu.transport import virtual
+from kombu.utils.json import dumps
 from redis import Redis, RedisError, ResponseError
 from typing_extensions import override
 
-from repertory.indexing.celery_queue import BEGIN, KEEP_KEYWORDS, WRITE
+from repertory.indexing.celery_queue import BEGIN, KEEP_KEYWORDS, WRITE, renewed_at
 
 TASKS = frozenset({WRITE, BEGIN, KEEP_KEYWORDS})
 COMPRESSIONS = frozenset({None, "application/x-gzip"})
@@ -115,6 +116,16 @@ class QoS(kombu_redis.QoS):
     worker would wait for it and never take another one. Redis, if it kept the message, gives it to
     a worker again, which does no harm.
     """
+
+    @override
+    def append(self, message: Any, delivery_tag: str) -> None:
+        """Note a message that was taken, as Kombu does, but renewed: its worker may end at once."""
+        place = message.delivery_info
+        stored = dumps([message._raw, place["exchange"], place["routing_key"]])
+        with self.pipe_or_acquire() as pipe:
+            pipe.zadd(self.unacked_index_key, {delivery_tag: renewed_at()})
+            pipe.hset(self.unacked_key, delivery_tag, stored).execute()
+        virtual.QoS.append(self, message, delivery_tag)
 
     @override
     def ack(self, delivery_tag: str) -> None:

@@ -130,13 +130,14 @@ class WorkerProcess:
         self._errors.pop("release", None)
         _log.info("jobs_done", extra=work)
 
-    def begin(self, configuration: str, generation: int | None, recipe: int) -> None:
+    def begin(self, configuration: str, generation: int | None, recipe: int, tag: str) -> None:
         """Find or create the collection of a configuration's items.
 
         Args:
             configuration: The configuration hash.
             generation: Create this generation unless it exists.
             recipe: The embedding recipe of the release that asks. An older one asks in vain.
+            tag: The delivery tag of its message.
         """
         if recipe > RECIPE:
             error = NewerReleaseError("The watch service is newer than this worker; upgrade it.")
@@ -144,7 +145,7 @@ class WorkerProcess:
                 time.sleep(NEWER_PAUSE_S)
                 raise error
         if recipe == RECIPE:
-            with self._working(task="begin", configuration=configuration):
+            with self._holding(tag), self._working(task="begin", configuration=configuration):
                 self._with_retries(
                     lambda: maintenance.begin(
                         configuration, generation, writer=self._writer, failures=self._failures

@@ -116,9 +116,9 @@ class QdrantCollection(StoredCollection):
         if info.status == "grey":
             self._remote.touch()
         if info.status == "red":
-            raise StoreError(
+            raise StoreError(  # which it says until then, whatever is written
                 f"The Qdrant server cannot optimize {self._name} ({info.optimizer_status}): "
-                "see its log."
+                "mend that, and restart the server."
             )
         return info.status == "green"
 

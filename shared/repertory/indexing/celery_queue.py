@@ -35,8 +35,8 @@ TASK_TIMEOUT_S = 600.0  # a first task may have to download the model
 # After which an unacknowledged message is delivered again. It must be longer than any task and any
 # delay, or another worker would get the same message meanwhile.
 VISIBILITY_TIMEOUT_S = 1_800
-# A worker renews the messages that it has. So those of one that ended are delivered again this
-# long after its end. The clocks of the workers may differ by less.
+# A worker renews the messages that it has, the first time when it takes them. So those of one that
+# ended are delivered again this long after its end. The clocks of the workers may differ by less.
 LEASE_S = 20.0
 RESTORE_INTERVAL_S = 5.0  # between two checks for such messages
 
@@ -47,6 +47,14 @@ _UNACKED_INDEX = "unacked_index"  # when each message was taken, by its tag
 def redis_key(queue: str, namespace: str = NAMESPACE) -> str:
     """The Redis list of one of the ``QUEUES``."""
     return f"{namespace}:{queue}"
+
+
+def renewed_at() -> float:
+    """What is stored as the time when a message was taken, if it is renewed now.
+
+    Kombu delivers it again ``VISIBILITY_TIMEOUT_S`` later.
+    """
+    return time.time() - VISIBILITY_TIMEOUT_S + LEASE_S
 
 
 def celery_app(redis_url: str, namespace: str = NAMESPACE) -> Celery:
@@ -146,9 +154,7 @@ class CeleryQueue(JobQueue):
         Args:
             tags: Their delivery tags; those of other messages are ignored.
         """
-        # Kombu delivers a message again ``VISIBILITY_TIMEOUT_S`` after the time stored here.
-        at = time.time() - VISIBILITY_TIMEOUT_S + LEASE_S
-        if times := dict.fromkeys(tags, at):
+        if times := dict.fromkeys(tags, renewed_at()):
             with self._redis.translated():
                 self._redis.client.zadd(self._redis.key(_UNACKED_INDEX), times, xx=True)
 

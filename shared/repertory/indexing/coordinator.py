@@ -16,6 +16,7 @@ from repertory.catalogue.records import items_of
 from repertory.coordination.ports import Coordination
 from repertory.errors import StoreError
 from repertory.index.vectors import State, VectorStore
+from repertory.indexing.collection_names import configuration_of
 from repertory.indexing.diff import Changes, diff
 from repertory.indexing.generations import Generations
 from repertory.indexing.job import JobQueue, QueueName, jobs
@@ -51,7 +52,8 @@ class Coordinator:
         seen: When each source was last read whole by an earlier process, in Unix seconds.
         found: The problems that the earlier process found.
         unlisted: How many more it found about items.
-        searched: Who may see the sources of the searched collection, as an earlier process knew.
+        searched: Who may see the sources of a collection, as an earlier process knew.
+        searched_of: The configuration of that collection: another one may be searched by now.
         clock: A monotonic clock, in seconds.
         now: The time of day, in Unix seconds; jumps do no harm.
         affordable: Gives the first of some items, which are sent now; the others wait.
@@ -70,6 +72,7 @@ class Coordinator:
         found: Sequence[Problem] = (),
         unlisted: int = 0,
         searched: Mapping[str, tuple[str, ...]] | None = None,
+        searched_of: str = "",
         clock: Callable[[], float] = time.monotonic,
         now: Callable[[], float] = time.time,
         affordable: Affordable = lambda items: items,
@@ -92,6 +95,7 @@ class Coordinator:
         self._emptied: frozenset[str] = frozenset()
         self._indexed = Catalogue(())  # of the active collection, as far as is known
         self._searched = dict(searched or {})
+        self._searched_of = searched_of
         self._is_configured = False
         self._current_at = clock()  # when it could proceed and was not behind
         self._polled_at = self._ready_at = self._retired_at = float("-inf")
@@ -100,6 +104,7 @@ class Coordinator:
 
     def adopt(self, catalogue: Catalogue) -> None:
         """Follow another configuration; scans of unchanged sources stay valid."""
+        self._note_searched()  # it may have been published a moment ago
         self._scans.adopt(catalogue)
         self._generations.adopt(catalogue.hash)
         self._is_configured = True
@@ -288,9 +293,7 @@ class Coordinator:
         is_due = now - self._polled_at >= POLL_INTERVAL_S or self._generations.target is None
         if is_due:
             self._ledgers.keep(self._generations.poll(now))
-            if self._generations.is_own:
-                self._indexed = self._scans.catalogue
-                self._searched = {one.name: one.visible_to for one in self._indexed.sources}
+            self._note_searched()
             if self._scans.review():
                 self._ledgers.compare()
             self._ledgers.follow_failures(self._scans)
@@ -316,6 +319,19 @@ class Coordinator:
             self._unused.check(used, now, self._now())
         if is_due and not self._is_behind:
             self._current_at = now
+
+    def _note_searched(self) -> None:
+        """Note the catalogue of the active collection, if it is the one that is followed.
+
+        What was known of another collection is forgotten.
+        """
+        configuration = configuration_of(self.active)
+        if self._generations.is_own:
+            self._indexed = self._scans.catalogue
+            self._searched = {one.name: one.visible_to for one in self._indexed.sources}
+            self._searched_of = configuration
+        elif self.active and configuration != self._searched_of:
+            self._indexed, self._searched = Catalogue(()), {}
 
     def _compare_due(self) -> None:
         """Compare what is due with the ledgers."""
@@ -425,15 +441,18 @@ class Coordinator:
 
         These are items of sources and files that cannot be read, or not yet, also where others have
         their ids, and of sources that are suddenly empty. The active collection may belong to
-        another configuration, and a source of the same name may be another one there.
+        another configuration, and a source of the same name may be another one there. Then it
+        inherits nothing if it is suddenly empty, or if others may see it now.
         """
         active = self._generations.active
         if active in (None, ledger.collection) or self._scans.are_whole:
             return []
+        same = self._scans.same(self._indexed)
+        heirs = same | self._scans.seen_by_no_others(self._searched)
         with self._store.open(active) as old:
-            states = {one.item: one for one in old.states() if self._scans.has(one.source)}
+            states = {one.item: one for one in old.states() if one.source in heirs}
             changes = self._changes(ledger, self._scans.items, states)
-            others = changes.emptied - self._scans.same(self._indexed)
+            others = changes.emptied - same
             known = ledger.states.keys() | ledger.failed.keys()
             missing = [
                 item

@@ -362,6 +362,19 @@ class LatestScans:
         own = {source.name: source.identity() for source in self.catalogue.sources}
         return frozenset(name for name, one in own.items() if identities.get(name) == one)
 
+    def seen_by_no_others(self, audiences: Mapping[str, tuple[str, ...]]) -> frozenset[str]:
+        """The names of the sources that only those may see who could see another of that name.
+
+        Args:
+            audiences: Who could see the sources of another catalogue, by name. If it is not known,
+                these are all sources, or none where any is for some callers only.
+        """
+        sources = self.catalogue.sources
+        if not audiences and any(one.visible_to for one in sources):
+            return frozenset()
+        lists = [(one.name, {*one.visible_to}, {*audiences.get(one.name, ())}) for one in sources]
+        return frozenset(name for name, own, old in lists if not old or (own and own <= old))
+
     def may_offer(self, item: str, metadata_hash: str) -> bool:
         """Whether the sources offer an item with this hash, or may do so where they are unread.
 

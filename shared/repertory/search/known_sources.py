@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from repertory.errors import StoreError
 from repertory.groups import may_see
+from repertory.indexing.collection_names import configuration_of
 from repertory.notices import (
     FAILED,
     HAS_RIVAL,
@@ -61,7 +62,10 @@ class KnownSources(msgspec.Struct, frozen=True, kw_only=True):
             configuration: The configuration of the collection that is searched.
         """
         is_same = watch.configuration == configuration
-        before, former = ({}, {}) if is_same else (self.audiences, watch.former)
+        before = {} if is_same else self.audiences
+        # A report that was restored with an old Redis may be about another collection.
+        is_about = not is_same and configuration_of(watch.collection) == configuration
+        former = watch.former if is_about else {}
         is_restricted = any(one.visible_to for one in watch.sources)
         is_known = is_same or not (configuration and is_restricted) or bool(before or former)
         refused = [watch.error] if watch.error in {HAS_RIVAL, NOTHING_OFFERED} else []
