@@ -92,9 +92,14 @@ class _Watched(events.FileSystemEventHandler):
     def _concerns(self, path: str, *, is_folder: bool) -> bool:
         if self._file:
             return path == self._file
-        *folders, name = path.removeprefix(self.path).split("/")
-        if not SKIPPED.isdisjoint(folders) or name in SKIPPED or name.startswith(TEMPORARY):
+        names = path.removeprefix(self.path).split("/")
+        name = names[-1]
+        if name.startswith(TEMPORARY):
             return False
+        if not SKIPPED.isdisjoint(names):  # read only where a link leads to
+            folders = names if is_folder else names[:-1]
+            if not any(map(self.folder.concerns, folders)):
+                return False
         # A new link may lead to a folder.
         return is_folder or self.folder.concerns(name) or os.path.islink(path)  # noqa: PTH114 - speed
 

@@ -98,6 +98,27 @@ def test_only_changed_files_are_read(project: Path, monkeypatch: pytest.MonkeyPa
     assert notices == ()
 
 
+def test_a_folder_that_appears_behind_a_link_is_found(project: Path) -> None:
+    """A link may lead to a folder that is not there yet, in one that is not listed."""
+    packages = project / "skills" / "node_modules"
+    packages.mkdir()
+    (project / "skills" / "pack").symlink_to("node_modules/pack")
+    (project / "skills" / "file").symlink_to("node_modules/file")
+    write(packages / "file", "Text.")
+    assert "project/pack" not in search(project, "tie a bowline")[0]
+
+    text = (project / "skills" / "postmortem" / "SKILL.md").read_text("utf-8")
+    write(packages / "pack" / "SKILL.md", text)
+    assert "project/pack" in search(project, "tie a bowline")[0]
+
+    (packages / "file").unlink()
+    write(packages / "file" / "SKILL.md", text)
+    assert "project/file" in search(project, "tie a bowline")[0]
+
+    shutil.rmtree(packages / "pack")
+    assert "project/pack" not in search(project, "tie a bowline")[0]
+
+
 def problems(project: Path) -> set[str]:
     """What the statistics say of items."""
     with Repertory(settings_of(project), project) as repertory:

@@ -425,6 +425,8 @@ def test_links_in_a_folder_are_followed(skills: Path, watch: Watch) -> None:
     watching.wait(lambda: watching.scans() == scans + 1)
     (skills / "linked").symlink_to("node_modules/one")
     watching.wait_for("team/first", "team/fourth", "team/linked/second")
+    save(skills / "node_modules" / "one" / "fifth.md")
+    watching.wait_for("team/first", "team/fourth", "team/linked/second", "team/linked/fifth")
     (skills / "new").symlink_to("node_modules/two")
     (skills / "new").replace(skills / "linked")
     watching.wait_for("team/first", "team/fourth", "team/linked/third")
