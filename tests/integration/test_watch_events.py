@@ -507,6 +507,20 @@ def test_found_sources_follow_the_project(tmp_path: Path, monkeypatch: pytest.Mo
         watching.wait_for("documents/README.md", "project-claude/a")
 
 
+def test_a_removed_configuration_leaves_no_source(
+    project: Path, tmp_path: Path, watch: Watch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not even one whose folder is missing, as a found source on a disk that is away would stay."""
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    save(project / "README.md", "# Read me")
+    watching = watch("team/first")
+    shutil.rmtree(project / "skills")
+    watching.wait(lambda: any(one["error"] for one in watching.status["sources"]))
+    (project / "repertory.toml").unlink()
+    watching.wait_for("documents/README.md")
+    assert [one.name for one in watching.coordinator.adopted[-1].sources] == ["documents"]
+
+
 def test_a_half_saved_server_configuration(
     project: Path, tmp_path: Path, watch: Watch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
