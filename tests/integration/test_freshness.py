@@ -119,6 +119,24 @@ def test_a_folder_that_appears_behind_a_link_is_found(project: Path) -> None:
     assert "project/pack" not in search(project, "tie a bowline")[0]
 
 
+def test_the_tools_of_a_broken_file_are_named_as_old(project: Path) -> None:
+    """They stay as the file listed them last, and each answer says so until it can be read."""
+    tools = [{"name": "tie_knot", "description": "Ties a bowline", "inputSchema": {}}]
+    file = write(project / "tools" / "knots.json", json.dumps({"tools": tools}))
+    assert search(project, "tie a bowline")[1] == ()
+    text = file.read_text("utf-8")
+
+    file.write_text(text.replace("Ties", "Unties")[:-1], "utf-8")
+    for _ in range(2):
+        found, notices = search(project, "tie a bowline")
+        assert "knots__tie_knot" in found
+        assert len(notices) == 1
+        assert "items of tools are kept as they were last read" in notices[0]
+
+    file.write_text(text, "utf-8")
+    assert search(project, "tie a bowline")[1] == ()
+
+
 def problems(project: Path) -> set[str]:
     """What the statistics say of items."""
     with Repertory(settings_of(project), project) as repertory:

@@ -333,6 +333,7 @@ class FolderSource(Source):
                 postponed.add(walked.path(place))
             if reading.broken or (reading.postponed and not reading.known):
                 unread.add(self.file_id(place))
+                unread.update(one.id for one in reading.known)
                 if self.many_in_a_file:
                     unread_under.append(f"{self.file_id(place)}/")
         return Scan(
