@@ -119,14 +119,17 @@ class Freshness:
         return scans, news
 
     def forget(self, collection: str) -> None:
-        """Remove the record, if it says what a collection holds: that is written to now.
+        """Remove what says what a collection holds: that is written to now.
 
-        If this command ends before it leaves another record, the next one reads all files. A file
-        may be as this record says and yet have had another content in between, which was indexed.
+        It is the record, if it is of the collection, and those of commands with other settings,
+        which may be. If this command ends before it leaves another record, the next one reads all
+        files. A file may be as a record says and yet have had another content in between, which was
+        indexed.
         """
-        if self._stored == configuration_of(collection):
-            with contextlib.suppress(OSError):
-                self._file.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            for file in self._workspace.seen_files:
+                if file != self._file or self._stored == configuration_of(collection):
+                    file.unlink(missing_ok=True)
 
     def remember(self, catalogue: "Catalogue", unwritten: Iterable[str] = ()) -> None:
         """Leave a record for the next command; it is only missed if it cannot be written.

@@ -794,6 +794,24 @@ def test_what_could_not_be_embedded_is_named_and_tried_again(
     assert (found[0], notices) == ("project/postmortem", ())
 
 
+def test_a_command_that_names_the_same_model_leaves_no_record_of_the_other(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They share an index. A file may be as the one read it, and the other indexed it meanwhile."""
+    engine = load_engine(MODEL, "cpu", project.parent / "data")
+    monkeypatch.setattr("repertory.compose.load_engine", lambda *_, **__: engine)
+    text = (project / "skills" / "postmortem" / "SKILL.md").read_text("utf-8")
+    write_skill(project, "postmortem", "Sail a dinghy")
+    with Repertory(settings_of(project, model="of-the-same-weights"), project) as repertory:
+        repertory.ensure_indexed()
+        assert repertory.item("project/postmortem").description == "Sail a dinghy"
+
+    write(project / "skills" / "postmortem" / "SKILL.md", text)
+    with Repertory(settings_of(project), project) as repertory:
+        repertory.ensure_indexed()
+        assert repertory.item("project/postmortem").description != "Sail a dinghy"
+
+
 def test_a_server_withdraws_the_record_of_a_command_that_ended_after_its_start(
     project: Path,
 ) -> None:
