@@ -20,6 +20,7 @@ if TYPE_CHECKING:  # a search of an index that is current imports no source
     from repertory.sources.source import Source
 
 VERSION = 4
+SEARCHED = "searched"  # stands for a source: the folders in which sources were looked for
 
 T = TypeVar("T")
 
@@ -61,6 +62,7 @@ class Freshness:
         self._followed: dict[str, Signature | None] = {}
         # The sources of one file, by digest, before reading.
         self._single: dict[str, FolderState] = {}
+        self._searched = FolderState()
 
     def is_current(self, configuration: str) -> bool:
         """Whether nothing has changed since, by the sizes and times of all files.
@@ -81,7 +83,8 @@ class Freshness:
         self._followed = {str(path): signature(str(path)) for path in paths}
 
     def note(self, catalogue: "Catalogue") -> None:
-        """Note the sources that are one file, before they are read."""
+        """Note the sources that are one file, before they are read, and where others may appear."""
+        self._searched = FolderState(catalogue.searched)
         for source in catalogue.sources:
             if source.file:
                 state = FolderState(files={source.file: settled_signature(source.file)})
@@ -150,7 +153,7 @@ class Freshness:
                 known[_digest(source)] = memory.known
             elif source.file:
                 seen[_digest(source)] = self._single[_digest(source)]
-        listed = _once(seen, known)
+        listed = _once({**seen, SEARCHED: self._searched}, known)
         is_escaped = not all(map(is_unicode, _paths(self._followed, listed)))
         escape = _escaped if is_escaped else str
         with contextlib.suppress(OSError, UnicodeEncodeError):  # a message may be no valid Unicode

@@ -119,6 +119,17 @@ def test_a_folder_that_appears_behind_a_link_is_found(project: Path) -> None:
     assert "project/pack" not in search(project, "tie a bowline")[0]
 
 
+def test_the_first_skill_in_a_hidden_folder_is_found(tmp_path: Path) -> None:
+    """No source lists such a folder before."""
+    project = tmp_path / "project"
+    write(project / "README.md", "# Read me\n\nHow to sail.\n")
+    write(project / "packages" / "web" / ".host" / "settings.json", "{}")
+    assert search(project, "tie a bowline")[0] == ["documents/README.md"]
+
+    write_skill(project / "packages" / "web" / ".host", "knots", "Tie a bowline")
+    assert search(project, "tie a bowline")[0][0] == "other-skills/packages/web/.host/skills/knots"
+
+
 def test_the_tools_of_a_broken_file_are_named_as_old(project: Path) -> None:
     """They stay as the file listed them last, and each answer says so until it can be read."""
     tools = [{"name": "tie_knot", "description": "Ties a bowline", "inputSchema": {}}]

@@ -303,10 +303,7 @@ class FolderSource(Source):
         deciding: dict[str, Signature | None] = {
             path: one for path in self.deciding_files() if (one := settled_signature(path))
         }
-        # What a link leads to may appear in a folder that is not listed.
-        links = (os.path.join(self.path, place) for place in walked.links)  # noqa: PTH118 - speed
-        linked = {path: settled_time(path) for path in links}
-        self._seen = FolderState(linked | walked.listed, deciding)
+        self._seen = FolderState(walked.times(), deciding)
         return passed
 
     def _found(self, passed: dict[str, str]) -> Scan:
