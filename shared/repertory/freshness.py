@@ -32,7 +32,7 @@ class _Record(msgspec.Struct, frozen=True, array_like=True):
         configuration: The hash of the configuration that is indexed.
         request: The configuration that was asked for; see ``Workspace.request``.
         rules: A digest of the policies, which are part of the indexed items.
-        is_written: Whether the index holds all that was read.
+        is_written: Whether the index holds all that was read, by this command or earlier ones.
         followed: The files that the catalogue follows from.
         seen: The files and folders of each source, by the digest of its identity.
         known: What was read from the files of each source, by the same digest. It is decoded only
@@ -63,6 +63,7 @@ class Freshness:
         # The sources of one file, by digest, before reading.
         self._single: dict[str, FolderState] = {}
         self._searched = FolderState()
+        self._is_postponed = False
 
     def is_current(self, configuration: str) -> bool:
         """Whether nothing has changed since, by the sizes and times of all files.
@@ -113,9 +114,9 @@ class Freshness:
         for result in scans:
             source = result.source
             if isinstance(source, FolderSource):
-                is_postponed = result.scan is not None and bool(result.scan.postponed)
+                self._is_postponed |= result.scan is not None and bool(result.scan.postponed)
                 known = memories.get(_digest(source), Memory()).known
-                news |= is_postponed or source.memory().known != known
+                news |= self._is_postponed or source.memory().known != known
             elif source.file:
                 before = last.seen.get(_digest(source)) if last else None
                 news |= before is None or not before.is_current()
@@ -144,6 +145,8 @@ class Freshness:
         from repertory.sources.folder import FolderSource  # noqa: PLC0415 - only after a change
 
         again = frozenset(unwritten)
+        # A postponed file may be one of those that were read, and not written.
+        is_left = self._is_postponed and self._record is not None and not self._record.is_written
         seen: dict[str, FolderState] = {}
         known: dict[str, Mapping[str, KnownFile]] = {}
         for source in catalogue.sources:
@@ -162,7 +165,7 @@ class Freshness:
                 configuration=catalogue.hash,
                 request=self._workspace.request,
                 rules=self._workspace.rules,
-                is_written=not again,
+                is_written=not again and not is_left,
                 followed=_renamed(self._followed, escape),
                 seen={digest: _of_paths(one, escape) for digest, one in listed.items()},
                 known=msgspec.Raw(

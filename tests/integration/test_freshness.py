@@ -1,5 +1,6 @@
 """The budget of a search for changed files, and what one command remembers for the next."""
 
+import itertools
 import json
 import os
 import shutil
@@ -300,6 +301,33 @@ def test_later_searches_index_what_there_was_no_time_for(project: Path) -> None:
         if not left[-1]:
             break
     assert left[-1] == 0
+
+
+def test_what_was_read_and_not_written_is_written_after_a_search_without_time_to_read_it(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The one after that finds the files as they were read first, but not in the index."""
+    skills = 2 * BATCH_SIZE
+    for number in range(skills):
+        write_skill(project, f"knots-{number}", f"Tie the knot of {number} loops")
+    late = ""
+
+    class Late(Timer):
+        def __init__(self, what: str) -> None:
+            self._what = what
+
+        def exceeds(self, _: float) -> bool:
+            return self._what == late
+
+    whats = itertools.cycle(("reading", "writing"))
+    monkeypatch.setattr(update, "Timer", lambda: Late(next(whats)))
+    found = []
+    for late in ("writing", "reading", ""):
+        ids, notices = search(project, "tie a knot")
+        found.append(sum("knots" in item for item in ids))
+        assert bool(notices) == bool(late)
+
+    assert 0 < found[0] == found[1] < skills == found[2]
 
 
 def test_later_searches_index_what_there_was_no_time_to_write(
