@@ -414,6 +414,27 @@ def test_a_root_that_is_replaced(project: Path, skills: Path, watch: Watch) -> N
     watching.wait_for("team/other")
 
 
+@pytest.mark.parametrize("place", ["", "sub"])
+def test_a_folder_that_was_closed_at_first_is_watched(project: Path, place: str) -> None:
+    """Once it is opened, its files and later saves in it are found."""
+    save(project / "skills" / "sub" / "second.md")
+    folder = project / "skills" / place
+    folder.chmod(0)
+    try:
+        if os.access(folder, os.R_OK):
+            pytest.skip("root may read everywhere")
+        with Watching(project) as watching:
+            watching.wait(lambda: bool(watching.scans()))
+            folder.chmod(0o700)
+            found = ["team/first", "team/sub/second"]
+            watching.wait_for(*found)
+            time.sleep(1)  # the watch begins anew
+            save(folder / "third.md")
+            watching.wait_for(*found, f"team/{place}/third".replace("//", "/"))
+    finally:
+        folder.chmod(0o700)
+
+
 def test_links_in_a_folder_are_followed(skills: Path, watch: Watch) -> None:
     """New ones, those that lead elsewhere now, and files of any name that they lead to."""
     for folder in ("node_modules/one/second.md", "node_modules/two/third.md", "text.txt"):

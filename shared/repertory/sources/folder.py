@@ -71,7 +71,7 @@ class FolderSource(Source):
         self.path = Path(os.path.abspath(path))  # noqa: PTH100 - without .., links kept
         self.gitignore = gitignore or self.gitignore
         self.location = str(self.path)
-        self.folder = WatchedFolder(self.path, self.concerns)
+        self.folder = WatchedFolder(self.path, self.concerns, self.is_closed)
         self._readings = ReadingCache()
         self._ignored = GitIgnore(self.path)
         self._others: Sequence[FolderSource] = ()
@@ -176,6 +176,10 @@ class FolderSource(Source):
         if self.wants(filename) or (self.gitignore and filename == IGNORE_FILE):
             return True
         return self._walked is not None and filename in self._walked.linked
+
+    def is_closed(self, path: str) -> bool:
+        """Whether the folder at a real path could not be listed by the last scan."""
+        return self._walked is not None and self._place(path) in self._walked.unlisted
 
     def decides(self, filename: str) -> bool:
         """Whether a file of this name decides what else is read in its folder."""
