@@ -47,7 +47,7 @@ def reload(before: Configuration) -> Configuration:
     except RepertoryError as error:
         return msgspec.structs.replace(before, workspace=workspace, error=str(error))
     kept = {one.name: _kept(one, earlier.get(one.name, one)) for one in new.sources}
-    if workspace.sources.is_found:
+    if workspace.sources.is_found and before.workspace.sources.is_found:
         kept |= {name: one for name, one in earlier.items() if name not in kept and one.is_away()}
     sources = tuple(kept.values())
     errors = (one.message for one in new.problems if one.severity is Severity.ERROR)

@@ -48,6 +48,7 @@ class _Place(msgspec.Struct, frozen=True):
     file: str
     device: int
     number: int
+    is_open: bool
 
 
 class _Watched(events.FileSystemEventHandler):
@@ -70,6 +71,8 @@ class _Watched(events.FileSystemEventHandler):
         source, target = os.fsdecode(event.src_path), os.fsdecode(event.dest_path)
         if source == self.path and isinstance(event, events.DirDeletedEvent):
             self.is_lost = True
+        if isinstance(event, events.DirAttribEvent) and self.folder.is_closed(source):
+            self.is_lost = True  # watchdog watches none that was closed before
         for path in filter(None, (source, target)):
             if self._concerns(path, is_folder=event.is_directory):
                 # watchdog goes on to watch a folder that was moved away, under its old name.
@@ -92,9 +95,14 @@ class _Watched(events.FileSystemEventHandler):
     def _concerns(self, path: str, *, is_folder: bool) -> bool:
         if self._file:
             return path == self._file
-        *folders, name = path.removeprefix(self.path).split("/")
-        if not SKIPPED.isdisjoint(folders) or name in SKIPPED or name.startswith(TEMPORARY):
+        names = path.removeprefix(self.path).split("/")
+        name = names[-1]
+        if name.startswith(TEMPORARY):
             return False
+        if not SKIPPED.isdisjoint(names):  # read only where a link leads to
+            folders = names if is_folder else names[:-1]
+            if not any(map(self.folder.concerns, folders)):
+                return False
         # A new link may lead to a folder.
         return is_folder or self.folder.concerns(name) or os.path.islink(path)  # noqa: PTH114 - speed
 
@@ -152,6 +160,9 @@ class FolderWatches:
             that are watched, if the system dropped events.
         """
         before = dict(self.polling)
+        lost = {one.watch for one in self._watched.values() if one.is_lost}
+        for one in self._watched.values():  # those of one folder share its watch
+            one.is_lost |= one.watch in lost
         if has_lost := self._has_lost.is_set():
             self._has_lost.clear()  # what is lost from now on counts at the next check
         if self._observer is not None and _has_failed(self._observer):
@@ -340,4 +351,6 @@ def _place(path: str) -> _Place | None:
         status = os.stat(real)  # noqa: PTH116 - speed
     except OSError:
         return None
-    return _Place(real, file, status.st_dev, status.st_ino)
+    # The system reports no changes in a folder that was closed when its watch began.
+    is_open = os.access(real, os.R_OK | os.X_OK)
+    return _Place(real, file, status.st_dev, status.st_ino, is_open)

@@ -101,7 +101,7 @@ class DirectoryCatalogue:
         entries = sorted(
             map(self._prepared, entries), key=lambda entry: not entry.get("trusted", True)
         )
-        return Discovery(entries, found.passed_over, withheld)
+        return Discovery(entries, found.passed_over, withheld, found.searched)
 
     def _given(self) -> "Discovery":
         """The entries of the paths that were given."""
@@ -114,6 +114,7 @@ class DirectoryCatalogue:
         return Discovery(
             [entry for part in parts for entry in part.entries],
             [one for part in parts for one in part.passed_over],
+            searched={path: at for part in parts for path, at in part.searched.items()},
         )
 
     def _configured(self) -> "Discovery":
@@ -181,8 +182,8 @@ class DirectoryCatalogue:
             rules=self._settings.rules,
             withheld=found.withheld,
         )
-        if not self._settings.is_of_team:
-            catalogue = msgspec.structs.replace(catalogue, owner=self._key)
+        owner = "" if self._settings.is_of_team else self._key
+        catalogue = msgspec.structs.replace(catalogue, owner=owner, searched=found.searched)
         self._note_fetched(catalogue)
         if written and self._settings.is_confined:
             catalogue.stay_in(self._settings.base, found=False)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:  # a search of an index that is current imports no source
     from repertory.sources.configured import Catalogue
 
 VERSION = 4
+SEARCHED = "searched"  # stands for a source: the folders in which sources were looked for
 
 T = TypeVar("T")
 
@@ -31,7 +32,7 @@ class _Record(msgspec.Struct, frozen=True, array_like=True):
         configuration: The hash of the configuration that is indexed.
         request: The configuration that was asked for; see ``Workspace.request``.
         rules: A digest of the policies, which are part of the indexed items.
-        is_written: Whether the index holds all that was read.
+        is_written: Whether the index holds all that was read, by this command or earlier ones.
         followed: The files that the catalogue follows from.
         seen: The files and folders of each source, by the digest of its identity.
         known: What was read from the files of each source, by the same digest. It is decoded only
@@ -61,6 +62,8 @@ class Freshness:
         self._followed: dict[str, Signature | None] = {}
         # The sources of one file, by digest, before reading.
         self._single: dict[str, FolderState] = {}
+        self._searched = FolderState()
+        self._is_postponed = False
 
     def is_current(self, configuration: str) -> bool:
         """Whether nothing has changed since, by the sizes and times of all files.
@@ -81,7 +84,8 @@ class Freshness:
         self._followed = {str(path): signature(str(path)) for path in paths}
 
     def note(self, catalogue: "Catalogue") -> None:
-        """Note the sources that are one file, before they are read."""
+        """Note the sources that are one file, before they are read, and where others may appear."""
+        self._searched = FolderState(catalogue.searched)
         for source in catalogue.sources:
             if source.file:
                 state = FolderState(files={source.file: settled_signature(source.file)})
@@ -110,23 +114,26 @@ class Freshness:
         for result in scans:
             source = result.source
             if isinstance(source, FolderSource):
-                is_postponed = result.scan is not None and bool(result.scan.postponed)
+                self._is_postponed |= result.scan is not None and bool(result.scan.postponed)
                 known = memories.get(_digest(source), Memory()).known
-                news |= is_postponed or source.memory().known != known
+                news |= self._is_postponed or source.memory().known != known
             elif source.file:
                 before = last.seen.get(_digest(source)) if last else None
                 news |= before is None or not before.is_current()
         return scans, news
 
     def forget(self, collection: str) -> None:
-        """Remove the record, if it says what a collection holds: that is written to now.
+        """Remove what says what a collection holds: that is written to now.
 
-        If this command ends before it leaves another record, the next one reads all files. A file
-        may be as this record says and yet have had another content in between, which was indexed.
+        It is the record, if it is of the collection, and those of commands with other settings,
+        which may be. If this command ends before it leaves another record, the next one reads all
+        files. A file may be as a record says and yet have had another content in between, which was
+        indexed.
         """
-        if self._stored == configuration_of(collection):
-            with contextlib.suppress(OSError):
-                self._file.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            for file in self._workspace.seen_files:
+                if file != self._file or self._stored == configuration_of(collection):
+                    file.unlink(missing_ok=True)
 
     def remember(self, catalogue: "Catalogue", unwritten: Iterable[str] = ()) -> None:
         """Leave a record for the next command; it is only missed if it cannot be written.
@@ -138,6 +145,8 @@ class Freshness:
         from repertory.sources.folder import FolderSource  # noqa: PLC0415 - only after a change
 
         again = frozenset(unwritten)
+        # A postponed file may be one of those that were read, and not written.
+        is_left = self._is_postponed and self._record is not None and not self._record.is_written
         seen: dict[str, FolderState] = {}
         known: dict[str, Mapping[str, KnownFile]] = {}
         for source in catalogue.sources:
@@ -147,7 +156,7 @@ class Freshness:
                 known[_digest(source)] = memory.known
             elif source.file:
                 seen[_digest(source)] = self._single[_digest(source)]
-        listed = _once(seen, known)
+        listed = _once({**seen, SEARCHED: self._searched}, known)
         is_escaped = not all(map(is_unicode, _paths(self._followed, listed)))
         escape = _escaped if is_escaped else str
         with contextlib.suppress(OSError, UnicodeEncodeError):  # a message may be no valid Unicode
@@ -156,7 +165,7 @@ class Freshness:
                 configuration=catalogue.hash,
                 request=self._workspace.request,
                 rules=self._workspace.rules,
-                is_written=not again,
+                is_written=not again and not is_left,
                 followed=_renamed(self._followed, escape),
                 seen={digest: _of_paths(one, escape) for digest, one in listed.items()},
                 known=msgspec.Raw(

@@ -7,7 +7,7 @@ import contextlib
 import hashlib
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -200,7 +200,16 @@ class Workspace:
     @property
     def seen_file(self) -> Path:
         """Where ``Freshness`` keeps what the last command read."""
-        return self._indexed_file.with_suffix(".seen")
+        return self._data / "workspaces" / f"{self.key}{self._seen}"
+
+    @property
+    def seen_files(self) -> Iterator[Path]:
+        """The same of all commands with the same sources: those of one model share an index."""
+        return (self._data / "workspaces").glob(f"*{self._seen}")
+
+    @property
+    def _seen(self) -> str:
+        return f".{self.catalogue_key}.seen"
 
     @property
     def shown_file(self) -> Path:
@@ -213,7 +222,8 @@ class Workspace:
         Its servers stay known: their file may be half saved when the server starts.
         """
         with contextlib.suppress(OSError):
-            self.seen_file.unlink(missing_ok=True)
+            for file in self.seen_files:
+                file.unlink(missing_ok=True)
         self._know()
 
     def _know(self) -> None:

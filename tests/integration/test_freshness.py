@@ -1,5 +1,6 @@
 """The budget of a search for changed files, and what one command remembers for the next."""
 
+import itertools
 import json
 import os
 import shutil
@@ -96,6 +97,56 @@ def test_only_changed_files_are_read(project: Path, monkeypatch: pytest.MonkeyPa
     assert "project/key-rotation" in found
     assert sorted(parsed) == ["knots/SKILL.md", "postmortem/SKILL.md"]
     assert notices == ()
+
+
+def test_a_folder_that_appears_behind_a_link_is_found(project: Path) -> None:
+    """A link may lead to a folder that is not there yet, in one that is not listed."""
+    packages = project / "skills" / "node_modules"
+    packages.mkdir()
+    (project / "skills" / "pack").symlink_to("node_modules/pack")
+    (project / "skills" / "file").symlink_to("node_modules/file")
+    write(packages / "file", "Text.")
+    assert "project/pack" not in search(project, "tie a bowline")[0]
+
+    text = (project / "skills" / "postmortem" / "SKILL.md").read_text("utf-8")
+    write(packages / "pack" / "SKILL.md", text)
+    assert "project/pack" in search(project, "tie a bowline")[0]
+
+    (packages / "file").unlink()
+    write(packages / "file" / "SKILL.md", text)
+    assert "project/file" in search(project, "tie a bowline")[0]
+
+    shutil.rmtree(packages / "pack")
+    assert "project/pack" not in search(project, "tie a bowline")[0]
+
+
+def test_the_first_skill_in_a_hidden_folder_is_found(tmp_path: Path) -> None:
+    """No source lists such a folder before."""
+    project = tmp_path / "project"
+    write(project / "README.md", "# Read me\n\nHow to sail.\n")
+    write(project / "packages" / "web" / ".host" / "settings.json", "{}")
+    assert search(project, "tie a bowline")[0] == ["documents/README.md"]
+
+    write_skill(project / "packages" / "web" / ".host", "knots", "Tie a bowline")
+    assert search(project, "tie a bowline")[0][0] == "other-skills/packages/web/.host/skills/knots"
+
+
+def test_the_tools_of_a_broken_file_are_named_as_old(project: Path) -> None:
+    """They stay as the file listed them last, and each answer says so until it can be read."""
+    tools = [{"name": "tie_knot", "description": "Ties a bowline", "inputSchema": {}}]
+    file = write(project / "tools" / "knots.json", json.dumps({"tools": tools}))
+    assert search(project, "tie a bowline")[1] == ()
+    text = file.read_text("utf-8")
+
+    file.write_text(text.replace("Ties", "Unties")[:-1], "utf-8")
+    for _ in range(2):
+        found, notices = search(project, "tie a bowline")
+        assert "knots__tie_knot" in found
+        assert len(notices) == 1
+        assert "items of tools are kept as they were last read" in notices[0]
+
+    file.write_text(text, "utf-8")
+    assert search(project, "tie a bowline")[1] == ()
 
 
 def problems(project: Path) -> set[str]:
@@ -274,6 +325,33 @@ def test_later_searches_index_what_there_was_no_time_for(project: Path) -> None:
         if not left[-1]:
             break
     assert left[-1] == 0
+
+
+def test_what_was_read_and_not_written_is_written_after_a_search_without_time_to_read_it(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The one after that finds the files as they were read first, but not in the index."""
+    skills = 2 * BATCH_SIZE
+    for number in range(skills):
+        write_skill(project, f"knots-{number}", f"Tie the knot of {number} loops")
+    late = ""
+
+    class Late(Timer):
+        def __init__(self, what: str) -> None:
+            self._what = what
+
+        def exceeds(self, _: float) -> bool:
+            return self._what == late
+
+    whats = itertools.cycle(("reading", "writing"))
+    monkeypatch.setattr(update, "Timer", lambda: Late(next(whats)))
+    found = []
+    for late in ("writing", "reading", ""):
+        ids, notices = search(project, "tie a knot")
+        found.append(sum("knots" in item for item in ids))
+        assert bool(notices) == bool(late)
+
+    assert 0 < found[0] == found[1] < skills == found[2]
 
 
 def test_later_searches_index_what_there_was_no_time_to_write(
@@ -777,6 +855,24 @@ def test_what_could_not_be_embedded_is_named_and_tried_again(
 
     found, notices = search(project, "sail a dinghy")
     assert (found[0], notices) == ("project/postmortem", ())
+
+
+def test_a_command_that_names_the_same_model_leaves_no_record_of_the_other(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They share an index. A file may be as the one read it, and the other indexed it meanwhile."""
+    engine = load_engine(MODEL, "cpu", project.parent / "data")
+    monkeypatch.setattr("repertory.compose.load_engine", lambda *_, **__: engine)
+    text = (project / "skills" / "postmortem" / "SKILL.md").read_text("utf-8")
+    write_skill(project, "postmortem", "Sail a dinghy")
+    with Repertory(settings_of(project, model="of-the-same-weights"), project) as repertory:
+        repertory.ensure_indexed()
+        assert repertory.item("project/postmortem").description == "Sail a dinghy"
+
+    write(project / "skills" / "postmortem" / "SKILL.md", text)
+    with Repertory(settings_of(project), project) as repertory:
+        repertory.ensure_indexed()
+        assert repertory.item("project/postmortem").description != "Sail a dinghy"
 
 
 def test_a_server_withdraws_the_record_of_a_command_that_ended_after_its_start(

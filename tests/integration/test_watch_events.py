@@ -414,6 +414,27 @@ def test_a_root_that_is_replaced(project: Path, skills: Path, watch: Watch) -> N
     watching.wait_for("team/other")
 
 
+@pytest.mark.parametrize("place", ["", "sub"])
+def test_a_folder_that_was_closed_at_first_is_watched(project: Path, place: str) -> None:
+    """Once it is opened, its files and later saves in it are found."""
+    save(project / "skills" / "sub" / "second.md")
+    folder = project / "skills" / place
+    folder.chmod(0)
+    try:
+        if os.access(folder, os.R_OK):
+            pytest.skip("root may read everywhere")
+        with Watching(project) as watching:
+            watching.wait(lambda: bool(watching.scans()))
+            folder.chmod(0o700)
+            found = ["team/first", "team/sub/second"]
+            watching.wait_for(*found)
+            time.sleep(1)  # the watch begins anew
+            save(folder / "third.md")
+            watching.wait_for(*found, f"team/{place}/third".replace("//", "/"))
+    finally:
+        folder.chmod(0o700)
+
+
 def test_links_in_a_folder_are_followed(skills: Path, watch: Watch) -> None:
     """New ones, those that lead elsewhere now, and files of any name that they lead to."""
     for folder in ("node_modules/one/second.md", "node_modules/two/third.md", "text.txt"):
@@ -425,6 +446,8 @@ def test_links_in_a_folder_are_followed(skills: Path, watch: Watch) -> None:
     watching.wait(lambda: watching.scans() == scans + 1)
     (skills / "linked").symlink_to("node_modules/one")
     watching.wait_for("team/first", "team/fourth", "team/linked/second")
+    save(skills / "node_modules" / "one" / "fifth.md")
+    watching.wait_for("team/first", "team/fourth", "team/linked/second", "team/linked/fifth")
     (skills / "new").symlink_to("node_modules/two")
     (skills / "new").replace(skills / "linked")
     watching.wait_for("team/first", "team/fourth", "team/linked/third")
@@ -503,6 +526,20 @@ def test_found_sources_follow_the_project(tmp_path: Path, monkeypatch: pytest.Mo
         skill = "---\nname: a\ndescription: Does a.\n---\n"
         save(project / ".claude" / "skills" / "a" / "SKILL.md", skill)
         watching.wait_for("documents/README.md", "project-claude/a")
+
+
+def test_a_removed_configuration_leaves_no_source(
+    project: Path, tmp_path: Path, watch: Watch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not even one whose folder is missing, as a found source on a disk that is away would stay."""
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    save(project / "README.md", "# Read me")
+    watching = watch("team/first")
+    shutil.rmtree(project / "skills")
+    watching.wait(lambda: any(one["error"] for one in watching.status["sources"]))
+    (project / "repertory.toml").unlink()
+    watching.wait_for("documents/README.md")
+    assert [one.name for one in watching.coordinator.adopted[-1].sources] == ["documents"]
 
 
 def test_a_half_saved_server_configuration(

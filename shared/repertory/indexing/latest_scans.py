@@ -456,8 +456,10 @@ class LatestScans:
 
 def _stale(scan: ScanResult | None, indexed: int, offered: int, *, partial: bool) -> int:
     """How many items of a source are kept although it cannot be read now."""
-    if scan is not None and scan.scan is not None and scan.scan.stale:
+    read = scan.scan if scan is not None else None
+    if read is not None and read.stale:
         return indexed
+    offered -= len(read.unchanged & read.unread) if read is not None else 0
     return max(indexed - offered, 0) if partial else 0
 
 

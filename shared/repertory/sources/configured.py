@@ -33,6 +33,7 @@ class Catalogue(msgspec.Struct, frozen=True):
         passed_over: The places that discovery did not take.
         owner: The key of the directory whose policies and reviews hold; empty for a team, whose
             processes have the same ones. An index is of one owner.
+        searched: The times of the folders in which sources were looked for; see ``Walk.times``.
     """
 
     sources: tuple[Source, ...]
@@ -40,6 +41,7 @@ class Catalogue(msgspec.Struct, frozen=True):
     rules: tuple[Rule, ...] = ()
     passed_over: tuple[PassedOver, ...] = ()
     owner: str = ""
+    searched: dict[str, int] = {}
 
     @property
     def hash(self) -> str:

@@ -83,11 +83,13 @@ class Discovery(msgspec.Struct, frozen=True):
         passed_over: The known places that are there and were not taken.
         withheld: The configured sources that are not read until the user trusts their file, each
             with the way to do so.
+        searched: The times of the folders in which files were looked for; see ``Walk.times``.
     """
 
     entries: list[dict[str, Any]]
     passed_over: list[PassedOver]
     withheld: list[tuple[dict[str, Any], str]] = []
+    searched: dict[str, int] = {}
 
 
 class _Folder(msgspec.Struct, frozen=True):
@@ -136,8 +138,11 @@ def discover(root: Path, home: Path | None = None) -> Discovery:
     anywhere = SkillFolders(name=_own_name(root), path=root, gitignore=True)
     taken = _taken(_known(root, home), anywhere if is_whole else None, passed)
     entries = [folder.entry for folder in taken if folder.base == root]
+    searched: dict[str, int] = {}
     if is_whole:
-        entries += _anywhere(root, anywhere, taken)
+        walked = Walk(root, _is_found_anywhere, lambda place: not anywhere.passes_over(place))
+        entries += _anywhere(root, anywhere, taken, [file.path for file in walked.files])
+        searched = walked.times()
     else:
         reason = "it is a home directory or above one, so only its known places are read"
         passed.append(PassedOver(str(root), reason))
@@ -147,7 +152,7 @@ def discover(root: Path, home: Path | None = None) -> Discovery:
         for path in dict.fromkeys(_configurations(root, home))
         if _is_there(path, stat.S_ISREG, "it is no plain file", passed)
     ]
-    return Discovery(entries, passed)
+    return Discovery(entries, passed, searched=searched)
 
 
 def places(root: Path, home: Path | None = None) -> list[Path]:
@@ -243,15 +248,11 @@ def _leads_elsewhere(folder: _Folder, anywhere: SkillFolders) -> str:
     return ""
 
 
-def _anywhere(root: Path, skills: SkillFolders, taken: list[_Folder]) -> Iterator[dict[str, Any]]:
+def _anywhere(
+    root: Path, skills: SkillFolders, taken: list[_Folder], files: list[str]
+) -> Iterator[dict[str, Any]]:
     """The sources of a whole project: what lies outside of the known folders, and the documents."""
-    walked = Walk(
-        root,
-        _is_found_anywhere,
-        lambda place: not skills.passes_over(place),
-    )
     known = [str(folder.base / folder.listed) for folder in taken if folder.type == skills.type]
-    files = [file.path for file in walked.files]
     procedures, tool_files, documents = _NAMES
     found = {
         (skills.type, skills.name): any(

@@ -73,7 +73,7 @@ class FolderSource(Source):
         self.path = Path(os.path.abspath(path))  # noqa: PTH100 - without .., links kept
         self.gitignore = gitignore or self.gitignore
         self.location = str(self.path)
-        self.folder = WatchedFolder(self.path, self.concerns)
+        self.folder = WatchedFolder(self.path, self.concerns, self.is_closed)
         self._readings = ReadingCache()
         self._ignored = GitIgnore(self.path)
         self._others: Sequence[FolderSource] = ()
@@ -178,6 +178,10 @@ class FolderSource(Source):
         if self.wants(filename) or (self.gitignore and filename == IGNORE_FILE):
             return True
         return self._walked is not None and filename in self._walked.linked
+
+    def is_closed(self, path: str) -> bool:
+        """Whether the folder at a real path could not be listed by the last scan."""
+        return self._walked is not None and self._place(path) in self._walked.unlisted
 
     def decides(self, filename: str) -> bool:
         """Whether a file of this name decides what else is read in its folder."""
@@ -307,7 +311,7 @@ class FolderSource(Source):
         deciding: dict[str, Signature | None] = {
             path: one for path in self.deciding_files() if (one := settled_signature(path))
         }
-        self._seen = FolderState(walked.listed, deciding)
+        self._seen = FolderState(walked.times(), deciding)
         return passed
 
     def _found(self, passed: dict[str, str]) -> Scan:
@@ -334,6 +338,7 @@ class FolderSource(Source):
                 postponed.add(walked.path(place))
             if reading.broken or (reading.postponed and not reading.known):
                 unread.add(self.file_id(place))
+                unread.update(one.id for one in reading.known)
                 if self.many_in_a_file:
                     unread_under.append(f"{self.file_id(place)}/")
         return Scan(

@@ -2,6 +2,7 @@
 
 import os
 import time
+from stat import S_ISDIR
 
 import msgspec
 
@@ -46,7 +47,8 @@ class FolderState(msgspec.Struct, frozen=True, array_like=True):
     """The state of the file system under a source when it was read.
 
     Attributes:
-        folders: The times of each folder, added up; see ``changed_at``.
+        folders: The times of each folder, and of what each link leads to, added up; see
+            ``changed_at``.
         files: The signature of each file that can change what the source offers.
     """
 
@@ -113,7 +115,7 @@ def _times(folder: str) -> tuple[int, int] | None:
         status = os.stat(folder)  # noqa: PTH116 - speed
     except (OSError, ValueError):
         return None
-    return status.st_mtime_ns, status.st_ctime_ns
+    return (status.st_mtime_ns, status.st_ctime_ns) if S_ISDIR(status.st_mode) else None
 
 
 def _are_recent(times: tuple[int, int]) -> bool:

@@ -143,10 +143,12 @@ class WatchedFolder(msgspec.Struct, frozen=True):
         path: The absolute path. It may be missing, or be a link.
         concerns: Whether a change of a file with a given name can change the scan. Not used
             if ``path`` is a file.
+        is_closed: Whether the folder at a path could not be listed by the last scan.
     """
 
     path: Path
     concerns: Callable[[str], bool]
+    is_closed: Callable[[str], bool] = lambda _path: False
 
 
 class Source(Protocol):

@@ -91,6 +91,13 @@ class Walk:
         self.listed: dict[str, int] = {}
         self._walk(place, pause)
 
+    def times(self) -> dict[str, int]:
+        """The times of each listed folder, and of what each link leads to; see ``FolderState``.
+
+        A link may lead to a folder that is not there yet, in one that is not listed.
+        """
+        return {path: settled_time(path) for path in map(self._path, self.links)} | self.listed
+
     def _walk(self, place: str, pause: Callable[[], None]) -> None:
         if place:
             self._start_at(place)
