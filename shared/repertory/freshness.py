@@ -135,12 +135,15 @@ class Freshness:
                 if file != self._file or self._stored == configuration_of(collection):
                     file.unlink(missing_ok=True)
 
-    def remember(self, catalogue: "Catalogue", unwritten: Iterable[str] = ()) -> None:
+    def remember(
+        self, catalogue: "Catalogue", unwritten: Iterable[str] = (), *, is_finished: bool = True
+    ) -> None:
         """Leave a record for the next command; it is only missed if it cannot be written.
 
         Args:
             catalogue: The indexed sources, which have been scanned.
             unwritten: The items that are not indexed yet, whose files are to be read again.
+            is_finished: Whether all that was read has been compared with the index.
         """
         from repertory.sources.folder import FolderSource  # noqa: PLC0415 - only after a change
 
@@ -165,7 +168,7 @@ class Freshness:
                 configuration=catalogue.hash,
                 request=self._workspace.request,
                 rules=self._workspace.rules,
-                is_written=not again and not is_left,
+                is_written=is_finished and not again and not is_left,
                 followed=_renamed(self._followed, escape),
                 seen={digest: _of_paths(one, escape) for digest, one in listed.items()},
                 known=msgspec.Raw(

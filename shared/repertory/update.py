@@ -255,7 +255,9 @@ class Update:
             return  # it is still being built
         if not parts.settings.values.no_cache:
             parts.workspace.remember(Indexed.of(self._request, self._catalogue))
-            self._freshness.remember(self._catalogue, coordinator.unwritten)
+            self._freshness.remember(
+                self._catalogue, coordinator.unwritten, is_finished=coordinator.is_finished
+            )
 
 
 def _small_batch(writer: Writer, items: Sequence[Item]) -> Sequence[Item]:

@@ -72,6 +72,17 @@ def search(project: Path, text: str, budget_s: float = 600.0) -> tuple[list[str]
     return [hit.id for hit in answer.hits], answer.notices
 
 
+class Late(Timer):
+    """The timer of reading or of writing, whose time is over at once if it is that of ``late``."""
+
+    def __init__(self, what: str, late: str) -> None:
+        self._is_late = what == late
+
+    def exceeds(self, _: float) -> bool:
+        """Whether its time is over."""
+        return self._is_late
+
+
 def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The places of the files that are parsed from now on."""
     parsed: list[str] = []
@@ -334,24 +345,34 @@ def test_what_was_read_and_not_written_is_written_after_a_search_without_time_to
     skills = 2 * BATCH_SIZE
     for number in range(skills):
         write_skill(project, f"knots-{number}", f"Tie the knot of {number} loops")
-    late = ""
-
-    class Late(Timer):
-        def __init__(self, what: str) -> None:
-            self._what = what
-
-        def exceeds(self, _: float) -> bool:
-            return self._what == late
-
-    whats = itertools.cycle(("reading", "writing"))
-    monkeypatch.setattr(update, "Timer", lambda: Late(next(whats)))
     found = []
     for late in ("writing", "reading", ""):
+        whats = itertools.cycle(("reading", "writing"))
+        monkeypatch.setattr(update, "Timer", lambda whats=whats, late=late: Late(next(whats), late))
         ids, notices = search(project, "tie a knot")
         found.append(sum("knots" in item for item in ids))
         assert bool(notices) == bool(late)
 
     assert 0 < found[0] == found[1] < skills == found[2]
+
+
+def test_an_emptied_source_is_named_after_a_search_without_time_to_compare_it(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The search published an index that it had before, and its time was over."""
+    write_skill(project / ".claude", "knots", "Tie a bowline")
+    search(project, "tie a bowline")
+    shutil.rmtree(project / ".claude")
+    for path in (project / "skills").iterdir():
+        shutil.rmtree(path)
+    write(project / "README.md", "# Read me\n\nHow to sail.\n")
+
+    with monkeypatch.context() as patch:
+        whats = itertools.cycle(("reading", "writing"))
+        patch.setattr(update, "Timer", lambda: Late(next(whats), "writing"))
+        search(project, "sail")
+    notices = search(project, "sail")[1]
+    assert any("suddenly empty" in one for one in notices), notices
 
 
 def test_later_searches_index_what_there_was_no_time_to_write(
@@ -733,7 +754,7 @@ def test_a_policy_that_was_another_one_while_a_server_ran_is_back(
     assert boost() == -0.1
     file.write_text(f"{rule}-0.9\n")
     with monkeypatch.context() as patch:
-        patch.setattr(Freshness, "remember", lambda *_: None)
+        patch.setattr(Freshness, "remember", lambda *_, **__: None)
         with Repertory(settings_of(project), project) as repertory:
             repertory.workspace.forget()
             repertory.index()

@@ -428,7 +428,7 @@ def test_a_folder_that_was_closed_at_first_is_watched(project: Path, place: str)
             folder.chmod(0o700)
             found = ["team/first", "team/sub/second"]
             watching.wait_for(*found)
-            time.sleep(1)  # the watch begins anew
+            time.sleep(1)  # the watch begins again
             save(folder / "third.md")
             watching.wait_for(*found, f"team/{place}/third".replace("//", "/"))
     finally:
