@@ -481,6 +481,7 @@ def test_a_search_recovers_when_the_store_is_free_again(
 ) -> None:
     """Without a restart: degraded while another process holds the store, complete afterwards."""
     monkeypatch.setattr("repertory.one_shot.REFRESH_INTERVAL_S", 0.0)
+    monkeypatch.setattr("repertory.one_shot.LOCK_TIMEOUT_S", 0.0)
     name = index(project).stats.collection
     holder = EdgeStore(project.parent / "data").open(name)
     with Repertory(settings_of(project), project) as repertory:

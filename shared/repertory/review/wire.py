@@ -34,7 +34,7 @@ class Approve(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """The items to approve."""
 
     items: Annotated[
-        list[str],
+        list[Annotated[str, Meta(extra_json_schema={"pattern": "@[0-9a-f]{12}$"})]],
         Meta(
             description="Each as ID@VERSION, with the version that `GET /reviews` shows: no other "
             "version is approved.",
