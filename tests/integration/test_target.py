@@ -72,7 +72,7 @@ def test_a_server_that_does_not_answer_costs_a_command_seconds(
 
     def is_silent(_: RemoteServer, timeout_s: float) -> bool:
         asked.append(timeout_s)
-        time.sleep(1.0)
+        time.sleep(1.0)  # as long as the index counts as new: it is looked at again
         return False
 
     with EdgeStore(tmp_path / "data").open(collection):

@@ -134,7 +134,10 @@ def as_shown(items: list[str], shown: list[str]) -> list[str]:
 
 
 def _bound(items: list[str] | None, listed: "Sequence[Review]") -> list[str]:
-    """Items with the versions that are listed now, if they are not bound to any; None is all."""
+    """Items, each bound to a version: the one that is listed now, if it has none; None is all.
+
+    What is not listed is left out: it does not wait.
+    """
     from repertory.review.store import is_bound  # noqa: PLC0415 - imports the database
 
     versions = [one.as_shown for one in listed]

@@ -5,9 +5,10 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from repertory.review.store import Event, Review, ReviewStore
+from repertory.review.store import VERSION_LENGTH, Event, Review, ReviewStore
 
 MAX_APPROVED = 1_000  # items of one request
+_AT_VERSION = f"@[0-9a-f]{{{VERSION_LENGTH}}}$"  # described only: ``check_bound`` says what to do
 
 
 class Reviews(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,7 +35,7 @@ class Approve(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """The items to approve."""
 
     items: Annotated[
-        list[Annotated[str, Meta(extra_json_schema={"pattern": "@[0-9a-f]{12}$"})]],
+        list[Annotated[str, Meta(extra_json_schema={"pattern": _AT_VERSION})]],
         Meta(
             description="Each as ID@VERSION, with the version that `GET /reviews` shows: no other "
             "version is approved.",
