@@ -1,5 +1,7 @@
 """The contract of an embedding engine, on both engines, with the weights of installed packages."""
 
+import re
+import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -114,6 +116,35 @@ def test_a_vector_does_not_depend_on_its_batch(engine: EmbeddingEngine, expected
     """A text alone and a text among others have the same vector."""
     alone = np.stack([engine.embed_texts([text])[0] for text in TEXTS])
     assert (alone * expected).sum(1).min() >= 0.999
+
+
+def test_an_engine_that_rested_gives_the_same_vectors(
+    engine: EmbeddingEngine, expected: Vectors
+) -> None:
+    """What was given back is taken again."""
+    engine.rest()
+    assert (engine.embed_texts(TEXTS) * expected).sum(1).min() >= 0.999
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells the memory of its own")
+def test_the_memory_of_a_few_texts_is_given_back_by_a_rest(
+    build: Callable[[Format, str], EmbeddingEngine],
+) -> None:
+    """ONNX Runtime keeps it until then, for the next ones: a save would take longer."""
+    engine = build(Format.ONNX, "")
+
+    def own() -> int:
+        status = Path("/proc/self/status").read_text("utf-8")
+        return int(re.findall(r"^RssAnon:\s+(\d+) kB$", status, re.M)[0])
+
+    engine.embed_texts(TEXTS)
+    engine.rest()
+    before = own()
+    engine.embed_texts(TEXTS)
+    kept = own() - before
+    engine.rest()
+    assert kept > 4_096
+    assert own() - before < kept / 2
 
 
 def test_no_texts_give_no_vectors(engine: EmbeddingEngine) -> None:

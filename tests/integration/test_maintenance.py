@@ -322,6 +322,30 @@ def test_the_end_of_a_server_waits_for_no_batch(
         assert [state.item for state in collection.states()] == ["team/a"]
 
 
+def test_a_server_without_work_gives_memory_back_once(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After its last job, not between jobs, and not again until there was another one."""
+    monkeypatch.setattr(in_process_queue, "REST_AFTER_S", 0.05)
+    done: list[str] = []
+    monkeypatch.setattr(WordsEngine, "rest", lambda _: done.append("rest"))
+
+    def save(name: str) -> None:
+        job = Job(id=name, collection=place.collection, revision=2, items=(skill(name),))
+        queue.submit(job, QueueName.SAVES)
+
+    with InProcessQueue(
+        place.writer, place.coordination, begins=lambda _: done.append("job")
+    ) as queue:
+        save("b")
+        until(lambda: done == ["job", "rest"])
+        time.sleep(0.2)
+        save("c")
+        until(lambda: len(done) == 4)
+        time.sleep(0.2)
+    assert done == ["job", "rest", "job", "rest"]
+
+
 def test_no_snapshot_is_stored_between_the_jobs_of_a_process(place: Place) -> None:
     """Its search has the keyword index: to read all items again would hold up the next save."""
     place.snapshots.error = None

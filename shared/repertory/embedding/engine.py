@@ -64,3 +64,6 @@ class EmbeddingEngine(Protocol):
         """Embed one query: shape ``(model.dimension,)``."""
         vector: Vectors = self.embed_queries([text])[0]
         return vector
+
+    def rest(self) -> None:
+        """Give back the memory that is kept for the next texts; they take it again."""

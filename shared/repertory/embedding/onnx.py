@@ -80,6 +80,11 @@ class OnnxEngine(ModelEngine):
             self._session.rest()
         return vectors
 
+    @override
+    def rest(self) -> None:
+        self._run([self._tokenizer.encode("").ids], is_last=True)
+        self._session.rest()
+
     def _fill(self, vectors: Vectors, tokens: list[list[int]]) -> None:
         batches = list(_batches(tokens, self._budget))
         threads = min(len(batches), self._cores if self.device == "cpu" else 1)

@@ -1,6 +1,7 @@
 """The queue of the embedded server: a thread does the jobs in this process."""
 
 import logging
+import math
 import threading
 import time
 from collections import Counter, deque
@@ -25,6 +26,7 @@ from repertory.telemetry import spans
 WORKER = "worker:server"  # its name on the status board
 LATER_S = 10.0  # after which a rebuild that could not begin is tried again
 RETRY_INTERVAL_S = 1.0  # seconds after a store was away
+REST_AFTER_S = 1.0  # without a job; during frequent saves, memory is used again at once
 
 _log = logging.getLogger(__name__)
 
@@ -62,6 +64,7 @@ class InProcessQueue(JobQueue):
         self._delayed: list[tuple[float, Job, QueueName]] = []
         self._later: dict[tuple[str, int], float] = {}  # rebuilds to begin, and when
         self._changed = threading.Condition()
+        self._is_rested = True  # nothing was done that took memory
         self._stopped = False
         self._error = ""
         self._thread = threading.Thread(target=self._run, name="worker", daemon=True)
@@ -151,19 +154,23 @@ class InProcessQueue(JobQueue):
 
     def _next(self) -> Callable[[], None] | None:
         """Wait for work that is due; None at the end."""
-        is_idle = False
+        rest_at = math.inf if self._is_rested else time.monotonic() + REST_AFTER_S
         with self._changed:
             while not self._stopped:
-                if work := self._due():
-                    return work
-                if not is_idle:
-                    trim()
-                is_idle = True
+                work = self._due()
                 now = time.monotonic()
-                times = (*(at for at, _, _ in self._delayed), *self._later.values())
-                due = min(times, default=now + 60)
+                if work or now >= rest_at:
+                    self._is_rested = not work
+                    return work or self._rest
+                times = (*(at for at, _, _ in self._delayed), *self._later.values(), rest_at)
+                due = min(*times, now + 60)
                 self._changed.wait(max(due - now, 0.01))
             return None
+
+    def _rest(self) -> None:
+        """Give back the memory that the last jobs took."""
+        self._writer.rest()
+        trim()
 
     def _due(self) -> Callable[[], None] | None:
         """The work that is due now, in the order of ``JobQueue``; None if none is."""

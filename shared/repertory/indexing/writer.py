@@ -98,6 +98,11 @@ class Writer:
         """The embedding engine, if it is loaded."""
         return self._engine
 
+    def rest(self) -> None:
+        """Give back the memory that the engine keeps for the next texts."""
+        if self._engine is not None:
+            self._engine.rest()
+
     def end(self) -> None:
         """Embed no more: a job that needs it fails with ``StoreError``."""
         self._ending.set()
