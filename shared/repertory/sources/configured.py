@@ -148,8 +148,8 @@ def build_catalogue(
     Args:
         entries: One mapping for each source; see ``registry.build``.
         base: The folder that relative paths start from.
-        found: The entries were found, not written: an invalid one is left out, and a name in use
-            gets a number.
+        found: The entries were found, not written: an invalid one is left out, unless an entry has
+            a ``visible_to``, and a name in use gets a number.
         known: ``Catalogue.known`` of the last run. If an entry is unreadable, each known source
             that is now missing stays, as ``Unreadable``. So it is with a written entry whose file
             of servers cannot be read, since hosts write such files, too; not if an entry has a
@@ -169,8 +169,9 @@ def build_catalogue(
     problems: list[Problem] = []
     passed = list(passed_over)
     entries = list(entries)
-    # What stands in for a source that is not read has no list of those who may see it.
-    is_lenient = found or not any(entry.get("visible_to") for entry in entries)
+    # What stands in for a source that is not read has no list of those who may see it, and a
+    # problem may name a source that is hidden from whom it is shown.
+    is_lenient = not any("visible_to" in entry for entry in entries)
     taken: dict[str, bool] = {}  # by the name of a source: whether the user named its file
     for entry in entries:
         try:
