@@ -377,10 +377,15 @@ def test_a_member_and_an_administrator_see_the_sources(whole: RunningService) ->
 def test_a_caller_learns_what_it_may_do(whole: RunningService, scope: Scope) -> None:
     """A program that passes tools on to an agent offers none that its key may not use."""
     may = scope is not Scope.READ
-    with caller(whole, scope=scope) as client:
-        contents = client.get("/contents").json()
-        assert contents["callsAllowed"] is contents["changesAllowed"] is may
-        assert client.get("/stats").json()["callsAllowed"] is may
+    with caller(whole, "team-a", scope=scope) as member, caller(whole, scope=scope) as client:
+        for one in (member, client):
+            contents = one.get("/contents").json()
+            assert contents["callsAllowed"] is one.get("/stats").json()["callsAllowed"] is may
+            # Who may not see every source may change no file of the sandbox.
+            changes = may and (one is member or scope is Scope.ADMIN)
+            assert contents["changesAllowed"] is changes
+            tools = rpc(one, "tools/list", "/mcp/skills").json()["result"]["tools"]
+            assert ("Vector.VectorUpdate" in {tool["name"] for tool in tools}) is changes
 
 
 def test_answers_of_one_visibility_are_not_given_to_another(whole: RunningService) -> None:
