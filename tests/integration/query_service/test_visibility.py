@@ -187,7 +187,8 @@ def answers(client: TestClient) -> dict[str, object]:
     ]
     for one in (*HIDDEN, "open/key-rotation", "vault-rotation"):
         paths += [f"/items/{one}", f"/explain?q=rotate+keys&item={one}", f"/view/{one}"]
-        paths += [f"/why?q=rotate+keys&item={one}", f"/try/{one}"]
+        paths += [f"/why?q=rotate+keys&item={one}", f"/try/{one}", f"/links/{one}"]
+        paths += [f"/skills/file?item={one}&place=SKILL.md", f"/items?after={one}&limit=2"]
     sent: dict[str, object] = {}
     for path in paths:
         is_page = path.startswith(PAGES) or path == "/"
@@ -195,6 +196,7 @@ def answers(client: TestClient) -> dict[str, object]:
         sent[path] = answer.status_code, answer.text
     ids = [*HIDDEN, "open/key-rotation"]
     sent["POST /items"] = posted(client, "/items", {"ids": ids})
+    sent["POST /skills/files"] = posted(client, "/skills/files", {"ids": ids})
     sent["POST /search"] = posted(client, "/search", {"queries": [{"q": "rotate keys"}]})
     for one in ("vault__read_secret", "vault__nothing", "files__read_file"):
         sent[f"call {one}"] = posted(client, f"/tools/{one}", {})
@@ -223,6 +225,8 @@ def answers(client: TestClient) -> dict[str, object]:
     for one in HIDDEN[:2]:
         uri = f"skill://{one}/SKILL.md"
         sent[f"MCP resource {one}"] = rpc(client, "resources/read", uri=uri).json()
+        sent[f"MCP skill {one}"] = rpc(client, "skills/get", uri=uri).json()
+    sent["MCP skills"] = rpc(client, "skills/list").json()
     return {name: _same_for_all(value) for name, value in sent.items()}
 
 
