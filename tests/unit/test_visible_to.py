@@ -129,6 +129,19 @@ def test_a_source_that_waits_for_trust_keeps_its_list(tmp_path: Path) -> None:
     assert source.visible_to == ("team-a",)
 
 
+def test_nobody_else_sees_a_server_whose_file_waits_for_trust(tmp_path: Path) -> None:
+    """Its file is not read then, and others wait, too, of which it may be."""
+    write(tmp_path / "mcp.json", '{"mcpServers": {"vault": {"command": "a"}}}')
+    entry = {"type": "mcp", "config": "mcp.json", "trusted": True}
+    restricted = {**entry, "visible_to": ["team-a"]}
+    open_one, hidden = build_catalogue([entry], tmp_path), build_catalogue([restricted], tmp_path)
+    assert (open_one.known.keys(), hidden.known) == ({"vault"}, {})
+    waiting = [({**one, "config": f"{at}.json"}, "") for at, one in enumerate((entry, restricted))]
+    for last, expected in ((open_one, ("team-a",)), (hidden, None)):
+        found = build_catalogue([], tmp_path, withheld=waiting, known=last.known).sources
+        assert {one.name: one.visible_to for one in found}.get("vault") == expected
+
+
 def folder(name: str, *visible_to: str) -> Folder:
     """A source that some groups may see."""
     source = Folder(name, "x")

@@ -84,8 +84,15 @@ class Catalogue(msgspec.Struct, frozen=True):
 
     @property
     def known(self) -> dict[str, dict[str, Any]]:
-        """The identities of the sources that need trust, by name; for ``build_catalogue``."""
-        return {one.name: dict(one.identity()) for one in self.sources if one.needs_trust}
+        """The identities of the sources that need trust, by name; for ``build_catalogue``.
+
+        Not of those with a ``visible_to``: what stands in for one might be seen by others.
+        """
+        return {
+            one.name: dict(one.identity())
+            for one in self.sources
+            if one.needs_trust and not one.visible_to
+        }
 
 
 class _StandIn(Source):
@@ -192,7 +199,8 @@ def build_catalogue(
                 missing.setdefault(name, Unreadable(name, identity, str(exc)))
     for name, source in missing.items():
         sources.setdefault(name, source)
-    for entry, reason in withheld:
+    # Any of their files may define a server of the last run: fewer see it, rather than more.
+    for entry, reason in sorted(withheld, key=lambda one: "visible_to" not in one[0]):
         sources |= {one.name: one for one in _withheld(entry, base, reason, known or {}, sources)}
     _share(sources.values())
     return Catalogue(tuple(sources.values()), tuple(problems), rules, tuple(passed))
