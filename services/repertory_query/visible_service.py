@@ -19,7 +19,7 @@ from repertory.indexing.item_problems import problems_between
 from repertory.local import read_or_none
 from repertory.search.engine import SearchEngine
 from repertory.sources.source import Problem, Severity
-from repertory.stats import Jobs, Lengths, SourceState, Stats, Watch
+from repertory.stats import Contents, Jobs, Lengths, SourceState, Stats, Watch
 from repertory_query.service import Service
 
 if TYPE_CHECKING:  # a search needs none of them
@@ -76,6 +76,10 @@ class VisibleService(Service):
     def source_states(self) -> Sequence[SourceState]:
         visible = self.visible
         return [one for one in super().source_states() if one.name in visible]
+
+    @override
+    def contents(self) -> Contents:
+        return replace(super().contents(), changes_allowed=not self._hides)
 
     @override
     def skill_files(self, ids: Sequence[str]) -> "dict[str, SkillFiles]":

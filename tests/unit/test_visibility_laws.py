@@ -91,6 +91,10 @@ def checked(engine: SearchEngine, where: Filter) -> str:
     catalogue=[skill("pods", "Debugs zorblaxes"), hidden(skill("zorblux", "Of zorblux"))],
     text="zorblix",
 )
+@example(  # a hidden word, of a part of the index that has a visible item, would be the only one
+    catalogue=[skill("pods", "Debugs zorblat"), NOTE, hidden(skill("other", "Of zorblanz"))],
+    text="zorblans",
+)
 def test_every_answer_is_that_of_a_catalogue_without_the_hidden_items(
     engine: Engine, catalogue: list[Item], text: str
 ) -> None:

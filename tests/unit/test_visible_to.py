@@ -99,11 +99,48 @@ def test_a_list_of_groups_outlives_a_file_of_servers_that_cannot_be_read(tmp_pat
             build_catalogue([restricted, entry], tmp_path, known=last)
 
 
+def test_a_list_of_groups_outlives_a_found_file_that_cannot_be_read(tmp_path: Path) -> None:
+    """A repository may be beside what was found, and declare servers itself."""
+    entry = {"type": "mcp", "config": "mcp.json", "trusted": False}
+    (tmp_path / "mcp.json").write_text('{"mcpServers": {')
+    last = {"vault": {"type": "mcp", "name": "vault"}}
+    found = build_catalogue([entry], tmp_path, found=True, known=last)
+    assert [one.name for one in found.sources] == ["vault"]
+    for hidden in (entry, {"type": "skills", "path": "/srv", "name": "team"}):
+        restricted = {**hidden, "visible_to": ["team-a"]}
+        with pytest.raises(ConfigurationError, match=r"mcp\.json"):
+            build_catalogue([restricted, entry], tmp_path, found=True, known=last)
+
+
+@pytest.mark.parametrize("wrong", [{"visible_to": "team-a"}, {"visible_to": []}, {"odd": 1}])
+def test_an_invalid_hidden_source_is_no_problem_that_all_may_read(
+    tmp_path: Path, wrong: dict[str, object]
+) -> None:
+    """What is wrong with a configuration is for administrators."""
+    entry = {"type": "skills", "path": "/srv", "name": "vault", "visible_to": ["team-a"]}
+    with pytest.raises(ConfigurationError):
+        build_catalogue([{**entry, **wrong}], tmp_path, found=True)
+
+
 def test_a_source_that_waits_for_trust_keeps_its_list(tmp_path: Path) -> None:
     """Its items stay in the index meanwhile."""
     entry = {"type": "skills", "path": "/srv", "name": "team", "visible_to": ["team-a"]}
     (source,) = build_catalogue([], tmp_path, withheld=[(entry, "It waits.")]).sources
     assert source.visible_to == ("team-a",)
+
+
+def test_nobody_else_sees_a_server_whose_file_waits_for_trust(tmp_path: Path) -> None:
+    """Its file is not read then, and others wait, too, of which it may be."""
+    write(tmp_path / "mcp.json", '{"mcpServers": {"vault": {"command": "a"}}}')
+    entry = {"type": "mcp", "config": "mcp.json", "trusted": True}
+    restricted = {**entry, "visible_to": ["team-a"]}
+    open_one, hidden = build_catalogue([entry], tmp_path), build_catalogue([restricted], tmp_path)
+    assert [*open_one.known] == ["vault"]
+    assert not hidden.known
+    waiting = [({**one, "config": f"{at}.json"}, "") for at, one in enumerate((entry, restricted))]
+    for last, expected in ((open_one, ("team-a",)), (hidden, None)):
+        found = build_catalogue([], tmp_path, withheld=waiting, known=last.known).sources
+        assert {one.name: one.visible_to for one in found}.get("vault") == expected
 
 
 def folder(name: str, *visible_to: str) -> Folder:

@@ -33,11 +33,12 @@ def parameters_of(request: Request, kind: type[T], *, is_form: bool = False) -> 
     given = request.query_params
     found: dict[str, Any] = {}
     for name in given:
-        values = [value for value in given.getlist(name) if value or not is_form]
-        if name not in fields and not is_form:
+        if name in fields:  # each look-up goes through all parameters, which may be thousands
+            values = [value for value in given.getlist(name) if value or not is_form]
+            if values:
+                found[name] = values if fields[name].get("type") == "array" else values[-1]
+        elif not is_form:
             raise UsageError(_refused(f"{name[:80]}: unknown"))
-        if values and name in fields:
-            found[name] = values if fields[name].get("type") == "array" else values[-1]
     try:
         return msgspec.convert(found, kind, strict=False)
     except msgspec.ValidationError as error:

@@ -84,8 +84,15 @@ class Catalogue(msgspec.Struct, frozen=True):
 
     @property
     def known(self) -> dict[str, dict[str, Any]]:
-        """The identities of the sources that need trust, by name; for ``build_catalogue``."""
-        return {one.name: dict(one.identity()) for one in self.sources if one.needs_trust}
+        """The identities of the sources that need trust, by name; for ``build_catalogue``.
+
+        Not of those with a ``visible_to``: what stands in for one might be seen by others.
+        """
+        return {
+            one.name: dict(one.identity())
+            for one in self.sources
+            if one.needs_trust and not one.visible_to
+        }
 
 
 class _StandIn(Source):
@@ -148,8 +155,8 @@ def build_catalogue(
     Args:
         entries: One mapping for each source; see ``registry.build``.
         base: The folder that relative paths start from.
-        found: The entries were found, not written: an invalid one is left out, and a name in use
-            gets a number.
+        found: The entries were found, not written: an invalid one is left out, unless an entry has
+            a ``visible_to``, and a name in use gets a number.
         known: ``Catalogue.known`` of the last run. If an entry is unreadable, each known source
             that is now missing stays, as ``Unreadable``. So it is with a written entry whose file
             of servers cannot be read, since hosts write such files, too; not if an entry has a
@@ -169,8 +176,9 @@ def build_catalogue(
     problems: list[Problem] = []
     passed = list(passed_over)
     entries = list(entries)
-    # What stands in for a source that is not read has no list of those who may see it.
-    is_lenient = found or not any(entry.get("visible_to") for entry in entries)
+    # What stands in for a source that is not read has no list of those who may see it, and a
+    # problem may name a source that is hidden from whom it is shown.
+    is_lenient = not any("visible_to" in entry for entry in entries)
     taken: dict[str, bool] = {}  # by the name of a source: whether the user named its file
     for entry in entries:
         try:
@@ -191,7 +199,8 @@ def build_catalogue(
                 missing.setdefault(name, Unreadable(name, identity, str(exc)))
     for name, source in missing.items():
         sources.setdefault(name, source)
-    for entry, reason in withheld:
+    # Any of their files may define a server of the last run: fewer see it, rather than more.
+    for entry, reason in sorted(withheld, key=lambda one: "visible_to" not in one[0]):
         sources |= {one.name: one for one in _withheld(entry, base, reason, known or {}, sources)}
     _share(sources.values())
     return Catalogue(tuple(sources.values()), tuple(problems), rules, tuple(passed))

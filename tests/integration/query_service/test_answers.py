@@ -8,6 +8,7 @@ from typing import Any
 
 import jsonschema
 import pytest
+from starlette.datastructures import QueryParams
 from starlette.testclient import TestClient
 
 from repertory import defaults
@@ -319,6 +320,24 @@ def test_addresses_with_parameters_of_others_are_answered(client: TestClient) ->
     for target in ("/search?limit=1", "/v1/rebuild?now=1", "/functions/search?threshold=1"):
         body = {"queries": [{"q": "keys"}]} if target.startswith("/search") else {}
         assert ": unknown" in problem(client.post(target, json=body), 422)
+
+
+def test_unknown_parameters_are_not_looked_up(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each look-up goes through all parameters, of which an address holds tens of thousands."""
+    looked_up: list[str] = []
+    getlist = QueryParams.getlist
+
+    def noted(given: QueryParams, name: str) -> list[str]:
+        looked_up.append(name)
+        return getlist(given, name)
+
+    monkeypatch.setattr(QueryParams, "getlist", noted)
+    unknown = "&".join(f"x{number}" for number in range(100))
+    for path in ("/", "/catalogue", "/status", "/why"):
+        assert client.get(f"{path}?item=x&hours=6&{unknown}").status_code == 200, path
+    assert {*looked_up} == {"item", "hours"}
 
 
 def test_an_operation_without_a_body_refuses_what_it_would_ignore(client: TestClient) -> None:

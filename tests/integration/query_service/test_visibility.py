@@ -187,7 +187,8 @@ def answers(client: TestClient) -> dict[str, object]:
     ]
     for one in (*HIDDEN, "open/key-rotation", "vault-rotation"):
         paths += [f"/items/{one}", f"/explain?q=rotate+keys&item={one}", f"/view/{one}"]
-        paths += [f"/why?q=rotate+keys&item={one}", f"/try/{one}"]
+        paths += [f"/why?q=rotate+keys&item={one}", f"/try/{one}", f"/links/{one}"]
+        paths += [f"/skills/file?item={one}&place=SKILL.md", f"/items?after={one}&limit=2"]
     sent: dict[str, object] = {}
     for path in paths:
         is_page = path.startswith(PAGES) or path == "/"
@@ -195,6 +196,7 @@ def answers(client: TestClient) -> dict[str, object]:
         sent[path] = answer.status_code, answer.text
     ids = [*HIDDEN, "open/key-rotation"]
     sent["POST /items"] = posted(client, "/items", {"ids": ids})
+    sent["POST /skills/files"] = posted(client, "/skills/files", {"ids": ids})
     sent["POST /search"] = posted(client, "/search", {"queries": [{"q": "rotate keys"}]})
     for one in ("vault__read_secret", "vault__nothing", "files__read_file"):
         sent[f"call {one}"] = posted(client, f"/tools/{one}", {})
@@ -223,6 +225,8 @@ def answers(client: TestClient) -> dict[str, object]:
     for one in HIDDEN[:2]:
         uri = f"skill://{one}/SKILL.md"
         sent[f"MCP resource {one}"] = rpc(client, "resources/read", uri=uri).json()
+        sent[f"MCP skill {one}"] = rpc(client, "skills/get", uri=uri).json()
+    sent["MCP skills"] = rpc(client, "skills/list").json()
     return {name: _same_for_all(value) for name, value in sent.items()}
 
 
@@ -377,10 +381,15 @@ def test_a_member_and_an_administrator_see_the_sources(whole: RunningService) ->
 def test_a_caller_learns_what_it_may_do(whole: RunningService, scope: Scope) -> None:
     """A program that passes tools on to an agent offers none that its key may not use."""
     may = scope is not Scope.READ
-    with caller(whole, scope=scope) as client:
-        contents = client.get("/contents").json()
-        assert contents["callsAllowed"] is contents["changesAllowed"] is may
-        assert client.get("/stats").json()["callsAllowed"] is may
+    with caller(whole, "team-a", scope=scope) as member, caller(whole, scope=scope) as client:
+        for one in (member, client):
+            contents = one.get("/contents").json()
+            assert contents["callsAllowed"] is one.get("/stats").json()["callsAllowed"] is may
+            # Who may not see every source may change no file of the sandbox.
+            changes = may and (one is member or scope is Scope.ADMIN)
+            assert contents["changesAllowed"] is changes
+            tools = rpc(one, "tools/list", "/mcp/skills").json()["result"]["tools"]
+            assert ("Vector.VectorUpdate" in {tool["name"] for tool in tools}) is changes
 
 
 def test_answers_of_one_visibility_are_not_given_to_another(whole: RunningService) -> None:

@@ -185,14 +185,17 @@ class Lexicon:
         return tuple(found)
 
     def _near(self, word: str) -> set[str]:
-        """The words one edit away, with the same digits; none of a code: ``e501``, ``w501``."""
+        """The words one edit away, with the same digits; none of a code: ``e501``, ``w501``.
+
+        A word that only items have which are gone is none.
+        """
         if digits(word) and sum(map(str.isalpha, word)) < MIN_OF_CODE:
             return set()
+        near = {one for part in self._parts for one in part.segment.words.one_edit.near(word)}
         return {
             one
-            for part in self._parts
-            for one in part.segment.words.one_edit.near(word)
-            if digits(one) == digits(word)
+            for one in near
+            if digits(one) == digits(word) and (self._has(WRITTEN + one) or self._has(one))
         }
 
     def _completions(self, word: str) -> Iterator[str]:
