@@ -44,6 +44,7 @@ class Content:
         key = msgspec.json.encode([type(fetcher).__name__, fetcher.key()], order="deterministic")
         self.folder = store.absolute() / hashlib.sha256(key).hexdigest()[:16]
         self.watches = 0
+        self._unwritten = State()  # the last one that could not be written
 
     @property
     def path(self) -> Path:
@@ -75,8 +76,13 @@ class Content:
         try:
             state = msgspec.json.decode((self.folder / STATE).read_bytes(), type=State)
         except (OSError, msgspec.MsgspecError):
-            return State()
-        return state if self.is_there else State(tried_at=state.tried_at, error=state.error)
+            state = State()
+        state = max(state, self._unwritten, key=lambda one: one.tried_at)
+        if not self.is_there:
+            return State(tried_at=state.tried_at, error=state.error)
+        if state.content not in ("", Path(self.version).name):  # it could not be written since
+            return msgspec.structs.replace(state, revision="", validators={}, notes=())
+        return state
 
     def refresh(self, *, may_ask: bool = False, max_age_s: float = 0.0) -> bool:
         """Fetch it again, if it is older than an age or another process did not just do so.
@@ -131,6 +137,7 @@ class Content:
                     notes=fetched.notes,
                     checked_at=now,
                     tried_at=now,
+                    content=into.name,
                 )
             )
         except SourceError as error:
@@ -173,8 +180,10 @@ class Content:
             self._write(msgspec.structs.replace(last, tried_at=time.time(), error=message))
 
     def _write(self, state: State) -> None:
-        with contextlib.suppress(OSError):  # it is fetched again then
+        self._unwritten = state
+        with contextlib.suppress(OSError):  # another process fetches it again then
             write_atomically(self.folder / STATE, msgspec.json.encode(state))
+            self._unwritten = State()
 
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:
@@ -182,7 +191,9 @@ class Content:
             make_private(self.folder)
             lock = self._lock()
         except OSError as error:
-            raise SourceError(str(unwritable(self.folder, error))) from error
+            failure = SourceError(str(unwritable(self.folder, error)))
+            self._note(failure, self.state())
+            raise failure from error
         try:
             yield
         finally:
