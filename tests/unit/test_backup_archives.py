@@ -307,6 +307,31 @@ def test_damaged_databases_stop_no_backup(archive: Path, tmp_path: Path) -> None
         found.verify(silent)
 
 
+def test_what_is_removed_meanwhile_stops_no_backup(
+    archive: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As by `repertory clean`, or by the `--undo` of `repertory connect`."""
+    old = parts(tmp_path / "first")
+    data, unused = old.settings.data_dir, NAME.replace("_g1", "_g2")
+    old.store.create(unused, 4).close()
+    write(data / "connected" / "a.json", "{}")
+    write(data / "connected" / "b.json", "{}")
+    of_points = frames.of_points
+
+    def of_first(*given: Any) -> Iterator[bytes]:  # noqa: ANN401 - passed on
+        yield from of_points(*given)
+        old.store.drop(unused)
+
+    def undo(*_: object) -> None:
+        (data / "connected" / "b.json").unlink(missing_ok=True)
+
+    monkeypatch.setattr(frames, "of_points", of_first)
+    made, _ = create(old, archive, undo, with_sign_ins=False, force=True)
+    assert {*made.parts} == {f"collections/{NAME}", "connected/a.json", "trusted.json"}
+    with Archive(archive) as found:
+        check(parts(tmp_path / "second"), found, silent, force=False)
+
+
 def test_copies_of_databases_are_made_beside_the_backup(
     archive: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -107,13 +107,15 @@ def cache_model(slug: str, dimension: int = 1) -> Model:
 def _files(data: Path, names: Sequence[str], writer: Writer, step: Step) -> list[str]:
     """Write files, after the collections: their texts are in the cache.
 
-    A damaged database would stop every backup, so it is left out.
+    A damaged database would stop every backup, so it is left out; so is what was removed since.
 
     Returns:
         A sentence about each one that was left out.
     """
     left_out = []
     for number, name in enumerate(names, 1):
+        if not (data / name).exists():
+            continue
         try:
             with files.readable(data, name, writer.place) as path:
                 writer.add(name, files.chunks(path))
@@ -144,9 +146,11 @@ class _Tally:
 def _collections(
     parts: Parts, names: Iterable[str], writer: Writer, step: Step
 ) -> dict[str, Stored]:
-    """Write collections."""
+    """Write collections, without what `repertory clean` removes meanwhile."""
     stored = {}
     for name in names:
+        if name not in parts.store.collections():
+            continue
         tally, part = _Tally(name, step), f"collections/{name}"
         writer.add(part, frames.of_points(_points(parts, name, tally)))
         stored[name] = tally.stored(part)
