@@ -78,11 +78,7 @@ class Content:
         except (OSError, msgspec.MsgspecError):
             state = State()
         state = max(state, self._unwritten, key=lambda one: one.tried_at)
-        if not self.is_there:
-            return State(tried_at=state.tried_at, error=state.error)
-        if state.content not in ("", Path(self.version).name):  # it could not be written since
-            return msgspec.structs.replace(state, revision="", validators={}, notes=())
-        return state
+        return state if self.is_there else State(tried_at=state.tried_at, error=state.error)
 
     def refresh(self, *, may_ask: bool = False, max_age_s: float = 0.0) -> bool:
         """Fetch it again, if it is older than an age or another process did not just do so.
@@ -127,6 +123,9 @@ class Content:
                     f"{self.fetcher.location} declares more than {servers.MAX_CONFIGURATIONS} "
                     "configurations of servers."
                 )
+            # From now on it is wrong, also if this is killed or cannot be noted.
+            (self.folder / STATE).unlink(missing_ok=True)
+            last = State(checked_at=last.checked_at)
             servers.settle(self.folder, fetched.declared)
             self._switch(into)
             is_kept = True
@@ -137,7 +136,6 @@ class Content:
                     notes=fetched.notes,
                     checked_at=now,
                     tried_at=now,
-                    content=into.name,
                 )
             )
         except SourceError as error:

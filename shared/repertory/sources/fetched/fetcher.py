@@ -17,7 +17,6 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
         tried_at: When the last attempt ended.
         error: Why that failed; empty if it did not.
         notes: What was left out of the content, and why.
-        content: The name of the folder with the content that it is about; empty if none is there.
     """
 
     revision: str = ""
@@ -26,7 +25,6 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     tried_at: float = 0.0
     error: str = ""
     notes: tuple[str, ...] = ()
-    content: str = ""
 
 
 class Declared(msgspec.Struct, frozen=True, kw_only=True):
