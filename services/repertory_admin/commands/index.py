@@ -46,7 +46,7 @@ def index(
 
     Only new and changed texts are embedded. The sources are the PATHs, which stay in effect until
     the next `repertory index`; else those of repertory.toml; else those found here and in the home
-    directory. A server indexes by itself what this command fetches.
+    directory. A server indexes by itself; then only what lies elsewhere is fetched.
     """
     target = target_of(flags)
     if target.server:
