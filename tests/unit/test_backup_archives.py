@@ -332,7 +332,7 @@ def test_damaged_databases_stop_no_backup(archive: Path, tmp_path: Path) -> None
 def test_what_is_removed_meanwhile_stops_no_backup(
     archive: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As by `repertory clean`, or by the `--undo` of `repertory connect`."""
+    """As by `repertory clean` or `repertory connect --undo`; but an index is missed."""
     old = parts(tmp_path / "first")
     data, unused = old.settings.data_dir, NAME.replace("_g1", "_g2")
     old.store.create(unused, 4).close()
@@ -352,6 +352,10 @@ def test_what_is_removed_meanwhile_stops_no_backup(
     assert {*made.parts} == {f"collections/{NAME}", "connected/a.json", "trusted.json"}
     with Archive(archive) as found:
         check(parts(tmp_path / "second"), found, silent, force=False)
+    old.store.create(unused, 4).close()
+    old.store.set_alias("repertory_fedcba9876543210", unused)
+    with pytest.raises(StoreError, match=f"{unused} was replaced during the backup; try again"):
+        create(old, archive, silent, with_sign_ins=False, force=True)
 
 
 def test_copies_of_databases_are_made_beside_the_backup(

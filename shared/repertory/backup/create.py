@@ -12,7 +12,7 @@ from repertory.backup import files, frames
 from repertory.backup.archive import FORMAT, Manifest, Step, Stored, Writer, writing
 from repertory.compose import Parts
 from repertory.embedding.models import Model
-from repertory.errors import StoreBusyError, StoreCorruptError, UsageError
+from repertory.errors import StoreBusyError, StoreCorruptError, StoreError, UsageError
 from repertory.index.cache import Vector
 from repertory.index.vectors import Point
 from repertory.indexing.collection_names import namespace_of
@@ -52,6 +52,8 @@ def create(
     aliases = parts.store.aliases()
     with writing(path) as writer:
         stored = _collections(parts, collections, writer, step)
+        if replaced := {*collections} & {*aliases.values()} - {*stored}:
+            raise StoreError(f"{min(replaced)} was replaced during the backup; try again.")
         caches = _caches(parts, writer, step)
         left_out = _files(data, names, writer, step)
         manifest = Manifest(
