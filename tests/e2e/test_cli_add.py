@@ -60,6 +60,24 @@ def test_a_repository_is_added_searched_and_removed(
     assert not first(cli, project, "tie a bowline").startswith("sailing/")
 
 
+def test_index_fetches_while_a_server_runs(
+    own: Cli, project: Path, repository: Repository, tmp_path: Path
+) -> None:
+    """The server finds what is new, instead of an hour later; what cannot be fetched is named."""
+    added = own.run(project, "add", str(repository.path), "--folder", "skills", "--yes")
+    assert added.returncode == 0, added.stderr
+    with Serve(own, project, tmp_path / "log") as server:
+        until(lambda: server.get("/v1/items?source=sailing")["total"] == 1)
+        repository.commit({"skills/reefs/SKILL.md": KNOTS.replace("knots", "reefs")})
+        done = own.run(project, "index")
+        assert done.returncode == 0, done.stderr
+        until(lambda: server.get("/v1/items?source=sailing")["total"] == 2)
+        repository.path.rename(repository.path.with_name("away"))
+        away = own.run(project, "index")
+    assert away.returncode == 3
+    assert f"{repository.path} cannot be fetched" in " ".join(away.stderr.split())
+
+
 def test_nothing_is_written_without_consent(
     own: Cli, project: Path, repository: Repository
 ) -> None:

@@ -204,6 +204,19 @@ def test_an_emptied_source_is_stale(team: SteeredTeam, server: Folder) -> None:
     assert "suddenly empty" in state.error
 
 
+def test_a_source_whose_items_are_those_of_another_one_is_not_empty(
+    team: SteeredTeam, files: Folder, server: Folder
+) -> None:
+    """What it offers no more is removed."""
+    files.items["x"] = msgspec.structs.replace(server.items["x"], source="files")
+    server.delete("y")
+    team.scan()
+    team.work()
+    state = state_of(team, server)
+    assert (state.items, state.stale, state.error) == (0, 0, "")
+    assert team.indexed() == {"files/f", "server/x"}
+
+
 def test_the_items_of_the_searched_index_are_counted(team: SteeredTeam, server: Folder) -> None:
     """While a build lacks them."""
     server.is_unreadable = True

@@ -11,7 +11,7 @@ import pytest
 
 from repertory.errors import ConfigurationError, SourceError
 from repertory.sources import folder
-from repertory.sources.fetched import urls
+from repertory.sources.fetched import content, urls
 from repertory.sources.fetched.writing import MAX_FILE_SIZE, Writer
 from repertory.sources.git.program import Git
 from repertory.sources.reading.files import Found, read_file
@@ -243,6 +243,47 @@ def test_content_that_cannot_be_written_is_named(
     assert sources[0].scan().stale == ""
 
 
+def test_a_failure_that_cannot_be_noted_is_named(
+    repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a full disk, the scan after a fetch says why it failed, until another one succeeds."""
+    full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    sources = built(tmp_path, type="git", url=str(repository.path))
+    with monkeypatch.context() as patch:
+        patch.setattr(content, "make_private", Mock(side_effect=full))
+        patch.setattr(content, "write_atomically", Mock(side_effect=full))
+        for _ in range(2):
+            with pytest.raises(SourceError, match="No space left on device"):
+                refreshed(sources)
+            with pytest.raises(SourceError, match="No space left on device"):
+                sources[0].scan()
+    refreshed(sources)
+    repository.add_skills("docx")
+    with monkeypatch.context() as patch:
+        patch.setattr(Writer, "write", Mock(side_effect=full))
+        patch.setattr(content, "write_atomically", Mock(side_effect=full))
+        with pytest.raises(SourceError, match="No space left on device"):
+            refreshed(sources)
+        assert "No space left on device" in sources[0].scan().stale
+    refreshed(built(tmp_path, type="git", url=str(repository.path)))  # by another process
+    assert ids(sources) == {"acme/skills/pdf", "acme/skills/docx"}
+    assert sources[0].scan().stale == ""
+
+
+def test_a_repository_that_went_back_is_followed_whatever_was_noted(
+    repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was noted last may be about the content before, after a kill or on a full disk."""
+    refreshed(built(tmp_path, type="git", url=str(repository.path)))
+    repository.add_skills("docx")
+    with monkeypatch.context() as patch:
+        patch.setattr(content, "write_atomically", Mock(side_effect=OSError(errno.ENOSPC, "full")))
+        found = refreshed(built(tmp_path, type="git", url=str(repository.path)))
+    assert found == {"acme/skills/pdf", "acme/skills/docx"}
+    repository.git("reset", "--quiet", "--hard", "HEAD~")
+    assert refreshed(built(tmp_path, type="git", url=str(repository.path))) == {"acme/skills/pdf"}
+
+
 def test_a_credential_helper_of_git_signs_in(repository: Repository, tmp_path: Path) -> None:
     """As for every other use of git; without one it fails at once, without a question."""
     web = Web(repository.path.parent)
@@ -413,6 +454,17 @@ def test_a_missing_program_is_named(
     monkeypatch.setenv("PATH", str(tmp_path))
     [source] = built(tmp_path, type="git", url=str(repository.path))
     with pytest.raises(SourceError, match="`git` is missing; install it"):
+        source.refresh()
+
+
+def test_git_has_room_for_its_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a full disk it could not say so."""
+    program = tmp_path / "bin" / "git"
+    write(program, "#!/bin/sh\ntest -s errors && echo 'fatal: No space left' >&2\nexit 128\n")
+    program.chmod(0o700)
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+    [source] = built(tmp_path, type="git", url="https://git.example.com/skills")
+    with pytest.raises(SourceError, match="skills cannot be fetched: No space left"):
         source.refresh()
 
 

@@ -8,12 +8,14 @@ from collections.abc import Iterator
 from io import BufferedReader
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
 from repertory.errors import SourceError
 from repertory.settings import load
 from repertory.sources.fetched import servers, urls
+from repertory.sources.fetched.content import Content
 from repertory.sources.fetched.fetcher import Declared
 from repertory.sources.fetched.writing import Writer
 from repertory.sources.marketplace.listing import Plugin, read_listing
@@ -316,6 +318,24 @@ def test_servers_of_plugins_wait_for_trust_until_their_files_change(
     with pytest.raises(SourceError):
         trusted.scan()  # what was trusted is gone
     assert not touched.exists()
+
+
+def test_servers_of_a_fetch_that_was_killed_do_not_stay(
+    repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They were written before its content, and the marketplace went back since."""
+    remote = {"type": "http", "url": "https://mcp.acme.example/mcp"}
+    plugin = {"name": "weather", "source": "./plugins/weather"}
+    repository.commit({LISTING: marketplace(plugin), "plugins/weather/README.md": "Weather"})
+    marketplace_of(repository, tmp_path)[0].refresh()
+    repository.commit({LISTING: marketplace({**plugin, "mcpServers": {"remote": remote}})})
+    with monkeypatch.context() as patch:
+        patch.setattr(Content, "_switch", Mock(side_effect=KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            marketplace_of(repository, tmp_path)[0].refresh()
+    repository.git("reset", "--quiet", "--hard", "HEAD~")
+    marketplace_of(repository, tmp_path)[0].refresh()
+    assert not servers_of(repository.path, tmp_path)
 
 
 def test_a_server_without_a_program_needs_no_new_trust(

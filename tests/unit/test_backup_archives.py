@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import msgspec
 import numpy as np
@@ -129,6 +130,27 @@ def test_a_server_that_was_started_since_the_check_is_not_restored_over(
             with pytest.raises(StoreBusyError, match="stop it first"):
                 restore(new, found, silent)
     assert new.store.collections() == []
+
+
+def test_the_audit_log_is_back_also_after_a_restore_that_failed(
+    archive: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its failure is a line of a log: that must not be taken for one that was there before."""
+    old, new = parts(tmp_path / "first"), parts(tmp_path / "second")
+    write(old.settings.data_dir / "audit" / "audit.jsonl", "newer\n")
+    write(old.settings.data_dir / "audit" / "audit.jsonl.1", "older\n")
+    create(old, archive, silent, with_sign_ins=False, force=True)
+    log = new.settings.data_dir / "audit" / "audit.jsonl"
+    with Archive(archive) as found:
+        with monkeypatch.context() as patch:
+            patch.setattr(new.store, "create", Mock(side_effect=StoreError("full")))
+            with pytest.raises(StoreError, match="full"):
+                restore(new, found, silent)
+        with log.open("a", encoding="utf-8") as file:
+            file.write("failed\n")
+        restore(new, found, silent)
+    assert log.read_text("utf-8") == "newer\nfailed\n"
+    assert log.with_name("audit.jsonl.1").read_text("utf-8") == "older\n"
 
 
 def test_every_changed_byte_is_noticed(archive: Path, tmp_path: Path) -> None:
@@ -305,6 +327,35 @@ def test_damaged_databases_stop_no_backup(archive: Path, tmp_path: Path) -> None
     assert str(data / "reviews" / "a.sqlite") in review
     with Archive(archive) as found:
         found.verify(silent)
+
+
+def test_what_is_removed_meanwhile_stops_no_backup(
+    archive: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As by `repertory clean` or `repertory connect --undo`; but an index is missed."""
+    old = parts(tmp_path / "first")
+    data, unused = old.settings.data_dir, NAME.replace("_g1", "_g2")
+    old.store.create(unused, 4).close()
+    write(data / "connected" / "a.json", "{}")
+    write(data / "connected" / "b.json", "{}")
+    of_points = frames.of_points
+
+    def of_first(*given: Any) -> Iterator[bytes]:  # noqa: ANN401 - passed on
+        yield from of_points(*given)
+        old.store.drop(unused)
+
+    def undo(*_: object) -> None:
+        (data / "connected" / "b.json").unlink(missing_ok=True)
+
+    monkeypatch.setattr(frames, "of_points", of_first)
+    made, _ = create(old, archive, undo, with_sign_ins=False, force=True)
+    assert {*made.parts} == {f"collections/{NAME}", "connected/a.json", "trusted.json"}
+    with Archive(archive) as found:
+        check(parts(tmp_path / "second"), found, silent, force=False)
+    old.store.create(unused, 4).close()
+    old.store.set_alias("repertory_fedcba9876543210", unused)
+    with pytest.raises(StoreError, match=f"{unused} was replaced during the backup; try again"):
+        create(old, archive, silent, with_sign_ins=False, force=True)
 
 
 def test_copies_of_databases_are_made_beside_the_backup(

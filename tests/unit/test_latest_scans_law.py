@@ -41,7 +41,6 @@ def said(scans: LatestScans) -> object:
         {item: one.metadata_hash() for item, one in scans.items.items()},
         sorted(map(str, scans.problems)),
         scans.offering,
-        scans.withheld,
     )
 
 

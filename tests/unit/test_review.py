@@ -358,7 +358,7 @@ def test_a_running_service_follows_an_approval(store: ReviewStore) -> None:
     )
     server.offer(EVIL)
     scans.add(scan_source(server))
-    changes = diff(scans.items, {"src__0": state}, scans.keeps, others=scans.withheld)
+    changes = diff(scans.items, {"src__0": state}, scans.keeps, others=scans.offering)
     assert changes.removed == ["src__0"]
     assert not scans.review()
     store.approve(None, "ann")

@@ -1,14 +1,17 @@
 """``repertory index`` and ``repertory rebuild``."""
 
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from repertory.client import Client
-from repertory.errors import StoreError, UsageError
+from repertory.errors import SourceError, StoreError, UsageError
 from repertory.indexing.collection_names import configuration_of, generation_of
+from repertory.indexing.scan import CONCURRENCY
+from repertory.sources.source import Source
 from repertory.stats import Rebuild, Stats
 from repertory.text import counted
 from repertory.trust_requests import untrusted
@@ -43,11 +46,12 @@ def index(
 
     Only new and changed texts are embedded. The sources are the PATHs, which stay in effect until
     the next `repertory index`; else those of repertory.toml; else those found here and in the home
-    directory. A server indexes by itself.
+    directory. A server indexes by itself; then only what lies elsewhere is fetched.
     """
     target = target_of(flags)
     if target.server:
         _leave_to(target.server, target, paths or [])
+        unfetched = _fetch(target)
         stats = target.server.stats()  # also shows that it answers
         if output is Output.JSON:
             terminal.show_json({"stats": stats})
@@ -56,6 +60,8 @@ def index(
                 f"The server at {target.server.remote.url} watches the sources and indexes "
                 "changes; `repertory stats` shows its progress."
             )
+        if unfetched:
+            raise typer.Exit(ExitCode.UNREAD)
     else:
         _index_here(target, output, paths=paths or [])
 
@@ -93,6 +99,34 @@ def _leave_to(client: Client, target: Target, paths: list[Path]) -> None:
         raise UsageError(
             f"The sources of the server at {client.remote.url} are configured there; name no paths."
         )
+
+
+def _fetch(target: Target) -> int:
+    """Fetch what lies elsewhere, which a server of this directory notices; how much failed."""
+    if target.settings.values.server_url:
+        return 0
+    catalogue = Workspace(target.settings, target.directory).catalogue()
+    sources = [source for source in catalogue.sources if source.fetches]
+    with ThreadPoolExecutor(CONCURRENCY) as pool:
+        try:
+            failures = {*pool.map(_failure, sources)} - {""}
+        except BaseException:  # Ctrl-C
+            pool.shutdown(wait=False, cancel_futures=True)  # first: none starts after its cancel
+            for source in sources:
+                source.cancel()
+            raise
+    for failure in sorted(failures):
+        terminal.warn(failure)
+    return len(failures)
+
+
+def _failure(source: Source) -> str:
+    """Fetch the content of a source; why it cannot be fetched."""
+    try:
+        source.refresh()
+    except SourceError as error:
+        return str(error)
+    return ""
 
 
 def _rebuild_there(client: Client, output: Output, *, wait: bool) -> None:

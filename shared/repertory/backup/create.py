@@ -12,7 +12,7 @@ from repertory.backup import files, frames
 from repertory.backup.archive import FORMAT, Manifest, Step, Stored, Writer, writing
 from repertory.compose import Parts
 from repertory.embedding.models import Model
-from repertory.errors import StoreBusyError, StoreCorruptError, UsageError
+from repertory.errors import StoreBusyError, StoreCorruptError, StoreError, UsageError
 from repertory.index.cache import Vector
 from repertory.index.vectors import Point
 from repertory.indexing.collection_names import namespace_of
@@ -52,6 +52,8 @@ def create(
     aliases = parts.store.aliases()
     with writing(path) as writer:
         stored = _collections(parts, collections, writer, step)
+        if replaced := {*collections} & {*aliases.values()} - {*stored}:
+            raise StoreError(f"{min(replaced)} was replaced during the backup; try again.")
         caches = _caches(parts, writer, step)
         left_out = _files(data, names, writer, step)
         manifest = Manifest(
@@ -107,13 +109,15 @@ def cache_model(slug: str, dimension: int = 1) -> Model:
 def _files(data: Path, names: Sequence[str], writer: Writer, step: Step) -> list[str]:
     """Write files, after the collections: their texts are in the cache.
 
-    A damaged database would stop every backup, so it is left out.
+    A damaged database would stop every backup, so it is left out; so is what was removed since.
 
     Returns:
         A sentence about each one that was left out.
     """
     left_out = []
     for number, name in enumerate(names, 1):
+        if not (data / name).exists():
+            continue
         try:
             with files.readable(data, name, writer.place) as path:
                 writer.add(name, files.chunks(path))
@@ -144,9 +148,11 @@ class _Tally:
 def _collections(
     parts: Parts, names: Iterable[str], writer: Writer, step: Step
 ) -> dict[str, Stored]:
-    """Write collections."""
+    """Write collections, without what `repertory clean` removes meanwhile."""
     stored = {}
     for name in names:
+        if name not in parts.store.collections():
+            continue
         tally, part = _Tally(name, step), f"collections/{name}"
         writer.add(part, frames.of_points(_points(parts, name, tally)))
         stored[name] = tally.stored(part)

@@ -77,7 +77,11 @@ def restore(parts: Parts, archive: Archive, step: Step) -> None:
     """
     _check_idle(parts)
     manifest, data = archive.manifest, parts.settings.data_dir
-    has_log = any((data / files.AUDIT).glob("*.jsonl"))
+    logs = [name for name in archive.files if name.startswith(f"{files.AUDIT}/")]
+    if not any((data / files.AUDIT).glob("*.jsonl")):
+        # First: if the rest fails, a line says so. The current file is the last one of them.
+        for name in sorted(logs, reverse=True):
+            _restore_file(parts, archive, name)
     renamed = {
         name: _restored(parts, archive, name, step)
         for name, stored in manifest.collections.items()
@@ -85,11 +89,9 @@ def restore(parts: Parts, archive: Archive, step: Step) -> None:
     }
     for slug in manifest.caches:
         _restore_cache(parts, archive, slug, step)
-    found = archive.files
+    found = [name for name in archive.files if name not in logs]
     for number, name in enumerate(found, 1):
-        if not (has_log and name.startswith(f"{files.AUDIT}/")):
-            with archive.part(name) as read:
-                files.restore(data, name, read)
+        _restore_file(parts, archive, name)
         step("Files", number, len(found))
     for seen in (data / "workspaces").glob("*.seen"):  # they say what the replaced indexes hold
         seen.unlink(missing_ok=True)
@@ -204,6 +206,11 @@ def _free(name: str, taken: Iterable[str]) -> str:
     beginning = _GENERATION.sub("_g", name)
     same = [one for one in taken if _GENERATION.sub("_g", one) == beginning]
     return f"{beginning}{max(map(generation_of, same)) + 1}"
+
+
+def _restore_file(parts: Parts, archive: Archive, name: str) -> None:
+    with archive.part(name) as read:
+        files.restore(parts.settings.data_dir, name, read)
 
 
 def _restore_cache(parts: Parts, archive: Archive, slug: str, step: Step) -> None:

@@ -31,7 +31,6 @@ class _Latest:
         result: The same; without a scan if nothing may pass.
         read: The items that were read, by id.
         passed: Those of them that the gate lets pass.
-        withheld: The ids of the others.
         judged: The problems that the gate has with items, by id.
         is_judged: Whether the gate could judge all of them.
     """
@@ -41,7 +40,6 @@ class _Latest:
         self.scanned = self.result = ScanResult(source=source, scan=None, error="", at=0.0)
         self.read: dict[str, Item] = {}
         self.passed: dict[str, Item] = {}
-        self.withheld: set[str] = set()
         self.judged: dict[str, list[Problem]] = {}
         self.is_judged = False
 
@@ -52,7 +50,6 @@ class _Latest:
         for item_id in gone:
             for known in (self.read, self.passed, self.judged):
                 known.pop(item_id, None)
-            self.withheld.discard(item_id)
         return changed
 
     def judge(self, gate: Gate | None, changed: Mapping[str, Item]) -> None:
@@ -66,7 +63,7 @@ class _Latest:
             self.passed, self.is_judged = self.read, True
             return
         if not self.is_judged:
-            changed, self.passed, self.withheld, self.judged = self.read, {}, set(), {}
+            changed, self.passed, self.judged = self.read, {}, {}
         places = {*changed, *(item.path for item in changed.values())}
         own = [one for one in scan.problems if one.item in places or one.path in places]
         part = Scan(items=list(changed.values()), problems=own)
@@ -81,7 +78,6 @@ class _Latest:
             self.judged.pop(item_id, None)
             self.passed.pop(item_id, None)
         self.passed |= {item.id: item for item in admitted.items}
-        self.withheld = (self.withheld - changed.keys()) | admitted.withheld
         known = set(own)
         for problem in admitted.problems:
             if problem not in known:
@@ -271,9 +267,9 @@ class LatestScans:
 
     @property
     def offering(self) -> frozenset[str]:
-        """The names of the sources that offer an item."""
-        offered = (self._merged.per_source, self.unchanged, dict.fromkeys(self.withheld, 1))
-        return frozenset(name for counts in offered for name, count in counts.items() if count)
+        """The names of the sources that offer an item, also one that is another source's here."""
+        kept = (name for name, count in self.unchanged.items() if count)
+        return frozenset(name for name, one in self._latest.items() if one.read).union(kept)
 
     @property
     def is_complete(self) -> bool:
@@ -414,11 +410,6 @@ class LatestScans:
                 if scan
             }
         )
-
-    @property
-    def withheld(self) -> frozenset[str]:
-        """The names of the sources with items in quarantine."""
-        return frozenset(name for name, one in self._latest.items() if one.withheld)
 
     def status(self, indexed: Counter[str], emptied: frozenset[str]) -> list[SourceState]:
         """The state of each source.

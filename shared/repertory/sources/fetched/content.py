@@ -44,6 +44,7 @@ class Content:
         key = msgspec.json.encode([type(fetcher).__name__, fetcher.key()], order="deterministic")
         self.folder = store.absolute() / hashlib.sha256(key).hexdigest()[:16]
         self.watches = 0
+        self._unwritten = State()  # the last one that could not be written
 
     @property
     def path(self) -> Path:
@@ -75,7 +76,8 @@ class Content:
         try:
             state = msgspec.json.decode((self.folder / STATE).read_bytes(), type=State)
         except (OSError, msgspec.MsgspecError):
-            return State()
+            state = State()
+        state = max(state, self._unwritten, key=lambda one: one.tried_at)
         return state if self.is_there else State(tried_at=state.tried_at, error=state.error)
 
     def refresh(self, *, may_ask: bool = False, max_age_s: float = 0.0) -> bool:
@@ -121,6 +123,9 @@ class Content:
                     f"{self.fetcher.location} declares more than {servers.MAX_CONFIGURATIONS} "
                     "configurations of servers."
                 )
+            # From now on it is wrong, also if this is killed or cannot be noted.
+            (self.folder / STATE).unlink(missing_ok=True)
+            last = State(checked_at=last.checked_at)
             servers.settle(self.folder, fetched.declared)
             self._switch(into)
             is_kept = True
@@ -173,8 +178,10 @@ class Content:
             self._write(msgspec.structs.replace(last, tried_at=time.time(), error=message))
 
     def _write(self, state: State) -> None:
-        with contextlib.suppress(OSError):  # it is fetched again then
+        self._unwritten = state
+        with contextlib.suppress(OSError):  # another process fetches it again then
             write_atomically(self.folder / STATE, msgspec.json.encode(state))
+            self._unwritten = State()
 
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:
@@ -182,7 +189,9 @@ class Content:
             make_private(self.folder)
             lock = self._lock()
         except OSError as error:
-            raise SourceError(str(unwritable(self.folder, error))) from error
+            failure = SourceError(str(unwritable(self.folder, error)))
+            self._note(failure, self.state())
+            raise failure from error
         try:
             yield
         finally:

@@ -79,7 +79,8 @@ class FetchedSource(Source):
         problems: list[Problem] = [warning(self.location, note) for note in state.notes]
         stale = ""
         if state.error:
-            stale = f"{state.error} What was fetched {ago(time.time() - state.checked_at)} stays."
+            when = ago(time.time() - state.checked_at) if state.checked_at else "before"
+            stale = f"{state.error} What was fetched {when} stays."
         return msgspec.structs.replace(scan, problems=[*problems, *scan.problems], stale=stale)
 
     @override

@@ -20,6 +20,7 @@ STALL_TIMEOUT_S = 60  # with less than a kilobyte a second, over HTTP
 MAX_REPOSITORY_SIZE = 512 * 2**20  # bytes
 MAX_OUTPUT_SIZE = 320 * 2**20  # bytes
 MAX_MESSAGE_LENGTH = 300  # characters
+RESERVED = 4_096  # bytes on the disk for what git says, also if the disk is full then
 _NEEDS_LOGIN = ("prompts disabled", "could not read Username", "could not read Password")
 POLL_INTERVAL_S = 0.02
 SIZE_INTERVAL_S = 0.5
@@ -98,6 +99,7 @@ class Git:
         if program is None:
             raise SourceError("The program `git` is missing; install it to use git repositories.")
         output, errors = self._folder / "output", self._folder / "errors"
+        errors.write_bytes(b"\n" * RESERVED)
         with contextlib.ExitStack() as stack:
             source = stack.enter_context(given.open("rb")) if given else subprocess.DEVNULL
             process = stack.enter_context(
@@ -107,7 +109,7 @@ class Git:
                     env=self._environment,
                     stdin=None if self._may_ask and not given else source,
                     stdout=stack.enter_context(output.open("wb")),
-                    stderr=stack.enter_context(errors.open("wb")),
+                    stderr=stack.enter_context(errors.open("r+b")),
                     # Without a terminal, nothing that git starts can ask there.
                     start_new_session=not self._may_ask,
                 )
@@ -137,7 +139,7 @@ class Git:
 
     def _failure(self, errors: Path) -> str:
         """Why git failed, in its own words, without secrets."""
-        text = errors.read_bytes()[-10_000:].decode(errors="replace")
+        text = errors.read_bytes().strip()[-10_000:].decode(errors="replace")
         lines = [one_line(line) for line in text.splitlines()]
         faults = [line for line in lines if line.startswith(("fatal:", "error:", "ERROR:"))]
         said = " ".join(line.partition(":")[2].strip().rstrip(".") + "." for line in faults)
