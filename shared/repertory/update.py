@@ -126,13 +126,15 @@ class Update:
             )
         ledger = coordinator.ledger
         assert ledger is not None
-        if ledger.counts.total() and coordinator.is_finished:
-            try:
-                with self._parts.store.open(ledger.collection) as collection:
-                    collection.optimize()
-            except StoreError as error:  # it takes room for a copy; searches do without
-                self._parts.notices.append(f"The index was not optimised: {error}")
-        self._commit(coordinator)
+        self._live.refresh()  # waits for another process, such as a server that has just started
+        with self._parts.store.waiting(0.0):  # so nothing else waits for that again
+            if ledger.counts.total() and coordinator.is_finished:
+                try:
+                    with self._parts.store.open(ledger.collection) as collection:
+                        collection.optimize()
+                except StoreError as error:  # it takes room for a copy; searches do without
+                    self._parts.notices.append(f"The index was not optimised: {error}")
+            self._commit(coordinator)
         return ledger
 
     def changes(self, budget_s: float) -> str:
@@ -246,9 +248,9 @@ class Update:
         parts = self._parts
         self._live.refresh()  # no other command has the index now, and reports what it read before
         report_watch(parts.coordination.status, coordinator.status())
-        self._live.refresh()  # it reads the report, and closes what is not searched any more
-        self._live.save()
         with parts.store.waiting(0.0):  # what another process has open is dropped another time
+            self._live.refresh()  # it reads the report, and closes what is not searched any more
+            self._live.save()
             coordinator.retire()
         name = parts.store.alias(parts.active)
         if name is None or configuration_of(name) != self._catalogue.hash:

@@ -39,7 +39,8 @@ from repertory.index.keywords.index import KeywordIndex
 from repertory.index.keywords.snapshot import unpack
 from repertory.index.lock import StoreLock
 from repertory.index.vectors import Filter
-from repertory.one_shot import Repertory
+from repertory.indexing.writer import Writer
+from repertory.one_shot import INDEX_LOCK_TIMEOUT_S, Repertory
 from repertory.progress import no_progress
 from repertory.search.answer import Mode
 from repertory.search.query import Query
@@ -455,6 +456,30 @@ def test_indexing_waits_longer_for_the_store_than_a_search(
     finally:
         wanted.set()
         searching.join()
+
+
+def test_a_process_that_takes_the_new_index_is_awaited_once(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server that has just started keeps it, so no step of a command waits for it again."""
+    take, close = StoreLock.__init__, Writer.close
+    is_written = threading.Event()
+    waits: list[float] = []
+
+    def closing(writer: Writer) -> None:
+        close(writer)
+        is_written.set()
+
+    def taking(lock: StoreLock, path: Path, timeout: float) -> None:
+        if is_written.is_set():
+            waits.append(timeout)
+            raise StoreBusyError("A server has it.")
+        take(lock, path, timeout)
+
+    monkeypatch.setattr(Writer, "close", closing)
+    monkeypatch.setattr(StoreLock, "__init__", taking)
+    assert index(project).added == 4
+    assert waits.count(INDEX_LOCK_TIMEOUT_S) == 1
 
 
 def test_the_state_of_the_sources_is_reported_while_the_index_is_held(
