@@ -85,6 +85,20 @@ def test_a_line_of_the_main_help_is_the_first_of_the_commands_own(name: str) -> 
     assert (command.help or "").partition("\n")[0] == COMMANDS[name][1]
 
 
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_help_is_whole_and_in_words(name: str) -> None:
+    """A group cuts no line of its commands, and no option has the name of a type for its value."""
+    root = typer.main.get_group(app)
+    assert isinstance(root, TyperGroup)
+    context = typer.Context(root)
+    command = root.resolve_command(context, [name])[1]
+    assert command is not None
+    text = command.get_help(typer.Context(command, parent=context, info_name=name))
+    _, *lines = text.splitlines()  # the first one has the arguments that may be repeated
+    assert not [line for line in lines if line.endswith("...")]
+    assert "<str>" not in text
+
+
 def test_the_settings_with_a_flag_are_those_of_the_commands() -> None:
     """`config show` names the flag of a setting only if another command takes it."""
     root = typer.main.get_group(app)
