@@ -10,7 +10,7 @@ from typer.core import TyperGroup
 
 from repertory.values import SETTINGS
 from repertory_admin.app import COMMANDS, app
-from repertory_admin.exits import missing_package
+from repertory_admin.exits import missing_package, of_the_system
 from repertory_admin.options import FLAGGED
 
 # Asks the command line for the help of each command, in a process of its own, which lists the
@@ -97,6 +97,11 @@ def test_the_help_is_whole_and_in_words(name: str) -> None:
     _, *lines = text.splitlines()  # the first one has the arguments that may be repeated
     assert not [line for line in lines if line.endswith("...")]
     assert "<str>" not in text
+
+
+def test_little_memory_is_no_defect() -> None:
+    """It is the system's, and the message says what helps."""
+    assert of_the_system(MemoryError()).startswith("There is not enough memory")
 
 
 def test_the_settings_with_a_flag_are_those_of_the_commands() -> None:
