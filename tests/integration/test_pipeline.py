@@ -39,6 +39,7 @@ from repertory.index.keywords.index import KeywordIndex
 from repertory.index.keywords.snapshot import unpack
 from repertory.index.lock import StoreLock
 from repertory.index.vectors import Filter
+from repertory.indexing.ledgers import Ledgers
 from repertory.indexing.writer import Writer
 from repertory.one_shot import INDEX_LOCK_TIMEOUT_S, LOCK_TIMEOUT_S, Repertory
 from repertory.progress import no_progress
@@ -484,6 +485,19 @@ def test_a_process_that_takes_the_new_index_is_awaited_once_and_shortly(
     assert waits[0] == TAKEN_TIMEOUT_S < INDEX_LOCK_TIMEOUT_S
     assert sum(waits) < 2 * TAKEN_TIMEOUT_S + LOCK_TIMEOUT_S
     assert not [notice for notice in run.notices if "optimised" in notice]
+
+
+def test_an_index_that_another_process_has_is_busy_at_every_step(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So a search asks the server that took it before the items were compared."""
+
+    def taken(*_: object) -> None:
+        raise StoreBusyError("A server has it.")
+
+    monkeypatch.setattr(Ledgers, "keep", taken)
+    with pytest.raises(StoreBusyError, match="A server has it"):
+        index(project)
 
 
 def test_the_state_of_the_sources_is_reported_while_the_index_is_held(
