@@ -98,6 +98,19 @@ def _unwrapped(title: str, lines: Iterable[str]) -> str:
     return "\b\n" + "\n  ".join((f"{title}:", *lines))
 
 
+class _Group(TyperGroup):
+    """A group whose help lists what each command does in whole sentences."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401, ARG002 - Typer's own
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, _line(one)) for name, one in self.commands.items()])
+
+
+def _line(command: Any) -> str:  # noqa: ANN401 - Typer's own
+    """The first paragraph of a command's help, on one line."""
+    return " ".join((command.help or "").partition("\n\n")[0].split())
+
+
 class _Root(TyperGroup):
     """The group of all commands, which imports a command's module when the command is chosen."""
 
@@ -146,7 +159,7 @@ app = _group(
 
 def group(name: str) -> typer.Typer:
     """Add one of ``COMMANDS`` as a group of commands."""
-    added = _group(COMMANDS[name][1])
+    added = _group(COMMANDS[name][1], cls=_Group)
     app.add_typer(added, name=name)
     return added
 

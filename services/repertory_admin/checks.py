@@ -110,8 +110,12 @@ def data_directory(data: Path) -> Iterator[Finding]:
         return
     yield Finding(State.GOOD, "data directory", f"{short_path(str(data))} can be written")
     free = shutil.disk_usage(data).free
-    room = State.GOOD if free > MIN_FREE_BYTES else State.BAD
-    yield Finding(room, "free space", f"{free / 1e9:.1f} GB")
+    if free > MIN_FREE_BYTES:
+        yield Finding(State.GOOD, "free space", f"{free / 1e9:.1f} GB")
+    else:
+        need = f"less than the {MIN_FREE_BYTES / 1e9:.1f} GB that a model may need"
+        text = f"{free / 1e9:.1f} GB, {need}: make room, or choose another --data-dir"
+        yield Finding(State.BAD, "free space", text)
 
 
 def audit(settings: Settings) -> Finding:

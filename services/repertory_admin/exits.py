@@ -1,10 +1,10 @@
 """The exit codes of the command line, and which error leads to which."""
 
 from enum import IntEnum
-from errno import EDQUOT, ENOSPC
 from pathlib import Path
 
 from repertory.errors import RepertoryError, UsageError
+from repertory.files import FULL
 
 
 class ExitCode(IntEnum):
@@ -50,9 +50,11 @@ def missing_package(error: ModuleNotFoundError) -> str:
 
 def of_the_system(error: Exception) -> str:
     """What is wrong with the system, for the user to put right; empty if an error is a defect."""
+    if isinstance(error, MemoryError):
+        return "There is not enough memory: end other programs, or allow this one more."
     if not isinstance(error, OSError):
         return ""
-    if error.errno in (ENOSPC, EDQUOT):
+    if error.errno in FULL:
         return f"Nothing more can be written ({error.strerror}): make room, or write elsewhere."
     try:
         Path.cwd()

@@ -163,7 +163,7 @@ class DirectoryCatalogue:
                 () if self._paths else (self._settings.file, *(one.file for one in self._added))
             )
             files = [str(file) for file in dict.fromkeys(written) if file]
-            if not files or any(file in str(error) for file in files):
+            if not files or any(file in str(error) for file in (*files, *self._named)):
                 raise
             raise ConfigurationError(f"{' or '.join(files)}: {error}") from error
 

@@ -1,6 +1,7 @@
 """Small operations on files: making folders, writing atomically, and noticing changes."""
 
 import contextlib
+import errno
 import json
 import os
 import re
@@ -16,6 +17,8 @@ import msgspec
 from repertory.errors import StoreError
 
 PRIVATE = 0o600  # only the owner may read or write
+
+FULL = frozenset((errno.ENOSPC, errno.EDQUOT))  # no room on the disk, or for this user
 
 LOCK_TIMEOUT_S = 10.0  # while another process changes a file
 
@@ -48,9 +51,8 @@ def changing(path: Path) -> Iterator[None]:
             f"Another process is changing {path}; try again when it has finished."
         ) from error
     except OSError as error:
-        raise StoreError(
-            f"{path} cannot be written: {error.strerror}; make it and its folder writable."
-        ) from error
+        remedy = "make room" if error.errno in FULL else "make it and its folder writable"
+        raise StoreError(f"{path} cannot be written: {error.strerror}; {remedy}.") from error
 
 
 def unwritable(path: Path, error: OSError) -> StoreError:

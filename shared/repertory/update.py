@@ -9,7 +9,7 @@ from repertory.catalogue.item import Item
 from repertory.compose import Parts
 from repertory.embedding.engine import EmbeddingEngine
 from repertory.embedding.words import WORDS_MODEL, WordsEngine
-from repertory.errors import ModelError, StoreError
+from repertory.errors import ModelError, StoreBusyError, StoreError
 from repertory.freshness import Freshness
 from repertory.indexing.collection_names import configuration_of, current, model_slug
 from repertory.indexing.coordinator import Coordinator
@@ -26,6 +26,9 @@ from repertory.stats import Building, WatchStatus, report_watch, watch_status
 from repertory.text import counted, cut
 from repertory.workspace import Indexed
 
+# That a command waits for another process which took the index once all was written: a search
+# has ended by then, and a server that has just started keeps it.
+TAKEN_TIMEOUT_S = 2.5
 MAX_NOTICE_LENGTH = 160  # characters about the model
 MIN_WRITING = 1 / 3  # of the budget of a first index that is left when all files are read
 # What is written before the budget is looked at again: items with texts to embed, and items in all.
@@ -126,13 +129,18 @@ class Update:
             )
         ledger = coordinator.ledger
         assert ledger is not None
-        if ledger.counts.total() and coordinator.is_finished:
-            try:
-                with self._parts.store.open(ledger.collection) as collection:
-                    collection.optimize()
-            except StoreError as error:  # it takes room for a copy; searches do without
-                self._parts.notices.append(f"The index was not optimised: {error}")
-        self._commit(coordinator)
+        with self._parts.store.waiting(TAKEN_TIMEOUT_S):
+            self._live.refresh()
+        with self._parts.store.waiting(0.0):  # nothing waits for that process again
+            if ledger.counts.total() and coordinator.is_finished:
+                try:
+                    with self._parts.store.open(ledger.collection) as collection:
+                        collection.optimize()
+                except StoreBusyError:  # a server does so by itself, and a search is over soon
+                    pass
+                except StoreError as error:  # it takes room for a copy; searches do without
+                    self._parts.notices.append(f"The index was not optimised: {error}")
+            self._commit(coordinator)
         return ledger
 
     def changes(self, budget_s: float) -> str:
@@ -246,9 +254,9 @@ class Update:
         parts = self._parts
         self._live.refresh()  # no other command has the index now, and reports what it read before
         report_watch(parts.coordination.status, coordinator.status())
-        self._live.refresh()  # it reads the report, and closes what is not searched any more
-        self._live.save()
         with parts.store.waiting(0.0):  # what another process has open is dropped another time
+            self._live.refresh()  # it reads the report, and closes what is not searched any more
+            self._live.save()
             coordinator.retire()
         name = parts.store.alias(parts.active)
         if name is None or configuration_of(name) != self._catalogue.hash:

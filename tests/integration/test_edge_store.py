@@ -440,7 +440,8 @@ def error_for(exc: BaseException, path: Path) -> StoreError:
 def test_an_error_of_the_machine_is_not_a_corrupt_store(tmp_path: Path, number: int) -> None:
     """The last error of the system that the engine names is the one that it failed of."""
     others = f"(os error {errno.ENOENT}), (os error {errno.EIO})"
-    for text in (f"no (os error {number})", f"{others}, no (os error {number})"):
+    log = f'Can\'t init WAL: Os {{ code: {number}, kind: Other, message: "no" }}'
+    for text in (f"no (os error {number})", f"{others}, no (os error {number})", log):
         error = error_for(Exception(text), tmp_path)
         assert str(error) == f"{tmp_path} cannot be used: {os.strerror(number)}."
         assert not isinstance(error, StoreCorruptError)

@@ -39,11 +39,14 @@ from repertory.index.keywords.index import KeywordIndex
 from repertory.index.keywords.snapshot import unpack
 from repertory.index.lock import StoreLock
 from repertory.index.vectors import Filter
-from repertory.one_shot import Repertory
+from repertory.indexing.ledgers import Ledgers
+from repertory.indexing.writer import Writer
+from repertory.one_shot import INDEX_LOCK_TIMEOUT_S, LOCK_TIMEOUT_S, Repertory
 from repertory.progress import no_progress
 from repertory.search.answer import Mode
 from repertory.search.query import Query
 from repertory.stats import Run
+from repertory.update import TAKEN_TIMEOUT_S
 from tests.support.builders import write, write_shop, write_skill
 from tests.support.keyword_search import content
 from tests.support.model_folders import write_model
@@ -455,6 +458,46 @@ def test_indexing_waits_longer_for_the_store_than_a_search(
     finally:
         wanted.set()
         searching.join()
+
+
+def test_a_process_that_takes_the_new_index_is_awaited_once_and_shortly(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server that has just started keeps it, so no step of a command waits for it again."""
+    take, close = StoreLock.__init__, Writer.close
+    is_written = threading.Event()
+    waits: list[float] = []
+
+    def closing(writer: Writer) -> None:
+        close(writer)
+        is_written.set()
+
+    def taking(lock: StoreLock, path: Path, timeout: float) -> None:
+        if is_written.is_set():
+            waits.append(timeout)
+            raise StoreBusyError("A server has it.")
+        take(lock, path, timeout)
+
+    monkeypatch.setattr(Writer, "close", closing)
+    monkeypatch.setattr(StoreLock, "__init__", taking)
+    run = index(project)
+    assert run.added == 4
+    assert waits[0] == TAKEN_TIMEOUT_S < INDEX_LOCK_TIMEOUT_S
+    assert sum(waits) < 2 * TAKEN_TIMEOUT_S + LOCK_TIMEOUT_S
+    assert not [notice for notice in run.notices if "optimised" in notice]
+
+
+def test_an_index_that_another_process_has_is_busy_at_every_step(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So a search asks the server that took it before the items were compared."""
+
+    def taken(*_: object) -> None:
+        raise StoreBusyError("A server has it.")
+
+    monkeypatch.setattr(Ledgers, "keep", taken)
+    with pytest.raises(StoreBusyError, match="A server has it"):
+        index(project)
 
 
 def test_the_state_of_the_sources_is_reported_while_the_index_is_held(

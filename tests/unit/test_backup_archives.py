@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import textwrap
+import time
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -92,6 +93,20 @@ def test_a_whole_archive_passes(archive: Path, tmp_path: Path) -> None:
     (tmp_path / "second").mkdir()
     with Archive(archive) as found:
         check(parts(tmp_path / "second"), found, silent, force=False)
+
+
+@pytest.mark.parametrize("year", [1970, 2108])
+def test_a_backup_is_made_at_any_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, year: int
+) -> None:
+    """The clock of a small machine may begin in 1970, for which ZIP has no times."""
+    old, path = parts(tmp_path), tmp_path / "backup.zip"
+    (old.settings.data_dir).mkdir()
+    (old.settings.data_dir / "trusted.json").write_text("{}", "utf-8")
+    monkeypatch.setattr(time, "localtime", lambda _: time.struct_time((year, *[1] * 8)))
+    create(old, path, silent, with_sign_ins=False, force=False)
+    with Archive(path) as found:
+        check(parts(tmp_path / "second"), found, silent, force=True)
 
 
 def test_an_index_is_replaced_with_force_alone(archive: Path, tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from repertory.review.store import ReviewStore
 from repertory.running import notes
 from repertory.settings import Settings, load
 from repertory.usage.store import UsageStore
+from repertory_admin.checks import State, data_directory
 
 
 @pytest.fixture
@@ -42,6 +43,19 @@ def test_its_databases_are_named(closed: Path, read: Callable[[Path], object]) -
     """And another data directory is suggested."""
     with pytest.raises(StoreError, match=r"a\.sqlite cannot be written: .*another --data-dir"):
         read(closed)
+
+
+def test_a_disk_with_little_room_is_to_be_made_emptier(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`doctor` says how much may be needed, and what helps."""
+    monkeypatch.setattr("repertory_admin.checks.MIN_FREE_BYTES", 1e18)
+    *_, found = data_directory(tmp_path)
+    assert found.state is State.BAD
+    assert found.text.endswith(
+        "GB, less than the 1000000000.0 GB that a model may need: make room, or choose another "
+        "--data-dir"
+    )
 
 
 def test_its_keys_are_named(closed: Path, tmp_path: Path) -> None:

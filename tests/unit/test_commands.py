@@ -10,7 +10,7 @@ from typer.core import TyperGroup
 
 from repertory.values import SETTINGS
 from repertory_admin.app import COMMANDS, app
-from repertory_admin.exits import missing_package
+from repertory_admin.exits import missing_package, of_the_system
 from repertory_admin.options import FLAGGED
 
 # Asks the command line for the help of each command, in a process of its own, which lists the
@@ -83,6 +83,25 @@ def test_a_line_of_the_main_help_is_the_first_of_the_commands_own(name: str) -> 
     command = root.resolve_command(typer.Context(root), [name])[1]
     assert command is not None
     assert (command.help or "").partition("\n")[0] == COMMANDS[name][1]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_help_is_whole_and_in_words(name: str) -> None:
+    """A group cuts no line of its commands, and no option has the name of a type for its value."""
+    root = typer.main.get_group(app)
+    assert isinstance(root, TyperGroup)
+    context = typer.Context(root)
+    command = root.resolve_command(context, [name])[1]
+    assert command is not None
+    text = command.get_help(typer.Context(command, parent=context, info_name=name))
+    _, *lines = text.splitlines()  # the first one has the arguments that may be repeated
+    assert not [line for line in lines if line.endswith("...")]
+    assert "<str>" not in text
+
+
+def test_little_memory_is_no_defect() -> None:
+    """It is the system's, and the message says what helps."""
+    assert of_the_system(MemoryError()).startswith("There is not enough memory")
 
 
 def test_the_settings_with_a_flag_are_those_of_the_commands() -> None:

@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 
 from repertory import configuration_file
+from repertory.errors import StoreError
 from repertory.files import (
     UNFINISHED,
+    changing,
     half_of,
     make_directory,
     replacing,
@@ -64,6 +66,15 @@ def test_an_error_of_the_data_directory_says_what_helps(tmp_path: Path) -> None:
         assert str(unwritable(tmp_path, error)) == (
             f"{tmp_path} cannot be written: No space left on device; choose another --data-dir."
         )
+
+
+def test_a_full_disk_asks_for_room(tmp_path: Path) -> None:
+    """Permissions would not help."""
+    reasons = {28: "Full; make room", 13: "Closed; make it and its folder writable"}
+    for number, text in reasons.items():
+        error = OSError(number, text.partition(";")[0])
+        with pytest.raises(StoreError, match=f"{text}."), changing(tmp_path / "keys.json"):
+            raise error
 
 
 def test_a_file_that_is_not_whole_is_known_by_its_name(tmp_path: Path) -> None:

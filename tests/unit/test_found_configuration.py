@@ -479,6 +479,12 @@ def servers_of(clone: Path, text: str, *named: str) -> dict[str, Source]:
     return {one.name: one for one in catalogue.sources if one.type == "mcp"}
 
 
+def test_a_file_of_servers_that_is_not_there_is_no_fault_of_the_configuration(clone: Path) -> None:
+    """The message names the file that the command line names, and no other."""
+    with pytest.raises(ConfigurationError, match=f"^{clone}/none.json cannot be read"):
+        servers_of(clone, "[[sources]]\ntype = 'documents'\npath = '.'\n", "none.json")
+
+
 @pytest.mark.parametrize("config", ['"mcp.json"', '["./mcp.json", "more.json"]', '"same.json"'])
 def test_naming_a_file_of_servers_lifts_no_limit_of_its_entry(clone: Path, config: str) -> None:
     """It lets the servers run. The review, the chosen tools and the callers are as configured."""

@@ -48,6 +48,19 @@ def test_a_root_that_cannot_be_listed_is_an_error(tmp_path: Path, root: str) -> 
         Walk(tmp_path / root, is_markdown)
 
 
+def test_a_root_that_may_not_be_read_is_to_be_made_readable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is there: nothing is to be restored, and no server to be started again."""
+
+    def closed(_: str) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(os, "scandir", closed)
+    with pytest.raises(SourceError, match=r"denied\): make it readable, or remove its source"):
+        Walk(tmp_path, is_markdown)
+
+
 def test_links_are_followed_only_inside_the_root(tmp_path: Path) -> None:
     """A link out of the root is reported and not followed; a link to a file inside is followed."""
     root = tmp_path / "root"

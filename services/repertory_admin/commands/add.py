@@ -67,12 +67,19 @@ def add(  # noqa: PLR0913 - its options
     flags: Flags,
     address: Annotated[str, typer.Argument(metavar="URL", help="A URL, or a path.")],
     *,
-    ref: Annotated[str | None, typer.Option(help="A branch, a tag or a commit.")] = None,
-    folder: Annotated[str | None, typer.Option(help="Read only this folder of it.")] = None,
-    name: Annotated[
-        str | None, typer.Option(help="The name of the source, with which its ids begin.")
+    ref: Annotated[
+        str | None, typer.Option(metavar="REF", help="A branch, a tag or a commit.")
     ] = None,
-    sha256: Annotated[str | None, typer.Option(help="The digest an archive must have.")] = None,
+    folder: Annotated[
+        str | None, typer.Option(metavar="FOLDER", help="Read only this folder of it.")
+    ] = None,
+    name: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="The name of the source, with which its ids begin."),
+    ] = None,
+    sha256: Annotated[
+        str | None, typer.Option(metavar="DIGEST", help="The digest an archive must have.")
+    ] = None,
     find: FindOption = False,
     user: UserOption = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show it.")] = False,

@@ -108,7 +108,8 @@ class Writer:
     def finish(self, manifest: Manifest) -> None:
         """Add the manifest, and end the archive."""
         text = msgspec.json.format(msgspec.json.encode(manifest))
-        self._zip.writestr(MANIFEST, text)
+        with self._zip.open(MANIFEST, "w") as part:  # without its time: ZIP has none before 1980
+            part.write(text)
         self._zip.close()
 
     def close(self) -> None:

@@ -50,7 +50,7 @@ MAX_SINCE = 200  # writes while a copy is rebuilt, which are repeated on it and 
 
 _REPLACED = "replaced"  # files of this name were those of a shard until a moment ago
 
-_OS_ERROR = re.compile(r"\(os error (\d+)\)")
+_OS_ERROR = re.compile(r"(?:\(os error|Os \{ code:) (\d+)")  # the second one is of its log
 _ENVIRONMENT = {  # errors of the machine, not of the store
     errno.EACCES,
     errno.EPERM,

@@ -59,6 +59,9 @@ class Coordinator:
         affordable: Gives the first of some items, which are sent now; the others wait.
         gate: Withholds the items that a person must see first; without one, all pass.
         keep_unused_s: How long the index of an unused configuration is kept.
+
+    Attributes:
+        failure: Why the last tick could not use the store; None if it could.
     """
 
     def __init__(  # noqa: PLR0913 - one for each part
@@ -100,7 +103,8 @@ class Coordinator:
         self._current_at = clock()  # when it could proceed and was not behind
         self._polled_at = self._ready_at = self._retired_at = float("-inf")
         self._is_fast = False  # a search in the build, when it was asked last
-        self._store_error = self._refusal = ""
+        self._refusal = ""
+        self.failure: StoreError | None = None
 
     def adopt(self, catalogue: Catalogue) -> None:
         """Follow another configuration; scans of unchanged sources stay valid."""
@@ -145,11 +149,11 @@ class Coordinator:
             self._tick(self._clock())
             if self.ledger is not None:
                 self._trace.compared()
-            self._store_error = ""
+            self.failure = None
         except StoreError as error:
-            if self._store_error != str(error):
+            if str(self.failure) != str(error):
                 _log.warning("coordinator_waits", extra={"error": str(error)})
-            self._store_error = str(error)
+            self.failure = error.with_traceback(None)  # it may stay for long
 
     @property
     def is_busy(self) -> bool:
@@ -179,7 +183,7 @@ class Coordinator:
     @property
     def error(self) -> str:
         """Why it cannot proceed; empty when it can."""
-        return self._store_error or self._refused
+        return str(self.failure or "") or self._refused
 
     @property
     def _refused(self) -> str:
@@ -241,7 +245,7 @@ class Coordinator:
             pending=sum(one.outstanding for one in self._ledgers),
             saves=self._ledgers.save_times(now),
             is_late=now - self._current_at >= LATE_S
-            and (self._is_behind or bool(self._store_error)),
+            and (self._is_behind or self.failure is not None),
             has_failed=bool(searched and searched.failed),
             unused=self._unused.listed,
             problems=first,

@@ -74,7 +74,7 @@ def run(
                     return
             worked = queue.work()
             if coordinator.error and not (worked or scanning or coordinator.is_finished):
-                raise StoreError(coordinator.error)
+                raise coordinator.failure or StoreError(coordinator.error)
             if has_news and scanning and coordinator.is_finished and not worked:
                 has_news = False
                 on_wait()

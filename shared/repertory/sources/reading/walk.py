@@ -154,10 +154,15 @@ class Walk:
                 entries = sorted(listing, key=lambda entry: entry.name)
         except OSError as exc:
             if not place:
-                raise SourceError(
-                    f"The folder {self._top} cannot be read ({exc.strerror}). Restore it, remove "
-                    "its source from the configuration or, if it was found, restart the server."
-                ) from exc
+                why = f"The folder {self._top} cannot be read ({exc.strerror})"
+                if isinstance(exc, PermissionError):
+                    remedy = ": make it readable, or remove its source from the configuration."
+                else:
+                    remedy = (
+                        ". Restore it, remove its source from the configuration or, if it was "
+                        "found, restart the server."
+                    )
+                raise SourceError(why + remedy) from exc
             message = f"The folder cannot be listed ({exc.strerror})."
             self.problems.append(error(path, message))
             self.unlisted.append(place)
