@@ -40,7 +40,7 @@ class Counting:
     def __init__(self, engine: EmbeddingEngine) -> None:
         self._engine = engine
         self.model, self.device, self.batch = engine.model, engine.device, engine.batch
-        self.files = engine.files
+        self.files, self.rest = engine.files, engine.rest
         self.embed_query, self.embed_queries = engine.embed_query, engine.embed_queries
         self.texts = 0
 

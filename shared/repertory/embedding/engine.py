@@ -67,3 +67,4 @@ class EmbeddingEngine(Protocol):
 
     def rest(self) -> None:
         """Give back the memory that is kept for the next texts; they take it again."""
+        return
