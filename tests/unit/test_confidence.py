@@ -184,6 +184,16 @@ def test_a_common_word_of_a_body_says_little() -> None:
     assert least_confidence("zorblax", skill("maker", "Makes things", "The zorblax.")) > 0.35
 
 
+@pytest.mark.parametrize("text", ["sscc file", "the sscc of it", "sscc result"])
+def test_a_rare_word_of_a_body_is_enough_beside_a_usual_one(text: str) -> None:
+    """As it is alone, whether or not the item has the usual word as well."""
+    assert rarity(term_of("file")) < RARE
+    item = skill("maker", "Makes things", "Attach the SSCC file.")
+    assert least_confidence("sscc", item) >= 0.35
+    assert least_confidence(text, item) >= 0.35
+    assert least_confidence(text.replace("sscc", "order"), item) < 0.35
+
+
 def test_a_word_of_a_very_long_body_counts_like_one_of_a_short_one() -> None:
     """However often other words stand beside it."""
     item = skill("maker", "Makes things", f"{'filler ' * 20_000} zorblax")

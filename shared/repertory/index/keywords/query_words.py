@@ -8,6 +8,7 @@ from itertools import chain
 from string import ascii_lowercase
 from typing import NamedTuple
 
+from repertory.catalogue.actions import asked
 from repertory.catalogue.names import compact_name, split_name
 from repertory.index.keywords.background import (
     frequency,
@@ -31,12 +32,19 @@ from repertory.text import remembered
 
 MAX_FEW = 3  # words of a query that is nearly one: "get the invoice", not "who is on call"
 MIN_PART = 2  # characters of each common word into which a rare word is divided
+MIN_APART = 3  # characters of a known word that separators divide from another one
 LEAST = 1e-3  # the frequency of a stop word, which is not counted, when words are divided
 AROUND = " \"'\u2018\u2019\u201c\u201d"  # quotation marks
 # Of "client's", "they're" and "don't"; all of "can't" and "won't".
 _CLITIC = re.compile(
     r"(?:\b(?:ca|wo|sha)|(?<=[a-z]))n['\u2019]t\b|(?<=[a-z])['\u2019](?:s|t|d|m|ll|re|ve)\b"
 )
+# What begins a request of any words, and what ends it.
+_OPENING = re.compile(
+    r"(?:(?:how (?:can|could|do|should) (?:i|we|you)|how to|(?:i|we) (?:need|want)(?: to)?"
+    r"|(?:can|could) (?:i|we|you)|please|a|an|the) )+"
+)
+_ENDING = re.compile(r" please$")
 
 
 class Word(NamedTuple):
@@ -60,7 +68,7 @@ def query_words(text: str) -> list[Word]:
     separators, then at digits, then into common words. Of ``client's`` only ``client`` is a word.
     Of stop words alone, each is one.
     """
-    typed = runs(_CLITIC.sub("", text.lower()))
+    typed = runs(_CLITIC.sub("", asked(text.lower())))
     found = [word for run in typed for word in _words(run)]
     # Stop words alone may be acronyms: WHO, IT.
     return found or [Word(run, run) for run in typed if run in STOP_WORDS]
@@ -72,21 +80,29 @@ def plain(text: str) -> str:
 
     ``createIssue``, ``create_issue`` and ``CREATE-ISSUE`` are equal, and so are ``LaTeX`` and
     ``latex``; versions and other words with digits stay as they are. Quotation marks around it all
-    say nothing.
+    say nothing, nor does what only asks for a tool.
     """
-    return RUN.sub(lambda run: _plain(run[0]), text.lower().strip(AROUND))
+    return RUN.sub(lambda run: _plain(run[0]), asked(text.lower().strip(AROUND)))
+
+
+@lru_cache(maxsize=256)
+def bare(text: str) -> str:
+    """A request in lower case without what begins or ends any: "how do I", "please"."""
+    rest = _ENDING.sub("", asked(text.lower().strip(AROUND)))
+    opening = _OPENING.match(rest)
+    return rest[opening.end() :] if opening else rest
 
 
 def has_few_words(text: str) -> bool:
     """Whether the one term of a query is nearly all of it; a word that is repeated counts once."""
-    return word_count(" ".join(dict.fromkeys(plain(text).split()))) <= MAX_FEW
+    return word_count(" ".join(dict.fromkeys(plain(bare(text)).split()))) <= MAX_FEW
 
 
 def joined(text: str) -> str:
     """The words of a query as one, without separators; of few words, without stop words."""
-    typed = text.split()
+    typed = asked(text.lower()).split()
     if has_few_words(text):
-        typed = [word for word in typed if word.lower() not in STOP_WORDS] or typed
+        typed = [word for word in typed if word not in STOP_WORDS] or typed
     return compact_name(" ".join(typed))
 
 
@@ -193,7 +209,13 @@ def _is_one_word(whole: str, parts: tuple[str, ...]) -> bool:
     if len(parts) == 2 and len(parts[0]) == 1 and parts[0].isalpha() and parts[1].isdigit():
         return True  # a code: e501
     term = term_of(whole)
-    return is_known(term) and (is_common(whole, term) or not all(map(_is_part, parts)))
+    return is_known(term) and (is_common(whole, term) or not all(map(_may_stand_alone, parts)))
+
+
+def _may_stand_alone(word: str) -> bool:
+    """Whether a part of a word is one itself, as those of ``ssh-key`` are."""
+    is_long = len(word) >= MIN_APART and word.isalpha()
+    return _is_part(word) or (is_long and is_known(term_of(word)))
 
 
 def _is_part(word: str) -> bool:
