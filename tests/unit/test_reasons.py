@@ -142,12 +142,14 @@ def test_a_reason_does_not_guess_the_field_of_a_word() -> None:
         ("seo-audit", "seo-audit"),
         ("dependencies", "dependency"),
         ("log in with passkeys", "passkeys"),
+        ("shortcodes", "shortcode"),
     ],
 )
 def test_a_reason_names_whole_words(text: str, words: str) -> None:
     """As the item has them: not their parts, nor a plural as if it were a misspelling."""
     description = (
-        "Writes a postmortem on a dependency, as SOC2 and an seo-audit want it; passkeys and keys"
+        "Writes a postmortem on a dependency, as SOC2 and an seo-audit want it; passkeys and keys;"
+        " the code of a shortcode"
     )
     engine = hybrid_engine([skill("writer", description)])
     [hit] = engine.search(Query(text=text, threshold=0.0)).hits

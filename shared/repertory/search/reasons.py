@@ -160,15 +160,20 @@ def _as_typed(query: str, terms: Sequence[Term]) -> Sequence[Term]:
 def _whole_words(query: str, terms: Sequence[Term]) -> list[Term]:
     """The terms without parts of words: ``soc2`` alone, not ``soc`` too.
 
-    Neighbours that an item has as one word are that word: ``postmortem``.
+    Neighbours that an item has as one word are that word: ``postmortem``. So is a part of a word
+    of which the item has another form: ``shortcode``, for "shortcodes".
     """
     found: list[Term] = []
     typed = {*runs(query.lower())}
+    stems = {term_of(run): run for run in typed}
     for spelling, group in groupby(terms, lambda term: compact_name(term.matched)):
         parts = [*group]
         is_one = term_of(compact_name("".join(one.typed for one in parts))) == term_of(spelling)
         whole = Term(typed=parts[0].matched, matched=parts[0].matched, field=parts[0].field)
         is_whole = (is_one and len(parts) > 1) or spelling in typed
+        run = stems.get(term_of(spelling), "")
+        if run and parts[0].typed != run and parts[0].typed in spelling:
+            whole, is_whole = replace(whole, typed=run), True
         found += [whole] if is_whole else parts
     wholes = {compact_name(term.typed) for term in found if term.typed in typed}
     return [
