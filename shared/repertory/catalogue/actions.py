@@ -69,7 +69,7 @@ _LINKS = frozenset(
 _MAX_WORDS = 8  # of a request among which its verb is searched
 _OFFERING = _FINDING - {"get", "new", "search"}  # before a tool, these may ask for another one
 _SERVING = frozenset({"for", "to", "that", "which"})
-_MAX_ASIDE = 500  # characters of a text in whose middle nothing is passed over
+_MAX_ASIDE = 500  # characters of the longest text that is read so; a longer one is a task
 
 # A greeting before a request, and thanks after it, as a mark tells.
 _GREETING = re.compile(
