@@ -67,8 +67,10 @@ _LINKS = frozenset(
     | {(tool, link) for tool in _TOOLS for link in ("to", "that", "which", "for", "can")}
 )
 _MAX_WORDS = 8  # of a request among which its verb is searched
-_OFFERING = _FINDING - {"get", "new", "search"}  # before a tool, these may ask for another one
-_SERVING = frozenset({"for", "to", "that", "which"})
+_OFFERED = _TOOLS | {"anything", "something"}
+# Before a tool, "get" and the like may ask for one that does this.
+_OFFERING = _FINDING - {"get", "new", "search"} | {"are", "got", "have"}
+_SERVING = frozenset({"about", "for", "that", "to", "which"})
 _MAX_ASIDE = 500  # characters of the longest text that is read so; a longer one is a task
 
 # A greeting before a request, and thanks after it, as a mark tells.
@@ -138,7 +140,7 @@ def asked(text: str) -> str:
     rest = _THANKS.sub("", text[greeting.end() :] if greeting else text)
     words = rest.split()
     for place, (word, after) in enumerate(pairwise(words[: _MAX_WORDS + 1])):
-        if word in _TOOLS and after in _SERVING:
+        if word in _OFFERED and after in _SERVING:
             verb, *others = words[place + 2 :] or [""]
             rest = " ".join([_FORMS.get(after, {}).get(verb, verb), *others])
             break
