@@ -41,6 +41,9 @@ def test_separators_and_camel_case_divide_an_identifier_alike(parts: list[str]) 
         ("is it WHO", ["is", "it", "who"]),  # stop words alone may be acronyms
         ("objecttypeid", ["object", "type", "id"]),
         ("filename", ["filename"]),  # one usual word
+        ("deleteRoom", ["delete", "room"]),  # although few texts have rooms
+        ("uninstallApp", ["uninstall", "app"]),
+        ("sendgrid", ["sendgrid"]),  # a name that some texts have
         ("java-script", ["java-script"]),
         ("ssh-key", ["ssh", "key"]),  # a word that some texts have as one, but is rarely so
         ("deploy_k8s_cluster", ["deploy", "k8s", "cluster"]),
@@ -87,7 +90,9 @@ def test_the_likeliest_division_wins() -> None:
     assert [word.text for word in query_words("sendsend")] == ["send", "send"]
 
 
-@pytest.mark.parametrize("typed", ["comand", "comands", "invoce", "acount", "workspacee"])
+@pytest.mark.parametrize(
+    "typed", ["comand", "comands", "invoce", "acount", "workspacee", "addminister"]
+)
 def test_a_misspelt_word_is_not_divided(typed: str) -> None:
     """A letter of a common word was left out or doubled."""
     assert [word.text for word in query_words(typed)] == [typed]

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import chain
 from string import ascii_lowercase
@@ -15,6 +15,7 @@ from repertory.index.keywords.background import (
     is_common,
     is_english,
     is_known,
+    is_word,
     longest,
 )
 from repertory.index.keywords.tokens import (
@@ -35,6 +36,9 @@ MIN_PART = 2  # characters of each common word into which a rare word is divided
 MIN_APART = 3  # characters of a known word that separators divide from another one
 LEAST = 1e-3  # the frequency of a stop word, which is not counted, when words are divided
 AROUND = " \"'\u2018\u2019\u201c\u201d"  # quotation marks
+# With which identifiers begin, and few names of products.
+_VERBS = """add create delete disable enable fetch get insert list remove rename send set uninstall
+    update""".split()  # noqa: SIM905 -- a list of literals would be harder to read
 # Of "client's", "they're" and "don't"; all of "can't" and "won't".
 _CLITIC = re.compile(
     r"(?:\b(?:ca|wo|sha)|(?<=[a-z]))n['\u2019]t\b|(?<=[a-z])['\u2019](?:s|t|d|m|ll|re|ve)\b"
@@ -173,12 +177,30 @@ def _common_words(word: str) -> tuple[str, ...]:
         if divisions:
             best[end] = max(divisions)
     found = best.get(len(word), (0.0, ()))[1]
-    is_divided = bool(found) and _is_likely(found) and not _is_misspelt(word)
-    return found if is_divided else ()
+    found = found if _is_likely(found) else _verb_and_object(word)
+    return found if found and not _is_misspelt(word) else ()
+
+
+def _verb_and_object(word: str) -> tuple[str, ...]:
+    """The words of an identifier that begins with a verb: ``deleteroom``; empty of another word.
+
+    Its object need not be a common word, as those of other identifiers have to be.
+    """
+    if is_known(term_of(word)) or any(map(is_english, _without_double(word))):
+        return ()
+    for verb in _VERBS:
+        rest = word.removeprefix(verb)
+        term = term_of(rest)
+        is_object = is_common(rest, term) or (len(rest) > MIN_APART and is_word(rest, term))
+        if is_object and rest != word:
+            return verb, rest
+    return ()
 
 
 def _is_likely(parts: Sequence[str]) -> bool:
     """Whether a word consists of some parts, rather than by chance: "uptime" is no "up time"."""
+    if not parts:
+        return False
     has_short = any(part in ENGLISH and len(part) == MIN_PART for part in parts)
     return not has_short or sum(part not in ENGLISH for part in parts) > 1
 
@@ -191,12 +213,17 @@ def _is_misspelt(word: str) -> bool:
     if len(word) > longest() + 2:  # two letters more than a stem, and one that is doubled
         return False
     places = range(1, len(word))
-    single = (word[:at] + word[at + 1 :] for at in places if word[at - 1] == word[at])
     longer = (word[:at] + letter + word[at:] for at in places for letter in ascii_lowercase)
-    terms = ((one, term_of(one)) for one in chain(single, longer))
+    terms = ((one, term_of(one)) for one in chain(_without_double(word), longer))
     return any(
         is_common(one, term) for one, term in terms if len(term) >= len(one) - 1 or is_english(one)
     )
+
+
+def _without_double(word: str) -> Iterator[str]:
+    """A word without one of each two equal letters: ``administer``, for ``addminister``."""
+    places = range(1, len(word))
+    return (word[:at] + word[at + 1 :] for at in places if word[at - 1] == word[at])
 
 
 def _is_one_word(whole: str, parts: tuple[str, ...]) -> bool:
