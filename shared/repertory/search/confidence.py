@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from repertory.catalogue import actions
 from repertory.catalogue.names import compact_name, has_separators, signs, split_name
-from repertory.index.keywords.background import is_known, is_word, rarity
+from repertory.index.keywords.background import is_english, is_known, is_word, rarity
 from repertory.index.keywords.document import BODY, DESCRIPTION, HEADINGS, NAME, WRITTEN, Field
 from repertory.index.keywords.lexicon import VARIANT_FACTOR, Term
 from repertory.index.keywords.names import ALSO, EXACT, ONE_EDIT, ONE_MORE
@@ -113,8 +113,9 @@ ALL_IN_NAME, ALL_IN_DESCRIPTION, ALL_ANYWHERE, MEANINGFUL = 0.6, 0.37, 0.36, 0.3
 CORRECTED_IN_DESCRIPTION = 0.36
 MEANINGFUL_SHARE = 0.55
 MIN_ANYWHERE = 1.2  # the rarities of all words together: most long texts have several usual ones
-# The rarity of a word, and its share of a query, that say enough: "SSCC" of "SSCC label".
-UNUSUAL, MOST = 0.75, 0.66
+# The rarity of a word that is none of English, and its share of a query, that say enough: "SSCC" of
+# "SSCC label".
+UNUSUAL, MOST = 0.8, 0.66
 ADDED = 0.05
 
 # The least confidence of an item whose name was typed, and what its other evidence adds.
@@ -366,7 +367,9 @@ def _of_all_words(found: Candidates, confidence: Confidences) -> Confidences:
     covered = found.matches.shares @ _has_or_corrected(found, HEADINGS)
     least = np.where(covered >= MEANINGFUL_SHARE, MEANINGFUL, -1.0)
     rarities = np.array([term.rarity for term in found.matches.terms])
-    unusual = rarities >= UNUSUAL
+    unusual = np.array(
+        [term.rarity >= UNUSUAL and not is_english(term.typed) for term in found.matches.terms]
+    )
     if rarities[unusual].sum() >= MOST * rarities.sum():
         least[anywhere[unusual].all(axis=0)] = MEANINGFUL
     if rarities.sum() >= MIN_ANYWHERE:
