@@ -2,7 +2,7 @@
 
 import pytest
 
-from repertory.catalogue.actions import agreement, of_name, of_request
+from repertory.catalogue.actions import agreement, asked, kind_of, of_name, of_request
 
 
 @pytest.mark.parametrize(
@@ -162,3 +162,51 @@ def test_a_very_long_request_is_read_at_its_beginning() -> None:
 def test_actions_agree_if_they_have_one_in_common(asked: str, name: str, expected: int) -> None:
     """A verb may belong to several classes; an unknown action neither agrees nor disagrees."""
     assert agreement(of_request(asked), of_name(name)) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "rest"),
+    [
+        ("hi, payroll please", "payroll please"),
+        ("hello there! can you run it. thank you so much!", "can you run it"),
+        ("hey can you run it", "can you run it"),
+        ("good morning, payroll; thanks", "payroll"),
+        ("is there a tool for payroll?", "payroll?"),
+        ("i need a good skill to write rfcs", "write rfcs"),
+        ("do you have a skill about payroll", "payroll"),
+        ("is there anything for payroll", "payroll"),
+        ("do something about it", "do something about it"),
+        ("a tool for deleting rows", "delete rows"),
+        ("find a command that lists pods", "list pods"),
+        ("hello world", "hello world"),
+        ("they can see it", "they can see it"),
+        ("say thanks", "say thanks"),
+        ("create a skill for payroll", "create a skill for payroll"),
+        ("new skill for payroll", "new skill for payroll"),
+        ("search tools for payroll", "search tools for payroll"),
+        ("a tool for me", "a tool for me"),
+        ("hi, thanks", "thanks"),
+        ("a payroll tool for teams", "a payroll tool for teams"),
+    ],
+)
+def test_what_only_asks_is_left_out(text: str, rest: str) -> None:
+    """A greeting, thanks, and the words for a tool; unless nothing else is left."""
+    assert asked(text) == rest
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("payroll skill", "skill"),
+        ("the heap dump tool?", "tool"),
+        ("agent skills", ""),
+        ("new skill", ""),
+        ("create a skill", ""),
+        ("which tool", ""),
+        ("skill", ""),
+        ("", ""),
+    ],
+)
+def test_the_kind_that_is_wanted_may_come_last(text: str, kind: str) -> None:
+    """As the object of a verb, and in the plural, it is a thing itself."""
+    assert kind_of(text) == kind

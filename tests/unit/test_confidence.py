@@ -184,6 +184,17 @@ def test_a_common_word_of_a_body_says_little() -> None:
     assert least_confidence("zorblax", skill("maker", "Makes things", "The zorblax.")) > 0.35
 
 
+@pytest.mark.parametrize("text", ["har file", "har result", "result of a har"])
+def test_a_rare_word_of_a_body_is_enough_beside_a_usual_one(text: str) -> None:
+    """As it is alone, whether or not the item has the other. English words are there by chance."""
+    assert rarity(term_of("file")) < RARE
+    item = skill("maker", "Makes things", "Attach the HAR file.")
+    assert least_confidence("har", item) >= 0.35
+    assert least_confidence(text, item) >= 0.35
+    other = skill("maker", "Makes things", "Attach the pizza.")
+    assert least_confidence("pizza result", other) < 0.01
+
+
 def test_a_word_of_a_very_long_body_counts_like_one_of_a_short_one() -> None:
     """However often other words stand beside it."""
     item = skill("maker", "Makes things", f"{'filler ' * 20_000} zorblax")

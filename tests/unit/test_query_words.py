@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from repertory.index.keywords.query_words import plain, query_words
 from repertory.search.query import Query
 from tests.support.builders import skill, tool
+from tests.support.hybrid_search import hybrid_engine
 from tests.support.keyword_search import keyword_engine
 
 PARTS = ["create", "issue", "note", "file", "url", "email", "address", "list", "search", "type"]
@@ -40,7 +41,11 @@ def test_separators_and_camel_case_divide_an_identifier_alike(parts: list[str]) 
         ("is it WHO", ["is", "it", "who"]),  # stop words alone may be acronyms
         ("objecttypeid", ["object", "type", "id"]),
         ("filename", ["filename"]),  # one usual word
+        ("deleteRoom", ["delete", "room"]),  # although few texts have rooms
+        ("uninstallApp", ["uninstall", "app"]),
+        ("sendgrid", ["sendgrid"]),  # a name that some texts have
         ("java-script", ["java-script"]),
+        ("ssh-key", ["ssh", "key"]),  # a word that some texts have as one, but is rarely so
         ("deploy_k8s_cluster", ["deploy", "k8s", "cluster"]),
         ("zyx8quon", ["zyx", "quon", "zyx8quon"]),
         ("zyx-8quon", ["zyx", "quon", "8quon", "zyx-8quon"]),
@@ -85,7 +90,9 @@ def test_the_likeliest_division_wins() -> None:
     assert [word.text for word in query_words("sendsend")] == ["send", "send"]
 
 
-@pytest.mark.parametrize("typed", ["comand", "comands", "invoce", "acount", "workspacee"])
+@pytest.mark.parametrize(
+    "typed", ["comand", "comands", "invoce", "acount", "workspacee", "addminister"]
+)
 def test_a_misspelt_word_is_not_divided(typed: str) -> None:
     """A letter of a common word was left out or doubled."""
     assert [word.text for word in query_words(typed)] == [typed]
@@ -315,3 +322,71 @@ def test_as_many_items_with_the_only_word_are_found_as_are_asked_for(limit: int)
     """Each of them has what was typed."""
     items = [skill(f"s{number}", "About it", f"Text {number} of quixtral") for number in range(300)]
     assert len(keyword_engine(items).search(Query(text="quixtral", limit=limit)).hits) == limit
+
+
+@pytest.mark.parametrize("typed", ["payroll", "zorblax", "heap dump", "run-payroll", "run payrol"])
+@pytest.mark.parametrize(
+    "request_for",
+    ["Hi, {}", "{}, thanks!", "Is there a tool for {}", "a skill for {}", "Hello! {}. Thank you"],
+)
+def test_what_only_asks_changes_nothing(typed: str, request_for: str) -> None:
+    """Each item has the same confidence: a greeting is no rare word."""
+    items = [
+        skill("run-payroll", "Pays salaries"),
+        skill("restart", "Restarts what hangs, with a heap dump", body="Reads the zorblax."),
+        skill("tool-guide", "Explains each tool and skill, and says hi"),
+    ]
+    engine = keyword_engine(items)
+    found, expected = (
+        [(hit.name, hit.confidence) for hit in engine.search(Query(text=text)).hits]
+        for text in (request_for.format(typed), typed)
+    )
+    assert found == expected
+    assert found
+
+
+@pytest.mark.parametrize("typed", ["how do I {}", "please {}", "I need the {}", "the {} please"])
+def test_the_only_word_may_be_asked_for(typed: str) -> None:
+    """It is found in a body, and as a misspelt name, as it is alone."""
+    items = [
+        skill("put-away-pallet", "Stores it", body="Has a zorblax."),
+        skill("accessibility", "Audits pages"),
+    ]
+    engine = keyword_engine(items)
+    for word, name, least in [
+        ("zorblax", "put-away-pallet", 0.41),
+        ("putaway", "put-away-pallet", 0.9),
+        ("accessibilty", "accessibility", 0.97),
+    ]:
+        [hit] = engine.search(Query(text=typed.format(word))).hits
+        assert hit.name == name
+        assert hit.confidence > least, word
+
+
+def test_the_kind_that_is_wanted_takes_no_word_away() -> None:
+    """It may also be a word of an item itself, which then comes first."""
+    items = [
+        skill("run-payroll", "Pays salaries"),
+        skill("payroll-skill", "Explains skills"),
+        skill("agent-skills", "Writes skills for agents"),
+        skill("agent-council", "Has agents debate"),
+        skill("receive-goods", "Books a zorblax"),
+    ]
+    engine = hybrid_engine(items)
+    names = [hit.name for hit in engine.search(Query(text="payroll skill")).hits]
+    assert names[:2] == ["payroll-skill", "run-payroll"]
+    assert engine.search(Query(text="agent skill")).hits[0].name == "agent-skills"
+    for typed in ("zorblax", "zorblax skill", "zorblax tool"):
+        hit = engine.search(Query(text=typed)).hits[0]
+        assert hit.name == "receive-goods"
+        assert hit.confidence > 0.6, typed
+
+
+def test_a_name_may_begin_as_a_request_does() -> None:
+    """It is found as it is typed."""
+    items = [skill("tool-for-payroll", "Pays"), skill("payroll", "Pays"), skill("hi", "Greets")]
+    engine = keyword_engine(items)
+    for typed in ("tool for payroll", "payroll", "hi"):
+        hit = engine.search(Query(text=typed)).hits[0]
+        assert hit.name.replace("-", " ") == typed
+        assert hit.confidence >= 0.98

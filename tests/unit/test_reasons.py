@@ -7,7 +7,7 @@ from repertory.catalogue.views import Section
 from repertory.index.keywords.lexicon import Term as QueryTerm
 from repertory.search.answer import Hit, Term
 from repertory.search.query import Query
-from repertory.search.reasons import MAX_READ, terms_of
+from repertory.search.reasons import MAX_READ, MIN_LIKENESS, terms_of
 from tests.support.builders import skill, tool
 from tests.support.hybrid_search import hybrid_engine
 from tests.support.keyword_search import keyword_engine
@@ -142,16 +142,29 @@ def test_a_reason_does_not_guess_the_field_of_a_word() -> None:
         ("seo-audit", "seo-audit"),
         ("dependencies", "dependency"),
         ("log in with passkeys", "passkeys"),
+        ("shortcodes", "shortcode"),
     ],
 )
 def test_a_reason_names_whole_words(text: str, words: str) -> None:
     """As the item has them: not their parts, nor a plural as if it were a misspelling."""
     description = (
-        "Writes a postmortem on a dependency, as SOC2 and an seo-audit want it; passkeys and keys"
+        "Writes a postmortem on a dependency, as SOC2 and an seo-audit want it; passkeys and keys;"
+        " the code of a shortcode"
     )
     engine = hybrid_engine([skill("writer", description)])
     [hit] = engine.search(Query(text=text, threshold=0.0)).hits
     assert hit.reason.endswith(f"({words})")
+
+
+@pytest.mark.parametrize(
+    ("text", "is_fuzzy"), [("undo a deployment", False), ("roll backs deployment", True)]
+)
+def test_another_word_is_no_other_spelling_of_a_name(text: str, *, is_fuzzy: bool) -> None:
+    """However many letters the name and the query share."""
+    engine = hybrid_engine([skill("roll-back-deployment", "Returns to the version before")])
+    [hit] = engine.search(Query(text=text, threshold=0.0)).hits
+    assert hit.evidence.name > MIN_LIKENESS
+    assert hit.reason.startswith("Fuzzy name match") == is_fuzzy
 
 
 def test_a_reason_names_the_word_of_the_name_rather_than_its_parts() -> None:

@@ -4,6 +4,7 @@ A tool that does another thing with the right object is no answer: ``delete_note
 note".
 """
 
+import re
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import pairwise
@@ -60,11 +61,27 @@ _FINDING = _BEFORE | frozenset(
 )
 _KINDS = ("command", "function", "skill", "tool")
 _TOOLS = frozenset(_KINDS + tuple(f"{kind}s" for kind in _KINDS))
+_NAMED_KINDS = frozenset({"skill", "tool"})  # in the plural, they are a thing: "agent skills"
 _LINKS = frozenset(
     {("how", "to"), ("how", "i"), ("how", "we"), ("way", "to"), ("ways", "to")}
     | {(tool, link) for tool in _TOOLS for link in ("to", "that", "which", "for", "can")}
 )
 _MAX_WORDS = 8  # of a request among which its verb is searched
+_OFFERED = _TOOLS | {"anything", "something"}
+# Before a tool, "get" and the like may ask for one that does this.
+_OFFERING = _FINDING - {"get", "new", "search"} | {"are", "got", "have"}
+_SERVING = frozenset({"about", "for", "that", "to", "which"})
+_MAX_ASIDE = 500  # characters of the longest text that is read so; a longer one is a task
+
+# A greeting before a request, and thanks after it, as a mark tells.
+_GREETING = re.compile(
+    r"\s*(?:hi|hello|hey|good (?:morning|afternoon|evening))(?: (?:all|everyone|team|there))?"
+    r"(?:[,.!:]+|(?= (?:can|could|how|i|is|please|we|what|where|which) ))\s+(?=\S)"
+)
+_THANKS = re.compile(
+    r"(?<=[\w\"')\]])[,.;!?]+ (?:please|thanks|thank you|thx|cheers)"
+    r"(?: (?:a lot|again|in advance|so much|very much))?[.!]*\s*$"
+)
 
 
 def _endings(verb: str, ending: str) -> list[str]:
@@ -108,6 +125,38 @@ def _caused(words: Sequence[str]) -> frozenset[str]:
     """What "get an operation scheduled" may ask for beside reading; nothing, as a rule."""
     is_caused = words[0] == "get" and len(words) <= _MAX_OBJECT + 2
     return _ACTIONS.get(_DONE.get(words[-1], ""), frozenset()) if is_caused else frozenset()
+
+
+@lru_cache(maxsize=256)
+def asked(text: str) -> str:
+    """A request in lower case without what says only that it is one: "is there a tool for it?".
+
+    A greeting, thanks, and what asks for a tool or a skill are left out, unless nothing else is
+    left. "A tool for deleting rows" asks to delete them.
+    """
+    if len(text) > _MAX_ASIDE:
+        return text
+    greeting = _GREETING.match(text)
+    rest = _THANKS.sub("", text[greeting.end() :] if greeting else text)
+    words = rest.split()
+    for place, (word, after) in enumerate(pairwise(words[: _MAX_WORDS + 1])):
+        if word in _OFFERED and after in _SERVING:
+            verb, *others = words[place + 2 :] or [""]
+            rest = " ".join([_FORMS.get(after, {}).get(verb, verb), *others])
+            break
+        if word not in _OFFERING:
+            break
+    return rest if any(word not in _BEFORE for word in rest.split()) else text
+
+
+def kind_of(text: str) -> str:
+    """The last word of "payroll skill", which only says what kind of item is wanted; else empty.
+
+    In "create a skill" it is the object of a verb.
+    """
+    before, _, last = text.rstrip(" .?!").rpartition(" ")
+    is_kind = last in _NAMED_KINDS and any(word not in _FINDING for word in before.split())
+    return last if is_kind and not of_request(text) else ""
 
 
 def wanted(text: str) -> list[str]:

@@ -16,16 +16,23 @@ from repertory.embedding.models import Calibration
 from repertory.index.keywords.background import is_known
 from repertory.index.keywords.document import Entry
 from repertory.index.keywords.index import KeywordIndex
+from repertory.index.keywords.lexicon import Term
 from repertory.index.keywords.matches import Matches
 from repertory.index.keywords.names import EXACT, ONE_EDIT
-from repertory.index.keywords.query_words import plain
+from repertory.index.keywords.query_words import bare, plain
 from repertory.index.keywords.tokens import term_of
 from repertory.index.vectors import Filter, Match
 from repertory.search.answer import Mode
 from repertory.search.capabilities import jobs
 from repertory.search.languages import shared_terms
 from repertory.search.query import Query
-from repertory.search.similar_names import OTHER, closest_name, is_other, similarities
+from repertory.search.similar_names import (
+    MAX_NAME_WORDS,
+    OTHER,
+    closest_name,
+    is_other,
+    similarities,
+)
 from repertory.telemetry.spans import traced
 
 # Candidates at any limit, so that a larger one only adds hits.
@@ -44,6 +51,7 @@ class Words(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         matches: The query's terms in the keyword index.
         shared: Those that a query in another language has in common with names; see ``languages``.
+            Or those of "payroll skill" without the last word.
         close: The rows whose names were typed; see ``NameIndex.close``.
         found: All rows that are candidates whatever the vectors find: those above, and what
             policies promote.
@@ -127,7 +135,7 @@ def keyword_candidates(
     where there is no other arm.
     """
     matches = index.match(query.text)
-    terms = shared_terms(query.text, matches)
+    terms = shared_terms(query.text, matches) or _without_kind(query.text, matches)
     shared = matches.only(terms) if terms else None
     # What is needed of the query alone after the embedding is made now, and kept.
     _ = matches.shares, matches.whole, jobs(query.text), actions.of_request(plain(query.text))
@@ -201,6 +209,12 @@ def all_candidates(
     )
 
 
+def _without_kind(text: str, matches: Matches) -> list[Term]:
+    """The terms of "payroll skill" without the last one; none of another query."""
+    kind = actions.kind_of(plain(text))
+    return [term for term in matches.terms if term.typed != kind] if kind else []
+
+
 def _promoted(query: Query, found: Collection[int], index: KeywordIndex) -> set[int]:
     """The rows that policies add to some others."""
     return _allowed(index.policies.promoted(query.text, found), index, query.where)
@@ -239,6 +253,10 @@ def _close_names(text: str, index: KeywordIndex, where: Filter) -> dict[int, flo
     A name that is one edit away and has another word is ``OTHER``.
     """
     close = _first(index.names.close(text), index, where)
+    wanted = bare(text)
+    is_request = wanted != text.lower() and len(wanted.split()) <= MAX_NAME_WORDS
+    if is_request and EXACT not in close.values():  # "a tool for create_issue"
+        close = _first(index.names.close(wanted), index, where) | close
     for row, like in close.items():
         if like == ONE_EDIT and is_other(text, closest_name(text, index.entry(row))):
             close[row] = OTHER

@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 
 from repertory.catalogue import actions
 from repertory.catalogue.names import compact_name, has_separators, signs, split_name
-from repertory.index.keywords.background import is_known, is_word, rarity
+from repertory.index.keywords.background import is_english, is_known, is_word, rarity
 from repertory.index.keywords.document import BODY, DESCRIPTION, HEADINGS, NAME, WRITTEN, Field
 from repertory.index.keywords.lexicon import VARIANT_FACTOR, Term
 from repertory.index.keywords.names import ALSO, EXACT, ONE_EDIT, ONE_MORE
-from repertory.index.keywords.query_words import has_few_words, plain
+from repertory.index.keywords.query_words import bare, has_few_words, plain
 from repertory.index.keywords.tokens import STOP_WORDS, term_of, term_set, word_count
 from repertory.search.answer import Mode
 from repertory.search.candidates import Candidates, Numbers
@@ -113,6 +113,9 @@ ALL_IN_NAME, ALL_IN_DESCRIPTION, ALL_ANYWHERE, MEANINGFUL = 0.6, 0.37, 0.36, 0.3
 CORRECTED_IN_DESCRIPTION = 0.36
 MEANINGFUL_SHARE = 0.55
 MIN_ANYWHERE = 1.2  # the rarities of all words together: most long texts have several usual ones
+# The rarity of a word that is none of English, and its share of a query, that say enough: "SSCC" of
+# "SSCC label".
+UNUSUAL, MOST = 0.8, 0.66
 ADDED = 0.05
 
 # The least confidence of an item whose name was typed, and what its other evidence adds.
@@ -363,7 +366,13 @@ def _of_all_words(found: Candidates, confidence: Confidences) -> Confidences:
     )
     covered = found.matches.shares @ _has_or_corrected(found, HEADINGS)
     least = np.where(covered >= MEANINGFUL_SHARE, MEANINGFUL, -1.0)
-    if sum(term.rarity for term in found.matches.terms) >= MIN_ANYWHERE:
+    rarities = np.array([term.rarity for term in found.matches.terms])
+    unusual = np.array(
+        [term.rarity >= UNUSUAL and not is_english(term.typed) for term in found.matches.terms]
+    )
+    if rarities[unusual].sum() >= MOST * rarities.sum():
+        least[anywhere[unusual].all(axis=0)] = MEANINGFUL
+    if rarities.sum() >= MIN_ANYWHERE:
         least[anywhere.all(axis=0)] = ALL_ANYWHERE
     least[_has_or_corrected(found, DESCRIPTION).all(axis=0)] = CORRECTED_IN_DESCRIPTION
     least[in_description.all(axis=0)] = ALL_IN_DESCRIPTION
@@ -376,7 +385,7 @@ def _of_all_words(found: Candidates, confidence: Confidences) -> Confidences:
 def _of_typed_names(found: Candidates, confidence: Confidences) -> Confidences:
     """The least confidences of items whose names were typed."""
     close = found.close
-    begun, share = _least_begun(found.query.text)
+    begun, share = _least_begun(bare(found.query.text))
     is_near = (close >= OTHER) & (close < ONE_MORE)
     least: Confidences = np.select(
         [close >= EXACT, close >= ALSO, is_typed(found), is_near, close > 0],
@@ -399,7 +408,7 @@ def is_typed(found: Candidates) -> NDArray[np.bool_]:
     """Which candidates' names were typed, apart from one edit of what is no other word."""
     if not found.close.any():  # as a rule
         return np.zeros(len(found.rows), np.bool_)
-    text = found.query.text
+    text = bare(found.query.text)
     words = split_name(plain(text)).split()
     is_other_word = _is_short(text) or (len(words) == 1 and is_word(words[0], term_of(words[0])))
     typed: NDArray[np.bool_] = found.close >= (ALSO if is_other_word else ONE_EDIT)

@@ -1,7 +1,7 @@
 """Why a hit was found, in words that a person and a model can use."""
 
 from collections.abc import Iterable, Sequence
-from itertools import groupby, pairwise
+from itertools import groupby, pairwise, product
 
 from msgspec.structs import replace
 
@@ -25,7 +25,7 @@ from repertory.index.keywords.tokens import (
 )
 from repertory.search.answer import Evidence, Term
 from repertory.search.capabilities import jobs
-from repertory.search.similar_names import OTHER, closest_name
+from repertory.search.similar_names import OTHER, closest_name, may_be_one
 from repertory.text import one_line
 
 # In the order of a reason.
@@ -109,15 +109,15 @@ def reason(
 def _name_match(query: str, name: str, what: str, evidence: Evidence, close: float) -> str:
     """How a name or an alias is like a query that is not the same; empty if it is not."""
     typed = one_line(query).strip(AROUND)
-    is_fuzzy = _has_another_spelling(query, name)
+    others = _other_words(query, name)
     if close >= ONE_EDIT:
-        match = f"Fuzzy {what}" if is_fuzzy else what.title()
+        match = f"Fuzzy {what}" if others else what.title()
         return f"{match} match ({typed} → {name})"
     if close >= OTHER:
         return f"Similar {what} ({name})"
     if close:
         return f"{what.title()} begins with “{typed}”"
-    if evidence.name >= MIN_LIKENESS and is_fuzzy:
+    if evidence.name >= MIN_LIKENESS and any(may_be_one(*pair) for pair in others):
         return f"Fuzzy {what} match ({typed} → {name})"
     return ""
 
@@ -160,15 +160,20 @@ def _as_typed(query: str, terms: Sequence[Term]) -> Sequence[Term]:
 def _whole_words(query: str, terms: Sequence[Term]) -> list[Term]:
     """The terms without parts of words: ``soc2`` alone, not ``soc`` too.
 
-    Neighbours that an item has as one word are that word: ``postmortem``.
+    Neighbours that an item has as one word are that word: ``postmortem``. So is a part of a word
+    of which the item has another form: ``shortcode``, for "shortcodes".
     """
     found: list[Term] = []
     typed = {*runs(query.lower())}
+    stems = {term_of(run): run for run in typed}
     for spelling, group in groupby(terms, lambda term: compact_name(term.matched)):
         parts = [*group]
         is_one = term_of(compact_name("".join(one.typed for one in parts))) == term_of(spelling)
         whole = Term(typed=parts[0].matched, matched=parts[0].matched, field=parts[0].field)
         is_whole = (is_one and len(parts) > 1) or spelling in typed
+        run = stems.get(term_of(spelling), "")
+        if run and parts[0].typed != run and parts[0].typed in spelling:
+            whole, is_whole = replace(whole, typed=run), True
         found += [whole] if is_whole else parts
     wholes = {compact_name(term.typed) for term in found if term.typed in typed}
     return [
@@ -188,10 +193,10 @@ def _keywords(terms: Sequence[Term], *, is_placed: bool) -> str:
     return f"keywords{where} ({', '.join(words)})"
 
 
-def _has_another_spelling(query: str, name: str) -> bool:
-    """Whether a query has another word than a name, which has another one in its place."""
+def _other_words(query: str, name: str) -> list[tuple[str, str]]:
+    """Each word that only a query has with each that only a name has."""
     typed, named = ({*split_name(text).split()} - STOP_WORDS for text in (plain(query), name))
-    return bool(typed - named) and bool(named - typed)
+    return [*product(typed - named, named - typed)]
 
 
 def _correction(term: Term) -> str:

@@ -103,7 +103,7 @@ def _has_another_word(typed: str, name: str, aside: Sequence[str] = ()) -> bool:
     if not left:
         return False
     if len(asked) == len(named) and any(
-        not any(_may_be_one(word, other) for other in left)
+        not any(may_be_one(word, other) for other in left)
         for word in typed_alone
         if _is_right(word) or any(reverses(word, other) for other in left)
     ):
@@ -139,12 +139,12 @@ def _does_another_thing(typed: str, alone: Sequence[str], left: Sequence[str]) -
     is_another = any(
         _is_right(word)
         and word not in STOP_WORDS
-        and not any(_may_be_one(word, other) for other in left)
+        and not any(may_be_one(word, other) for other in left)
         for word in alone
     )
     asked = of_request(typed) if is_another else frozenset()
     return is_another and any(
-        asked.isdisjoint(of_name(other)) and not any(_may_be_one(word, other) for word in alone)
+        asked.isdisjoint(of_name(other)) and not any(may_be_one(word, other) for word in alone)
         for other in left
     )
 
@@ -156,7 +156,7 @@ def _is_right(word: str) -> bool:
     return len(word) == 1 or word in STOP_WORDS or is_known(word)
 
 
-def _may_be_one(word: str, other: str) -> bool:
+def may_be_one(word: str, other: str) -> bool:
     """Whether a word may be a form of another, or misspelt; few misspell the first letter.
 
     A short word that is right has no letter in the place of another: ``ceo`` is no ``cfo``.

@@ -2,18 +2,20 @@
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import chain
 from string import ascii_lowercase
 from typing import NamedTuple
 
+from repertory.catalogue.actions import asked
 from repertory.catalogue.names import compact_name, split_name
 from repertory.index.keywords.background import (
     frequency,
     is_common,
     is_english,
     is_known,
+    is_word,
     longest,
 )
 from repertory.index.keywords.tokens import (
@@ -31,12 +33,22 @@ from repertory.text import remembered
 
 MAX_FEW = 3  # words of a query that is nearly one: "get the invoice", not "who is on call"
 MIN_PART = 2  # characters of each common word into which a rare word is divided
+MIN_APART = 3  # characters of a known word that separators divide from another one
 LEAST = 1e-3  # the frequency of a stop word, which is not counted, when words are divided
 AROUND = " \"'\u2018\u2019\u201c\u201d"  # quotation marks
+# With which identifiers begin, and few names of products.
+_VERBS = """add create delete disable enable fetch get insert list remove rename send set uninstall
+    update""".split()  # noqa: SIM905 -- a list of literals would be harder to read
 # Of "client's", "they're" and "don't"; all of "can't" and "won't".
 _CLITIC = re.compile(
     r"(?:\b(?:ca|wo|sha)|(?<=[a-z]))n['\u2019]t\b|(?<=[a-z])['\u2019](?:s|t|d|m|ll|re|ve)\b"
 )
+# What begins a request of any words, and what ends it.
+_OPENING = re.compile(
+    r"(?:(?:how (?:can|could|do|should) (?:i|we|you)|how to|(?:i|we) (?:need|want)(?: to)?"
+    r"|(?:can|could) (?:i|we|you)|please|a|an|the) )+"
+)
+_ENDING = re.compile(r" please$")
 
 
 class Word(NamedTuple):
@@ -60,7 +72,7 @@ def query_words(text: str) -> list[Word]:
     separators, then at digits, then into common words. Of ``client's`` only ``client`` is a word.
     Of stop words alone, each is one.
     """
-    typed = runs(_CLITIC.sub("", text.lower()))
+    typed = runs(_CLITIC.sub("", asked(text.lower())))
     found = [word for run in typed for word in _words(run)]
     # Stop words alone may be acronyms: WHO, IT.
     return found or [Word(run, run) for run in typed if run in STOP_WORDS]
@@ -72,21 +84,29 @@ def plain(text: str) -> str:
 
     ``createIssue``, ``create_issue`` and ``CREATE-ISSUE`` are equal, and so are ``LaTeX`` and
     ``latex``; versions and other words with digits stay as they are. Quotation marks around it all
-    say nothing.
+    say nothing, nor does what only asks for a tool.
     """
-    return RUN.sub(lambda run: _plain(run[0]), text.lower().strip(AROUND))
+    return RUN.sub(lambda run: _plain(run[0]), asked(text.lower().strip(AROUND)))
+
+
+@lru_cache(maxsize=256)
+def bare(text: str) -> str:
+    """A request in lower case without what begins or ends any: "how do I", "please"."""
+    rest = _ENDING.sub("", asked(text.lower().strip(AROUND)))
+    opening = _OPENING.match(rest)
+    return rest[opening.end() :] if opening else rest
 
 
 def has_few_words(text: str) -> bool:
     """Whether the one term of a query is nearly all of it; a word that is repeated counts once."""
-    return word_count(" ".join(dict.fromkeys(plain(text).split()))) <= MAX_FEW
+    return word_count(" ".join(dict.fromkeys(plain(bare(text)).split()))) <= MAX_FEW
 
 
 def joined(text: str) -> str:
     """The words of a query as one, without separators; of few words, without stop words."""
-    typed = text.split()
+    typed = asked(text.lower()).split()
     if has_few_words(text):
-        typed = [word for word in typed if word.lower() not in STOP_WORDS] or typed
+        typed = [word for word in typed if word not in STOP_WORDS] or typed
     return compact_name(" ".join(typed))
 
 
@@ -157,12 +177,30 @@ def _common_words(word: str) -> tuple[str, ...]:
         if divisions:
             best[end] = max(divisions)
     found = best.get(len(word), (0.0, ()))[1]
-    is_divided = bool(found) and _is_likely(found) and not _is_misspelt(word)
-    return found if is_divided else ()
+    found = found if _is_likely(found) else _verb_and_object(word)
+    return found if found and not _is_misspelt(word) else ()
+
+
+def _verb_and_object(word: str) -> tuple[str, ...]:
+    """The words of an identifier that begins with a verb: ``deleteroom``; empty of another word.
+
+    Its object need not be a common word, as those of other identifiers have to be.
+    """
+    if is_known(term_of(word)) or any(map(is_english, _without_double(word))):
+        return ()
+    for verb in _VERBS:
+        rest = word.removeprefix(verb)
+        term = term_of(rest)
+        is_object = is_common(rest, term) or (len(rest) > MIN_APART and is_word(rest, term))
+        if is_object and rest != word:
+            return verb, rest
+    return ()
 
 
 def _is_likely(parts: Sequence[str]) -> bool:
     """Whether a word consists of some parts, rather than by chance: "uptime" is no "up time"."""
+    if not parts:
+        return False
     has_short = any(part in ENGLISH and len(part) == MIN_PART for part in parts)
     return not has_short or sum(part not in ENGLISH for part in parts) > 1
 
@@ -175,12 +213,17 @@ def _is_misspelt(word: str) -> bool:
     if len(word) > longest() + 2:  # two letters more than a stem, and one that is doubled
         return False
     places = range(1, len(word))
-    single = (word[:at] + word[at + 1 :] for at in places if word[at - 1] == word[at])
     longer = (word[:at] + letter + word[at:] for at in places for letter in ascii_lowercase)
-    terms = ((one, term_of(one)) for one in chain(single, longer))
+    terms = ((one, term_of(one)) for one in chain(_without_double(word), longer))
     return any(
         is_common(one, term) for one, term in terms if len(term) >= len(one) - 1 or is_english(one)
     )
+
+
+def _without_double(word: str) -> Iterator[str]:
+    """A word without one of each two equal letters: ``administer``, for ``addminister``."""
+    places = range(1, len(word))
+    return (word[:at] + word[at + 1 :] for at in places if word[at - 1] == word[at])
 
 
 def _is_one_word(whole: str, parts: tuple[str, ...]) -> bool:
@@ -193,7 +236,13 @@ def _is_one_word(whole: str, parts: tuple[str, ...]) -> bool:
     if len(parts) == 2 and len(parts[0]) == 1 and parts[0].isalpha() and parts[1].isdigit():
         return True  # a code: e501
     term = term_of(whole)
-    return is_known(term) and (is_common(whole, term) or not all(map(_is_part, parts)))
+    return is_known(term) and (is_common(whole, term) or not all(map(_may_stand_alone, parts)))
+
+
+def _may_stand_alone(word: str) -> bool:
+    """Whether a part of a word is one itself, as those of ``ssh-key`` are."""
+    is_long = len(word) >= MIN_APART and word.isalpha()
+    return _is_part(word) or (is_long and is_known(term_of(word)))
 
 
 def _is_part(word: str) -> bool:
