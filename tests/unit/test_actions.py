@@ -2,7 +2,7 @@
 
 import pytest
 
-from repertory.catalogue.actions import agreement, asked, kind_of, of_name, of_request
+from repertory.catalogue.actions import agreement, kind_of, of_name, of_request, without_courtesy
 
 
 @pytest.mark.parametrize(
@@ -191,7 +191,7 @@ def test_actions_agree_if_they_have_one_in_common(asked: str, name: str, expecte
 )
 def test_what_only_asks_is_left_out(text: str, rest: str) -> None:
     """A greeting, thanks, and the words for a tool; unless nothing else is left."""
-    assert asked(text) == rest
+    assert without_courtesy(text) == rest
 
 
 @pytest.mark.parametrize(

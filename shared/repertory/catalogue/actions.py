@@ -128,7 +128,7 @@ def _caused(words: Sequence[str]) -> frozenset[str]:
 
 
 @lru_cache(maxsize=256)
-def asked(text: str) -> str:
+def without_courtesy(text: str) -> str:
     """A request in lower case without what says only that it is one: "is there a tool for it?".
 
     A greeting, thanks, and what asks for a tool or a skill are left out, unless nothing else is

@@ -8,7 +8,7 @@ from itertools import chain
 from string import ascii_lowercase
 from typing import NamedTuple
 
-from repertory.catalogue.actions import asked
+from repertory.catalogue.actions import without_courtesy
 from repertory.catalogue.names import compact_name, split_name
 from repertory.index.keywords.background import (
     frequency,
@@ -72,7 +72,7 @@ def query_words(text: str) -> list[Word]:
     separators, then at digits, then into common words. Of ``client's`` only ``client`` is a word.
     Of stop words alone, each is one.
     """
-    typed = runs(_CLITIC.sub("", asked(text.lower())))
+    typed = runs(_CLITIC.sub("", without_courtesy(text.lower())))
     found = [word for run in typed for word in _words(run)]
     # Stop words alone may be acronyms: WHO, IT.
     return found or [Word(run, run) for run in typed if run in STOP_WORDS]
@@ -86,13 +86,13 @@ def plain(text: str) -> str:
     ``latex``; versions and other words with digits stay as they are. Quotation marks around it all
     say nothing, nor does what only asks for a tool.
     """
-    return RUN.sub(lambda run: _plain(run[0]), asked(text.lower().strip(AROUND)))
+    return RUN.sub(lambda run: _plain(run[0]), without_courtesy(text.lower().strip(AROUND)))
 
 
 @lru_cache(maxsize=256)
 def bare(text: str) -> str:
     """A request in lower case without what begins or ends any: "how do I", "please"."""
-    rest = _ENDING.sub("", asked(text.lower().strip(AROUND)))
+    rest = _ENDING.sub("", without_courtesy(text.lower().strip(AROUND)))
     opening = _OPENING.match(rest)
     return rest[opening.end() :] if opening else rest
 
@@ -104,7 +104,7 @@ def has_few_words(text: str) -> bool:
 
 def joined(text: str) -> str:
     """The words of a query as one, without separators; of few words, without stop words."""
-    typed = asked(text.lower()).split()
+    typed = without_courtesy(text.lower()).split()
     if has_few_words(text):
         typed = [word for word in typed if word not in STOP_WORDS] or typed
     return compact_name(" ".join(typed))
