@@ -194,9 +194,9 @@ def test_all_texts_have_few_steps_with_their_words(text: str) -> None:
 def test_the_longest_text_is_split_in_linear_time(unit: str) -> None:
     """No pattern is slow on repeated text."""
     text = (unit * MAX_QUERY_LENGTH)[:MAX_QUERY_LENGTH]
-    began = time.perf_counter()
+    began = time.thread_time()
     assert len(steps(text)) <= MAX_STEPS
-    assert time.perf_counter() - began < 1.0
+    assert time.thread_time() - began < 1.0
 
 
 def test_the_best_item_of_each_step_comes_first() -> None:
