@@ -172,6 +172,7 @@ def test_actions_agree_if_they_have_one_in_common(asked: str, name: str, expecte
         ("hey can you run it", "can you run it"),
         ("good morning, payroll; thanks", "payroll"),
         ("is there a tool for payroll?", "payroll?"),
+        ("please, is there a tool for payroll?", "payroll?"),
         ("i need a good skill to write rfcs", "write rfcs"),
         ("do you have a skill about payroll", "payroll"),
         ("is there anything for payroll", "payroll"),

@@ -139,7 +139,8 @@ def without_courtesy(text: str) -> str:
     greeting = _GREETING.match(text)
     rest = _THANKS.sub("", text[greeting.end() :] if greeting else text)
     words = rest.split()
-    for place, (word, after) in enumerate(pairwise(words[: _MAX_WORDS + 1])):
+    beginning = (word.rstrip(",:") for word in words[: _MAX_WORDS + 1])
+    for place, (word, after) in enumerate(pairwise(beginning)):
         if word in _OFFERED and after in _SERVING:
             verb, *others = words[place + 2 :] or [""]
             rest = " ".join([_FORMS.get(after, {}).get(verb, verb), *others])

@@ -46,7 +46,7 @@ _CLITIC = re.compile(
 # What begins a request of any words, and what ends it.
 _OPENING = re.compile(
     r"(?:(?:how (?:can|could|do|should) (?:i|we|you)|how to|(?:i|we) (?:need|want)(?: to)?"
-    r"|(?:can|could) (?:i|we|you)|please|a|an|the) )+"
+    r"|(?:can|could) (?:i|we|you)|please,?|a|an|the) )+"
 )
 _ENDING = re.compile(r" please$")
 
