@@ -23,7 +23,7 @@ class Function(msgspec.Struct, frozen=True, kw_only=True):
         description: What it does, for models that choose functions.
         parameters: The JSON Schema of its arguments, an object.
         returns: The JSON Schema of its result if that is an object; None for a string.
-        action: What it does, in the audit log.
+        action: Its action in the audit log.
         subject: The argument with the id of an item, for the audit log; empty without one.
         error_is_result: Whether its contract has a result for errors: ``{"error": message}``.
         run: The implementation, called with validated arguments; raises ``RepertoryError``.
@@ -45,7 +45,7 @@ class Function(msgspec.Struct, frozen=True, kw_only=True):
         return self.action in _WRITING
 
     def portable(self) -> Self:
-        """The same under the name that every model API accepts: ``Vector_SearchSkills``."""
+        """The function under a name that every model API accepts, like ``Vector_SearchSkills``."""
         return msgspec.structs.replace(self, name=re.sub(r"[^a-zA-Z0-9_-]", "_", self.name))
 
     def definition(self) -> dict[str, Any]:

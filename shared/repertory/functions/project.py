@@ -31,7 +31,7 @@ def _search(backend: Backend, arguments: Mapping[str, Any]) -> dict[str, Any]:
         given["maxResults"] = int(max(-MAX_RESULTS, min(given["maxResults"], MAX_RESULTS)))
     try:
         query = msgspec.convert(given, ProjectQuery)
-    except msgspec.ValidationError as error:  # no float is so large
+    except msgspec.ValidationError as error:  # an integer too large for a float
         raise UsageError("threshold is out of range; it must be from 0 to 1.") from error
     answer = backend.search_project(query)
     plain: dict[str, Any] = msgspec.to_builtins(answer)

@@ -1,4 +1,4 @@
-"""What the adapters have in common: texts for a model, the tools of a search, and calls of them."""
+"""Shared by the adapters: texts for a model, the tools that a search finds, and calls of them."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -16,11 +16,12 @@ from repertory.search.answer import Answer, Hit
 from repertory.search.query import texts_of
 from repertory.text import cut
 
-MAX_DESCRIPTION_LENGTH = 1_024  # characters, which is what model APIs accept
+MAX_DESCRIPTION_LENGTH = 1_024  # characters, the limit of model APIs
 
 _WITHOUT_SERVERS = ("tools", "corpus")  # the types of sources whose tools cannot be called
 
-# A model can correct what it asked for, or try something else. All other errors are the program's.
+# Errors that a model can react to: it corrects its request or tries something else. All others are
+# for the program.
 FOR_THE_MODEL = (UsageError, CallError)
 
 
@@ -48,7 +49,7 @@ class AgentFunctions:
 
 
 def whole_items(session: Session, answer: Answer, *kinds: Kind) -> dict[str, Item]:
-    """The items of an answer, by id; those that were removed meanwhile are left out."""
+    """The items of an answer by id, without those removed in the meantime."""
     return session.items_by_id(hit.id for hit in answer.hits if not kinds or hit.kind in kinds)
 
 
@@ -61,14 +62,14 @@ def texts(session: Session, query: str, asked: Asked) -> Iterator[tuple[Hit, str
 
 
 def text_of(item: Item) -> str:
-    """The text of a skill or a document; of a tool, how to call it, and its schema."""
+    """The text of a skill or a document, or the signature, description and schema of a tool."""
     if item.kind is not Kind.TOOL:
         return item.body or item.description
     return f"{signature(item.id, item)}\n\n{item.description}\n\n{as_json(item.input_schema or {})}"
 
 
 def metadata_of(hit: Hit) -> dict[str, Any]:
-    """What a framework keeps beside a text."""
+    """The metadata that a framework keeps with a text."""
     return {
         "id": hit.id,
         "kind": hit.kind.value,
@@ -84,7 +85,7 @@ def metadata_of(hit: Hit) -> dict[str, Any]:
 
 
 def found_tools(session: Session, query: str, asked: Asked) -> Iterator[ToolSpec]:
-    """The tools that a search finds and that can be called, as model APIs declare them."""
+    """The callable tools that a search finds, as declared to model APIs."""
     for_tools: Asked = {**asked, "kinds": [Kind.TOOL.value]}
     states = session.sources()
     without = {one.name for one in states if one.type in _WITHOUT_SERVERS or one.awaits_trust}
@@ -103,9 +104,9 @@ def found_tools(session: Session, query: str, asked: Asked) -> Iterator[ToolSpec
 
 
 def words_of(result: CallResult) -> str:
-    """All that a tool says, for a model: its texts, or else its data.
+    """The result of a tool as text for a model: its texts, or its structured data without any.
 
-    A resource without a text stands as its URI, an image or a sound as its media type.
+    A resource without text is replaced by its URI, an image or a sound by its media type.
     """
     inner = ((block.get("resource"), block) for block in result.content)
     blocks = [one if isinstance(one, dict) else block for one, block in inner]

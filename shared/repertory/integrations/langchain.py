@@ -1,6 +1,6 @@
-"""LangChain: a retriever, and tools (`pip install 'repertory[langchain]'`).
+"""A retriever and tools for LangChain (`pip install 'repertory[langchain]'`).
 
-The async methods run on a thread, as LangChain does it by default.
+The async methods run on a thread, as is LangChain's default.
 """
 
 import asyncio
@@ -30,8 +30,8 @@ T = TypeVar("T")
 class RepertoryRetriever(BaseRetriever):
     """Retrieves the items that fit a query, each with its whole text.
 
-    A document's metadata has the id, the kind, the confidence, the reason and more. What is wrong
-    is raised as a ``RepertoryError``.
+    A document's metadata has the id, the kind, the confidence, the reason and more. Failures are
+    raised as ``RepertoryError``.
 
     Attributes:
         session: The catalogue: ``repertory.open()`` or ``repertory.connect(url)``.
@@ -54,8 +54,8 @@ class RepertoryRetriever(BaseRetriever):
 class RepertoryTool(BaseTool):
     """A tool of an MCP server, called through Repertory.
 
-    The content is what the tool says, the artifact its whole result. A model gets the errors that
-    it can correct; others are raised as a ``RepertoryError``.
+    The content is the tool's text, the artifact its whole result. Errors that a model can correct
+    are passed to it; others are raised as ``RepertoryError``.
 
     Attributes:
         session: The catalogue, where calls are allowed.
@@ -94,7 +94,7 @@ class RepertoryToolkit(BaseToolkit):
 
     @override
     def get_tools(self) -> list[BaseTool]:
-        """The tools ``search_catalogue`` and ``get_item``, and ``call_tool`` if it is wanted."""
+        """The tools ``search_catalogue`` and ``get_item``, and ``call_tool`` if enabled."""
         functions = agent.AgentFunctions(self.session)
         wanted: list[Callable[..., str]] = [functions.search_catalogue, functions.get_item]
         if self.calls:
@@ -126,7 +126,7 @@ class RepertoryToolkit(BaseToolkit):
 
 
 def _for_a_model(function: Callable[P, T]) -> Callable[P, T]:
-    """The same function; a model gets the errors that it can correct."""
+    """Wrap a function so that errors that a model can correct are passed to it."""
 
     @wraps(function)
     def run(*args: P.args, **kwargs: P.kwargs) -> T:

@@ -1,4 +1,4 @@
-"""LlamaIndex: a retriever, and tools (`pip install 'repertory[llamaindex]'`).
+"""A retriever and tools for LlamaIndex (`pip install 'repertory[llamaindex]'`).
 
 The async methods run on a thread.
 """
@@ -25,7 +25,7 @@ from repertory.integrations import agent
 class RepertoryRetriever(BaseRetriever):
     """Retrieves the items that fit a query, each with its whole text; the score is the confidence.
 
-    A node's metadata has the id, the kind, the reason and more. What is wrong is raised as a
+    A node's metadata has the id, the kind, the reason and more. Failures are raised as
     ``RepertoryError``.
 
     Args:
@@ -55,7 +55,7 @@ class RepertoryRetriever(BaseRetriever):
 class RepertoryToolSpec(agent.AgentFunctions, BaseToolSpec):
     """Tools for an agent that searches by itself, and the tools that a search finds.
 
-    ``to_tool_list`` gives ``search_catalogue`` and ``get_item``, and ``call_tool`` if it is wanted.
+    ``to_tool_list`` gives ``search_catalogue`` and ``get_item``, and ``call_tool`` if enabled.
 
     Args:
         session: The catalogue: ``repertory.open()`` or ``repertory.connect(url)``.
@@ -68,7 +68,7 @@ class RepertoryToolSpec(agent.AgentFunctions, BaseToolSpec):
 
     @override
     def to_tool_list(self, *args: Any, **kwargs: Any) -> list[FunctionTool]:
-        """As that of any specification; a model gets the errors that it can correct."""
+        """The tools of the specification. Errors that a model can correct are passed to it."""
         return [
             _Function.from_defaults(fn=one.fn, tool_metadata=one.metadata)
             for one in super().to_tool_list(*args, **kwargs)
@@ -86,7 +86,7 @@ class RepertoryToolSpec(agent.AgentFunctions, BaseToolSpec):
 
 
 class _Function(FunctionTool):
-    """A function, of which a model gets the errors that it can correct."""
+    """A function tool that passes errors that a model can correct to the model."""
 
     @override
     def call(self, *args: Any, **kwargs: Any) -> ToolOutput:
@@ -128,8 +128,8 @@ class Declaration(ToolMetadata):
 class RepertoryTool(AsyncBaseTool):
     """A tool of an MCP server, called through Repertory.
 
-    The output has what the tool says, and its whole result. A model gets the errors that it can
-    correct; others are raised as a ``RepertoryError``.
+    The output has the tool's text and its whole result. Errors that a model can correct are passed
+    to it; others are raised as ``RepertoryError``.
 
     Args:
         session: The catalogue, where calls are allowed.
@@ -147,7 +147,7 @@ class RepertoryTool(AsyncBaseTool):
 
     @override
     def __call__(self, /, *values: Any, **arguments: Any) -> ToolOutput:
-        """Call it with arguments by name; one value alone is that of its only parameter."""
+        """Call it with arguments by name; a single value goes to its only parameter."""
         names = self._metadata.get_parameters_dict()["properties"]
         if values and len(values) != len(names):
             raise UsageError(

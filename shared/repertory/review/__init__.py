@@ -1,1 +1,1 @@
-"""What was approved of the catalogue, what has changed since, and what waits for a person."""
+"""Reviews: the approved version of each item, its changes since, and the items to review."""

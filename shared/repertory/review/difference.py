@@ -12,15 +12,15 @@ from repertory.catalogue.views import SENTENCE_END
 from repertory.text import clean
 
 MAX_DIFF_LINES = 200
-MAX_DIFF_LINE = 300  # characters; a longer one is divided
-MAX_COMPARED_LINES = 500  # of each version, from the first change on: it may take their square
+MAX_DIFF_LINE = 300  # characters; longer lines are split
+MAX_COMPARED_LINES = 500  # per version, from the first change on. The diff can take quadratic time
 
 
 def difference(item: Item, before: Item | None) -> list[str]:
     """The change of an item as lines of a unified diff, without file names.
 
-    A new item, without a version before, consists of new lines. After ``MAX_DIFF_LINES`` the last
-    line says that there are more.
+    Without an earlier version, all lines are new. A diff longer than ``MAX_DIFF_LINES`` is cut, and
+    its last line says so.
     """
     old, new = _lines(before) if before else [], _lines(item)
     start, old, new = without_same_ends(old, new, 1)
@@ -33,7 +33,7 @@ def difference(item: Item, before: Item | None) -> list[str]:
 
 
 def _moved(head: str, down: int) -> str:
-    """The head of a hunk, such as ``@@ -1,3 +1,4 @@``, with higher numbers of lines."""
+    """Shift the line numbers in the header of a hunk, such as ``@@ -1,3 +1,4 @@``."""
     begin, *ranges, end = head.split(" ")
     for at, one in enumerate(ranges):
         first, comma, count = one[1:].partition(",")
@@ -42,7 +42,7 @@ def _moved(head: str, down: int) -> str:
 
 
 def _lines(item: Item) -> list[str]:
-    """The text of an item for a comparison: one field, parameter or line of text in each line."""
+    """The lines of an item to compare, one for each field, parameter or line of its body."""
     lines = [f"name: {item.name}", *f"description: {item.description}".splitlines()]
     if item.tags:
         lines.append(f"tags: {', '.join(item.tags)}")
@@ -60,7 +60,7 @@ def _lines(item: Item) -> list[str]:
 
 
 def _pieces(line: str) -> list[str]:
-    """A line, or its sentences if it is long, none longer than ``MAX_DIFF_LINE``."""
+    """Split a line longer than ``MAX_DIFF_LINE`` into sentences, and these at the same length."""
     if len(line) <= MAX_DIFF_LINE:
         return [line]
     return [
@@ -73,17 +73,17 @@ def _pieces(line: str) -> list[str]:
 def without_same_ends(
     old: list[str], new: list[str], context: int
 ) -> tuple[int, list[str], list[str]]:
-    """Two lists of lines without those that are the same at their beginning and at their end.
+    """Remove the common prefix and the common suffix of two lists of lines.
 
-    A comparison of the rest takes time in proportion to the change.
+    Comparing the rest takes time in proportion to the change.
 
     Args:
         old: The lines before.
         new: The lines after.
-        context: How many of the same lines stay at each end.
+        context: How many common lines to keep at each end.
 
     Returns:
-        How many are left out at the beginning, and what stays of both lists.
+        The number of lines removed at the beginning, and the rest of both lists.
     """
     first = _same(old, new)
     rest = _same(reversed(old[first:]), reversed(new[first:]))
@@ -92,6 +92,6 @@ def without_same_ends(
 
 
 def _same(one: Iterable[str], other: Iterable[str]) -> int:
-    """How many lines are the same at the beginning."""
+    """The length of the common prefix."""
     pairs = zip(one, other, strict=False)
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))

@@ -15,41 +15,41 @@ from repertory.review.suspicions import INVISIBLE, Finding, suspicions
 from repertory.sources.source import WITHHELD, Problem, Scan, Source, Trust, warning
 from repertory.text import UNFIT
 
-HIDING = "+hidden"  # in the digest of an item with text that its source removed
-MAX_SHOWN = 3  # findings of one warning
-MAX_ABSENT = 10_000  # items that are no more, of a source whose changes are all approved
+HIDING = "+hidden"  # suffix of the digest if the source removed invisible text from the item
+MAX_SHOWN = 3  # findings in one warning
+MAX_ABSENT = 10_000  # removed items that are remembered for a trusted source
 CHANGED, NEW = "has changed since it was approved", "is new since its source was approved"
 SUSPICIOUS = "is suspicious"
 REVIEWED = frozenset({Kind.SKILL, Kind.TOOL})
 
 
 class Examined(NamedTuple):
-    """An item, and what the rules find in it."""
+    """An item with the findings of the rules."""
 
     item: Item
     suspicions: list[Finding]
 
 
 class Gate:
-    """Lets scans pass without the items in quarantine. Only ``examine`` is thread-safe.
+    """Removes the items in quarantine from scans. Only ``examine`` is thread-safe.
 
     Args:
-        store: What was approved.
-        records: Whether it stores what it judges.
+        store: The store of approvals.
+        records: Whether to store the judgements.
     """
 
     def __init__(self, store: ReviewStore, *, records: bool = True) -> None:
         self._store = store
         self._records = records
         self._known: dict[str, dict[str, Known]] = {}
-        self._waiting: dict[str, dict[str, State]] = {}  # what is not approved, by source and item
+        self._waiting: dict[str, dict[str, State]] = {}  # unapproved items, by source and id
         self._examined: dict[str, dict[str, Examined]] = {}  # by source and item
         self._version = 0
 
     def examine(self, source: Source, items: Iterable[Item]) -> None:
-        """Look for suspicions in the items that are new, ahead of ``admit`` and on any thread.
+        """Look for suspicions in new items before ``admit`` is called, on any thread.
 
-        A hundred thousand items take more than a minute, for which nothing else should wait.
+        A hundred thousand items take more than a minute, and nothing else should wait for them.
         """
         with contextlib.suppress(StoreError):  # ``admit`` raises it
             known = self._known.get(source.name) or self._store.known(source.name)
@@ -60,11 +60,11 @@ class Gate:
             }
 
     def has_news(self) -> bool:
-        """Whether a person decided something since the last call; the store is read again then."""
+        """Whether a person made a decision since the last call. If so, reread the store later."""
         try:
             version = self._store.version()
         except StoreError:
-            return False  # the scans report it
+            return False  # scans report the error
         if version == self._version:
             return False
         self._version = version
@@ -84,17 +84,18 @@ class Gate:
         is_whole: bool = True,
         offered: Collection[str] | None = None,
     ) -> Scan:
-        """The scan without the items in quarantine, which are problems instead.
+        """The scan without the items in quarantine, which are reported as problems instead.
 
         Args:
             source: The source.
-            scan: Its scan, or a part of it: the items that may have changed.
-            is_whole: Whether every item of the source was read. What waits and is gone is then
-                forgotten, and what is gone from a trusted source if that is much.
-            offered: The ids of all its items, if the scan is only a part.
+            scan: Its scan, or only the items that may have changed.
+            is_whole: Whether every item of the source was read. If so, waiting items that no longer
+                exist are forgotten. For a trusted source, so are all removed items once there are
+                more than ``MAX_ABSENT``.
+            offered: The ids of all its items, if the scan is partial.
 
         Raises:
-            StoreError: What was approved cannot be read or written.
+            StoreError: The store of approvals cannot be read or written.
         """
         known = self._of(source.name)
         if not known and self._inherits(source, scan):
@@ -105,7 +106,7 @@ class Gate:
         gone = [item for item in self._waiting[source.name] if item not in offered]
         if source.trust is Trust.TRUSTED and len(known) > len(offered) + MAX_ABSENT:
             gone = [item for item in known if item not in offered]
-        if not (is_whole and offered):  # a suddenly empty source keeps what waits
+        if not (is_whole and offered):  # a suddenly empty source keeps its waiting items
             gone = []
         restored: Mapping[str, Known] = {}
         if (judged or gone) and self._records:
@@ -133,7 +134,7 @@ class Gate:
     def _judged(
         self, source: Source, scan: Scan, known: Mapping[str, Known]
     ) -> list[tuple[Item, str, Judgement]]:
-        """What is new or has changed, each with its digest and the judgement about it."""
+        """The new and the changed items, each with its digest and judgement."""
         judged = []
         hidden = {one.item or one.path for one in scan.problems if UNFIT in one.message}
         is_first = bool(scan.items) and not self._store.is_known(source.name)
@@ -148,7 +149,7 @@ class Gate:
                 continue
             before = self._store.approved(source.name, item.id) if one else None
             if before is not None and approval_digest(before) == digest:
-                judgement = Judgement(State.APPROVED)  # it is again what was approved
+                judgement = Judgement(State.APPROVED)  # back to the approved version
             else:
                 ahead = examined.pop(item.id, None)
                 judgement = judge(
@@ -164,7 +165,7 @@ class Gate:
         return judged
 
     def _inherits(self, source: Source, scan: Scan) -> bool:
-        """Whether other directories say what was approved of a source that is unknown here."""
+        """Whether a source unknown here inherits approvals from another directory."""
         places = {item.path for item in scan.items if item.kind in REVIEWED} - {""}
         if not (self._records and places and source.trust is Trust.REVIEW):
             return False
@@ -182,9 +183,9 @@ class Gate:
         return self._known[source]
 
     def _forget(self, source: str, gone: Iterable[str], restored: Mapping[str, Known]) -> None:
-        """Let items that are gone wait no longer.
+        """Stop waiting for items that no longer exist.
 
-        What was approved of them stays known: they may come back with another text.
+        Their approved versions stay known, because they may come back with another text.
         """
         for item_id in gone:
             if item_id in restored:
@@ -202,13 +203,13 @@ class Gate:
 
 
 def is_judgement(problem: Problem) -> bool:
-    """Whether a problem is what the gate says of an item."""
+    """Whether a problem comes from the gate."""
     said = tuple(f"{problem.item} {one}" for one in (WITHHELD, CHANGED, NEW, SUSPICIOUS))
     return bool(problem.item) and problem.message.startswith(said)
 
 
 def _problems(item: Item, judgement: Judgement) -> Iterator[Problem]:
-    """What the author and the users of an item should know."""
+    """The warning about an item for its author and its users, if any."""
     review = "`repertory trust review` shows it"
     findings = judgement.findings[:MAX_SHOWN]
     if judgement.state is State.QUARANTINED:

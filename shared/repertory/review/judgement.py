@@ -1,4 +1,4 @@
-"""Whether agents see a new or changed item: the source's setting and the rules decide. Pure."""
+"""Decides from the source's setting and the rules whether agents see an item. Pure."""
 
 from collections.abc import Sequence
 from enum import StrEnum
@@ -12,7 +12,7 @@ from repertory.sources.source import Trust
 
 
 class State(StrEnum):
-    """What is known about an item's content."""
+    """The review state of an item's content."""
 
     APPROVED = "approved"
     NEW = "new"
@@ -21,7 +21,7 @@ class State(StrEnum):
 
 
 class Judgement(msgspec.Struct, frozen=True):
-    """The state of an item, and what the rules found."""
+    """The state of an item, and the findings of the rules."""
 
     state: State
     findings: list[Finding] = []
@@ -44,10 +44,10 @@ def judge(
         approved: The version that was approved; None if no version was.
         trust: The setting of its source.
         is_first: Whether this is the first scan of its source.
-        is_vouched_for: Whether a person trusted the source itself, as for an MCP server: its first
-            items are then approved as they are.
-        more: What was found before the item was cleaned.
-        own: Its suspicions, if they were looked for already.
+        is_vouched_for: Whether a person trusted the source itself, such as an MCP server. If so,
+            the items of its first scan are approved.
+        more: Findings from before the item was cleaned.
+        own: The suspicions in the item, if already known.
     """
     is_trusted = trust is Trust.TRUSTED or (trust is Trust.REVIEW and is_first and is_vouched_for)
     if is_trusted or approved is None:
@@ -64,7 +64,7 @@ def judge(
 
 
 def fits(judgement: Judgement, trust: Trust) -> bool:
-    """Whether an earlier judgement can stand under the setting that its source has now."""
+    """Whether an earlier judgement is still valid under the current setting of its source."""
     state = judgement.state
     if trust is Trust.TRUSTED:
         return state is State.APPROVED

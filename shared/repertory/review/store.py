@@ -1,6 +1,6 @@
 """The store of reviews: the approved and the current version of each item, and its history.
 
-One SQLite file for each catalogue. It cannot be rebuilt: it holds what people decided.
+One SQLite file for each catalogue. It cannot be rebuilt, because it holds people's decisions.
 """
 
 import contextlib
@@ -21,10 +21,10 @@ from repertory.review.difference import difference
 from repertory.review.judgement import Judgement, State
 from repertory.review.suspicions import Finding
 
-MAX_EVENTS = 50  # of one item
-MAX_DIFF = 20_000  # characters of one event
-MAX_GONE = 10_000  # events of a source about items that are no more and were never approved
-MAX_DIFFS = 50_000_000  # characters of the diffs of a source; the oldest go first
+MAX_EVENTS = 50  # per item
+MAX_DIFF = 20_000  # characters per event
+MAX_GONE = 10_000  # events per source about removed items that were never approved
+MAX_DIFFS = 50_000_000  # characters of all diffs of a source; the oldest are deleted first
 MAX_LISTED = 500
 VERSION_LENGTH = 12
 
@@ -45,7 +45,7 @@ _WAITING = (  # the items that wait for a person, those in quarantine first
     f"ORDER BY state != '{State.QUARANTINED}', id, source LIMIT ?"
 )
 _NO_LIMIT = -1
-_STEP = 1_000  # events after which those of a source are counted: that reads them all
+_STEP = 1_000  # events between checks of these limits, because a check reads all of a source
 _OF_GONE = """
 DELETE FROM events WHERE number IN (
   SELECT number FROM events AS one WHERE source = ? AND NOT EXISTS (
@@ -65,7 +65,7 @@ _BOUND = re.compile(rf"@[0-9a-f]{{{VERSION_LENGTH}}}\Z")
 
 
 class Known(msgspec.Struct, frozen=True):
-    """What is stored about an item: the digest of its content, and the judgement about it."""
+    """The stored digest of an item's content, and the judgement about it."""
 
     hash: str
     judgement: Judgement
@@ -78,11 +78,11 @@ class Review(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         item: Its id.
         source: Its source.
         state: ``quarantined`` if agents do not see it, else ``new`` or ``changed``.
-        version: The start of its content's digest; approval can be bound to it.
+        version: The start of its content's digest; an approval can be bound to it.
         at: When it got this content, in Unix seconds.
-        findings: What the rules found.
-        diff: Its change since it was approved, as lines of a unified diff; if it never was, its
-            text.
+        findings: The findings of the rules.
+        diff: Its change since the approved version, as lines of a unified diff; its whole text if
+            it was never approved.
     """
 
     item: str
@@ -106,9 +106,9 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
         source: The source of the item.
         at: When, in Unix seconds.
         what: ``appeared``, ``changed``, ``reviewed`` (under another setting), ``approved``, or
-            ``gone`` before it was approved; with ``, in quarantine`` if it is since then.
+            ``gone`` before approval; with the suffix ``, in quarantine`` if the event put it there.
         who: Who approved it; empty for other events.
-        diff: What changed, as lines of a unified diff.
+        diff: The change, as lines of a unified diff.
     """
 
     source: str
@@ -119,7 +119,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def approval_digest(item: Item) -> str:
-    """The digest of what an approval covers: everything that the author wrote."""
+    """The digest of everything that the author wrote, which is what an approval covers."""
     covered: list[object] = [
         item.name,
         item.description,
@@ -129,21 +129,21 @@ def approval_digest(item: Item) -> str:
         item.output_schema,
         item.extra,
     ]
-    if item.policy:  # of the author: those of configurations come after the review
+    if item.policy:  # the author's; policies from configurations are applied after the review
         covered.append(item.policy)
     return hashlib.sha256(msgspec.json.encode(covered, order="deterministic")).hexdigest()
 
 
 def is_bound(item: str) -> bool:
-    """Whether what is to be approved names a version, as ``ID@VERSION``."""
+    """Whether an item to approve is given with a version, as ``ID@VERSION``."""
     return _BOUND.search(item) is not None
 
 
 def check_bound(items: Iterable[str]) -> None:
-    """Check that what is to be approved names a version.
+    """Check that each item to approve is given with a version.
 
     Raises:
-        UsageError: An item does not.
+        UsageError: An item has no version.
     """
     for item in items:
         if not is_bound(item):
@@ -151,12 +151,12 @@ def check_bound(items: Iterable[str]) -> None:
 
 
 class ReviewStore:
-    """What was approved of a catalogue. Threads and processes may share the file.
+    """The approvals of a catalogue. Threads and processes may share the file.
 
     Every method raises ``StoreError`` if the file cannot be used.
 
     Args:
-        path: The file. It is made at the first write; without it nothing is known.
+        path: The file. The first write creates it; a missing file counts as empty.
         now: The time of day, in Unix seconds.
     """
 
@@ -182,7 +182,7 @@ class ReviewStore:
             return connection.execute(query, [source]).fetchone() is not None
 
     def known(self, source: str) -> dict[str, Known]:
-        """What is stored about the items of a source, by id."""
+        """The stored state of a source's items, by id."""
         query = "SELECT id, hash, state, findings FROM items WHERE source = ?"
         with self._database.reading() as connection:
             return {
@@ -191,7 +191,7 @@ class ReviewStore:
             }
 
     def approved(self, source: str, item: str) -> Item | None:
-        """The version of an item that was approved; None if no version was."""
+        """The approved version of an item; None if there is no such version."""
         query = "SELECT state, current, approved FROM items WHERE source = ? AND id = ?"
         with self._database.reading() as connection:
             row = connection.execute(query, [source, item]).fetchone()
@@ -202,17 +202,18 @@ class ReviewStore:
         return _unpacked(stored) if stored else None
 
     def inherit(self, source: str, places: Container[str]) -> bool:
-        """Take over what was approved of a source in another directory, if it is unknown here.
+        """Copy the approvals of a source from another directory, if it is unknown here.
 
-        A person trusts a server of the home once. What it offers when it is first asked in another
-        directory was not approved yet.
+        A person trusts a server in the home configuration only once. Without these approvals, its
+        first scan in another directory would approve whatever it offers then.
 
         Args:
             source: The source.
-            places: The paths of its items: elsewhere another source may have this name.
+            places: The paths of its items, because another source may have the same name there.
 
         Returns:
-            Whether there was anything. Of several directories the one that changed last counts.
+            Whether approvals were copied. They come from the most recently changed directory that
+            has some.
         """
         if self.is_known(source):
             return False
@@ -227,7 +228,7 @@ class ReviewStore:
         return False
 
     def _approved_of(self, source: str) -> list[tuple[Item, str, Judgement]]:
-        """The versions of the items of a source that were approved, as ``record`` takes them."""
+        """The approved versions of a source's items, in the form that ``record`` takes."""
         query = "SELECT hash, state, current, approved FROM items WHERE source = ?"
         with self._database.reading() as connection:
             rows = connection.execute(query, [source]).fetchall()
@@ -246,19 +247,19 @@ class ReviewStore:
         judged: Iterable[tuple[Item, str, Judgement]],
         gone: Iterable[str] = (),
     ) -> dict[str, Known]:
-        """Store items that are new or have changed, with their digests and the judgements.
+        """Store new and changed items with their digests and judgements.
 
-        An item that was approved keeps its approved version; one that was judged as approved is
-        that version itself.
+        The approved version of an item is kept. If the judgement is "approved", the item itself
+        becomes that version.
 
         Args:
             source: The source.
-            judged: Each item with its digest and the judgement about it.
-            gone: The ids of items that waited and are no more. They count as unchanged since they
-                were approved, or as never seen.
+            judged: Each item with its digest and judgement.
+            gone: The ids of waiting items that no longer exist. They go back to their approved
+                version, or are deleted if they have none.
 
         Returns:
-            Those that were approved once and are gone, by id, as they are stored again.
+            The new state of the gone items that have an approved version, by id.
         """
         now = self._now()
         restored = {}
@@ -270,7 +271,7 @@ class ReviewStore:
             for item_id in gone:
                 if one := self._forget(connection, source, item_id, now):
                     restored[item_id] = one
-            # A server may invent tools, or change them, each time that it is asked.
+            # Bound the history: a server may add or change tools each time it is asked.
             if _last(connection) // _STEP > before // _STEP:
                 connection.execute(_OF_GONE, [source, MAX_GONE])
                 connection.execute(_OLD_DIFFS, [source, MAX_DIFFS])
@@ -314,7 +315,7 @@ class ReviewStore:
     def _forget(
         self, connection: sqlite3.Connection, source: str, item: str, now: float
     ) -> Known | None:
-        """Go back to the version of an item that was approved; None if there was none."""
+        """Go back to the approved version of an item; None if it has no such version."""
         query = "SELECT approved FROM items WHERE source = ? AND id = ?"
         approved = (connection.execute(query, [source, item]).fetchone() or [None])[0]
         connection.execute("DELETE FROM items WHERE source = ? AND id = ?", [source, item])
@@ -349,7 +350,10 @@ class ReviewStore:
             ]
 
     def states(self, items: Sequence[str]) -> dict[tuple[str, str], State]:
-        """What waits among some items, by source and id; at most ``MAX_LISTED`` are looked up."""
+        """The states of the given items that wait for a person, by source and id.
+
+        Only the first ``MAX_LISTED`` are looked up.
+        """
         query = (
             "SELECT source, id, state FROM items "
             "WHERE state != ? AND id IN (SELECT value FROM json_each(?))"
@@ -377,13 +381,13 @@ class ReviewStore:
         """Approve items as they are now.
 
         Args:
-            items: Their ids, or ``ID@VERSION`` to approve no other version; None for those that
-                ``waiting`` lists, since a person was shown no others. An id that ends as a version
-                does counts only with its own version behind it.
+            items: Their ids, or ``ID@VERSION`` to approve only this version. None approves the
+                items that ``waiting`` lists, because a person has seen only these. An id that
+                itself ends like a version must be followed by one.
             who: Who approves them.
 
         Returns:
-            The ids of those that waited and are approved.
+            The ids of the waiting items that are now approved.
         """
         wanted = None if items is None else set(items)
         now, done = self._now(), []
@@ -392,7 +396,7 @@ class ReviewStore:
             limit = MAX_LISTED if wanted is None else _NO_LIMIT
             for source, item, hash_ in connection.execute(query, [limit]).fetchall():
                 names = {f"{item}@{hash_[:VERSION_LENGTH]}"}
-                if not is_bound(item):  # else it could be the approval of another item
+                if not is_bound(item):  # else it could mean another item with a version
                     names.add(item)
                 if wanted is not None and not names & wanted:
                     continue
@@ -409,7 +413,7 @@ class ReviewStore:
         return list(dict.fromkeys(done))
 
     def history(self, item: str) -> list[Event]:
-        """The events of an item, the latest last; at most ``MAX_EVENTS`` for each source."""
+        """The events of an item, latest last, at most ``MAX_EVENTS`` for each source."""
         query = "SELECT source, at, what, who, diff FROM events WHERE id = ? ORDER BY number"
         with self._database.reading() as connection:
             return [
@@ -419,7 +423,7 @@ class ReviewStore:
 
 
 def _last(connection: sqlite3.Connection) -> int:
-    """The number of the latest event; 0 without any."""
+    """The number of the latest event; 0 without events."""
     return int(connection.execute("SELECT coalesce(max(number), 0) FROM events").fetchone()[0])
 
 
@@ -432,12 +436,12 @@ def _note(
     who: str,
     diff: str,
 ) -> None:
-    """Add an event, and forget the oldest ones."""
+    """Add an event, and delete the oldest ones beyond the limit."""
     connection.execute(
         "INSERT INTO events (source, id, at, what, who, diff) VALUES (?, ?, ?, ?, ?, ?)",
         [source, item, at, what, who, diff],
     )
-    # The first one stays: it tells when the item appeared.
+    # Keep the first event, which says when the item appeared.
     of = "FROM events WHERE id = ? AND source = ?"
     connection.execute(
         f"DELETE FROM events WHERE number IN (SELECT number {of} ORDER BY number "  # noqa: S608 - constant

@@ -1,8 +1,8 @@
-"""The rules that find what a harmful skill or tool says: one table, read from top to bottom.
+"""The rules that find harmful text in skills and tools: one table, read from top to bottom.
 
 A rule looks at one passage at a time: a paragraph, a list item, a line of code, or one text of a
-schema. It is no proof. It says what a person should read before an agent does. Every expression
-takes time in proportion to the text: gaps are bounded, and no repetition is inside another.
+schema. A match is not proof: it marks what a person should read before an agent does. Every
+expression takes linear time, because gaps are bounded and repetitions are not nested.
 """
 
 import base64
@@ -26,12 +26,12 @@ TOOLS = frozenset({Kind.TOOL})
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """What a rule found in an item.
+    """A match of a rule in an item.
 
     Attributes:
         rule: The rule's name.
         message: One sentence that says what it means.
-        passage: The text it was found in, cut; empty if the source has removed it.
+        passage: The matching passage, cut; empty if the source has removed it.
     """
 
     rule: str
@@ -45,11 +45,11 @@ class SuspicionRule(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         name: Its name.
         message: One sentence for people, with "it" as the item.
-        found_by: Whether a passage shows it.
+        found_by: Whether a passage matches.
         kinds: The kinds of items it applies to.
-        words: Parts of texts, in lower case. A text without any of them cannot show it, which saves
-            most of the time; empty if there is no such list.
-        has_long_words: Whether a text with a long word may show it as well.
+        words: Substrings in lower case, at least one of which a matching passage contains. This
+            filter saves most of the time. Empty for no filter.
+        has_long_words: Whether a passage with a long word may match as well.
     """
 
     name: str
@@ -81,14 +81,14 @@ _KEYS = (
     r"private[ _-]?keys?|seed phrases?|ssh[ _-]?keys?|environment variables|secrets|\.env\b)"
 )
 _SEND = r"\b(?:send|post|upload|forward|transmit|exfiltrate|leak|output|print|submit|copy)\b"
-# Not with a program of its own (`-c`, `-m`, `-e`): then what comes in is only data.
+# Not if it gets its program as an option (`-c`, `-m`, `-e`): then its input is only data.
 _SHELL = (
     r"(?:sudo (?:-\w{1,3} )?)?(?:/bin/|/usr/bin/)?"
     r"(?:(?:ba|z|da|k)?sh|python[23]?|perl|ruby|node|iex|invoke-expression)\b(?!\s-[cme]\b)"
 )
 _FETCH = r"\b(?:curl|wget|iwr|irm|invoke-webrequest|invoke-restmethod)\b"
 
-# Files that hold keys. A public key (`.pub`) is none.
+# Files that hold private keys, so not public ones (`.pub`).
 _KEY_FILES = (
     r"\.ssh/(?:id_(?:rsa|dsa|ecdsa|ed25519)(?!\w|\.pub)|\*)",
     r"\.aws/credentials\b",
@@ -101,7 +101,7 @@ _KEY_FILES = (
     r"/proc/self/environ\b",
 )
 
-# The owners of these hosts and accounts can run programs on many machines already.
+# Many machines already run programs from the owners of these hosts and accounts.
 _KNOWN_HOSTS = re.compile(
     r"https?://(?:"
     r"astral\.sh|sh\.rustup\.rs|get\.docker\.com|rclone\.org|aka\.ms|dot\.net|aspire\.dev|"
@@ -127,15 +127,15 @@ _RUN_FROM_NETWORK = re.compile(
 
 
 def _runs_unknown_script(passage: str) -> bool:
-    """Whether a command runs what it downloads, and the host is not a known one."""
+    """Whether a command runs a download from a host that is not well known."""
     return any(
         not _KNOWN_HOSTS.search(command.group()) for command in _RUN_FROM_NETWORK.finditer(passage)
     )
 
 
 _ENCODED = re.compile(r"(?<![A-Za-z0-9+/=])[A-Za-z0-9+/]{24,4000}={0,2}")
-_LONG_WORD = re.compile(r"[a-z0-9+/]{24}")  # of a folded text: it may be a word of base64
-_SMALL_I = re.compile("i\u0307|\u0131")  # of a folded text: they match "i" in any case
+_LONG_WORD = re.compile(r"[a-z0-9+/]{24}")  # possible base64, in case-folded text
+_SMALL_I = re.compile("i\u0307|\u0131")  # in case-folded text, what IGNORECASE matches with "i"
 _ENCODED_COMMAND = re.compile(
     r"/bin/|\bcurl |\bwget |\bbash -c|powershell|invoke-|\bnc -e|\bsend all|\bignore (?:all )?prev",
     re.IGNORECASE,
@@ -143,7 +143,7 @@ _ENCODED_COMMAND = re.compile(
 
 
 def _hides_command(passage: str) -> bool:
-    """Whether a word of base64 holds a command."""
+    """Whether a base64 word decodes to a command."""
     for word in _ENCODED.findall(passage):
         data = base64.b64decode(word[: len(word) // 4 * 4], validate=False)
         if _ENCODED_COMMAND.search(data.decode("latin-1")):
@@ -151,8 +151,8 @@ def _hides_command(passage: str) -> bool:
     return False
 
 
-# What disguises a text from a rule and from no model: entities, marks, tags, links and letters that
-# look like others.
+# What hides a text from the rules but not from a model: entities, Markdown, tags, links and letters
+# that look like others.
 _DISGUISE = re.compile(r"[&_~<\[]|[^\x00-\x7f]")
 _MARKUP = re.compile(
     r"<!--|-->|~~|(?<!\w)_{1,3}(?=\w)|(?<=\w)_{1,3}(?!\w)"
@@ -160,19 +160,19 @@ _MARKUP = re.compile(
     r"|!?\[(?=[^\[\]]{0,200}\]\()|\]\([^()]{0,500}\)",
     re.IGNORECASE,
 )
-_OUTER = re.compile(r"(?<!\w)_|_(?!\w)")  # no part of a name such as `snake_case`
+_OUTER = re.compile(r"(?<!\w)_|_(?!\w)")  # not inside a name such as `snake_case`
 _ALIKE = str.maketrans(
     "авекмнорстухіјѕԁԛԝһӏАВЕКМНОРСТУХІЈЅԌαεικνορτυχγΑΒΕΖΗΙΚΜΝΟΡΤΥΧıɡɑ\u115f\u1160\u2800",
     "abekmhopctyxijsdqwhlABEKMHOPCTYXIJSGaeikvoptuxyABEZHIKMNOPTYXiga   ",
 )
-# In the name of a sign: a small capital, a letter with a stroke, in a black circle or of a flag.
+# In a Unicode name: a small capital, or a letter with a stroke, in a black circle or of a flag.
 _FORM = re.compile(
     r"(?<!TAG )\b(?:LATIN|REGIONAL) .{0,40}\bLETTER (?:SMALL CAPITAL )?([A-Z])(?: WITH|\Z)"
 )
 
 
 def readings(passage: str) -> tuple[str, ...]:
-    """A passage, and how a model reads it if that is another text."""
+    """A passage, and the text that a model reads in it if that differs."""
     if not _DISGUISE.search(passage):
         return (passage,)
     text = normalized("NFKD", clean(html.unescape(passage)))
@@ -184,7 +184,7 @@ def readings(passage: str) -> tuple[str, ...]:
 
 
 def _without_markup(text: str) -> str:
-    """A text without marks, tags and the addresses of links; most texts have none."""
+    """Remove Markdown marks, tags and the addresses of links. Most texts have none of them."""
     has_mark = "_" in text and _OUTER.search(text)
     is_marked = has_mark or any(one in text for one in ("<", "](", "~~", "-->"))
     return _MARKUP.sub("", text) if is_marked else text
@@ -192,7 +192,7 @@ def _without_markup(text: str) -> str:
 
 @remembered
 def _plain(sign: str) -> str:
-    """The letter of ASCII that a sign is a form of or looks like, else itself; empty for a mark."""
+    """The ASCII letter that a character resembles, else itself; empty for a combining mark."""
     if unicodedata.combining(sign):
         return ""
     sign = sign.translate(_ALIKE)
@@ -200,8 +200,8 @@ def _plain(sign: str) -> str:
     return form[1] if form else sign
 
 
-# Sources remove such characters (``text.clean``) and say so; items of programs may have them.
-# Spaces without width belong to some scripts, and tags after a black flag name a region.
+# Sources remove such characters (``text.clean``) and report it; items added by programs may have
+# them. Some scripts use zero-width spaces, and tag characters after a black flag name a region.
 _INVISIBLE = re.compile(
     "[\u202a-\u202e\u2066-\u2069\u2061-\u2064\u2060\u180e]"
     "|(?<![\u0590-\u1fff\u2190-\U000dffff])\u200b"
@@ -411,16 +411,16 @@ RULES: tuple[SuspicionRule, ...] = (
 
 
 def suspicions(item: Item, known: Container[str] = ()) -> list[Finding]:
-    """What the rules find in an item as it is, in the order of the table.
+    """The findings of the rules in an item, in the order of the table.
 
-    Each rule is reported once, with the first passage that shows it.
+    Each rule is reported once, with the first passage that matches.
 
     Args:
         item: The item.
-        known: Passages to skip: those of a version that was approved.
+        known: Passages to skip, because they are in the approved version.
     """
     passages: list[str] = []
-    texts: list[str] = []  # how a model reads them, one or two for each passage
+    texts: list[str] = []  # the readings, one or two for each passage
     for passage in item_passages(item):
         if passage not in known:
             read = readings(passage)
@@ -439,7 +439,7 @@ def suspicions(item: Item, known: Container[str] = ()) -> list[Finding]:
 
 
 class _Folded:
-    """Texts of one line in lower case, all in one text: a search in that takes least.
+    """Texts without line breaks, case-folded and joined, because one long search is the fastest.
 
     Args:
         texts: The texts.
@@ -452,7 +452,7 @@ class _Folded:
         self._number = len(texts)
 
     def places(self, rule: SuspicionRule) -> Sequence[int]:
-        """The numbers of the texts that may show what a rule looks for, in order."""
+        """The numbers of the texts that may match a rule, ascending."""
         if not rule.words:
             return range(self._number)
         found = {place for word in rule.words for place in self._with(word)}
@@ -462,7 +462,7 @@ class _Folded:
         return sorted(found)
 
     def _with(self, word: str) -> Iterator[int]:
-        """The numbers of the texts that have a word, each once."""
+        """The numbers of the texts that contain a word, each once."""
         at = self._text.find(word)
         while at >= 0:
             place = bisect_right(self._ends, at)
@@ -471,6 +471,6 @@ class _Folded:
 
 
 def shown(passage: str) -> str:
-    """A passage for people: without invisible characters, and cut."""
+    """A passage for display: without invisible characters, and cut."""
     text = clean(_INVISIBLE.sub("", passage)).strip()
     return text if len(text) <= MAX_PASSAGE_SHOWN else f"{text[:MAX_PASSAGE_SHOWN]}…"

@@ -1,4 +1,4 @@
-"""What is suspicious about a change: rules that compare an item with the version before it."""
+"""Rules about suspicious changes, which compare an item with its approved version."""
 
 import functools
 import hashlib
@@ -13,22 +13,22 @@ from repertory.catalogue.passages import item_passages
 from repertory.catalogue.safety import READ_ONLY
 from repertory.review.suspicions import Finding, readings, shown, suspicions
 
-MAX_NESTING = 20  # of the parts of a schema
-MAX_NAME = 200  # characters in a path; a longer one may be in thousands of paths
-MAX_PARTS = 20_000  # of a schema that are looked at, each as often as others refer to it
+MAX_NESTING = 20  # levels of a schema
+MAX_NAME = 200  # characters of a name in a path. Thousands of paths may repeat a longer one
+MAX_PARTS = 20_000  # visited parts of a schema, each counted once per reference to it
 
 _COMBINED = ("anyOf", "oneOf", "allOf")
-# They carry little away. A validator passes over formats that it does not know.
+# Values of these formats can carry little data away. Validators ignore unknown formats.
 _SHORT_FORMATS = ("date", "date-time", "time", "duration", "uuid", "ipv4", "ipv6")
 
 T = TypeVar("T")
 
 # The parts of a regular expression: an escape, a class of characters, or one character.
 _PARTS = re.compile(r"\\.|\[(?:\\.|[^\]\\])*+\]?|.", re.DOTALL)
-# Escapes that a blank may match.
+# Escapes that may match a blank.
 _BLANK = re.compile(r"\\[sDWpPxuctnrfv0]")
 
-# Orders to the model. Many honest texts have them, so only new ones of a tool count.
+# Orders to the model. Many honest texts have them, so only new ones in a tool count.
 _ORDERS = re.compile(
     r"\b(?:you must|you should always|must always|always (?:call|use|run|send|include|pass|read)|"
     r"(?:call|use|run) this (?:tool )?(?:first|before)|before (?:using|calling) (?:this|any|other)|"
@@ -38,11 +38,11 @@ _ORDERS = re.compile(
 
 
 def suspicious_changes(item: Item, before: Item) -> list[Finding]:
-    """What is suspicious about a change of an item, and was not there before.
+    """The suspicions in an item that its approved version does not have.
 
     Args:
         item: The item as it is now.
-        before: The version that was approved.
+        before: The approved version.
     """
     texts = set(item_passages(before))
     found = suspicions(item, known=texts)
@@ -82,7 +82,7 @@ def _tool_changes(item: Item, before: Item, texts: set[str]) -> Iterator[Finding
 
 
 def _request(item: Item) -> str:
-    """The method, the URL and the security of an operation over HTTP; empty for other tools."""
+    """The method, the URL and the security of an HTTP operation; empty for other tools."""
     http = item.extra.get("http")
     if not isinstance(http, Mapping):
         return ""
@@ -93,11 +93,11 @@ def _request(item: Item) -> str:
 def free_text(schema: Mapping[str, Any] | None) -> set[str]:
     """The paths of the parameters that take any text, such as ``options.note``.
 
-    A reference within what it leads to adds none. A schema whose parts refer to each other too
-    often has one path more, which changes with it.
+    Recursive references are followed once. If a schema has more than ``MAX_PARTS``, its digest is
+    added to the paths, so that any change of it counts.
     """
     found: set[str] = set()
-    # A path, its part, how much deeper to look, and the references that led there.
+    # A path, its part, the remaining depth, and the references that led there.
     start: tuple[str, object, int, frozenset[str]] = ("", schema, MAX_NESTING, frozenset())
     waiting = [start]
     referred = functools.cache(functools.partial(_referred, schema or {}))
@@ -105,7 +105,7 @@ def free_text(schema: Mapping[str, Any] | None) -> set[str]:
         if not waiting:
             return found
         path, part, depth, behind = waiting.pop()
-        part = {} if part is True else part  # JSON Schema has two words for anything
+        part = {} if part is True else part  # in JSON Schema, both mean any value
         if not isinstance(part, Mapping) or not depth:
             continue
         if path and _takes_any_text(part):
@@ -123,7 +123,7 @@ def _inner(path: str, part: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
     for key, within in (("properties", f"{path}."), ("patternProperties", f"{path}.*")):
         for name, inner in _of(part, key, dict).items():
             yield f"{within}{_short(name)}".lstrip("."), inner
-    if (others := part.get("additionalProperties")) is not True:  # true is what holds without it
+    if (others := part.get("additionalProperties")) is not True:  # true is the default
         yield f"{path}.*".lstrip("."), others
     yield f"{path}[]", part.get("items")
     for key in _COMBINED:
@@ -138,7 +138,7 @@ def _short(name: str) -> str:
 
 
 def _referred(schema: Mapping[str, Any], place: str) -> object:
-    """What a reference within a schema leads to; what is not found may be anything."""
+    """The target of a reference within a schema; a schema for any value if it is missing."""
     start, *names = place.split("/")
     found: object = schema if start == "#" else None
     for name in names:
@@ -147,7 +147,7 @@ def _referred(schema: Mapping[str, Any], place: str) -> object:
 
 
 def _of(part: Mapping[str, Any], key: str, kind: type[T]) -> T:
-    """The value of a key, or an empty one if it is of another kind."""
+    """The value of a key, or an empty value if it has another type."""
     value = part.get(key)
     return value if isinstance(value, kind) else kind()
 
@@ -164,7 +164,7 @@ def _takes_any_text(schema: Mapping[str, Any]) -> bool:
 
 
 def _is_bound(pattern: object) -> bool:
-    """Whether a pattern holds for the whole text, and allows no blanks: a text has words."""
+    """Whether a pattern is anchored at both ends and allows no blanks, so no sentences."""
     parts = _PARTS.findall(pattern) if isinstance(pattern, str) else []
     depth, branches = 0, [""]
     for part in parts:

@@ -7,8 +7,9 @@ from msgspec import Meta
 
 from repertory.review.store import VERSION_LENGTH, Event, Review, ReviewStore
 
-MAX_APPROVED = 1_000  # items of one request
-_AT_VERSION = f"@[0-9a-f]{{{VERSION_LENGTH}}}$"  # described only: ``check_bound`` says what to do
+MAX_APPROVED = 1_000  # items in one request
+# For the description only. ``check_bound`` checks it, with a message that says what to do.
+_AT_VERSION = f"@[0-9a-f]{{{VERSION_LENGTH}}}$"
 
 
 class Reviews(msgspec.Struct, frozen=True, kw_only=True):
@@ -17,16 +18,16 @@ class Reviews(msgspec.Struct, frozen=True, kw_only=True):
     reviews: list[Review]
     waiting: Annotated[
         int, Meta(description="How many wait; the list has the first 500 of them.")
-    ] = 0  # of servers of an older release
+    ] = 0  # the default is for answers of older servers
 
     @classmethod
     def of(cls, store: ReviewStore) -> "Reviews":
-        """What waits in a store."""
+        """The waiting items of a store."""
         return cls(reviews=store.waiting(), waiting=store.count())
 
     @property
     def left_out(self) -> str:
-        """How many of those that wait are listed, if not all are; empty otherwise."""
+        """How many of the waiting items are listed; empty if all are."""
         shown = len(self.reviews)
         return f"{shown:,} of {self.waiting:,} items shown" if shown < self.waiting else ""
 
@@ -46,7 +47,7 @@ class Approve(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class Approved(msgspec.Struct, frozen=True, kw_only=True):
-    """The ids of the items that waited and are approved now."""
+    """The ids of the waiting items that are now approved."""
 
     items: list[str]
 
@@ -58,6 +59,6 @@ class Which(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class History(msgspec.Struct, frozen=True, kw_only=True):
-    """What happened to an item, the latest last."""
+    """The events of an item, latest last."""
 
     events: list[Event]
