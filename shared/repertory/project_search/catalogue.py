@@ -17,15 +17,15 @@ BATCH_SIZE = 500  # items
 
 
 class CatalogueFiles:
-    """Which items are files of the project's directory, and the texts of those that are not.
+    """The items that are files in the project's directory, and the texts of the other items.
 
     Args:
         directory: The project's directory.
         has_folder: Whether the directory itself is searched; if not, all items are read here.
 
     Attributes:
-        inside: The items whose files are in the directory, by place. A file that two sources read
-            stands for the first item; one in which a source found several stands for none.
+        inside: The items whose files are in the directory, by place. If two sources read a file,
+            the first item counts. Files in which one source found several items are left out.
         files: The other items.
     """
 

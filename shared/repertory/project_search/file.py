@@ -6,12 +6,12 @@ from repertory.text import normalized
 
 
 class File(msgspec.Struct, frozen=True, kw_only=True, eq=False):
-    """One searchable file; the same object as long as neither the file nor its item changes.
+    """One searchable file. The object is reused until the file or its item changes.
 
     The attributes from ``title`` on are searched and ``folded``.
 
     Attributes:
-        id: The id of its item; ``files/`` and its place if it is not in the catalogue.
+        id: The id of its item; ``files/`` plus its place if it is not in the catalogue.
         place: Its path, relative to the project's directory if it is inside.
         disk: Its absolute path, from which its text is read; empty if only its item is known.
         title: The title of the document or the name of the skill; otherwise the file's name.
@@ -40,10 +40,10 @@ class Texts(msgspec.Struct, frozen=True):
 
 
 def composed(text: str) -> str:
-    """The text with every accent as part of its letter (NFC), and each line end as one."""
+    """Normalize a text to NFC, and CRLF line ends to LF."""
     return normalized("NFC", text.replace("\r\n", "\n"))
 
 
 def folded(text: str) -> str:
-    """The text as it is compared: ``composed``, and ignoring case."""
+    """The text for comparisons: ``composed`` and case-folded."""
     return composed(text).casefold()

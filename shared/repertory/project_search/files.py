@@ -1,4 +1,4 @@
-"""The searchable files of a project: those of its folder, and those of its catalogue."""
+"""The searchable files of a project, from its folder and its catalogue."""
 
 import threading
 import time
@@ -14,11 +14,11 @@ from repertory.search.engine import SearchEngine
 
 
 class ProjectFiles:
-    """Keeps the files in memory, up to date with each request. Thread-safe.
+    """Keeps the files in memory and updates them with each request. Thread-safe.
 
     Args:
         directory: The project's directory.
-        folder: Reads the directory; None if only the catalogue is known here.
+        folder: Reads the directory; None if only the catalogue is available.
     """
 
     def __init__(self, directory: Path, folder: Folder | None = None) -> None:
@@ -31,14 +31,14 @@ class ProjectFiles:
 
     @property
     def unread(self) -> int:
-        """How many files have a text that is too large to be searched."""
+        """The number of files whose text is too large to be searched."""
         return self._folder.unread if self._folder else 0
 
     def of(self, engine: SearchEngine | None) -> tuple[File, ...]:
-        """Return all files by path; the same tuple as long as none changes.
+        """Return all files by path; the same tuple until a file changes.
 
         Args:
-            engine: The engine of the catalogue; None leaves the catalogue as it was.
+            engine: The engine of the catalogue; None keeps the known state of the catalogue.
 
         Raises:
             StoreError: The folder or the catalogue cannot be read.
@@ -52,7 +52,7 @@ class ProjectFiles:
             return self._files
 
     def texts(self, files: Sequence[File], engine: SearchEngine | None) -> dict[str, Texts]:
-        """Return the present texts of some files, as written, by id; deleted files are left out."""
+        """Return the current texts of files, as written, by id; deleted files are left out."""
         found = self._catalogue.texts([file.id for file in files if not file.disk], engine)
         for file in files:
             if self._folder and file.disk and (texts := self._folder.texts(file)):
@@ -63,7 +63,7 @@ class ProjectFiles:
         try:
             if engine is not None:
                 self._catalogue.update(engine)
-        except StoreError:  # the files of the folder are still found
+        except StoreError:  # the folder's files can still be searched
             if self._folder is None:
                 raise
         parts = [self._catalogue.files]

@@ -19,18 +19,19 @@ from repertory.sources.folder_memory import GRANULARITY
 from repertory.sources.reading import frontmatter
 from repertory.sources.reading.files import FILE_LIMIT, Found, read_file
 
-SOURCE = "files"  # the first part of the id of a file that is no item
-MAX_LENGTH = 200_000_000  # characters of all texts together
+SOURCE = "files"  # the first part of the id of a file without an item
+MAX_LENGTH = 200_000_000  # characters in all texts together
 
 
 class _Cached(msgspec.Struct, frozen=True):
-    """A file as it was read.
+    """The cached state of a file.
 
     Attributes:
-        signature: Its signature; None if it may change again with the same one, or was not read.
+        signature: Its signature; None if the file may still change without changing it, or was not
+            read.
         entry: Its item.
         file: None if it holds secrets.
-        is_unread: Whether its text was too large.
+        is_unread: Whether its text is too large.
     """
 
     signature: Signature | None
@@ -46,15 +47,15 @@ class _Cached(msgspec.Struct, frozen=True):
 class Folder:
     """Reads the files of a folder. Supports one call of ``files`` at a time.
 
-    Files that git ignores or that may hold secrets are left out. A file that is larger than
-    ``FILE_LIMIT`` or has no text, and what exceeds ``MAX_LENGTH``, is known by its name only.
+    Files that git ignores or that may hold secrets are left out. Only the names are known of
+    binary files, of files larger than ``FILE_LIMIT`` and of files beyond ``MAX_LENGTH``.
 
     Args:
         directory: The folder.
-        leave_out: A folder in it that is not read.
+        leave_out: A folder in it to skip.
 
     Attributes:
-        unread: How many files are known by their name only because they are too large.
+        unread: The number of files whose text is too large to be read.
     """
 
     def __init__(self, directory: Path, leave_out: Path | None = None) -> None:
@@ -69,10 +70,10 @@ class Folder:
         self.unread = 0
 
     def files(self, items: Mapping[str, Entry]) -> Sequence[File]:
-        """Return the files as they are now; only changed ones are read.
+        """Return the current files; only changed ones are read.
 
         Args:
-            items: The items of files, by place.
+            items: The items of the files, by place.
 
         Returns:
             The files by place; the same sequence if neither they nor the items changed.
@@ -98,7 +99,7 @@ class Folder:
         changed: list[tuple[Found, Signature]] = []
         for found in listed:
             current, cached = signature(found.path), self._cached.get(found.place)
-            if current is None or current == FOLDER:  # it was deleted or replaced
+            if current is None or current == FOLDER:  # deleted, or replaced by a folder
                 continue
             if cached and cached.is_of(current, items.get(found.place)):
                 now[found.place] = cached
@@ -121,7 +122,7 @@ class Folder:
         self.unread = sum(one.is_unread for one in now.values())
 
     def texts(self, file: File) -> Texts | None:
-        """Return the texts of a file as it is now; None if it was deleted or has secrets."""
+        """Return the current texts of a file; None if it was deleted or has secrets."""
         found = Found(file.place, file.disk, self._root)
         text, cached = _text(found), self._cached.get(file.place)
         if cached is None or signature(file.disk) is None or has_secrets(file.place, text):
@@ -146,7 +147,7 @@ def _file(found: Found, entry: Entry | None, text: str) -> File | None:
 
 
 def _texts(found: Found, entry: Entry | None, text: str) -> Texts:
-    """The texts of a file. What the catalogue says of a skill counts if the file says it."""
+    """The texts of a file. A skill's name and description count if they occur in the file."""
     title = synopsis = ""
     if is_prose(found.place):
         parsed = frontmatter.parse(text, found.path)
@@ -158,7 +159,7 @@ def _texts(found: Found, entry: Entry | None, text: str) -> Texts:
 
 
 def _text(found: Found) -> str:
-    """The text of a file; empty if it is binary, or cannot be read."""
+    """The text of a file; empty if it is binary or unreadable."""
     text, _ = read_file(found)
     return text or ""
 

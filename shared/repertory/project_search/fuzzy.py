@@ -120,7 +120,7 @@ def _best(alike: Scores, column: Column, rows: int) -> Scores:
 
 
 def _word(index: WordIndex, worth: Scores, words: NDArray[np.int32]) -> str:
-    """The word with the highest worth, the first of equals; empty if all are 0."""
+    """The word with the highest worth, ties by position; empty if all are 0."""
     most = worth[:, words].max(axis=0, initial=0.0)
     if not most.any():
         return ""

@@ -1,4 +1,4 @@
-"""The files that git ignores below a folder, by all the rules that git reads."""
+"""The files below a folder that git ignores, according to all ignore files that git reads."""
 
 import os
 import re
@@ -8,7 +8,7 @@ from repertory.bounded import real_path
 from repertory.sources.reading.files import Found, read_text
 from repertory.sources.reading.gitignore import GitIgnore, read_patterns
 
-# A hash or a semicolon begins a comment, but not in quotes, as a part of the value may be.
+# A hash or a semicolon begins a comment unless it is in quotes. Parts of the value may be quoted.
 _EXCLUDES_FILE = re.compile(
     r"^[ \t]*excludesfile[ \t]*=[ \t]*((?:\"(?:\\.|[^\"\\\n])*+\"|\\.|[^\"#;\\\n])*+)",
     re.IGNORECASE | re.MULTILINE,
@@ -19,13 +19,13 @@ _QUOTING = re.compile(r"\"|\\(.)")
 class Ignored:
     """Git's rules for a folder.
 
-    Rules are in the ``.gitignore`` files of the folder and of those above it, up to the root of its
-    repository; then in ``info/exclude`` of the repository; then in the user's own file of excludes.
-    Only the rules count: a tracked file that a rule names is ignored as well.
+    Rules come from the ``.gitignore`` files of the folder and its parents up to the root of the
+    repository, then from ``info/exclude`` of the repository, then from the user's excludes file.
+    Tracked files that match a rule are ignored as well.
 
     Args:
         folder: An absolute path without links.
-        home: The home directory of the user. A repository of it, or above it, does not count.
+        home: The home directory of the user. Repositories at or above it do not count.
 
     Attributes:
         files: The files outside the folder that may hold rules, whether they exist or not.
@@ -52,7 +52,7 @@ class Ignored:
 
 
 def _repository(folder: Path, home: Path) -> Path:
-    """The root of a folder's repository; the folder itself if it is in none."""
+    """The root of a folder's repository; the folder itself without one."""
     home = Path(real_path(home))
     for root in (folder, *folder.parents):
         if root == home or root in home.parents:
@@ -63,7 +63,7 @@ def _repository(folder: Path, home: Path) -> Path:
 
 
 def _git_folder(top: Path) -> Path:
-    """The folder of git's own files; a linked worktree and a submodule name it in a file."""
+    """The git directory. In a linked worktree or a submodule, ``.git`` is a file that names it."""
     folder = top / ".git"
     if folder.is_file():
         text, _ = read_text(str(folder))
@@ -74,7 +74,7 @@ def _git_folder(top: Path) -> Path:
 
 
 def _excludes_file(git: Path, home: Path) -> Path:
-    """The user's file of rules for all repositories."""
+    """The user's excludes file, whose rules apply to all repositories."""
     config = Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config") / "git"
     for file in (git / "config", home / ".gitconfig", config / "config"):
         text, _ = read_text(str(file))

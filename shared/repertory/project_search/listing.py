@@ -1,4 +1,4 @@
-"""The list of a project's files, kept up to date by the times of its folders."""
+"""The list of a project's files, updated when the times of its folders change."""
 
 import os
 import time
@@ -14,28 +14,28 @@ from repertory.sources.reading.gitignore import IGNORE_FILE
 from repertory.sources.reading.walk import Walk
 
 MAX_DEPTH = 100  # folders below the project's directory
-_CHANGING = -1  # the stamp of what may change again without another time
+_CHANGING = -1  # the stamp of a path changed so recently that another change may keep its time
 
 
 class Listing:
-    """The files of a folder that neither git ignores nor may hold secrets.
+    """The files of a folder, without those that git ignores or that may hold secrets.
 
     Folders that tools fill, such as ``node_modules``, are left out. Links to folders are not
-    followed, and links to files only to a file that is listed itself.
+    followed; links to files only if their target is listed, too.
 
     Args:
         directory: The folder.
-        leave_out: A folder that is not entered.
+        leave_out: A folder to skip.
     """
 
     def __init__(self, directory: Path, leave_out: Path | None = None) -> None:
         self._directory = Path(real_path(directory))
         self._leave_out = real_path(leave_out) if leave_out else None
         self._files: Sequence[Found] = ()
-        self._stamps: dict[str, int] = {}  # of the folders and of the files with rules
+        self._stamps: dict[str, int] = {}  # of the folders and of the ignore files
 
     def files(self) -> Sequence[Found]:
-        """Return all files by place; the folders are read again only if one of them changed.
+        """Return all files by place; folders are reread only if one of them changed.
 
         Raises:
             SourceError: The folder cannot be listed.
@@ -68,7 +68,7 @@ class Listing:
             and not is_private(file.place)
             and not ignored.ignores(file.place)
         ]
-        # A link may lead to a file that is left out.
+        # A link may point to a file that is left out.
         links = {file.path for file in shown if os.path.islink(file.path)}  # noqa: PTH114 - speed
         plain = {file.path for file in shown} - links
         self._files = [

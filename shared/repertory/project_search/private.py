@@ -1,4 +1,4 @@
-"""Files of a project that are never searched, whatever git ignores: they may hold secrets."""
+"""Files of a project that are never searched, because they may hold secrets."""
 
 import re
 
@@ -10,7 +10,7 @@ _NAMES = frozenset(
     | {"secrets.json", "secrets.yml", "secrets.yaml", "secrets.toml", "secrets.ini"}
     | {"id_rsa", "id_dsa", "id_ecdsa", "id_ed25519"}
     | {".aws", ".ssh", ".gnupg", ".kube", ".azure", ".gcloud"}
-    # MCP configurations of agent hosts, whose environments and headers hold keys
+    # MCP configurations of agent hosts, which have keys in environments and headers
     | {"mcp.json", ".mcp.json", ".toolscript.json", ".claude.json", "claude_desktop_config.json"}
     | {"opencode.json", "opencode.jsonc"}
 )
@@ -19,9 +19,9 @@ _ENDINGS = (
     *(".tfstate", ".tfstate.backup"),
     *(".docker/config.json", ".gemini/settings.json", ".codex/config.toml"),
     *(".claude/settings.local.json", ".zed/settings.json"),
-    ".repertory-backup",  # what connecting an agent host keeps beside its configuration
+    ".repertory-backup",  # a backup of an agent host's configuration
 )
-_TEMPLATES = (".example", ".sample", ".template", ".dist")  # of an environment, without its values
+_TEMPLATES = (".example", ".sample", ".template", ".dist")  # for environments, without values
 _KEY = re.compile(
     r"-----BEGIN [A-Z ]*PRIVATE KEY(?: BLOCK)?-----(?:\\[nr]|\s)+"
     r"(?:[A-Za-z0-9+/=]{32}|Proc-Type:|Version:|Comment:)"

@@ -44,9 +44,9 @@ class ProjectQuery(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
     Attributes:
         search_query: The text to find.
-        search_type: The fields to search; the title covers the file's name and path.
+        search_type: The fields to search; ``title`` includes the file's name and path.
         fuzzy_search: Whether typos are tolerated; otherwise substrings match, ignoring case.
-        max_results: The maximum number of results; above ``MAX_RESULTS`` it is that number.
+        max_results: The maximum number of results, capped at ``MAX_RESULTS``.
         threshold: The maximum distance of a fuzzy match: 0 is exact, 1 is anything.
     """
 

@@ -29,7 +29,7 @@ def report(query: ProjectQuery, results: Sequence[Result], unread: int = 0) -> s
     Args:
         query: The query.
         results: The results.
-        unread: How many files are too large to be searched, which explains why nothing was found.
+        unread: The number of files too large to be searched, shown if nothing was found.
     """
     lines = [
         "SEARCH RESULTS",

@@ -41,9 +41,9 @@ class ProjectSearch:
     def search(self, engine: SearchEngine | None, query: ProjectQuery) -> ProjectAnswer:
         """Search the project's files.
 
-        Exact mode returns the files that contain the query, ignoring case: first those whose title
-        or name contains it, then by path, and last those in a folder of this name. Fuzzy mode
-        appends similar files, best match first; a match has at least two characters.
+        Exact mode returns the files that contain the query, ignoring case: first in the title or
+        name, then in the text, last only in the path; ties are broken by path. Fuzzy mode appends
+        similar files, best match first. It needs at least two characters.
 
         Args:
             engine: The engine of the catalogue; None if it is unavailable.
@@ -84,8 +84,8 @@ def exact_matches(
 ) -> Iterator[tuple[File, Field]]:
     """Yield the files that contain a folded query, each with the first field containing it.
 
-    Files whose title or name contains it come first, and those whose path does come last;
-    otherwise their order stays.
+    Matches in the title or name come first and matches in the path last; otherwise the order is
+    kept.
     """
     for group in (Field.TITLE, Field.NAME), (Field.CONTENT, Field.SYNOPSIS), (Field.PATH,):
         asked = [field for field in group if field in fields]

@@ -1,7 +1,7 @@
 """The words of a project's files as numbers, for fuzzy search.
 
-It is not the keyword index: it covers files outside the catalogue, stop words and the order of
-words, and a caller's threshold may be any distance.
+Unlike the keyword index, it covers files outside the catalogue, stop words and the order of words,
+and callers may set any threshold.
 """
 
 import re
@@ -36,7 +36,7 @@ class Column(msgspec.Struct, frozen=True):
         return self.numbers[self.starts[row] : self.starts[row + 1]]
 
     def rows_of(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The rows of places in ``numbers``."""
+        """The rows of positions in ``numbers``."""
         return np.searchsorted(self.starts, places, side="right") - 1
 
 
@@ -74,7 +74,7 @@ class WordIndexer:
         """Return the words of files; only files new since the last call are read.
 
         Args:
-            files: The files; the same object as long as none of them changes.
+            files: The files; must be the same object until one of them changes.
         """
         with self._lock:
             if self._index.files is not files:

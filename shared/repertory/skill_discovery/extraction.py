@@ -12,7 +12,7 @@ def extract_python_skill_text(skills_dir: Path | str, skill_id: str) -> tuple[st
     """Return the name and description of the Python skill in a folder below ``skills_dir``.
 
     Returns:
-        None if the folder is not below it, or has no manifest with a description.
+        None if the folder is not below ``skills_dir`` or has no manifest with a description.
     """
     try:
         root = Path(skills_dir).resolve()

@@ -46,7 +46,7 @@ class StoredSkill(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         origin: The source that a rebuild read it from; empty for a skill added by ``index_skill``.
-        digest: The digest of the embedded text and the model; empty for the same skills.
+        digest: The digest of the embedded text and the model; empty like ``origin``.
     """
 
     skill_id: str
@@ -108,7 +108,7 @@ class SkillDiscoveryIndex:
         source: SkillSource,
         embedding: Sequence[float] | NDArray[np.floating],
     ) -> None:
-        """Add or replace a skill. Rebuilds do not change skills added this way.
+        """Add or replace a skill. Rebuilds leave skills added this way unchanged.
 
         Args:
             skill_id: Its unique id; a skill with that id is replaced.
@@ -144,7 +144,7 @@ class SkillDiscoveryIndex:
         """Return the skills nearest to a query's embedding, best first, ties by id.
 
         Raises:
-            UsageError: The limit is no whole number of at least 1, the embedding is invalid, or its
+            UsageError: The limit is not a positive integer, the embedding is invalid, or its
                 dimension differs.
         """
         if not isinstance(limit, Integral) or limit < 1:
@@ -155,7 +155,7 @@ class SkillDiscoveryIndex:
             if collection is None or not collection.count():
                 return []
             self._check_length(len(vector))
-            # All ties of the last result are needed, since their ids decide.
+            # All ties with the last result are needed, because ids break ties.
             matches = nearest(
                 collection,
                 vector,
@@ -192,7 +192,7 @@ class SkillDiscoveryIndex:
             return int(collection.name.removeprefix(_COLLECTION))
 
     def entries(self) -> list[StoredSkill]:
-        """All stored skills, in no order."""
+        """All stored skills, unordered."""
         with self._lock:
             collection = self._existing()
             if collection is None:

@@ -41,9 +41,10 @@ def rebuild_skill_index(
 ) -> int:
     """Update an index to match the installed skills; only new and changed ones are embedded.
 
-    An id is ``python/``, ``skills/`` (``SKILL.md`` folders), ``markdown/`` or ``builtin/``, and the
-    skill's path or name. Skills of earlier rebuilds that no longer exist are removed; unreadable
-    ones and those added by ``index_skill`` stay. With another model, everything is embedded again.
+    An id is ``python/``, ``skills/`` (``SKILL.md`` folders), ``markdown/`` or ``builtin/``, plus
+    the skill's path or name. Skills of earlier rebuilds that no longer exist are removed;
+    unreadable ones and those added by ``index_skill`` are kept. If the model changed, all skills
+    are embedded again.
 
     Args:
         index: The index.
@@ -93,7 +94,7 @@ def rebuild_skill_index(
     if changed:
         texts = [views(one.name, "", one.description, "")[0].text for one in changed]
         vectors = engine.embed_texts(texts)
-        if is_foreign:  # then all skills have changed
+        if is_foreign:  # all skills have changed
             index.remove(list(digests))
         index.write(changed, vectors)
     index.remove(gone)
@@ -105,7 +106,7 @@ def rebuild_skill_index(
 
 
 class _PlainSkills(MarkdownSkills):
-    """Markdown skills without the documents of folder skills."""
+    """Markdown skills, without the Markdown files of skills that have a folder."""
 
     @override
     def wants(self, filename: str) -> bool:
@@ -114,7 +115,7 @@ class _PlainSkills(MarkdownSkills):
     @override
     def passes_over(self, place: str) -> str:
         folder = os.path.join(self.path, place)  # noqa: PTH118 - as below
-        # Unlike ``Path.is_file``, it raises nothing in a folder that may not be read.
+        # Unlike ``Path.is_file``, it does not raise in an unreadable folder.
         is_skill = any(
             os.path.isfile(os.path.join(folder, name))  # noqa: PTH113, PTH118 - see above
             for name in (*SKILL_FILES, *MANIFESTS)

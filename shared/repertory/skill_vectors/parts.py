@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 MIN_LENGTH = 80  # characters; a shorter part is joined with the next one
-BYTES_PER_TOKEN = 3  # at least, for most texts: one ideograph, or most of a short word
+BYTES_PER_TOKEN = 3  # a lower bound for most texts: one ideograph, or most of a short word
 
 # The first line of a part, by the suffix of the file's name.
 _BEGINNINGS = {
@@ -16,8 +16,8 @@ _BEGINNINGS = {
 def parts(path: str, text: str, max_tokens: int) -> list[str]:
     """Split a text so that no part exceeds a model's limit.
 
-    Parts are sections of Markdown files and procedures of NeuroScript files, split further at lines
-    where they are too long. Together they are the whole text.
+    Parts are sections of Markdown files and procedures of NeuroScript files. Those too long are
+    split at line ends. Joined, the parts are the whole text.
 
     Args:
         path: The file; its suffix selects how it is split.

@@ -1,4 +1,4 @@
-"""A folder that confines which files can be read."""
+"""A folder that file reads are confined to."""
 
 import os
 import re
@@ -10,7 +10,7 @@ from repertory.bounded import UnfitFileError, read_inside, real_path
 from repertory.errors import UsageError
 from repertory.text import is_clean
 
-MAX_BYTES = 1 << 17  # of a file; embedding that much takes about ten seconds
+MAX_BYTES = 1 << 17  # per file; embedding this much takes about ten seconds
 MAX_PATH_LENGTH = 4_096  # characters
 
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
@@ -23,7 +23,7 @@ class SandboxFile(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         path: Its resolved absolute path.
         text: Its text.
-        changed: When it was written or moved there, at the latest, in microseconds.
+        changed: When it was last written or moved, in microseconds.
     """
 
     path: str
@@ -49,7 +49,7 @@ class Sandbox:
     def place(self, path: str) -> str | None:
         """Convert an absolute path to one relative to the sandbox, with ``/``; None if outside.
 
-        The links on the way to the sandbox may be resolved in it or not.
+        Links in the path of the sandbox may be resolved or not.
         """
         for prefix in self._prefixes:
             if path.startswith(prefix):
@@ -112,7 +112,7 @@ class Sandbox:
 
 
 def _fault(filepath: str) -> str | None:
-    """Say why a path is invalid; None if it is valid."""
+    """The reason why a path is invalid; None if it is valid."""
     faults = (
         (not filepath, "is empty; name a file of the sandbox"),
         (len(filepath) > MAX_PATH_LENGTH, f"has more than {MAX_PATH_LENGTH:,} characters"),

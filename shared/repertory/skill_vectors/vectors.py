@@ -32,8 +32,8 @@ from repertory.skill_vectors.sandbox import Sandbox, SandboxFile
 from repertory.values import NAMESPACE
 
 MIN_SCORE = 0.5
-RECIPE = 1  # incremented when files are embedded differently and stored vectors become invalid
-FIRST_LIMIT = 200  # points that a search requests first
+RECIPE = 1  # increment it after changes that make the stored vectors invalid
+FIRST_LIMIT = 200  # points in the first request of a search
 
 _log = logging.getLogger(__name__)
 
@@ -47,7 +47,7 @@ class SkillVectors:
     Args:
         sandbox: The folder whose files may be read.
         store: Returns the store of the vectors.
-        embedding: Returns the engine once it is loaded; raises ModelError.
+        embedding: Returns the loaded engine; may raise ModelError.
         namespace: The prefix of the collections' names.
     """
 
@@ -151,9 +151,10 @@ class SkillVectors:
     def _newer(
         self, written: Sequence[State], model: Model, engine: SearchEngine | None
     ) -> set[str]:
-        """The paths that were edited after they were written here, and read by the catalogue since.
+        """The paths of files edited since ``update``, whose edits the catalogue has read.
 
-        A job of the catalogue may be newer than the text that it is of: the file's time decides.
+        The file's time must be newer as well, because a job of the catalogue may be newer than the
+        text in it.
         """
         if not written or (parts := _parts_of(engine, model)) is None:
             return set()
@@ -180,7 +181,7 @@ class SkillVectors:
         return skills
 
     def _holds(self, model: Model, file: SandboxFile, digest: str) -> bool:
-        """Whether the vectors of exactly this text are stored, and of nothing later."""
+        """Whether the stored vectors are those of this text and newer than the file."""
         with contextlib.suppress(StoreCorruptError):
             if collection := self._existing(model):
                 with collection:
@@ -197,7 +198,7 @@ class SkillVectors:
         if collection:
             with collection:
                 known = next(collection.states([path]), None)
-                # Also what a clock wrote that was set back since.
+                # Also a revision from before the clock was set back.
                 before = max(_now(), known.revision if known else 0) + 1
                 collection.delete_items([path], before=before)
 
@@ -215,7 +216,7 @@ class SkillVectors:
         try:
             if collection := self._existing(model):
                 return collection
-        except StoreCorruptError:  # callers can write its files again
+        except StoreCorruptError:  # callers can write the files again
             _log.exception("sandbox_corrupt", extra={"collection": name})
             store.drop(name)
         try:
@@ -227,7 +228,7 @@ class SkillVectors:
 
 
 def _parts_of(engine: SearchEngine | None, model: Model) -> tuple[Searched, KeywordIndex] | None:
-    """The vectors of a catalogue and its items; None without any of this model."""
+    """The vectors of a catalogue and its items; None if it has no vectors of this model."""
     if engine is None or engine.collection is None or engine.keywords is None:
         return None
     is_same = model_slug(engine.collection.name) == model.slug
@@ -244,7 +245,7 @@ def _embedding_for(function: str) -> Iterator[None]:
 
 
 def _near(collection: Searched, vector: Vectors, where: Filter | None = None) -> dict[int, float]:
-    """The best cosine of each item with at least ``MIN_SCORE``, by its key, best first."""
+    """The best cosine of each item that reaches ``MIN_SCORE``, by key, best first."""
     best: dict[int, float] = {}
     for match in nearest(
         collection, vector, FIRST_LIMIT, lambda found: found[-1].score < MIN_SCORE, where
@@ -255,7 +256,7 @@ def _near(collection: Searched, vector: Vectors, where: Filter | None = None) ->
 
 
 def _write(collection: Collection, path: str, digest: str, vectors: Vectors, seen: int) -> None:
-    """Replace a file's vectors, its own and then its parts', unless newer ones are stored.
+    """Replace a file's vectors, first its own and then its parts', unless newer ones are stored.
 
     ``seen`` is the time at which the file was read, in microseconds.
     """
@@ -286,7 +287,7 @@ def _write(collection: Collection, path: str, digest: str, vectors: Vectors, see
 
 
 def _changed_at(path: str) -> int:
-    """When a file was written or moved there, at the latest, in microseconds; 0 if it is gone."""
+    """When a file was last written or moved, in microseconds; 0 if it is missing."""
     try:
         status = os.stat(path)  # noqa: PTH116 - speed
     except OSError:

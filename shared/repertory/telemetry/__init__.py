@@ -2,10 +2,10 @@
 
 
 def begin(service: str, *, wanted: bool) -> None:
-    """Send the traces of this process from now on, if the setting ``telemetry.on`` wants that.
+    """Start sending the traces of this process, if the setting ``telemetry.on`` is on.
 
     Args:
-        service: The name of the program, unless ``OTEL_SERVICE_NAME`` is another.
+        service: The name of the program; ``OTEL_SERVICE_NAME`` overrides it.
         wanted: The setting.
 
     Raises:
@@ -18,7 +18,7 @@ def begin(service: str, *, wanted: bool) -> None:
 
 
 def check(*, wanted: bool) -> None:
-    """Check what ``begin`` needs, for a process whose children begin.
+    """Check what ``begin`` needs, for a process whose children call it.
 
     Raises:
         ConfigurationError: As ``export.begin``.

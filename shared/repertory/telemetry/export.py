@@ -1,7 +1,7 @@
 """Sends spans and metrics to a collector over OTLP, with OpenTelemetry's own SDK.
 
-The variables of OpenTelemetry (``OTEL_EXPORTER_OTLP_ENDPOINT``, ``OTEL_TRACES_SAMPLER`` …) say
-where and how much. Only servers call this: a command of a moment is not traced.
+OpenTelemetry's own variables (``OTEL_EXPORTER_OTLP_ENDPOINT``, ``OTEL_TRACES_SAMPLER`` …) set the
+endpoint and the sampling. Only servers call this; short-lived commands are not traced.
 """
 
 import os
@@ -26,19 +26,19 @@ if TYPE_CHECKING:  # the extra `telemetry`
     from opentelemetry.trace import Link, Span, SpanContext
 
 _TRACEPARENT = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
-_MAX_STATE = 512  # characters of a ``tracestate``, the least that every program must carry
+_MAX_STATE = 512  # characters of a ``tracestate`` that the W3C requires programs to propagate
 _PROTOCOL = "http/protobuf"
 _SIGNALS = ("TRACES", "METRICS")
 
 
 def begin(service: str) -> None:
-    """Send the spans of this process from now on. The rest is sent when the process ends.
+    """Start sending the spans of this process. Those still pending are sent at its end.
 
     Args:
-        service: The name of the program, unless ``OTEL_SERVICE_NAME`` is another.
+        service: The name of the program; ``OTEL_SERVICE_NAME`` overrides it.
 
     Raises:
-        ConfigurationError: The extra is not installed, or a variable asks for what it cannot do.
+        ConfigurationError: The extra is not installed, or a variable has an unsupported value.
     """
     check()
     if not _is_wanted("TRACES"):
@@ -49,7 +49,7 @@ def begin(service: str) -> None:
     from opentelemetry.sdk.trace import TracerProvider  # noqa: PLC0415 - as above
     from opentelemetry.sdk.trace.export import BatchSpanProcessor  # noqa: PLC0415 - as above
 
-    # Not the provider of the whole process: spans of other libraries may hold what ours must not.
+    # Not as the global provider: spans of other libraries may hold data that must not be sent.
     provider = TracerProvider(resource=resource(service))
     provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
     spans.turn_on(Tracing(provider))
@@ -81,7 +81,7 @@ def wants_metrics() -> bool:
 
 
 def resource(service: str, part: str = "") -> "Resource":
-    """The attributes of all spans and metrics of this process, or of a part of it."""
+    """The attributes of all spans and metrics of this process, or of one part of it."""
     from opentelemetry.sdk.resources import Resource  # noqa: PLC0415 - optional
 
     own = {
@@ -121,7 +121,7 @@ class _Live(spans.Span):
 
 
 class Tracing(spans.Tracing):
-    """Makes spans of the SDK, with a provider of their own."""
+    """Makes spans with the SDK, through a provider of its own."""
 
     def __init__(self, provider: "TracerProvider") -> None:
         self._provider = provider
@@ -147,7 +147,7 @@ class Tracing(spans.Tracing):
             attributes={**attributes},
             links=_links(links),
             start_time=time_ns() if began is None else int(began * 1e9),
-            record_exception=False,  # its text may hold anything
+            record_exception=False,  # its text may hold private data
             set_status_on_exception=False,
         ) as own:
             live = _Live(own)
@@ -177,7 +177,7 @@ class Tracing(spans.Tracing):
 
 
 def _continued(parent: Mapping[str, str]) -> "Context":
-    """The context that headers continue; an empty one if they are unusable."""
+    """The context that headers continue; empty if they are invalid."""
     from opentelemetry.context import Context  # noqa: PLC0415 - optional
     from opentelemetry.trace.propagation.tracecontext import (  # noqa: PLC0415 - optional
         TraceContextTextMapPropagator,

@@ -1,4 +1,4 @@
-"""Metrics for the collector: the same families that Prometheus reads, by the same names."""
+"""Metrics for the collector: the same families, under the same names, as for Prometheus."""
 
 import logging
 import math
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 INTERVAL = "OTEL_METRIC_EXPORT_INTERVAL"  # milliseconds
 DEFAULT_INTERVAL_MS = "60000"
-CLOSE_S = 3.0  # at the end; the end waits no longer for a collector that hangs
+CLOSE_S = 3.0  # timeout of the last export, in case the collector hangs
 
 _log = logging.getLogger(__name__)
 
@@ -30,18 +30,18 @@ class Meters:
     """Sends families of metrics every ``OTEL_METRIC_EXPORT_INTERVAL`` milliseconds until closed.
 
     Args:
-        of: What they say about their program; see ``export.resource``.
-        families: Gives the current gauges and counters; called on a thread before each export.
+        of: The attributes of the program; see ``export.resource``.
+        families: Returns the current gauges and counters; called on a thread before each export.
             Histograms are left out.
 
     Raises:
-        ConfigurationError: The interval is no number.
+        ConfigurationError: The interval is invalid.
     """
 
     def __init__(self, of: Resource, families: "Callable[[], Iterable[Metric]]") -> None:
         self._families = families
         self._samples: dict[str, list[Sample]] = {}
-        # Not the reader's own interval: the families are read once, before all of its callbacks.
+        # The reader's own interval is off, so that the families are read before its callbacks run.
         self._interval = _interval()
         self._reader = PeriodicExportingMetricReader(OTLPMetricExporter(), math.inf)
         self._provider = MeterProvider([self._reader], of, shutdown_on_exit=False)
@@ -51,13 +51,13 @@ class Meters:
         self._thread.start()
 
     def histogram(self, name: str, text: str, bounds: Iterable[float]) -> Histogram:
-        """A histogram of seconds, which its user records."""
+        """A histogram of seconds; the caller records its values."""
         return self._meter.create_histogram(
             name, "s", text, explicit_bucket_boundaries_advisory=list(bounds)
         )
 
     def close(self) -> None:
-        """Send everything once more, if the collector takes it soon, and end."""
+        """Export a last time, within ``CLOSE_S`` if the collector hangs, and stop."""
         self._closing.set()
         self._thread.join(CLOSE_S)
         self._provider.shutdown(CLOSE_S * 1_000)
@@ -69,18 +69,18 @@ class Meters:
             try:
                 self._read()
                 self._reader.collect()
-            # A boundary: the next time comes.
+            # A boundary: the next export is another try.
             except Exception:
                 _log.warning("metrics_unsent", exc_info=True)
 
     def _read(self) -> None:
-        """Read the families, and register those that are new."""
+        """Read the families, and register new ones."""
         found = {}
         for family in self._families():
             if family.type not in {"gauge", "counter"}:
                 continue
             name = family.name
-            suffixes = (name, f"{name}_total")  # without the time of creation
+            suffixes = (name, f"{name}_total")  # not ``_created``
             found[name] = [sample for sample in family.samples if sample.name in suffixes]
             if name not in self._samples:
                 callbacks, text = [self._observer(name)], family.documentation

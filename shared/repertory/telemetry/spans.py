@@ -1,7 +1,7 @@
-"""Spans: how long each step of a request or a save took. Until they are on, they cost nothing.
+"""Spans: how long each step of a request or a save took. While they are off, they cost nothing.
 
-This module imports nothing of OpenTelemetry; ``export`` does, and turns the spans on. An attribute
-holds a number or a name that we chose, never a text of a caller, a path or a secret.
+This module does not import OpenTelemetry; ``export`` does, and turns the spans on. Attributes are
+numbers or names from our code, never a caller's text, a path or a secret.
 """
 
 import functools
@@ -19,7 +19,7 @@ Attributes = Mapping[str, str | int]
 
 
 class Kind(Enum):
-    """What a span stands for; the names are those of OpenTelemetry."""
+    """The kind of a span; the names are OpenTelemetry's."""
 
     INTERNAL = "a step"
     SERVER = "an answered request"
@@ -28,10 +28,10 @@ class Kind(Enum):
 
 
 class Span(Protocol):
-    """A span that has begun."""
+    """A span in progress."""
 
     def note(self, attributes: Attributes, name: str = "", *, failed: bool = False) -> None:
-        """Add attributes; rename it, or mark it as failed."""
+        """Add attributes, and optionally rename the span or mark it as failed."""
         ...
 
 
@@ -73,8 +73,8 @@ _tracing: Tracing | None = None  # of this process
 
 
 def turn_on(tracing: Tracing | None) -> None:
-    """From now on, spans of this process are made; None ends that."""
-    global _tracing  # noqa: PLW0603 - one for each process, as the log
+    """Turn on the spans of this process; None turns them off."""
+    global _tracing  # noqa: PLW0603 - one for each process, like the log
     _tracing = tracing
 
 
@@ -84,7 +84,7 @@ def are_on() -> bool:
 
 
 def end() -> None:
-    """Send what is not sent yet, for a process that does not end as Python's usually do."""
+    """Send the pending spans, for a process that ends without Python's exit handlers."""
     if _tracing is not None:
         _tracing.end()
     turn_on(None)
@@ -99,16 +99,16 @@ def span(
     links: Sequence[str] = (),
     began: float | None = None,
 ) -> AbstractContextManager[Span]:
-    """A span around a block. An error that leaves the block marks it with the error's class.
+    """A span around a block. If the block raises, the span gets the class of the error.
 
     Args:
         name: A few words.
-        attributes: What is known at its beginning.
-        kind: What it stands for.
-        parent: Headers that continue a trace, from anywhere; without any it is below the current
-            span. Unusable ones begin a trace.
-        links: The ``traceparent`` of spans that it follows as well; unusable ones are ignored.
-        began: When it began, in seconds since the epoch; None is now.
+        attributes: The attributes known at the start.
+        kind: The kind of span.
+        parent: Untrusted headers that continue a trace. Without headers, the parent is the current
+            span; invalid headers begin a new trace.
+        links: The ``traceparent`` of other spans that it follows; invalid ones are ignored.
+        began: Its start in seconds since the epoch; None for now.
     """
     if _tracing is None:
         return _NOTHING
@@ -116,13 +116,13 @@ def span(
 
 
 def past(name: str, attributes: Attributes, began: float, ended: float) -> None:
-    """Add a span of the past, below the current one; times are in seconds since the epoch."""
+    """Add a finished span below the current one; times are in seconds since the epoch."""
     if _tracing is not None:
         _tracing.past(name, attributes, began, ended)
 
 
 def current() -> str:
-    """The ``traceparent`` of the current span; empty without one."""
+    """The ``traceparent`` of the current span; empty if there is no span."""
     return _tracing.current() if _tracing else ""
 
 
@@ -143,7 +143,7 @@ def traced(name: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
 
 
 def carried(function: Callable[P, R]) -> Callable[P, R]:
-    """The function, with the current span on whichever thread it is called."""
+    """Wrap a function so that it runs under the current span, also on another thread."""
     if _tracing is None:
         return function
     known = copy_context()

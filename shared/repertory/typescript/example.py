@@ -31,7 +31,7 @@ def example(tool: Item, module: Module) -> str:
 
 
 def _value(schema: object, references: References, depth: int) -> str:
-    """Write a value that a simple schema allows."""
+    """Write a value that is valid for most schemas."""
     if not isinstance(schema, Mapping) or depth > MAX_DEPTH:
         return "{}"
     known = [schema[word] for word in ("const", "default") if word in schema]

@@ -84,5 +84,5 @@ class References:
 
 
 def as_list(value: object) -> list[object]:
-    """Return the value if it is a list, else an empty list."""
+    """The value if it is a list, else an empty list."""
     return value if isinstance(value, list) else []

@@ -26,7 +26,7 @@ from repertory.typescript.types import (
     union,
 )
 
-MAX_DECLARED = 500  # types of one schema
+MAX_DECLARED = 500  # types for one schema
 MAX_TYPES_LENGTH = 500_000  # characters of a schema's types; nested types count again
 MAX_DESCRIPTION_LENGTH = 500  # characters of a property's description
 

@@ -8,14 +8,14 @@ from repertory.errors import UnknownItemError, UsageError
 from repertory.index.keywords.document import Entry
 from repertory.text import listed, normalized
 
-MAX_TOOLS = 2_000  # of one module
-MAX_NAMES_SHOWN = 10  # unknown names
+MAX_TOOLS = 2_000  # per module
+MAX_NAMES_SHOWN = 10  # unknown names in a message
 
 
 def select_tools(entries: Sequence[Entry], names: Collection[str]) -> list[str]:
     """Return the ids of the named tools and of the named servers' tools; without names, all ids.
 
-    Accents may be apart from their letters.
+    Names match in any Unicode normalization.
 
     Raises:
         UnknownItemError: A name is neither a server's nor a tool's.
@@ -37,7 +37,7 @@ def select_tools(entries: Sequence[Entry], names: Collection[str]) -> list[str]:
 
 
 def names_in(entries: Sequence[Entry], values: Iterable[str]) -> list[str]:
-    """The names in values that are names, or several between commas; each once."""
+    """The names in values, each of which is a known name or a comma-separated list; each once."""
     known = _known(entries)
     parts = ([one] if _composed(one) in known else listed(one) for one in values)
     return list(dict.fromkeys(chain.from_iterable(parts)))

@@ -8,7 +8,7 @@ from repertory.typescript.syntax import key, quoted
 
 MAX_DEPTH = 32  # levels of nesting
 MAX_MEMBERS = 1_000  # of a union
-MAX_TUPLE_LENGTH = 100  # of a tuple
+MAX_TUPLE_LENGTH = 100  # elements
 MAX_LITERAL_LENGTH = 1_000  # characters
 
 # A type is the distinct members of its union; ``never`` has none.

@@ -1,1 +1,1 @@
-"""Usage: what callers searched for and read afterwards, and what follows for the catalogue."""
+"""Usage: what callers searched for and used afterwards, and advice for the catalogue from it."""

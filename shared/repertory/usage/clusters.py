@@ -1,4 +1,4 @@
-"""Searches for the same thing: those whose queries share half of their terms."""
+"""Clusters of searches for the same thing, whose queries share at least half of their terms."""
 
 import math
 from collections import Counter, defaultdict
@@ -8,15 +8,15 @@ import msgspec
 
 from repertory.usage.outcomes import Outcome
 
-SHARED = 0.5  # of the terms of two queries, for one cluster
-MAX_COMPARED = 50  # clusters with one term that a query is compared with
+SHARED = 0.5  # the least share of common terms in a cluster (Jaccard)
+MAX_COMPARED = 50  # clusters for each term that a query is compared with
 
 
 class Cluster(msgspec.Struct, kw_only=True, eq=False):
     """Searches for about the same thing.
 
     Attributes:
-        terms: The terms of its most frequent query, which the others are compared with.
+        terms: The terms of its most frequent query, with which the others are compared.
         groups: The searches of each query, the most frequent query first.
     """
 
@@ -35,9 +35,9 @@ class Cluster(msgspec.Struct, kw_only=True, eq=False):
 
 
 def clusters(searches: Iterable[Outcome]) -> list[Cluster]:
-    """Group searches, the largest group first; each search is in one group.
+    """Group searches into clusters, the largest first. The order of the searches does not matter.
 
-    The result depends on the searches alone, not on their order.
+    Each search is in exactly one cluster.
     """
     by_query: defaultdict[str, list[Outcome]] = defaultdict(list)
     for outcome in searches:
@@ -47,12 +47,12 @@ def clusters(searches: Iterable[Outcome]) -> list[Cluster]:
     )
     found: list[Cluster] = []
     with_term: defaultdict[str, list[int]] = defaultdict(list)  # places in ``found``
-    # Of two that are equally near, one may be new: the same terms stay where they were.
+    # Queries with the same terms stay together, even if a new cluster is equally near.
     of_terms: dict[frozenset[str], Cluster] = {}
     for _, group in sorted(by_query.items(), key=lambda one: (-len(one[1]), one[0])):
         terms = frozenset(group[0].search.terms)
         rarest = sorted(terms, key=lambda term: (frequency[term], term))
-        # Two that share half of their terms share one of these.
+        # Two queries that share half of their terms share at least one of these.
         rarest = rarest[: len(terms) - math.ceil(SHARED * len(terms)) + 1]
         places = {place for term in rarest for place in with_term[term]}
         cluster = of_terms.get(terms) or _nearest(terms, [found[place] for place in sorted(places)])
@@ -68,7 +68,7 @@ def clusters(searches: Iterable[Outcome]) -> list[Cluster]:
 
 
 def _nearest(terms: frozenset[str], near: Iterable[Cluster]) -> Cluster | None:
-    """The first cluster that shares most terms; None if none shares enough."""
+    """The cluster that shares the most terms, ties by order; None if the share is too small."""
     best, best_share = None, 0.0
     for cluster in near:
         shared = len(terms & cluster.terms)

@@ -10,17 +10,17 @@ from repertory.usage.store import DAY_S, UsageStore
 from repertory.usage.wire import Insights, ItemFinding, SearchFinding
 
 TIMEOUT_S = 10.0
-MAX_LINES = 5  # of each part
+MAX_LINES = 5  # per section
 MAX_LENGTH = 150  # characters of a query or an id
-MAX_SECTION = 3_000  # characters; Slack refuses the whole message for a longer one
+MAX_SECTION = 3_000  # characters; Slack rejects a message with a longer section
 
 
 def check_webhook(url: str) -> None:
     """Check the URL of a webhook.
 
     Raises:
-        ConfigurationError: It is not https, nor of this machine; the message does not show it,
-            since who knows it may write there.
+        ConfigurationError: It is neither https nor on this machine. The message does not show the
+            URL, because anyone who knows it can post there.
     """
     if not is_confidential(url):
         raise ConfigurationError(
@@ -29,12 +29,15 @@ def check_webhook(url: str) -> None:
 
 
 def send_due(url: str, store: UsageStore, make: Callable[[], Insights]) -> bool:
-    """Send the digest unless one was sent in the last day, or there was no search; whether it was.
+    """Send the digest, unless one was sent in the last day or there were no searches.
 
     Args:
         url: The webhook.
         store: Remembers when the last one was sent, for all processes of its data directory.
-        make: Gives the report of the last day.
+        make: Returns the report of the last day.
+
+    Returns:
+        Whether it was sent.
 
     Raises:
         StoreError: It cannot be made or sent now.
@@ -54,15 +57,15 @@ def send_due(url: str, store: UsageStore, make: Callable[[], Insights]) -> bool:
 
 
 def send(url: str, message: dict[str, Any]) -> None:
-    """Post a message to a webhook, once, and follow no redirect.
+    """Post a message to a webhook, without retries or redirects.
 
     Raises:
-        StoreError: It did not take it; the message does not show the URL.
+        StoreError: It is unreachable or answered with an error. The message does not show the URL.
     """
     import httpx  # noqa: PLC0415 - slow, and optional
 
     try:
-        # Nothing of the answer is read but its status.
+        # Only the status of the response is read.
         with httpx.stream("POST", url, json=message, timeout=TIMEOUT_S) as response:
             status = response.status_code
     except (httpx.HTTPError, httpx.InvalidURL) as error:
@@ -74,7 +77,7 @@ def send(url: str, message: dict[str, Any]) -> None:
 
 
 def payload(found: Insights) -> dict[str, Any]:
-    """The message for a report, with its sections as Slack's blocks, and as text for others."""
+    """The message for a report, with its sections as Slack blocks, and as text for other hosts."""
     head = (
         f"{counted(found.searches, 'search', 'searches')} of "
         f"{counted(found.callers, 'caller')}; {found.without_results:,} found nothing, "
@@ -99,7 +102,7 @@ def payload(found: Insights) -> dict[str, Any]:
 
 
 def _section(title: str, lines: Sequence[str]) -> str:
-    """The lines of a part, without those that do not fit."""
+    """A section with as many of its lines as fit."""
     text = f"*{title}*"
     for line in lines:
         if len(text) + len(f"\n• {line}") <= MAX_SECTION:
@@ -127,6 +130,6 @@ def _ids(found: Sequence[ItemFinding]) -> list[str]:
 
 
 def _text(text: str) -> str:
-    """A text without Slack's control characters: nothing in it mentions people or makes links."""
+    """Escape Slack's control characters, so that a text cannot mention people or make links."""
     plain = cut(one_line(text), 2 * MAX_LENGTH)
     return plain.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

@@ -1,4 +1,4 @@
-"""What is recorded: searches, and the items that callers read or called. Each event is bounded."""
+"""The recorded events: searches, and the items that callers read or called. All are bounded."""
 
 import hashlib
 import hmac
@@ -9,29 +9,30 @@ from repertory.index.keywords.tokens import terms
 from repertory.search.answer import Answer
 from repertory.text import cut, one_line
 
-MAX_QUERY_LENGTH = 500  # characters that are kept of a query
-READ_LENGTH = 2_000  # characters whose terms are read
-MAX_TERMS = 24  # of a query
-MAX_HITS = 20  # of an answer
+MAX_QUERY_LENGTH = 500  # stored characters of a query
+READ_LENGTH = 2_000  # characters of a query from which terms are taken
+MAX_TERMS = 24  # per query
+MAX_HITS = 20  # per answer
 MAX_LENGTH = 300  # characters of an id or a caller
-DIGEST_LENGTH = 16  # hexadecimal digits of a query's digest; a term's has half of them
+DIGEST_LENGTH = 16  # hexadecimal digits of a query's digest; a term's has half as many
 
 
 class Search(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="search"):
-    """A search that was answered.
+    """An answered search.
 
     Attributes:
         at: When, in Unix seconds.
         caller: Who searched, such as ``key:NAME``.
-        digest: Of the query's words; equal for equal queries.
+        digest: A keyed digest of the query; equal for equal queries.
         terms: Digests of the query's terms.
         query: The query; empty if queries are hashed.
-        hits: The ids of the found items, the best first.
-        copies: The ids of copies that the hits name.
-        confidence: Of the best hit; without hits, of the best item below the threshold.
+        hits: The ids of the hits, best first.
+        copies: The ids of the hits' duplicates.
+        confidence: The confidence of the best hit; without hits, of the best item below the
+            threshold.
         ms: How long it took, in milliseconds.
         is_degraded: Whether an arm did not answer.
-        continues: Whether it continues the caller's previous search, which was still being typed.
+        continues: Whether it continues the caller's previous search, while the query was typed.
     """
 
     at: float
@@ -61,7 +62,7 @@ class Use(msgspec.Struct, frozen=True, kw_only=True, tag="use"):
 
 
 class Lost(msgspec.Struct, frozen=True, kw_only=True, tag="lost"):
-    """Some events before this one were not recorded; ``at`` in Unix seconds."""
+    """``count`` events before this one were not recorded; ``at`` in Unix seconds."""
 
     at: float
     count: int
@@ -80,7 +81,7 @@ def search_of(
     has_query: bool,
     continues: bool,
 ) -> Search:
-    """The event of an answer.
+    """The event for an answered search.
 
     Args:
         answer: The answer.
@@ -88,7 +89,7 @@ def search_of(
         caller: Who searched.
         seconds: How long it took.
         secret: The key of the digests.
-        has_query: Whether the query is kept, and not only its digests.
+        has_query: Whether to store the query itself, not only its digests.
         continues: Whether the search continues the caller's previous one.
     """
     query = one_line(answer.query[:READ_LENGTH])
@@ -109,7 +110,7 @@ def search_of(
 
 
 def use_of(item: str, at: float, caller: str) -> Use:
-    """The event of an item that a caller read or called."""
+    """The event for an item that a caller read or called."""
     return Use(at=at, caller=cut(one_line(caller), MAX_LENGTH), item=item)
 
 

@@ -14,23 +14,23 @@ from repertory.usage.outcomes import Outcome, outcomes
 from repertory.usage.report import followed
 from repertory.usage.wire import UnansweredQuery
 
-USED, PROPOSED = "used", "proposed"  # tags of queries: where the right answer is from
+USED, PROPOSED = "used", "proposed"  # tags of queries: the origin of the right answer
 CORPUS, QUERIES, RIGHT = FILES = ("corpus.jsonl", "queries.jsonl", "qrels.jsonl")
 
 
 class Labelled(msgspec.Struct, frozen=True, kw_only=True):
-    """How many queries were written, by where their right answer is from."""
+    """The numbers of written queries, by the origin of their right answers."""
 
     used: int
     proposed: int
 
 
 def unanswered(events: Iterable[Event], known: set[str]) -> list[UnansweredQuery]:
-    """The queries that found nothing, the most frequent first; hashed ones are left out.
+    """The queries that found nothing, most frequent first; hashed ones are left out.
 
     Args:
-        events: What was recorded.
-        known: The ids of the items that there are now.
+        events: The recorded events.
+        known: The ids of the current items.
     """
     by_query: defaultdict[str, list[Outcome]] = defaultdict(list)
     for one in outcomes(events):
@@ -50,17 +50,16 @@ def unanswered(events: Iterable[Event], known: set[str]) -> list[UnansweredQuery
 def write_set(folder: Path, queries: Sequence[UnansweredQuery], items: Iterable[Item]) -> Labelled:
     """Write a labelled set; see ``repertory_eval.labelled``.
 
-    The right answer of a query is what its callers used soon afterwards, else the nearest item,
-    which is a proposal: the query then has the tag ``proposed``. A query without either is left
-    out.
+    The right answer to a query is the item that its callers used soon afterwards, else the nearest
+    item as a proposal, with the tag ``proposed``. Queries without either are left out.
 
     Args:
-        folder: A folder that is missing or empty.
+        folder: A missing or empty folder.
         queries: The queries.
         items: The items of the catalogue.
 
     Raises:
-        UsageError: The folder has files, or cannot be written; or no query has an answer.
+        UsageError: The folder has files or cannot be written, or no query has an answer.
     """
     labels = [
         (f"q{number}", one, one.used[:1] or [one.nearest])

@@ -7,9 +7,9 @@ import msgspec
 
 from repertory.usage.events import Event, Lost, Search, Use
 
-USED_WITHIN_S = 600.0  # after a search, a use of one of its hits is a use of the search
-FOLLOWED_WITHIN_S = 120.0  # after it, a use of another item may be what the caller looked for
-MAX_OPEN = 200  # searches of one caller that a use is compared with
+USED_WITHIN_S = 600.0  # time after a search in which the use of a hit counts for the search
+FOLLOWED_WITHIN_S = 120.0  # time in which another used item may be what the caller looked for
+MAX_OPEN = 200  # latest searches of a caller that a use is compared with
 
 
 class Outcome(msgspec.Struct, kw_only=True, eq=False):
@@ -27,9 +27,9 @@ class Outcome(msgspec.Struct, kw_only=True, eq=False):
 
 
 def outcomes(events: Iterable[Event]) -> list[Outcome]:
-    """The searches with their outcomes, the oldest first.
+    """The searches with their outcomes, oldest first.
 
-    A search that was continued while it was typed is left out, unless one of its hits was used.
+    A search whose query was typed further is left out, unless one of its hits was used.
     """
     found: list[Outcome] = []
     continued: set[int] = set()
@@ -48,7 +48,7 @@ def outcomes(events: Iterable[Event]) -> list[Outcome]:
 
 
 def lost(events: Iterable[Event]) -> int:
-    """How many events could not be recorded."""
+    """The number of events that could not be recorded."""
     return sum(event.count for event in events if isinstance(event, Lost))
 
 

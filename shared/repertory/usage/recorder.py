@@ -1,4 +1,4 @@
-"""Records usage beside the requests."""
+"""Records usage in the background."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -13,21 +13,20 @@ from repertory.search.typed_queries import continues
 from repertory.usage.events import Event, Lost, Search, search_of, use_of
 from repertory.usage.store import UsageStore
 
-MAX_WAITING = 1_000  # requests that wait for the disk; the next ones are counted as lost
-MAX_CALLERS = 1_000  # whose last search is remembered
-# Events that come within it are written together: each write waits for the disk, and takes as long
-# as a part of a search.
+MAX_WAITING = 1_000  # pending events; further ones are counted as lost
+MAX_CALLERS = 1_000  # callers whose last typed search is remembered
+# Events within this time are written together, because each write waits for the disk.
 PAUSE_S = 1.0
 
-Making = Callable[[bytes], Event]  # makes an event with the key of the digests
+Making = Callable[[bytes], Event]  # makes an event, given the key of the digests
 
 
 class UsageRecorder:
-    """Records the usage of one catalogue. Thread-safe; it never fails, and waits for no disk.
+    """Records the usage of one catalogue. Thread-safe; never fails and never waits for the disk.
 
     Args:
-        store: Where the events are kept; None records nothing.
-        has_queries: Whether queries are kept as text, and not only as digests.
+        store: Where the events are stored; None records nothing.
+        has_queries: Whether to store queries as text, not only as digests.
         now: The time of day, in Unix seconds.
 
     Attributes:
@@ -48,7 +47,8 @@ class UsageRecorder:
         self._writer = BackgroundWriter("usage", file, self._write, MAX_WAITING, PAUSE_S)
         self.flush = self._writer.flush
         self._secret = b""
-        self._typed: LRUCache[str, tuple[float, str]] = LRUCache(MAX_CALLERS)  # of its thread
+        # The last typed search of each caller. Used on the writer's thread only.
+        self._typed: LRUCache[str, tuple[float, str]] = LRUCache(MAX_CALLERS)
 
     def searched(
         self, caller: str, answer: Answer, seconds: float, *, is_typed: bool = False
@@ -59,7 +59,7 @@ class UsageRecorder:
             caller: Who searched.
             answer: The answer.
             seconds: How long it took.
-            is_typed: Whether a page searches while the query is being typed.
+            is_typed: Whether a page sent it while the query was being typed.
         """
         at = self._now()
         self._add(lambda secret: self._search(answer, at, caller, seconds, secret, is_typed))
@@ -75,7 +75,7 @@ class UsageRecorder:
             self._writer.add(making)
 
     def _write(self, makings: list[Making], lost: int) -> tuple[int, str]:
-        """Write events; how many were written, and why not all of them."""
+        """Write events. Returns how many were written, and the error if any."""
         assert self._store is not None
         try:
             self._secret = self._secret or self._store.secret()
@@ -89,7 +89,7 @@ class UsageRecorder:
     def _search(
         self, answer: Answer, at: float, caller: str, seconds: float, secret: bytes, is_typed: bool
     ) -> Search:
-        if not is_typed:  # it is the caller's previous one for a page that is typed in
+        if not is_typed:  # the caller's next typed search cannot continue an older one
             self._typed.pop(caller, None)
         return search_of(
             answer,
@@ -102,7 +102,7 @@ class UsageRecorder:
         )
 
     def _continues(self, caller: str, at: float, query: str) -> bool:
-        """Whether a search continues the last one of its caller, which then was being typed."""
+        """Whether a search continues the caller's last typed one."""
         last_at, last = self._typed.pop(caller, (0.0, ""))
         self._typed[caller] = at, query
         return bool(last) and continues(query, at, last, last_at)

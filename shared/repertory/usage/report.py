@@ -17,14 +17,14 @@ from repertory.usage.events import Event, Use
 from repertory.usage.outcomes import USED_WITHIN_S, Outcome, lost, outcomes
 from repertory.usage.wire import Insights, ItemFinding, SearchFinding, StaleSource
 
-MAX_LISTED = 50  # of each list
-MAX_QUERIES = 5  # of one cluster
-MAX_ITEMS = 3  # of one cluster or group
-MAX_PHRASE_TERMS = 4  # of a query that may be a pin or an alias
-MIN_GROUP = 3  # items of a server or source that are reported together
+MAX_LISTED = 50  # per list
+MAX_QUERIES = 5  # per cluster
+MAX_ITEMS = 3  # per cluster or group
+MAX_PHRASE_TERMS = 4  # in a query that is proposed as a pin or an alias
+MIN_GROUP = 3  # items of a server or source, from which on they are reported together
 SLOW_MS = 500.0
-OFTEN = 3  # searches that find an item, for its missing use to mean something
-STALE_S = 7 * 86_400.0  # after which a source that was not read is reported
+OFTEN = 3  # searches that found an item, from which on it is reported as never used
+STALE_S = 7 * 86_400.0  # age of the last scan from which on a source is reported
 _ORDER = {Kind.SKILL: 0, Kind.TOOL: 1, Kind.DOCUMENT: 2}
 
 
@@ -36,13 +36,13 @@ def report(
     recording: str,
     now: float,
 ) -> Insights:
-    """The report on some usage.
+    """The report on the given usage.
 
     Args:
-        events: What was recorded.
+        events: The recorded events.
         entries: The items of the catalogue.
         sources: Its sources, in the order of their precedence.
-        recording: The setting ``insights.record``; queries are shown for ``plain`` alone.
+        recording: The setting ``insights.record``; queries are shown only for ``plain``.
         now: The time, in Unix seconds.
     """
     searches = outcomes(events)
@@ -86,7 +86,7 @@ def report(
 
 
 def _shown(found: Sequence[object], *, has_queries: bool) -> list[object]:
-    """The beginning of a list, without queries if they must not be shown."""
+    """The first entries of a list, without queries if they must not be shown."""
     shown = list(found[:MAX_LISTED])
     if has_queries:
         return shown
@@ -110,7 +110,7 @@ def _searches(cluster: Cluster, items: list[str], advice: str, field: str = "") 
 
 
 def followed(searches: Iterable[Outcome], known: set[str]) -> list[str]:
-    """The known items that callers used soon after searches, the most frequent first."""
+    """The known items that callers used soon after searches, most frequent first."""
     counts = Counter(item for one in searches for item in one.followed if item in known)
     return sorted(counts, key=lambda item: (-counts[item], item))
 
@@ -128,7 +128,7 @@ def _unanswered(cluster: Cluster, known: set[str]) -> SearchFinding:
 
 
 def _followed(cluster: Cluster, after: list[str], advice: str, field: str) -> SearchFinding:
-    """Advice about what callers used instead; a whole sentence is no good pin or alias."""
+    """Advice about items that callers used instead. Long queries make no good pins or aliases."""
     if len(cluster.terms) <= MAX_PHRASE_TERMS:
         return _searches(cluster, after, advice, field)
     return _searches(
@@ -169,8 +169,8 @@ def _slow(cluster: Cluster) -> SearchFinding:
 def _never_found(
     entries: Sequence[Entry], found: Counter[str], searches: int
 ) -> Iterator[ItemFinding]:
-    """Whole servers and sources first, then single items."""
-    # One search finds a few items, so some searches say little about many items.
+    """Items that were never found: whole servers and sources first, then single items."""
+    # Each search finds only a few items, so a few searches say little about many items.
     later = "If it stays so after more searches: "
     is_early = searches < len(entries)
     remove, say = (f"{later}remove", f"{later}say") if is_early else ("Remove", "Say")
@@ -243,7 +243,7 @@ def _shadowed(
 def _stale(sources: Sequence[SourceState], now: float) -> Iterator[StaleSource]:
     for one in sources:
         if one.awaits_trust or one.is_starting or not (one.seen or one.stale or one.error):
-            continue  # it was never read, so nothing of it is out of date
+            continue  # it was never read, so nothing is out of date
         is_old = bool(one.seen) and now - one.seen > STALE_S
         if one.state != "fresh" or is_old:
             yield StaleSource(
@@ -262,5 +262,5 @@ def _repair(source: SourceState, now: float) -> str:
 
 
 def _quantile(durations: Sequence[float], share: float) -> float:
-    """The least duration that a share of all is not above; 0 if there is no duration."""
+    """The quantile of ascending durations for a share; 0 without durations."""
     return durations[max(0, -int(-share * len(durations) // 1) - 1)] if durations else 0.0

@@ -10,22 +10,22 @@ from repertory.index.keywords.document import Entry
 from repertory.index.keywords.tokens import terms
 from repertory.search.duplicates import grouped
 
-SIMILAR = 0.8  # of the terms of two descriptions, for them to be similar
-MIN_TERMS = 5  # of a description that is compared
-MAX_COMPARED = 50  # descriptions with one term that another is compared with
+SIMILAR = 0.8  # the least share of common terms of similar descriptions (Jaccard)
+MIN_TERMS = 5  # in a description; shorter ones are not compared
+MAX_COMPARED = 50  # descriptions for each term that another one is compared with
 
 Pair = tuple[str, str]
 
 
 def copies(entries: Sequence[Entry]) -> list[list[str]]:
-    """The ids of items that are the same thing; see ``duplicates.grouped``."""
+    """Groups of ids of duplicate items; see ``duplicates.grouped``."""
     return [[entries[place].id for place in group] for group in _grouped(entries) if len(group) > 1]
 
 
 def similar(entries: Sequence[Entry]) -> list[Pair]:
-    """Pairs of items of one kind whose descriptions share most terms, and that are no copies.
+    """Pairs of items of one kind with similar descriptions, without copies.
 
-    Items that their names tell apart are left out, such as skills for Java and for Kotlin.
+    Items with names that tell them apart are left out, such as skills for Java and for Kotlin.
     """
     groups = enumerate(_grouped(entries))
     same = {entries[place].id: number for number, group in groups for place in group}
@@ -39,7 +39,7 @@ def similar(entries: Sequence[Entry]) -> list[Pair]:
 
 
 def shadowed(entries: Sequence[Entry], sources: Sequence[str]) -> list[Pair]:
-    """Skills, each with the one of the same name that takes precedence.
+    """Pairs of a skill and the skill of the same name that takes precedence over it.
 
     Args:
         entries: The items.
@@ -62,7 +62,7 @@ def _grouped(entries: Sequence[Entry]) -> list[list[int]]:
 
 
 def _similar(entries: Sequence[Entry]) -> Iterator[Pair]:
-    """Compare descriptions that share one of their rarest terms: two that are similar do so."""
+    """Compare descriptions that share one of their rarest terms, as all similar ones do."""
     described = [(one.id, frozenset(terms(one.description))) for one in entries]
     frequency = Counter(term for _, found in described for term in found)
     with_term: defaultdict[str, list[tuple[str, frozenset[str]]]] = defaultdict(list)
@@ -75,7 +75,7 @@ def _similar(entries: Sequence[Entry]) -> Iterator[Pair]:
         least, most = SIMILAR * size, size / SIMILAR + 1
         for term in rarest[: size - int(SIMILAR * size) + 1]:
             for other, others in with_term[term]:
-                # Most have too few terms or too many, which is known at once.
+                # A quick filter: most have too few terms or too many.
                 if not least <= len(others) <= most or other in seen:
                     continue
                 seen.add(other)
@@ -87,7 +87,7 @@ def _similar(entries: Sequence[Entry]) -> Iterator[Pair]:
 
 
 def _are_told_apart(one: Entry, other: Entry) -> bool:
-    """Whether each has a word in its name that the other has nowhere, if their texts differ."""
+    """Whether the texts differ, and each name has a word that the other item does not have."""
     names = {*terms(one.name)}, {*terms(other.name)}
     texts = {*terms(one.description)}, {*terms(other.description)}
     has_own = names[0] - names[1] - texts[1], names[1] - names[0] - texts[0]

@@ -1,7 +1,7 @@
 """The usage store: the last events of a catalogue in one SQLite file, bounded by age and number.
 
-Several processes with one data directory write to one file. It cannot be rebuilt, and nothing but
-the reports depends on it.
+All processes with the same data directory write to the same file. It cannot be rebuilt, but only
+the reports depend on it.
 """
 
 import secrets
@@ -18,7 +18,7 @@ from repertory.usage.events import Event
 DAY_S = 86_400.0
 SECRET_LENGTH = 32  # bytes
 
-# Queries are private: what is deleted is overwritten.
+# Queries are private, so deleted rows are overwritten.
 _SCHEMA = """
 PRAGMA secure_delete = ON;
 CREATE TABLE IF NOT EXISTS events (number INTEGER PRIMARY KEY, at REAL, content BLOB);
@@ -28,7 +28,7 @@ CREATE TABLE IF NOT EXISTS secrets (number INTEGER PRIMARY KEY, secret BLOB);
 """
 _PRUNE = (
     "DELETE FROM events WHERE at < ?",
-    # Counting them would go through all of them at each write.
+    # By number, because counting would read all events at each write.
     "DELETE FROM events WHERE number <= (SELECT max(number) FROM events) - ?",
 )
 
@@ -41,9 +41,9 @@ class UsageStore:
     Every method raises ``StoreError`` if the file cannot be used.
 
     Args:
-        path: The file. It is made at the first write; without it there are no events.
+        path: The file. The first write creates it; a missing file counts as empty.
         max_age: Days after which an event is deleted.
-        max_events: How many are kept.
+        max_events: The maximum number of events.
         now: The time of day, in Unix seconds.
     """
 
@@ -66,16 +66,16 @@ class UsageStore:
         self._now = now
 
     def append(self, events: Sequence[Event]) -> None:
-        """Add events, and delete those that are too old or too many."""
+        """Add events, and delete the oldest ones beyond the limits."""
         rows = [(event.at, msgspec.json.encode(event)) for event in events]
         with self._database.writing() as connection:
             connection.executemany("INSERT INTO events (at, content) VALUES (?, ?)", rows)
             self._prune(connection)
 
     def read(self) -> list[Event]:
-        """The events, the oldest first, after those that are too old or too many are deleted.
+        """Delete the events beyond the limits and return the others, oldest first.
 
-        Those that are damaged, or that another release writes, are left out.
+        Events that are damaged, or that only another release can read, are left out.
         """
         with self._database.translated():
             if not self.path.exists() and not self.path.parent.is_file():
@@ -86,14 +86,14 @@ class UsageStore:
         return [event for (content,) in rows if (event := _decoded(content)) is not None]
 
     def secret(self) -> bytes:
-        """The key of the digests, which is made at its first use."""
+        """The key of the digests, which the first call creates."""
         with self._database.writing() as connection:
             made = secrets.token_bytes(SECRET_LENGTH)
             connection.execute("INSERT OR IGNORE INTO secrets VALUES (1, ?)", [made])
             return bytes(connection.execute("SELECT secret FROM secrets").fetchone()[0])
 
     def begin_digest(self, interval: float) -> bool:
-        """Whether no digest was begun for an interval in seconds; it counts as begun then."""
+        """Begin a digest; False if one was begun within the interval, in seconds."""
         with self._database.writing() as connection:
             now = self._now()
             last = connection.execute("SELECT max(at) FROM digests").fetchone()[0]
@@ -104,7 +104,7 @@ class UsageStore:
             return True
 
     def undo_digest(self) -> None:
-        """Have the digest that was begun sent later: it could not be sent."""
+        """Forget the begun digest, so that it is sent later."""
         with self._database.writing() as connection:
             connection.execute("DELETE FROM digests")
 

@@ -1,4 +1,4 @@
-"""The JSON of a report on usage; every list is bounded, and its whole length is in ``totals``."""
+"""The JSON of a usage report. Every list is bounded; ``totals`` has the full lengths."""
 
 from typing import Annotated
 
@@ -10,7 +10,7 @@ class SearchFinding(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """Searches for about the same thing.
 
     Attributes:
-        queries: The most frequent queries; none if they are hashed.
+        queries: The most frequent queries; empty if they are hashed.
         digest: The digest of the most frequent one.
         searches: How many searches there were.
         callers: How many callers searched.
@@ -19,7 +19,7 @@ class SearchFinding(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         ms: The longest duration, in milliseconds.
         items: The items that the advice is about.
         advice: What to do.
-        field: The field of a policy that does it, ``aliases`` or ``pin``; empty if none does.
+        field: The policy field to set, ``aliases`` or ``pin``; empty if neither helps.
     """
 
     queries: list[str]
@@ -35,7 +35,7 @@ class SearchFinding(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class ItemFinding(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """One item or several that belong together.
+    """One item, or several related ones.
 
     Attributes:
         items: Their ids.
@@ -49,7 +49,7 @@ class ItemFinding(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class StaleSource(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """A source that is not up to date; ``seen`` is when it was last read whole, in Unix seconds."""
+    """An outdated source; ``seen`` is the time of its last whole scan, in Unix seconds."""
 
     source: str
     state: str
@@ -100,8 +100,8 @@ class UnansweredQuery(msgspec.Struct, frozen=True, kw_only=True, rename="camel")
 
     Attributes:
         query: The query.
-        searches: How often it was asked.
-        used: The items that its callers used soon afterwards, the most frequent first.
+        searches: How often it was searched.
+        used: The items that its callers used soon afterwards, most frequent first.
         nearest: The best item below the threshold; empty if there is no item.
     """
 
@@ -112,7 +112,7 @@ class UnansweredQuery(msgspec.Struct, frozen=True, kw_only=True, rename="camel")
 
 
 class UnansweredQueries(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """Queries that found nothing, the most frequent first; ``total`` counts those left out, too."""
+    """Queries that found nothing, most frequent first; ``total`` includes those left out."""
 
     queries: list[UnansweredQuery]
     total: int
