@@ -1,1 +1,1 @@
-"""The servers of MCP configurations: one source for each server, its tools as items."""
+"""The servers in MCP configurations: one source for each server, with its tools as items."""

@@ -21,7 +21,7 @@ from repertory.sources.mcp.traffic import SAYS, TOO_MUCH, Listing, Traffic, quot
 from repertory.sources.mcp.transports import open_streams, silence
 from repertory.sources.mcp.variables import Launch, fill_in
 
-DISCONNECT_TIMEOUT_S = 2.0  # after the answer, for which alone the server's timeout is
+DISCONNECT_TIMEOUT_S = 2.0  # after the answer; the server's own timeout ends with that
 
 
 def list_tools(server: ServerConfig, given_up: Future[None]) -> Listing:
@@ -32,7 +32,7 @@ def list_tools(server: ServerConfig, given_up: Future[None]) -> Listing:
 
     Args:
         server: The server.
-        given_up: Ends it as soon as this is cancelled.
+        given_up: Cancelling it ends the listing at once.
 
     Raises:
         SignInError: It asks for a sign-in.
@@ -71,7 +71,7 @@ async def converse(server: ServerConfig, talk: Talk) -> str:
         Why the connection was lost after the listing or ``stay``; empty if it was closed properly.
 
     Raises:
-        SourceError: The connection was lost before that; see ``list_tools``.
+        SourceError: The connection was lost before the listing; see ``list_tools``.
     """
     launch = fill_in(server)
     silence()
@@ -87,7 +87,7 @@ async def converse(server: ServerConfig, talk: Talk) -> str:
                     contextlib.AsyncExitStack() as stack,
                 ):
                     traffic.greeted = True
-                    failure = ""  # of the ways before
+                    failure = ""  # forget the failures of earlier attempts
                     await talk(Conversation(server, launch, client, traffic, limit, stack))
                     is_cut_off = traffic.ended.is_set()
                     timeout = min(server.timeout, DISCONNECT_TIMEOUT_S)
@@ -109,7 +109,7 @@ async def converse(server: ServerConfig, talk: Talk) -> str:
     words = f"{failure}{_quoted_output(launch, traffic)}".rstrip(".")
     message = f"The MCP server {server.name} {words}."
     if not traffic.complete:
-        # Raised here, without its cause: that may quote URLs with their secrets.
+        # Raised here, without its cause, which may quote URLs with secrets.
         raise SignInError(message) if traffic.awaits_sign_in else SourceError(message)
     return message
 
@@ -119,7 +119,7 @@ def _ways(server: ServerConfig) -> list[tuple[Transport, str]]:
 
     The older handshake comes first: servers that support only it may exit or hang on the newer
     protocol's first request, while servers that support only the newer one reject it at once. A
-    URL for streamable HTTP may turn out to be one for SSE.
+    URL for streamable HTTP may be one for SSE.
     """
     if server.transport is Transport.SSE:
         return [(Transport.SSE, "legacy")]
@@ -151,7 +151,7 @@ def _connect(transport: Transport, mode: str, launch: Launch, traffic: Traffic) 
 
 
 def _explain(error: BaseException | None, name: str, launch: Launch, traffic: Traffic) -> str:
-    """Describe the failure, to follow the name of the server."""
+    """Describe the failure, as a predicate after the name of the server."""
     if known := TOO_MUCH if traffic.flooded else traffic.about_sign_in(name):
         return known
     if traffic.exit_code is not None:
@@ -171,7 +171,7 @@ def _explain(error: BaseException | None, name: str, launch: Launch, traffic: Tr
 
 
 def _quoted_output(launch: Launch, traffic: Traffic) -> str:
-    """Quote the server's own output, to follow the description of the failure."""
+    """Quote the server's own output, to append to the description of the failure."""
     if traffic.last_stderr:
         return f"{SAYS}: {quote_end(launch.redact(traffic.last_stderr))}"
     if traffic.stray:

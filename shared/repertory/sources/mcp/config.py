@@ -1,4 +1,4 @@
-"""The MCP configuration files of all agent hosts, read into one form.
+"""Reads the MCP configuration files of all agent hosts into one form.
 
 | host                        | file                                   | servers under |
 | --------------------------- | -------------------------------------- | ------------- |
@@ -10,9 +10,9 @@
 | Gemini                      | .gemini/settings.json                  | mcpServers    |
 | toolscript                  | .toolscript.json                       | mcpServers    |
 
-Claude Code also keeps servers of single folders, under ``projects`` and the path of the folder.
-Comments and trailing commas are allowed in all of them. Variables (``${…}``) stay unresolved until
-the server is launched, so that no secret of the environment is kept in memory.
+Claude Code also has servers for single folders, under ``projects`` and the folder's path. Comments
+and trailing commas are allowed in all files. Variables (``${…}``) stay unresolved until the server
+is launched, so that no secrets from the environment are kept in memory.
 """
 
 import json
@@ -35,11 +35,11 @@ from repertory.trust import digest_of
 MAX_FILE_SIZE = 32 * 2**20  # bytes; Claude Code keeps histories in the same file
 MAX_FOUND_SIZE = 2**20  # bytes of a file that came with a project
 MAX_NAME_LENGTH = 128
-MAX_SERVERS = 1_000  # of one file
-MIN_MILLISECONDS = 1_000  # of a timeout; a smaller number is in seconds, as Cline and Roo write it
+MAX_SERVERS = 1_000  # per file
+MIN_MILLISECONDS = 1_000  # smaller timeouts are in seconds, as in Cline and Roo
 
 _SERVER_TABLES = ("mcpServers", "servers", "mcp_servers")
-_PART = "servers:"  # before the digest of what is read of a file
+_PART = "servers:"  # prefix of the digest of the parts that are read from a file
 _PROJECTS = "projects"
 _HOST_FOLDERS = {".claude", ".codex", ".cursor", ".gemini", ".vscode"}
 
@@ -58,7 +58,7 @@ Names = list[str]
 
 
 class _Entry(msgspec.Struct, frozen=True, rename="camel"):
-    """The keys of a server that hosts write in camel case, and those common to all."""
+    """The keys of a server that hosts write in camel case, and those that all hosts share."""
 
     type: str = ""
     command: str = ""
@@ -68,7 +68,7 @@ class _Entry(msgspec.Struct, frozen=True, rename="camel"):
     cwd: str = ""
     url: str = ""
     http_url: str = ""
-    server_url: str = ""  # of Windsurf
+    server_url: str = ""  # Windsurf's key
     headers: dict[str, str] = {}
     oauth: OAuthClient | bool = False
     enabled: bool = True
@@ -105,12 +105,12 @@ class _Rules(msgspec.Struct, frozen=True):
 
 
 class Configured(msgspec.Struct, frozen=True, kw_only=True):
-    """What configuration files define.
+    """The servers that configuration files define.
 
     Attributes:
         servers: The servers, without the disabled ones. One with an invalid entry has a ``fault``.
         disabled: The file and the name of each disabled server.
-        digests: The digests by which what was read of each file may be trusted.
+        digests: The digests by which each file may be trusted.
     """
 
     servers: list[ServerConfig]
@@ -119,7 +119,7 @@ class Configured(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_servers(paths: Iterable[Path]) -> list[ServerConfig]:
-    """The servers of ``read_files`` alone."""
+    """Only the servers from ``read_files``."""
     return read_files(paths).servers
 
 
@@ -130,9 +130,9 @@ def read_files(
 
     Args:
         paths: The files.
-        project: The folder of a project. Of the files in it that came with it, no link may lead
-            out, and each has at most ``MAX_FOUND_SIZE`` bytes.
-        directory: The folder whose own servers are read as well, over those of all folders.
+        project: The folder of a project. Files in it must not be links that lead out of it, nor
+            have more than ``MAX_FOUND_SIZE`` bytes.
+        directory: A folder whose own servers are read as well; they override the general ones.
 
     Raises:
         ConfigurationError: A file cannot be read; the message names it and the line.
@@ -160,10 +160,10 @@ def read_files(
 
 
 def servers_digest(path: Path, data: bytes) -> str:
-    """The digest of what is read of a file; of all of it if it cannot be read.
+    """The digest of the parts of a file that are read; of the whole file if it is invalid.
 
-    Agent hosts keep more in these files, which they write while they run. The digest of a part
-    never equals that of a whole file.
+    Agent hosts store other data in these files, too, and change it while they run. The digest of a
+    part never equals that of a whole file.
     """
     try:
         return _digest(_parse(path, decoded(data, str(path), ConfigurationError)))
@@ -218,11 +218,11 @@ def _read(path: Path, project: Path | None) -> bytes:
 
 
 def _parse(path: Path, text: str) -> dict[str, Any]:
-    """Return what is read of a file."""
+    """Return the parts of a file that are read."""
     document: object
     if path.suffix == ".toml":
         document = load(text, "toml")
-    elif isinstance(document := load(text, "json"), Defect):  # it may have comments, or nothing
+    elif isinstance(document := load(text, "json"), Defect):  # it may have comments, or be empty
         text = plain_json(text)
         document = load(text, "json") if text.strip() else {}
     if isinstance(document, Defect):
@@ -236,7 +236,7 @@ def _parse(path: Path, text: str) -> dict[str, Any]:
 
 
 def _own_servers(projects: object) -> dict[str, Any]:
-    """The servers of single folders, by the path of the folder."""
+    """The servers for single folders, by the folder's path."""
     return {
         folder: {"mcpServers": project["mcpServers"]}
         for folder, project in (projects.items() if isinstance(projects, dict) else ())
@@ -323,7 +323,7 @@ def _seconds(seconds: float | None) -> float | None:
 
 
 def _workspace(path: Path) -> Path:
-    """Return the folder that a configuration, or the host's folder around it, is in."""
+    """Return the folder of a configuration, or its parent if it is a folder of the host."""
     folder = path.absolute().parent
     return folder.parent if folder.name in _HOST_FOLDERS else folder
 
@@ -333,7 +333,7 @@ def _as_text(value: Scalar) -> str:
 
 
 class _Lines:
-    """The lines where the entries of servers start, found when the first is needed."""
+    """The lines where the entries of servers start. They are searched at the first use."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -344,7 +344,7 @@ class _Lines:
 
     @cached_property
     def _found(self) -> dict[str, int]:
-        """The first line of each name, in one pass: a file may have many servers and lines."""
+        """The first line of each name, in one pass, because a file may have many servers."""
         tables = (at for key in _SERVER_TABLES if (at := self._text.find(key)) >= 0)
         start = self._text.rfind("\n", 0, min(tables, default=0)) + 1
         first = self._text.count("\n", 0, start) + 1

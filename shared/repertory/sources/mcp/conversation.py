@@ -1,4 +1,4 @@
-"""Requests to a server over an open connection. Imported only when there is one."""
+"""Requests to a server over an open connection. Import it only to contact a server."""
 
 import contextlib
 import math
@@ -27,7 +27,7 @@ MAX_PAGES = 1_000
 
 
 class _Answer(RootModel[dict[str, Any]]):
-    """A result as sent, checked only for the form that the protocol requires."""
+    """A result as sent, only checked to be an object."""
 
 
 class LineLostError(Exception):
@@ -80,8 +80,8 @@ class Conversation:
     async def wait_for_change(self, seconds: float) -> None:
         """Wait until the server reports changed tools, the connection ends, or time is up.
 
-        With the newer protocol the first call subscribes and returns at once: there may have been
-        changes before.
+        With the newer protocol, the first call subscribes and returns at once, because changes may
+        have happened before.
         """
         if self._client.protocol_version in MODERN_PROTOCOL_VERSIONS and not self._subscribed:
             changes = self._client.listen(tools_list_changed=True)  # they arrive as normal messages
@@ -158,7 +158,7 @@ class Conversation:
             return (await session.send_request(call, _Answer)).root
 
     async def _learn_headers(self, name: str) -> None:
-        """Let the SDK read which arguments of a tool the newer protocol repeats as headers."""
+        """Let the SDK learn which arguments of a tool the newer protocol repeats as headers."""
         cursor: str | None = None
         for _ in range(MAX_PAGES):
             page = await self._client.list_tools(cursor=cursor)
@@ -167,18 +167,18 @@ class Conversation:
                 return
 
     def _check_refused(self, call: bytes) -> None:
-        """Raise that a call is lost if its own request was refused, not that of another call."""
+        """Raise LineLostError if the request of this call, not of another one, was refused."""
         if self._traffic.refused[call]:
             self._traffic.refused[call] -= 1
-            # By the protocol, the server has not processed it.
+            # According to the protocol, the server has not processed it.
             raise LineLostError(taken=False) from None
 
     def _fail(self, error: MCPError) -> NoReturn:
-        """Raise why a call failed, without its cause: that may quote secrets."""
+        """Raise the error for a failed call, without its cause, which may quote secrets."""
         traffic = self._traffic
         if traffic.flooded:
             raise self._error(TOO_MUCH) from None
-        # Servers use the same code for other errors.
+        # Servers use this code for other errors, too.
         if error.code == CONNECTION_CLOSED and traffic.ended.is_set():
             raise LineLostError(taken=True) from None
         if known := traffic.about_sign_in(self._server.name):

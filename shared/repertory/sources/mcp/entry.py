@@ -1,4 +1,4 @@
-"""The configuration entry of the servers of MCP configurations."""
+"""The configuration entry for the servers of MCP configurations."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -32,12 +32,12 @@ def build(entry: Mapping[str, Any], base: Path) -> list[Source]:
     """Build one source for each server of an entry's configuration files.
 
     Args:
-        entry: ``config``, one path or several; later files override earlier ones. Optional are
+        entry: ``config``, one path or several; later files override earlier ones. Optional:
             ``timeout`` in seconds, which overrides the files, and ``include`` and ``exclude``,
-            globs of tool names. The workspace sets ``trusted``: whether the servers may run;
-            ``approved``: the digests of ``TrustStore`` that what is read must have for it, None if
-            the user named the files; ``environment``, if they start with another one than this
-            process's; and ``sign_ins``, the folder of the stored sign-ins.
+            globs of tool names. The workspace sets ``trusted``, whether the servers may run;
+            ``approved``, the trusted digests that the files must match, None if the user named the
+            files; ``environment``, if the servers get another one than this process; and
+            ``sign_ins``, the folder of the stored sign-ins.
         base: The folder that relative paths start from.
 
     Raises:
@@ -70,7 +70,7 @@ def _read(entry: Mapping[str, Any], base: Path, *, trusted: bool) -> Configured:
 
 
 def _bound(server: ServerConfig, approved: Mapping[str, str]) -> ServerConfig:
-    """A server that starts only while its ``envFile`` is the one that the user trusted."""
+    """Let a server start only if its ``envFile`` is the one that the user trusted."""
     if not server.env_file:
         return server
     file = env_file_of(server)
@@ -82,7 +82,7 @@ def files_to_trust(entry: Mapping[str, Any], base: Path) -> list[Path]:
     """Return the configuration files that an entry names, which may be missing or invalid.
 
     Raises:
-        ConfigurationError: One is no path.
+        ConfigurationError: A path is invalid.
     """
     config = entry.get("config")
     names = [config] if isinstance(config, str) else config if isinstance(config, list) else []

@@ -1,7 +1,7 @@
-"""Following a server: its current tools, without starting it for each scan.
+"""Follows a server, so that its current tools are known without starting it for each scan.
 
-A server that reports changes keeps its session, because its tools may change only within it. Any
-other server is polled, in a new session each time.
+The session with a server that reports changes stays open, because its tools may change only within
+it. Any other server is polled, in a new session each time.
 """
 
 import contextlib
@@ -26,19 +26,19 @@ if TYPE_CHECKING:
     from repertory.sources.mcp.conversation import Conversation
 
 MIN_INTERVAL_S = 1.0  # between two listings in a session, and before the first retry
-# A session is renewed after this time: its program may have been replaced by a newer version.
+# A session is renewed after this time, because a newer version of the server may be installed.
 MAX_SESSION_S = 3_600.0
 
 _log = logging.getLogger(__name__)
 
 
 class ServerFollower:
-    """Keeps the listing of one server up to date, on a thread of its own.
+    """Keeps the listing of one server up to date, on a separate thread.
 
     Args:
-        server: The server, which may be run.
-        on_change: Called on that thread after each listing, and when none could be made. The loss
-            of a session after its listing is no failure until the next session has one.
+        server: A server that may be run.
+        on_change: Called on that thread after each listing and each failure to list. A session lost
+            after its listing is not a failure unless the next session cannot list.
         poll: Seconds between two listings if the server does not report changes.
     """
 
@@ -54,7 +54,7 @@ class ServerFollower:
         self._future: Future[None] | None = None
 
     def start(self) -> None:
-        """Start to follow the server."""
+        """Start following the server."""
         portal = self._stack.enter_context(start_blocking_portal())
         self._future = portal.start_task_soon(self._follow)
 
@@ -89,9 +89,9 @@ class ServerFollower:
                 began = anyio.current_time()
                 try:
                     await self._ask()
-                # A boundary: a scan waits for a result, and the next attempt may succeed.
+                # A boundary: scans wait for a result, and the next attempt may succeed.
                 except Exception as error:
-                    kind = type(error).__name__  # only its kind, because it may quote secrets
+                    kind = type(error).__name__  # not its message, which may quote secrets
                     _log.error("follow_failed", extra={"server": self._server.name, "error": kind})
                     message = f"The MCP server {self._server.name} could not be queried: {kind}."
                     self._publish(SourceError(message))
@@ -100,8 +100,8 @@ class ServerFollower:
             self._first.set()
 
     async def _ask(self) -> None:
-        """List the tools of the server in one session, until that ends."""
-        # On this thread, because the SDK is slow to import: the caller of start does not wait.
+        """List the tools of the server in one session, until it ends."""
+        # Imported on this thread, so that the caller of start does not wait for the slow SDK.
         from repertory.sources.mcp.client import converse  # noqa: PLC0415 - as above
 
         self._has_listed = self._is_open = False
@@ -109,7 +109,7 @@ class ServerFollower:
         try:
             await converse(self._server, self._talk)
         except SourceError as error:
-            # A connection that was lost after a listing is opened again first.
+            # After a listing, a lost connection is first reopened.
             if not self._has_listed or isinstance(error, SignInError):
                 self._publish(error)
             if isinstance(error, SignInError):
@@ -126,18 +126,18 @@ class ServerFollower:
         return pause
 
     def _signed_in_at(self) -> float:
-        """When someone signed in at the server, in Unix seconds; 0 without a sign-in."""
+        """When a user signed in at the server, in Unix seconds; 0 without a sign-in."""
         server = self._server
         if not (server.sign_ins and server.url):
             return 0.0
-        with contextlib.suppress(SourceError):  # of a variable without a value
+        with contextlib.suppress(SourceError):  # a variable has no value
             url = fill_in(server).url
             found = SignIns(Path(server.sign_ins)).read(url)
             return found.at if found else 0.0
         return 0.0
 
     async def _wait_for_sign_in(self, before: float) -> None:
-        """Wait until someone signs in; the server is not asked meanwhile."""
+        """Wait until a user signs in, without requests to the server."""
         while self._server.sign_ins and self._signed_in_at() == before:
             await anyio.sleep(MIN_INTERVAL_S)
 
@@ -149,6 +149,6 @@ class ServerFollower:
             if not conversation.reports_changes:
                 return
             self._is_open = True
-            # The time limit reveals unreported changes and dead connections.
+            # The timeout detects unreported changes and dead connections.
             await conversation.wait_for_change(jittered(self._poll))
             await anyio.sleep_until(listed_at + MIN_INTERVAL_S)

@@ -1,7 +1,7 @@
-"""Requests to a server with OAuth: each carries the stored token, which is renewed in time.
+"""Requests to a server with OAuth. Each carries the stored token, which is renewed in time.
 
-No browser is opened here: without tokens, or when the issuer has revoked them, the server waits
-for a sign-in; see ``signing_in``.
+No browser is opened here. Without tokens, or if the issuer has revoked them, the server waits for a
+sign-in; see ``signing_in``.
 
 Imports the SDK, which is slow: import it only to contact a server.
 """
@@ -31,9 +31,9 @@ from repertory.sources.mcp.traffic import Traffic
 from repertory.sources.mcp.variables import Launch
 from repertory.text import cut, one_line
 
-TIMEOUT_S = 15.0  # of each request to an issuer, while it sends nothing
-RENEWAL_TIMEOUT_S = 20.0  # less than others wait for the lock
-PATH = "/callback"  # of the address that the issuer redirects to
+TIMEOUT_S = 15.0  # without a byte, for each request to an issuer
+RENEWAL_TIMEOUT_S = 20.0  # less than the timeout of the lock
+PATH = "/callback"  # the path that the issuer redirects to
 
 MAX_REASON_LENGTH = 60  # characters of an issuer's error
 
@@ -41,7 +41,7 @@ NewClient = Callable[[], httpx2.AsyncClient]
 
 
 class _Refusal(msgspec.Struct):
-    """The answer of an issuer that gives no token."""
+    """The error response of an issuer."""
 
     error: str = ""
 
@@ -49,13 +49,13 @@ class _Refusal(msgspec.Struct):
 class SignedIn(httpx2.Auth):
     """Adds the stored token to the requests of one connection.
 
-    The tokens are read for each request, since another process may have renewed them.
+    The tokens are read for each request, because another process may have renewed them.
 
     Args:
         sign_ins: The stored sign-ins; None without a data directory.
         launch: The server.
-        traffic: Learns whether the server waits for a sign-in.
-        new_client: Makes the client for requests to the issuer.
+        traffic: Records whether the server waits for a sign-in.
+        new_client: Creates the client for requests to the issuer.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class SignedIn(httpx2.Auth):
     async def async_auth_flow(
         self, request: httpx2.Request
     ) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
-        """Send a request with a token; once more with another one if the server rejects it."""
+        """Send a request with a token; retry once with a renewed one if the server rejects it."""
         sign_in = self._read()
         if sign_in and sign_in.is_expired:
             sign_in = await self._renewed(sign_in)
@@ -90,7 +90,7 @@ class SignedIn(httpx2.Auth):
         return request
 
     def _read(self) -> SignIn | None:
-        """The sign-in; None without one, without tokens, or for another configured client."""
+        """The sign-in; None if it is missing, has no tokens or belongs to another client."""
         found = self._sign_ins.read(self._launch.url) if self._sign_ins else None
         if found is None or not found.access_token:
             self._traffic.was_signed_in |= found is not None
@@ -101,7 +101,7 @@ class SignedIn(httpx2.Auth):
     async def _renewed(self, used: SignIn) -> SignIn | None:
         """The sign-in with new tokens; None if the issuer has revoked it.
 
-        One process at a time renews them: an issuer may accept a refresh token only once.
+        Only one process at a time renews them, because an issuer may accept a refresh token once.
 
         Raises:
             SourceError: The issuer is unavailable, or the lock is held for too long.
@@ -114,7 +114,7 @@ class SignedIn(httpx2.Auth):
                 found = self._read()
                 if found is None or found.access_token != used.access_token:
                     return found  # another process was faster
-                # A scan that is out of time must not lose what the issuer gives only once.
+                # The timeout of a scan must not lose tokens, which the issuer sends only once.
                 with anyio.fail_after(RENEWAL_TIMEOUT_S, shield=True):
                     tokens = await self._ask_issuer(found)
                     renewed = with_tokens(found, tokens)
@@ -131,7 +131,7 @@ class SignedIn(httpx2.Auth):
             raise
 
     async def _ask_issuer(self, found: SignIn) -> OAuthToken | None:
-        """New tokens; None if the issuer refuses them."""
+        """Request new tokens; None if the issuer rejects the refresh token."""
         storage = FlowStorage(found, self._launch.client_secret)
         provider = provider_of(self._launch.url, storage)
         provider.context.oauth_metadata = OAuthMetadata.model_validate(found.metadata)
@@ -139,7 +139,7 @@ class SignedIn(httpx2.Auth):
             provider.context.protected_resource_metadata = ProtectedResourceMetadata.model_validate(
                 found.resource
             )
-        # Whatever the issuer said: the server rejected the token, or it has expired.
+        # Let it count as expired: it has expired, or the server rejected it.
         provider.context.token_expiry_time = 1.0
         unsent = httpx2.Request("POST", self._launch.url)
         flow = provider.async_auth_flow(unsent)
@@ -155,7 +155,7 @@ class SignedIn(httpx2.Auth):
             raise SourceError(f"its sign-in cannot be renewed: {type(error).__name__}") from None
         finally:
             await flow.aclose()
-        # Only then the tokens are worth nothing; a client's secret, for one, may be back soon.
+        # Other errors may be temporary, such as a missing client secret, so the tokens are kept.
         is_refused = not status or (status in (400, 401) and reason == "invalid_grant")
         if storage.new_tokens is None and not is_refused:
             why = f"HTTP status {status}" + (f" ({reason})" if reason else "")
@@ -164,7 +164,7 @@ class SignedIn(httpx2.Auth):
 
 
 def _reason_of(response: httpx2.Response) -> str:
-    """The code of the error that an issuer answers with; empty without one."""
+    """The error code in an issuer's response; empty without one."""
     try:
         code = msgspec.json.decode(response.content, type=_Refusal).error
     except (httpx2.ResponseNotRead, msgspec.MsgspecError, UnicodeDecodeError):
@@ -173,7 +173,7 @@ def _reason_of(response: httpx2.Response) -> str:
 
 
 class FlowStorage:
-    """The storage of one flow of the SDK: what is known of the client, and its tokens."""
+    """The storage of one flow of the SDK: the client's registration, and its tokens."""
 
     def __init__(self, found: SignIn | None, client_secret: str = "") -> None:
         self.client: OAuthClientInformationFull | None = None
@@ -189,15 +189,15 @@ class FlowStorage:
         return self.tokens
 
     async def set_tokens(self, tokens: OAuthToken) -> None:
-        """Keep new tokens."""
+        """Store new tokens."""
         self.tokens = self.new_tokens = tokens
 
     async def get_client_info(self) -> OAuthClientInformationFull | None:
-        """What the client is at the issuer."""
+        """The client's registration at the issuer."""
         return self.client
 
     async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
-        """Keep what the client is at the issuer."""
+        """Store the client's registration at the issuer."""
         self.client = client_info
 
 
@@ -216,7 +216,7 @@ def provider_of(url: str, storage: FlowStorage, port: int = 0) -> OAuthClientPro
 
 
 def with_tokens(sign_in: SignIn, tokens: OAuthToken | None) -> SignIn:
-    """A sign-in with other tokens, or without any."""
+    """A copy of a sign-in with other tokens, or without tokens."""
     if tokens is None:
         return msgspec.structs.replace(sign_in, tokens=None, expires_at=None)
     lifetime = tokens.expires_in
@@ -228,10 +228,10 @@ def with_tokens(sign_in: SignIn, tokens: OAuthToken | None) -> SignIn:
 
 
 async def send(client: httpx2.AsyncClient, request: httpx2.Request, server: str) -> httpx2.Response:
-    """Send a request of a flow, which holds secrets, to a place that may have them.
+    """Send a request of a flow, which contains secrets, after ``check_address``.
 
     Raises:
-        SourceError: The address is not encrypted.
+        SourceError: The address may not get them.
     """
     check_address(str(request.url), server)
     request.headers["Accept-Encoding"] = "identity"
@@ -240,7 +240,7 @@ async def send(client: httpx2.AsyncClient, request: httpx2.Request, server: str)
 
 
 def check_address(url: str, server: str) -> None:
-    """Check that an address is encrypted; on this machine, only a server here may name others.
+    """Check that an address is encrypted, and local only if the server is local, too.
 
     Raises:
         SourceError: It is not.

@@ -1,7 +1,7 @@
-"""A server as a child process, with limits on its output; no process is left behind.
+"""Runs a server as a child process, with limits on its output, and leaves no process behind.
 
-The SDK's own stdio transport reads without limits, logs every line that is not MCP, and leaves the
-children of a server that exited properly; hence this one.
+It replaces the SDK's own stdio transport, which reads without limits, logs every line that is not
+MCP, and does not end the children of a server that exited properly.
 
 Imports the SDK, which is slow: import it only to contact a server.
 """
@@ -27,7 +27,7 @@ from repertory.sources.mcp.variables import PROXIES, Launch
 
 GRACE_S = 1.0  # to exit after stdin is closed, and again after SIGTERM
 POLL_INTERVAL_S = 0.01
-# Without them, neither ``npx`` nor ``uvx`` gets a server where a proxy is between us and the hub.
+# Behind a proxy, ``npx`` and ``uvx`` need these to download a server.
 NETWORK = (
     "SSL_CERT_FILE",
     "SSL_CERT_DIR",
@@ -45,8 +45,8 @@ Streams = tuple[
 async def run_process(launch: Launch, traffic: Traffic) -> AsyncIterator[Streams]:
     """Start a server that speaks MCP on stdin and stdout; on exit, end it and its children.
 
-    It receives only the few variables that the SDK considers safe (``PATH``, ``HOME``, …), those of
-    certificates and proxies, and its own.
+    Its environment has only the variables that the SDK considers safe (``PATH``, ``HOME``, …),
+    those for certificates and proxies, and its configured ones.
 
     Raises:
         OSError: The command cannot be started.
@@ -55,7 +55,7 @@ async def run_process(launch: Launch, traffic: Traffic) -> AsyncIterator[Streams
         name: launch.inherited[name]
         for name in (*DEFAULT_INHERITED_ENV_VARS, *NETWORK)
         if name in launch.inherited
-        and not launch.inherited[name].startswith("()")  # a function of a shell
+        and not launch.inherited[name].startswith("()")  # a shell function
     }
     environment = inherited | launch.env
     # Windows finds ``npx.cmd`` only this way.
@@ -70,10 +70,10 @@ async def run_process(launch: Launch, traffic: Traffic) -> AsyncIterator[Streams
             cwd=launch.cwd,
             start_new_session=True,
         )
-    except BaseException:  # cancellation too
+    except BaseException:  # also cancellation
         server.close()
         raise
-    # No await between the start and here: a cancellation would leave the process behind.
+    # No await between the start and here, because a cancellation would leave the process behind.
     outgoing, to_write = anyio.create_memory_object_stream[SessionMessage](0)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(_write, transport, to_write)
@@ -172,7 +172,7 @@ def _signal_group(transport: asyncio.SubprocessTransport, number: int) -> bool:
         transport.kill()
         return False
     try:
-        # Its own pid is the group's; looking the group up fails once the server is gone.
+        # Its pid is the group's id, which cannot be looked up once the server is gone.
         os.killpg(transport.get_pid(), number)
     except (ProcessLookupError, PermissionError):
         return False

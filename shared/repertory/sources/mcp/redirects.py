@@ -49,11 +49,11 @@ class Redirects:
         self._server.server_close()
 
     def expect(self, state: str) -> None:
-        """Accept the redirect with a state, and ignore all others: any page can send some."""
+        """Accept only the redirect with this state, because any web page can send others."""
         self._state = state
 
     def accept(self, address: str) -> bool:
-        """Take the address that a browser was redirected to; whether it is the expected one."""
+        """Accept the address of a redirect. Returns whether it is the expected one."""
         try:
             given = dict(parse_qsl(urlsplit(address.strip()[:MAX_LENGTH]).query))
         except ValueError:
@@ -88,7 +88,7 @@ class Redirects:
                 self.wfile.write(text)
 
             def log_message(self, *_: object) -> None:
-                """Log nothing: the address holds the code."""
+                """Log nothing, because the address contains the code."""
 
         try:
             return ThreadingHTTPServer(("127.0.0.1", port), Handler)

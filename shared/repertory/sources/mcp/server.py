@@ -10,7 +10,7 @@ import msgspec
 
 DEFAULT_TIMEOUT_S = 30.0  # seconds to start a server and to list all its tools
 
-OWN_NAME = "repertory"  # of the entry that ``repertory connect`` writes
+OWN_NAME = "repertory"  # the name of the entry that ``repertory connect`` writes
 _REPERTORY = re.compile(
     r"""(?:^|[\s/\\"'])repertory(?:\.exe|[\[@=][^\s/\\"']*)?["']?\s+(?:mcp|serve)(?=$|[\s"'])"""
 )
@@ -44,18 +44,18 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
         transport: stdio, http (streamable) or sse.
         command, args, env, cwd: The process; stdio only. An empty ``cwd`` is the workspace.
         env_file: A file of ``NAME=value`` lines; ``env`` overrides them.
-        env_file_digest: The SHA-256 that it must have; empty if it was not trusted, None for any.
+        env_file_digest: Its required SHA-256; empty if it was not trusted, None for any.
         env_names: Variables of our own environment to pass on if they are set.
         url, headers: The address; http and sse only.
-        oauth: What we are at its authorization server, if that registers no clients by itself.
+        oauth: Our client at its authorization server, if that does not register clients itself.
         sign_ins: The folder of the stored sign-ins; empty without a data directory.
         include, exclude: Globs of the tools to take; an empty ``include`` takes all.
         timeout: Seconds to start it and to list all its tools.
         call_timeout: Seconds for one call of a tool; None if not configured.
         workspace: The folder that the configuration belongs to.
         origins: Every file that defines the server, the effective one last.
-        environment: What variables come from, and what a process inherits a part of; None for the
-            environment of this process.
+        environment: The environment for variables, a part of which a process inherits; None for
+            that of this process.
         fault: Why the entry is invalid; empty for a valid one.
     """
 
@@ -83,11 +83,11 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def variables(self) -> Mapping[str, str]:
-        """Where variables come from: ``environment``, or the environment of this process."""
+        """The environment for variables: ``environment``, or that of this process."""
         return os.environ if self.environment is None else self.environment
 
     def __repr__(self) -> str:
-        """Omit arguments, environment and headers: they may hold secrets."""
+        """Omit arguments, environment and headers, which may contain secrets."""
         return f"ServerConfig({self.name!r}, {self.transport.value})"
 
     def __rich_repr__(self) -> list[tuple[str, Any]]:
@@ -96,7 +96,7 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def is_own_entry(server: ServerConfig) -> bool:
-    """Whether ``repertory connect`` has written a server: it is no source, and needs no trust."""
+    """Whether ``repertory connect`` wrote the entry. It is then not a source and needs no trust."""
     path = server.url.partition("?")[0]
     return server.name == OWN_NAME and (launches_repertory(server) or path.endswith("/mcp"))
 

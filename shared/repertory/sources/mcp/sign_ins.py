@@ -1,4 +1,4 @@
-"""The sign-ins at MCP servers with OAuth: tokens, each bound to a server's URL and an issuer."""
+"""Sign-ins at MCP servers with OAuth: tokens, bound to a server's URL and an issuer."""
 
 import contextlib
 import hashlib
@@ -19,18 +19,18 @@ LOCK_TIMEOUT_S = 30.0  # while another process renews the same tokens
 
 
 class SignIn(msgspec.Struct, frozen=True, kw_only=True):
-    """What one sign-in left. Never shown or logged.
+    """The result of a sign-in. Never shown or logged.
 
     Attributes:
         server: The server's name when the user signed in.
-        key: The digest of the server's URL; the tokens are sent to no other.
-        issuer: The authorization server that issued the tokens; they are renewed at no other.
-        client: What we are at the issuer (RFC 7591), without a configured secret.
+        key: The digest of the server's URL; the tokens are sent only there.
+        issuer: The authorization server that issued the tokens; they are renewed only there.
+        client: Our client registration at the issuer (RFC 7591), without a configured secret.
         metadata: The issuer's metadata (RFC 8414).
         resource: The server's metadata (RFC 9728), if it has any.
         at: When the user signed in, in Unix seconds; renewals do not change it.
         tokens: The tokens; None after the issuer has revoked them.
-        expires_at: When the access token expires, in Unix seconds; None if that is unknown.
+        expires_at: When the access token expires, in Unix seconds; None if unknown.
     """
 
     server: str
@@ -58,14 +58,14 @@ class SignIn(msgspec.Struct, frozen=True, kw_only=True):
         return self.expires_at is not None and time.time() > self.expires_at
 
     def secrets(self) -> set[str]:
-        """The values that no message may contain."""
+        """The values that must not appear in messages."""
         held = (self.tokens or {}) | self.client
         names = ("access_token", "refresh_token", "client_secret")
         return {str(held[name]) for name in names if held.get(name)}
 
 
 class SignIns:
-    """The stored sign-ins, a file for each server, which only its owner can read.
+    """The stored sign-ins: one file for each server, readable only for its owner.
 
     Args:
         folder: Their folder; it may be missing.
@@ -79,12 +79,12 @@ class SignIns:
         return self._folder / f"{key_of(url)}.json"
 
     def read(self, url: str) -> SignIn | None:
-        """The sign-in at a URL; None without one that can be read."""
+        """The sign-in at a URL; None if it is missing or unreadable."""
         found = _read(self.path(url))
         return found if found and found.key == key_of(url) else None
 
     def write(self, url: str, sign_in: SignIn) -> None:
-        """Store the sign-in at a URL; to be called with its lock.
+        """Store the sign-in at a URL. The caller must hold its lock.
 
         Raises:
             StoreError: The data directory cannot be written.
@@ -98,7 +98,7 @@ class SignIns:
             ) from error
 
     def lock(self, url: str) -> AsyncFileLock:
-        """The lock for changes of the sign-in; taking it may raise ``filelock.Timeout``.
+        """The lock for changes of the sign-in. Acquiring it may raise ``filelock.Timeout``.
 
         Raises:
             StoreError: The data directory cannot be written.
@@ -110,7 +110,10 @@ class SignIns:
         return AsyncFileLock(self.path(url).with_suffix(".lock"), LOCK_TIMEOUT_S, PRIVATE)
 
     def forget(self, server: str, url: str = "") -> bool:
-        """Remove the sign-in at a URL, or those of a name without one; whether there was any.
+        """Remove the sign-in at a URL; without a URL, all sign-ins for the server's name.
+
+        Returns:
+            Whether a sign-in was found.
 
         Raises:
             StoreError: The data directory cannot be written.
@@ -136,7 +139,7 @@ class SignIns:
 
 
 def key_of(url: str) -> str:
-    """The digest that stands for a server's URL, which may hold secrets."""
+    """The digest of a server's URL, which itself may contain secrets."""
     return hashlib.sha256(url.partition("#")[0].encode()).hexdigest()[:32]
 
 

@@ -1,4 +1,4 @@
-"""A person's sign-in at a server with OAuth, in a browser.
+"""Signs a person in at a server with OAuth, in a browser.
 
 Imports the SDK, which is slow: import it only to contact a server.
 """
@@ -61,13 +61,13 @@ def sign_in(server: ServerConfig, show: Show, timeout: float = TIMEOUT_S) -> Non
 
     Args:
         server: A trusted server.
-        show: Given where to sign in, what takes the redirect, and ``taken_by``: tells the person,
-            who may raise UsageError, and returns.
-        timeout: Seconds until the person must have done so.
+        show: Called with the URL of the sign-in page, the receiver of the redirect, and the result
+            of ``taken_by``. It tells the person and returns, or raises UsageError.
+        timeout: Seconds that the person has for the sign-in.
 
     Raises:
-        UsageError: The server takes no sign-in.
-        SourceError: It failed; the message contains no secret.
+        UsageError: The server does not support a sign-in.
+        SourceError: The sign-in failed. The message contains no secrets.
     """
     launch = fill_in(server)
     _check(server, launch)
@@ -80,7 +80,7 @@ def sign_in(server: ServerConfig, show: Show, timeout: float = TIMEOUT_S) -> Non
 
 
 def _check(server: ServerConfig, launch: Launch) -> None:
-    """Refuse servers that take no sign-in."""
+    """Reject servers that do not support a sign-in."""
     if server.transport is Transport.STDIO:
         raise UsageError(
             f"The MCP server {server.name} is a program of this machine; only servers over HTTP "
@@ -108,7 +108,7 @@ async def _sign_in(server: ServerConfig, launch: Launch, show: Show, timeout: fl
     found = _found(server, launch, provider.context)
     if storage.new_tokens is None:
         raise SourceError("it asks for no sign-in")
-    try:  # with the lock: a renewal that is under way must not replace it
+    try:  # with the lock, so that a running renewal does not overwrite it
         async with sign_ins.lock(url):
             sign_ins.write(url, with_tokens(found, storage.new_tokens))
     except Timeout:
@@ -117,7 +117,7 @@ async def _sign_in(server: ServerConfig, launch: Launch, show: Show, timeout: fl
 
 @contextmanager
 def _translated(provider: OAuthClientProvider) -> Iterator[None]:
-    """Translate the errors of the SDK, without what they quote of tokens and codes."""
+    """Translate the errors of the SDK, without the tokens and codes that they may quote."""
     try:
         yield
     except OAuthRegistrationError:
@@ -139,12 +139,12 @@ def _translated(provider: OAuthClientProvider) -> Iterator[None]:
 
 
 def _found(server: ServerConfig, launch: Launch, context: OAuthContext) -> SignIn:
-    """What is kept of a flow, without its tokens."""
+    """The sign-in that a flow resulted in, without its tokens."""
     metadata, client_info = context.oauth_metadata, context.client_info
     if metadata is None or client_info is None:
         raise SourceError("it asks for no sign-in")
     client = _plain(client_info)
-    if launch.client_id:  # its secret stays where it is configured
+    if launch.client_id:  # its secret stays in the configuration only
         client.pop("client_secret", None)
     resource = context.protected_resource_metadata
     return SignIn(
@@ -163,7 +163,7 @@ def _plain(model: BaseModel) -> dict[str, Any]:
 
 
 def _storage(launch: Launch, port: int) -> FlowStorage:
-    """The storage of a flow, with the client of the configuration; without one, it registers."""
+    """The storage of a flow, with the configured client; without one, the flow registers one."""
     storage = FlowStorage(None)
     if launch.client_id:
         storage.client = OAuthClientInformationFull(
@@ -187,7 +187,7 @@ async def _drive(provider: OAuthClientProvider, launch: Launch) -> None:
         request = await anext(flow)
         async with http_client(Traffic(), is_mcp=False) as client:
             response = await send(client, request, launch.url)
-            if response.status_code != 401:  # some servers ask only for a sign-in to call tools
+            if response.status_code != 401:  # some servers need a sign-in only for tool calls
                 response = httpx2.Response(401, request=request)
             while True:
                 request = await flow.asend(response)
@@ -199,11 +199,11 @@ async def _drive(provider: OAuthClientProvider, launch: Launch) -> None:
 
 
 def taken_by(metadata: OAuthMetadata) -> str:
-    """The host that gets the code, if the person signs in at that of another issuer.
+    """The host that gets the authorization code, if the sign-in page belongs to another one.
 
-    A server may name the page of one issuer and the address for the code of another, which then
-    gets into the account. Empty if the page is of the host for the code or of the issuer, or if
-    the redirect has to name the issuer (RFC 9207), which is compared.
+    A server may name the sign-in page of one issuer and the token endpoint of another, which then
+    gets access to the account. Empty if the page belongs to the host of the token endpoint or of
+    the issuer, or if the redirect must name the issuer (RFC 9207), which is then checked.
     """
     urls = (metadata.authorization_endpoint, metadata.token_endpoint, metadata.issuer)
     page, taker, issuer = (urlsplit(str(url)).hostname or "" for url in urls)
@@ -212,12 +212,12 @@ def taken_by(metadata: OAuthMetadata) -> str:
 
 
 def _is_related(host: str, other: str) -> bool:
-    """Whether hosts are equal, or one is below the other."""
+    """Whether hosts are equal, or one is a subdomain of the other."""
     return host == other or host.endswith(f".{other}") or other.endswith(f".{host}")
 
 
 def _check_metadata(provider: OAuthClientProvider) -> OAuthMetadata:
-    """The issuer's metadata; SourceError without any."""
+    """The issuer's metadata; SourceError if missing."""
     if provider.context.oauth_metadata is None:
         raise SourceError("it names no authorization server for a sign-in (RFC 9728, RFC 8414)")
     return provider.context.oauth_metadata
@@ -243,7 +243,7 @@ class _Person:
         self._timeout = timeout
 
     async def ask(self, address: str) -> None:
-        """Check that the issuer is fit for a sign-in, and show its address."""
+        """Check the issuer, and show the address of its sign-in page."""
         context = self._provider.context
         metadata = _check_metadata(self._provider)
         if "S256" not in (metadata.code_challenge_methods_supported or ()):
@@ -260,10 +260,10 @@ class _Person:
         self._show(address, self._redirects, taken_by(metadata))
 
     def _check_issuer(self, issuer: str) -> None:
-        """Refuse another issuer than that of the configured client, which may have a secret.
+        """Reject an issuer other than that of the configured client, which may have a secret.
 
         Raises:
-            SourceError: It is another one.
+            SourceError: It is another issuer.
         """
         former, client_id = self._former, self._launch.client_id
         is_same = former is not None and former.client.get("client_id") == client_id
@@ -274,7 +274,7 @@ class _Person:
             )
 
     async def answer(self) -> AuthorizationCodeResult:
-        """What the issuer redirected the person's browser with."""
+        """The parameters of the issuer's redirect."""
         with anyio.move_on_after(self._timeout):
             found: dict[str, Any] = await self._redirects.wait()
             if error := found.get("error"):

@@ -22,7 +22,7 @@ from repertory.text import one_line
 if TYPE_CHECKING:
     from repertory.sources.mcp.follow import ServerFollower
 
-# Long, with letters and digits: the URLs of some servers contain their key in the path.
+# A long part with letters and digits: the URLs of some servers have a key in the path.
 _KEY_IN_PATH = re.compile(r"(?<=/)(?=[^/]*\d)(?=[^/]*[A-Za-z])[^/]{20,}")
 
 
@@ -31,9 +31,9 @@ class McpServer(Source):
 
     Args:
         server: Its configuration.
-        trusted: Whether it may be started or called: the user named or trusted its configuration.
-            A server that was only found may not.
-        include: Globs of the tools to take, as ``tool`` or ``server__tool``; none takes all.
+        trusted: Whether it may be started or called, because the user named or trusted its
+            configuration. A discovered server may not.
+        include: Globs of the tools to take, as ``tool`` or ``server__tool``; empty for all.
         exclude: Globs of the tools to leave out.
 
     Attributes:
@@ -63,7 +63,7 @@ class McpServer(Source):
         self._include = include
         self._exclude = exclude
         self._follower: ServerFollower | None = None
-        self._given_up: Future[None] | None = None  # of the scan that runs
+        self._given_up: Future[None] | None = None  # cancels the running scan
 
     @override
     def configuration(self) -> object:
@@ -72,7 +72,7 @@ class McpServer(Source):
     @override
     def identity(self) -> Mapping[str, Any]:
         server = self.config
-        # Environment, headers and arguments may hold secrets: names and a digest stand for them.
+        # Only names and a digest of environment, headers and arguments, which may contain secrets.
         arguments = hashlib.sha256(msgspec.json.encode(server.args)).hexdigest()
         return {
             "type": self.type,
@@ -95,7 +95,7 @@ class McpServer(Source):
 
     @property
     def variables(self) -> list[str]:
-        """The names of the variables of the environment that the server is given."""
+        """The names of the environment variables that the server gets."""
         return names_of(self.config)
 
     @override
@@ -126,7 +126,7 @@ class McpServer(Source):
         if self._follower is not None:
             listing = self._follower.listing()
         else:
-            given_up = self._given_up = Future[None]()  # also while the SDK is imported
+            given_up = self._given_up = Future[None]()  # set before the SDK's slow import
             from repertory.sources.mcp.client import list_tools  # noqa: PLC0415 - the SDK is slow
 
             listing = list_tools(server, given_up)
@@ -144,7 +144,7 @@ class McpServer(Source):
             self._given_up.cancel()
 
     def to_contact(self) -> ServerConfig:
-        """Return the server, which may be started or called.
+        """Return the server if it may be started or called.
 
         Raises:
             CallsOffError: It is not trusted, or is Repertory itself.

@@ -1,4 +1,4 @@
-"""The bounded record of a session with one server; it keeps enough to explain a failure."""
+"""A bounded record of a session with one server, which suffices to explain a failure."""
 
 import contextlib
 import re
@@ -12,16 +12,16 @@ import msgspec
 
 from repertory.text import cut, one_line
 
-MAX_BYTES = 32 * 2**20  # that a server may send for one listing or call
+MAX_BYTES = 32 * 2**20  # from a server for one listing or call
 MAX_LINES = 50_000  # on stdout
-MAX_STDERR_SIZE = 4_096  # bytes, the last ones
+MAX_STDERR_SIZE = 4_096  # bytes kept from its end
 MAX_QUOTE_LENGTH = 300
 
-SAYS = "; it wrote"  # in a message, before what a server wrote
+SAYS = "; it wrote"  # in a message, before a server's own output
 TOO_MUCH = f"sent more than {MAX_BYTES // 2**20} MB or {MAX_LINES:,} lines"
 
-_ADVICE = "hint: "  # of uv, after the error
-# The last line of Node.js, npm and groups of Python's errors says nothing of the error before it.
+_ADVICE = "hint: "  # written by uv after an error
+# The last lines of Node.js, npm and Python's exception groups, which do not show the error itself.
 _END = re.compile(r"Node\.js v|npm (?:error|ERR!) A complete log |\s*\+--")
 _ERROR = re.compile(
     r"[\s|]*(?:npm (?:error|ERR!) (?!code |errno |syscall |path )"
@@ -34,7 +34,7 @@ class Listing(msgspec.Struct, frozen=True):
 
     Attributes:
         tools: The tools.
-        complaints: The defects of the listing, each to follow the name of the server.
+        complaints: The defects of the listing, as predicates after the name of the server.
     """
 
     tools: list[Any]
@@ -52,7 +52,7 @@ class _Call(msgspec.Struct):
 
 
 def call_key(name: str, arguments: Mapping[str, Any]) -> bytes:
-    """What a call of a tool has in common with its request over HTTP."""
+    """A key that identifies a call, both before it is sent and in its HTTP request."""
     return msgspec.json.encode([name, arguments], order="deterministic")
 
 
@@ -63,17 +63,17 @@ class Traffic:
         listing: The tools of all pages so far.
         greeted: Whether the handshake succeeded.
         complete: Whether the listing is complete; true for a session of calls.
-        changed: Set when the server reports changed tools, and when a connection ends.
+        changed: Set when the server reports changed tools or a connection ends.
         ended: Set when the connection to the server is closed.
         status: The last HTTP status; 0 if there was none.
-        awaits_sign_in: Whether it asks for a sign-in that only a person can make.
+        awaits_sign_in: Whether the server needs a sign-in by a person.
         trouble: Why its tokens could not be renewed; empty if they could.
-        was_signed_in: Whether it was sent a token, or one was revoked.
+        was_signed_in: Whether a token was sent, or one was revoked.
         forgotten: Whether the server reported, over HTTP, that it no longer knows the session.
-        refused: How many calls it has refused by that, by ``call_key``.
-        exit_code: The exit code of its process, if the process ended by itself.
+        refused: The number of calls refused for that reason, by ``call_key``.
+        exit_code: The exit code of its process, if that ended by itself.
         stray: The first line on stdout that is not MCP.
-        flooded: Whether it exceeded the limits; the session is over then.
+        flooded: Whether it exceeded the limits, which ends the session.
     """
 
     def __init__(self) -> None:
@@ -91,7 +91,7 @@ class Traffic:
         self.start_listing()
 
     def start_listing(self) -> None:
-        """Start to record a new listing, with fresh limits."""
+        """Start recording a new listing, with fresh limits."""
         self.listing = Listing([], [])
         self.complete = False
         self.changed = anyio.Event()
@@ -100,7 +100,7 @@ class Traffic:
         self._lines = 0
 
     def reset_counters(self) -> None:
-        """Reset the limits after a call; the next one may send as much."""
+        """Reset the counters after a call, so that the limits apply to each call."""
         self._bytes = self._lines = 0
 
     def end(self) -> None:
@@ -109,9 +109,9 @@ class Traffic:
         self.changed.set()
 
     def forget(self, request: bytes) -> None:
-        """Record that the server answered a request by not knowing the session."""
+        """Record that the server rejected a request because it does not know the session."""
         self.forgotten = True
-        with contextlib.suppress(msgspec.MsgspecError):  # it is no call
+        with contextlib.suppress(msgspec.MsgspecError):  # not a call
             call = msgspec.json.decode(request, type=_Call)
             self.refused[call_key(call.params.name, call.params.arguments)] += 1
 
@@ -123,7 +123,7 @@ class Traffic:
         return not self.flooded
 
     def about_sign_in(self, name: str) -> str:
-        """What is wrong with the sign-in at a server of a name, to follow it; empty if nothing."""
+        """A problem with the sign-in, as a predicate after the server's name; empty if none."""
         if self.trouble:
             return f"could not be queried: {quote(self.trouble)}"
         if self.awaits_sign_in:
@@ -140,7 +140,7 @@ class Traffic:
 
     @property
     def last_stderr(self) -> str:
-        """The last line on stderr that says why, as far as it is known which lines do not."""
+        """The line on stderr that most likely explains a failure, usually the last one."""
         said = _lines(self._stderr)
         lines = [line for line in said if not line.startswith(_ADVICE)] or said
         named = filter(_ERROR.match, lines) if _END.match(lines[-1]) else ()
@@ -148,7 +148,7 @@ class Traffic:
 
 
 def _lines(data: bytes) -> list[str]:
-    """The lines that are not empty, at least one, which may be empty."""
+    """The non-empty lines; one empty line if there are no others."""
     lines = [line for line in data.decode("utf-8", "replace").splitlines() if line.strip()]
     return lines or [""]
 
@@ -159,6 +159,6 @@ def quote(text: str) -> str:
 
 
 def quote_end(text: str) -> str:
-    """Do the same, but keep the end of a long text."""
+    """Like ``quote``, but keep the end of a long text."""
     line = one_line(text)
     return line if len(line) <= MAX_QUOTE_LENGTH else "…" + line[-MAX_QUOTE_LENGTH:]

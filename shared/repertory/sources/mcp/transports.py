@@ -32,7 +32,7 @@ from repertory.sources.mcp.variables import Launch
 
 
 def silence() -> None:
-    """Silence the SDK, which logs whole URLs, with the keys of some servers, and states."""
+    """Silence the SDK, which logs whole URLs with keys and OAuth states."""
     for name in ("mcp.client", "mcp.shared", "client", "httpx2"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
 
@@ -41,7 +41,7 @@ def silence() -> None:
 async def open_streams(
     transport: Transport, launch: Launch, traffic: Traffic
 ) -> AsyncIterator[tuple[Any, Any]]:
-    """Connect to a server; yields the streams of its messages, without tools, and of ours."""
+    """Connect to a server; yields the stream of its messages, without tools, and that of ours."""
     async with contextlib.AsyncExitStack() as stack:
         match transport:
             case Transport.STDIO:
@@ -65,9 +65,9 @@ async def open_streams(
 
 
 class _Intake(ObjectReceiveStream[SessionMessage | Exception]):
-    """A server's messages. It moves the tools of a listing, as sent, to ``traffic``.
+    """A server's messages, from which the tools of a listing are moved to ``traffic``, as sent.
 
-    The SDK rejects a whole page for one invalid tool; here, each tool can be checked by itself.
+    The SDK rejects a whole page for one invalid tool; this way, each tool is checked separately.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class _Intake(ObjectReceiveStream[SessionMessage | Exception]):
 
 
 def _auth(launch: Launch, traffic: Traffic) -> SignedIn | None:
-    """How the requests to a server are signed; None if its configuration does it itself."""
+    """The authentication of requests to a server; None if its configuration has its own."""
     if launch.has_authorization:
         return None
     sign_ins = SignIns(Path(launch.sign_ins)) if launch.sign_ins else None
@@ -114,13 +114,13 @@ def http_client(
     Args:
         traffic: The record of the session.
         headers: Sent with each request.
-        timeout: The limits of each request; none by default.
-        auth: How requests are signed.
-        is_mcp: Whether the answers are those of an MCP server, which are mended.
+        timeout: The timeouts of each request; none by default.
+        auth: The authentication of requests.
+        is_mcp: Whether the responses are from an MCP server and need ``mended``.
     """
 
     async def note(response: httpx2.Response) -> None:
-        # The first status and those of our messages count; a server may reject other requests.
+        # Only the first status and those of our messages count: servers may reject other requests.
         if response.request.method == "POST" or not traffic.status:
             traffic.status = response.status_code
             if traffic.greeted and response.status_code == HTTPStatus.NOT_FOUND:
@@ -128,7 +128,7 @@ def http_client(
         if response.headers.get("content-encoding", "identity") != "identity":
             raise SourceError("compressed its answer, so its size has no limit")
         assert isinstance(response.stream, httpx2.AsyncByteStream)
-        # A server sends its own messages on the stream of a GET, for as long as that is open.
+        # The stream of a GET stays open for the server's own messages.
         is_event_stream = response.request.method == "GET" and response.is_success
         counted = _Counted(response.stream, traffic, is_event_stream=is_event_stream)
         response.stream = _Mended(counted, traffic) if is_mcp else counted
@@ -167,7 +167,7 @@ class _Counted(httpx2.AsyncByteStream):
 
 
 class _Mended(httpx2.AsyncByteStream):
-    """A body, or a stream of events, whose answers the SDK can read; see ``mended``."""
+    """A body or event stream, changed so that the SDK can read its answers; see ``mended``."""
 
     def __init__(self, inner: httpx2.AsyncByteStream, traffic: Traffic) -> None:
         self._inner = inner
@@ -178,7 +178,7 @@ class _Mended(httpx2.AsyncByteStream):
         is_body = False
         async for chunk in self._inner:
             rest += chunk
-            is_body = is_body or rest[:16].lstrip()[:1] == b"{"  # of events, no line starts with it
+            is_body = is_body or rest[:16].lstrip()[:1] == b"{"  # no line of an event starts so
             if not is_body and b"\n" in chunk:
                 whole, _, rest = rest.rpartition(b"\n")
                 yield b"\n".join(map(self._event, whole.split(b"\n"))) + b"\n"

@@ -1,7 +1,7 @@
-"""Answers that the SDK cannot read: one bad tool costs one tool.
+"""Repairs answers that the SDK cannot read, so that one bad tool does not cost the whole listing.
 
 The SDK rejects a whole message for half a character, a number with too many digits or deep nesting
-in one place. Half a character becomes the replacement character, and costs nothing.
+in one place. Half a character is replaced by the replacement character, and no tool is lost.
 
 Imports the SDK, which is slow: import it only to contact a server.
 """
@@ -17,17 +17,17 @@ from pydantic_core import from_json
 from repertory.sources.mcp.traffic import quote
 from repertory.text import with_whole_characters
 
-MAX_SIZE = 4 * 2**20  # bytes of an answer that is taken apart, in up to 2 s for each MiB
+MAX_SIZE = 4 * 2**20  # bytes of an answer to repair, which takes up to 2 s per MiB
 MAX_COMPLAINTS = 20
 
 _TEXT = r'"(?:[^"\\]++|\\.)*+"'
-_OPEN_TEXT = r'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)'  # an open one takes the rest: linear time
+_OPEN_TEXT = r'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)'  # an open one matches to the end, for linear time
 _TOKEN = re.compile(rf"{_OPEN_TEXT}|[\[\]{{}},]", re.DOTALL)
 _KEY = re.compile(rf"\s*+({_TEXT})\s*+:", re.DOTALL)
 _NAME = re.compile(r'\s*+\{\s*+"name"\s*+:\s*+("[^"\\]{1,128}")')
 _ID = re.compile(r'"id"\s*+:\s*+(\d{1,15}|"[^"\\]{1,100}")')
 _LAST_ID = re.compile(rf"{_ID.pattern}\s*+\}}\s*+\Z")
-_HEAD = 200  # characters in which the id of a broken answer is searched, at its start and its end
+_HEAD = 200  # characters at the start and the end in which a broken answer's id is searched
 
 
 def mended(data: bytes, complaints: list[str]) -> bytes | None:
@@ -35,12 +35,13 @@ def mended(data: bytes, complaints: list[str]) -> bytes | None:
 
     Args:
         data: One message.
-        complaints: Receives what was left out, to follow the name of the server.
+        complaints: Receives descriptions of what was left out, as predicates after the name of the
+            server.
 
     Returns:
-        The message with whole characters, or the answer without the tools that cannot be read. If
-        it has none, or is broken otherwise, an error for the request that it answers. None if it
-        needs no mending, or answers no request.
+        The message with whole characters, or the answer without its unreadable tools. If it has no
+        tools or is broken otherwise, an error response to its request. None if it needs no repair
+        or is not an answer.
     """
     reason = _fault(data)
     if reason and len(data) <= MAX_SIZE:
@@ -102,7 +103,7 @@ def _without_bad_tools(message: dict[str, str], complaints: list[str]) -> str:
 
 
 def _members(text: str) -> Iterator[tuple[str, str]]:
-    """Yield the members of an object or an array as they are written; the keys of an array are "".
+    """Yield the members of an object or an array as written; the keys of an array are "".
 
     Raises:
         ValueError: It is neither, or is not closed.
@@ -133,6 +134,6 @@ def _object(members: dict[str, str]) -> str:
 
 
 def _short(reason: str) -> str:
-    """The first line of a reason that names something, without pydantic's heading."""
+    """The first line of a reason after pydantic's heading."""
     lines = [line.strip() for line in reason.splitlines() if line.strip()]
     return quote(lines[1 if len(lines) > 1 else 0].partition(" [type=")[0])

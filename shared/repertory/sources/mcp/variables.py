@@ -14,7 +14,7 @@ from repertory.sources.mcp.server import ServerConfig
 from repertory.trust import digest_of
 
 MAX_ENV_FILE_SIZE = 2**20  # bytes
-MIN_SECRET_LENGTH = 4  # shorter values are no secrets, and masking them ruins messages
+MIN_SECRET_LENGTH = 4  # masking shorter values would ruin messages
 
 _UPPER = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
 PROXIES = (*_UPPER, *map(str.lower, _UPPER))
@@ -29,9 +29,9 @@ _ENV_LINE = re.compile(r"(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*)")
 class Launch(msgspec.Struct, frozen=True, kw_only=True):
     """The resolved launch parameters of a server. Never stored or logged.
 
-    ``inherited`` is the environment that a process takes a few harmless variables from.
-    ``secrets`` are the values, and the words in them, that no message may contain; ``learned`` are
-    those that came later, such as tokens.
+    ``inherited`` is the environment from which a process gets a few harmless variables.
+    ``secrets`` are the values, and the words in them, that must not appear in messages;
+    ``learned`` are later ones, such as tokens.
     """
 
     command: str
@@ -50,11 +50,11 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def has_authorization(self) -> bool:
-        """Whether a configured header signs the requests, so that no sign-in does."""
+        """Whether a configured header authorizes the requests, which excludes a sign-in."""
         return any(name.lower() == "authorization" for name in self.headers)
 
     def __repr__(self) -> str:
-        """Without any value: they may be secrets."""
+        """Omit all values, which may be secrets."""
         return "Launch(…)"
 
     def redact(self, text: str) -> str:
@@ -115,7 +115,7 @@ def fill_in(server: ServerConfig) -> Launch:
 
 
 def names_of(server: ServerConfig) -> list[str]:
-    """The names of the variables of the environment that a server is given, in order."""
+    """The names of the environment variables that a server gets, sorted."""
     texts = [server.command, *server.args, *server.env.values(), server.env_file, server.cwd]
     texts += [server.url, *server.headers.values()]
     texts += [server.oauth.client_id, server.oauth.client_secret]
@@ -123,7 +123,7 @@ def names_of(server: ServerConfig) -> list[str]:
 
 
 def names_in(texts: Iterable[str]) -> set[str]:
-    """The names of the variables of the environment that texts refer to."""
+    """The names of the environment variables that texts refer to."""
     found: set[str] = set()
     for reference in (one for text in texts for one in _REFERENCE.findall(text)):
         if reference.startswith(_INPUT):
@@ -149,9 +149,9 @@ def filled(
 
     Args:
         text: The text.
-        whose: What the text belongs to, as the subject of a message.
+        whose: The owner of the text, as the subject of a message.
         workspace: The folder that the configuration belongs to.
-        environment: What variables come from.
+        environment: The values of variables.
         used: Receives the values of the variables.
 
     Raises:
@@ -196,7 +196,7 @@ def _whose(server: ServerConfig) -> str:
 
 
 def _url_secrets(url: str) -> set[str]:
-    """Return the credentials and the query's values, as written in the URL and decoded."""
+    """Return the credentials and the values of the query, both as written and decoded."""
     rest, _, query = url.partition("?")
     userinfo = re.match(r"[^/]*//([^/@]*)@", rest)
     values = [pair.partition("=")[2] for pair in query.split("&")]

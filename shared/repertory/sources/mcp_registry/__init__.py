@@ -1,1 +1,1 @@
-"""Servers of an MCP registry: one pinned version for each source, which awaits trust."""
+"""Servers from MCP registries: one pinned version for each source, which awaits trust."""

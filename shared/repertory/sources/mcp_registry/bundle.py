@@ -1,4 +1,4 @@
-"""MCP bundles (``.mcpb``): archives with a program and a manifest that says how to start it."""
+"""MCP bundles (``.mcpb``): archives with a program and a manifest with its launch command."""
 
 import hashlib
 import re
@@ -43,14 +43,14 @@ class _Manifest(msgspec.Struct, frozen=True):
 
 
 def unpacked(package: Package, into: Path) -> dict[str, Any]:
-    """Fetch a bundle, unpack it if it has its digest, and return its entry of a configuration.
+    """Fetch a bundle, check its digest, unpack it, and return its MCP configuration entry.
 
     Args:
         package: The package, of the type ``mcpb``.
         into: A new folder.
 
     Raises:
-        SourceError: It cannot be fetched, is another one, or has no valid manifest.
+        SourceError: It cannot be fetched, has another digest, or has no valid manifest.
     """
     url = package.identifier
     if not is_confidential(url):
@@ -90,7 +90,7 @@ def _entry(manifest: _Manifest) -> dict[str, Any]:
 
 
 def _value(name: str, manifest: _Manifest) -> str:
-    """What a reference stands for: the bundle's folder, or a setting of the user's."""
+    """The value of a reference: the bundle's folder, or a user setting."""
     if name == "__dirname":
         return PLUGIN_ROOT
     if name in ("/", "pathSeparator"):

@@ -1,7 +1,7 @@
 """The document of a server in a registry (``server.json``), checked and cleaned.
 
-A registry takes documents from anyone. What a command line is made of must have a safe form: no
-option in the place of a package, no reference to a variable of the user's, no control character.
+A registry accepts documents from anyone, so all parts of a command line must have a safe form: no
+option in place of a package, no reference to a user's variable, no control character.
 """
 
 import hashlib
@@ -15,7 +15,7 @@ from repertory.errors import SourceError
 from repertory.sources.reading.structured import Defect, load
 from repertory.text import clean, cut, is_clean, one_line
 
-MAX_LENGTH = 2_000  # characters of one text of a command line
+MAX_LENGTH = 2_000  # characters of one argument of a command line
 MAX_LISTED = 50  # packages, remotes, arguments, variables
 OFFICIAL = "io.modelcontextprotocol.registry/official"
 
@@ -52,7 +52,7 @@ class Variable(Input, frozen=True, kw_only=True, rename="camel"):
 
 
 class Transport(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """How a server is reached."""
+    """The transport to a server."""
 
     type: str = "stdio"
     url: str = ""
@@ -75,7 +75,7 @@ class Package(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Server(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """A server of a registry."""
+    """A server in a registry."""
 
     name: str
     version: str
@@ -86,13 +86,13 @@ class Server(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Listed(msgspec.Struct, frozen=True, kw_only=True):
-    """A server and what its registry says about it.
+    """A server and its status in the registry.
 
     Attributes:
         server: The server.
         digest: The SHA-256 of its document.
         status: ``active``, ``deprecated`` or ``deleted``.
-        message: Why, if the registry says so.
+        message: The registry's reason for the status; may be empty.
     """
 
     server: Server
@@ -102,7 +102,7 @@ class Listed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def listed(raw: object) -> Listed | None:
-    """Read one entry of a registry's answer; None if it is invalid."""
+    """Read one entry in a registry's response; None if it is invalid."""
     if not isinstance(raw, Mapping) or not isinstance(raw.get("server"), Mapping):
         return None
     document = {key: one for key, one in raw["server"].items() if one is not None}
@@ -124,10 +124,10 @@ def listed(raw: object) -> Listed | None:
 
 
 def parsed(content: bytes, where: str) -> Mapping[str, Any]:
-    """The JSON object that a registry answered.
+    """Parse the response of a registry.
 
     Raises:
-        SourceError: It is none.
+        SourceError: It is not a JSON object.
     """
     document = load(content.decode("utf-8", "replace"), "json")
     if isinstance(document, Defect) or not isinstance(document, dict):
@@ -136,15 +136,15 @@ def parsed(content: bytes, where: str) -> Mapping[str, Any]:
 
 
 def shortened(text: str) -> str:
-    """A text of others on one line."""
+    """An untrusted text, cut and on one line."""
     return cut(one_line(text), 300)
 
 
 def safe(text: str, what: str) -> str:
-    """A text as a part of a command line or a header.
+    """Check a text that becomes a part of a command line or a header.
 
     Raises:
-        ValueError: It is too long, has control characters, or refers to a variable of the user's.
+        ValueError: It is too long, has control characters, or refers to a user's variable.
     """
     if len(text) > MAX_LENGTH or not is_clean(text) or "\n" in text or "${" in text:
         raise ValueError(f"{what} is too long, or has line breaks, control characters or `${{`")

@@ -1,4 +1,4 @@
-"""The configuration entry of a server of a registry, and how its address is recognised."""
+"""The configuration entry of a registry's server, and the recognition of its address."""
 
 import re
 import shlex
@@ -32,7 +32,7 @@ _NAMED = re.compile(
 
 
 class _WithoutItems(Source):
-    """A source without items: the tools of a registry's server belong to a source of their own."""
+    """A source without items, because the tools of a registry's server have a separate source."""
 
     type = "mcp-registry"
 
@@ -42,10 +42,10 @@ class _WithoutItems(Source):
 
 
 class RegistryServer(FetchedSource, _WithoutItems):
-    """The pinned version of a server of a registry."""
+    """The pinned version of a registry's server."""
 
     def __init__(self, pin: Pin, content: Content, interval: float) -> None:
-        self.name = f"{pin.name}-registry"  # the server itself has the name of the entry
+        self.name = f"{pin.name}-registry"  # the server's own source has the entry's name
         self.location = content.fetcher.location
         self.content = content
         self.interval = interval
@@ -67,11 +67,11 @@ class RegistryServer(FetchedSource, _WithoutItems):
 
 
 def build(entry: Mapping[str, Any], base: Path) -> list[Source]:  # noqa: ARG001 - has no paths
-    """Build the source of a server of a registry; nothing is fetched.
+    """Build the source of a registry's server, without fetching it.
 
     Args:
-        entry: ``name``, ``server``, ``version`` and ``package``: the type of its package or
-            remote. Optional are ``url`` of the registry; ``sha256``, the digest of the server's
+        entry: ``name``, ``server``, ``version`` and ``package``, the type of its package or
+            remote. Optional: ``url`` of the registry; ``sha256``, the digest of the server's
             document; ``env`` and ``headers`` with variables; and ``refresh``.
         base: Not used.
 
@@ -99,7 +99,7 @@ def _pin(entry: Mapping[str, Any]) -> Pin:
 
 
 def recognise(address: Address) -> Recognised | None:
-    """Take ``mcp-registry:NAME[@VERSION][#PACKAGE]``, or the URL of a server in a registry.
+    """Recognise ``mcp-registry:NAME[@VERSION][#PACKAGE]``, or the URL of a server in a registry.
 
     Raises:
         UsageError: The name is invalid, or the server cannot be used safely.
@@ -157,7 +157,7 @@ def _recognised(found: Listed, url: str, package: str) -> Recognised:
 
 
 def _runs(entry: Mapping[str, Any]) -> str:
-    """What trust in a server allows, in a sentence."""
+    """A sentence about what a trusted server runs or calls."""
     if "url" in entry:
         return f"It calls {entry['url']}."
     given = [f"{name}={value}" for name, value in entry.get("env", {}).items()]

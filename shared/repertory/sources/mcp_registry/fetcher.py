@@ -1,4 +1,4 @@
-"""Fetches the document of one version of a server, and declares the server it describes."""
+"""Fetches the document of one version of a server, and declares the server that it describes."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,14 +18,14 @@ BUNDLE = "mcpb"
 
 
 class Pin(msgspec.Struct, frozen=True, kw_only=True):
-    """What a source of a registry is pinned to, and what the user gives to its server.
+    """The pinned version of a registry's server, and the values that the user adds to it.
 
     Attributes:
         name: The name of the source, and of its server in the configuration.
         url: The registry.
         server, version, sha256: The server, its version, and the digest of its document.
         package: The type of its package or remote.
-        env, headers: What the program or the requests get beside, with variables.
+        env, headers: Additional variables of the program or headers of the requests.
     """
 
     name: str
@@ -39,7 +39,7 @@ class Pin(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ServerFetcher(Fetcher):
-    """Fetches one version of one server; a registry cannot replace it."""
+    """Fetches one version of one server, which the registry cannot replace."""
 
     def __init__(self, pin: Pin) -> None:
         self._pin = pin
@@ -88,7 +88,7 @@ class ServerFetcher(Fetcher):
 
 
 def _notes(found: Listed) -> tuple[str, ...]:
-    """What the registry says about the version now."""
+    """The current status of the version, unless it is active."""
     if found.status == "active":
         return ()
     why = f": {found.message}" if found.message else ""

@@ -1,4 +1,4 @@
-"""How a server of a registry is started or reached: an entry of an MCP configuration."""
+"""Makes MCP configuration entries that start or contact the servers of a registry."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -21,8 +21,8 @@ from repertory.sources.openapi.servers import is_server
 
 ENVIRONMENT_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,100}")
 NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9]+")
-_DANGEROUS = re.compile(r"PATH|HOME|(?:LD|DYLD)_.{0,100}", re.IGNORECASE)  # what starts a program
-# What has a runtime or a shell load other code, or ask another index, registry or proxy.
+_DANGEROUS = re.compile(r"PATH|HOME|(?:LD|DYLD)_.{0,100}", re.IGNORECASE)  # they affect any program
+# Variables that make a runtime or a shell load other code, or use another index, registry or proxy.
 _STEERING = re.compile(
     r"(?:NODE_(?!ENV$)|NPM_CONFIG_|BUN_|DENO_|PYTHON(?!UNBUFFERED$|UTF8$|IOENCODING$)|UV_|PIP_"
     r"|DOCKER_|DOTNET_|NUGET_|COR_|CORECLR_|JAVA_|_JAVA_|JDK_|PERL|RUBY|GIT_|SSL_|XDG_).{0,100}"
@@ -34,13 +34,13 @@ REMOTES = {"streamable-http": "http", "sse": "sse"}
 
 
 class Launch(msgspec.Struct, frozen=True, kw_only=True):
-    """An entry of an MCP configuration, and what the user gives to it.
+    """An MCP configuration entry, and the values that the user must provide.
 
     Attributes:
-        entry: The entry; secrets and values to give are references to variables.
-        env: What of the environment the program gets, as references by name.
+        entry: The entry, with references to variables for secrets and missing values.
+        env: The environment variables that the program gets, as references by name.
         headers: The headers of a remote server, as references.
-        notes: What to know about it, in sentences.
+        notes: Sentences that the user should read.
     """
 
     entry: dict[str, Any]
@@ -57,12 +57,12 @@ def choices(server: Server) -> list[str]:
 
 
 def launch_of(server: Server, choice: str, more: Iterable[str] = ()) -> Launch:
-    """How a server is started or reached.
+    """Make the launch of a server.
 
     Args:
         server: The server.
         choice: One of ``choices``.
-        more: The environment variables that the user adds, which a container needs by name.
+        more: The environment variables that the user adds; a container gets them by name.
 
     Raises:
         ValueError: It cannot be used safely; the text says why, with "it" as its subject.
@@ -117,7 +117,7 @@ def _of_remote(remote: Transport, server: Server) -> Launch:
 def _environment(
     variables: Iterable[Variable],
 ) -> tuple[dict[str, str], dict[str, str], list[str]]:
-    """The variables with a value, those to take from the environment, and notes."""
+    """The variables with a value, those taken from the user's environment, and notes."""
     given: dict[str, str] = {}
     asked: dict[str, str] = {}
     optional = []
@@ -156,9 +156,9 @@ def _arguments(arguments: Iterable[Argument]) -> list[str]:
 
 
 def _value(one: Argument | Variable, variable: str, hint: str = "") -> str | None:
-    """A value: as the document gives it, or a reference; None if it is optional and not given.
+    """The value from the document, or a reference; None if it is optional and missing.
 
-    A secret is always a reference, whatever the document gives.
+    A secret is always a reference, even if the document has a value.
     """
     own = f"${{{variable}}}" if variable else f"${{input:{_variable(hint or 'value').lower()}}}"
     if one.value is not None and one.variables:
@@ -172,7 +172,7 @@ def _value(one: Argument | Variable, variable: str, hint: str = "") -> str | Non
 
 
 def _filled(text: str, variables: Mapping[str, Input], start: str = "") -> str:
-    """A text with its ``{places}`` filled in."""
+    """Fill in the ``{places}`` in a text."""
 
     def fill(found: re.Match[str]) -> str:
         one = variables.get(found[1])
@@ -189,6 +189,6 @@ def _filled(text: str, variables: Mapping[str, Input], start: str = "") -> str:
 
 
 def _variable(*parts: str) -> str:
-    """The name of an environment variable, made of texts."""
+    """Make the name of an environment variable from texts."""
     name = NOT_IN_NAMES.sub("_", "_".join(parts)).strip("_").upper()[:100]
     return f"_{name}" if name[:1].isdigit() else name or "VALUE"

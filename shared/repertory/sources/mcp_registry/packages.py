@@ -1,4 +1,4 @@
-"""The command line of a package: a list of arguments, with the package pinned to a version."""
+"""The command lines that run packages, as lists of arguments with a pinned version."""
 
 import re
 from collections.abc import Sequence
@@ -14,22 +14,22 @@ _IMAGE = re.compile(
     r"(?:/[a-z0-9](?:[a-z0-9._-]{0,100})){0,8})"
     r"(?::(?P<tag>[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}))?(?:@(?P<digest>sha256:[0-9a-f]{64}))?"
 )
-# The public indexes, which the commands use. Another index may have another package of the name.
+# The public indexes, which the commands use. Another index may have another package by that name.
 _INDEXES = {
     "npm": ("https://registry.npmjs.org",),
     "pypi": ("https://pypi.org",),
     "nuget": ("https://api.nuget.org", "https://api.nuget.org/v3/index.json"),
     "oci": ("https://docker.io",),
 }
-# The options of a runtime that a document may give, with whether each has a value. Others choose
-# another package, another index or a command for a shell.
+# The options of a runtime that a document may use, and whether each has a value. Other options may
+# select another package, another index or a shell command.
 _OPTIONS = {
     "npm": {"-y": False, "--yes": False, "-q": False, "--quiet": False, "--loglevel": True},
     "pypi": {"-q": False, "--quiet": False, "--no-cache": False, "-p": True, "--python": True},
     "nuget": {"-y": False, "--yes": False},
 }
 _VALUE = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,50}")
-# Of docker: those that stand alone, and those whose value follows.
+# Docker's options without a value or with one after "=", and those followed by a value.
 _ALONE = re.compile(
     r"-[itqdP]+|--(?:rm|init|interactive|tty|quiet|detach|read-only|privileged|publish-all)"
     r"|--[a-z-]{1,50}=.{0,5000}",
@@ -43,7 +43,7 @@ _WITH_VALUE = re.compile(
 
 
 class Command(NamedTuple):
-    """The parts of a command line around the arguments that the document gives."""
+    """The parts of a command line around the document's own arguments."""
 
     program: str
     before: tuple[str, ...]  # the runtime's arguments
@@ -56,10 +56,10 @@ def command_of(package: Package, names: tuple[str, ...]) -> Command:
 
     Args:
         package: The package.
-        names: The environment variables to hand to a container.
+        names: The environment variables to pass to a container.
 
     Raises:
-        ValueError: The package cannot be pinned, or its name has another form.
+        ValueError: The package cannot be pinned, or its name is invalid.
     """
     kind, identifier = package.registry_type, package.identifier
     index = package.registry_base_url.rstrip("/")
@@ -80,10 +80,10 @@ def command_of(package: Package, names: tuple[str, ...]) -> Command:
 
 
 def check_runtime(kind: str, arguments: Sequence[str]) -> None:
-    """Refuse arguments of a runtime that have it run something else than the package.
+    """Reject arguments of a runtime that may make it run something other than the package.
 
     Raises:
-        ValueError: They do.
+        ValueError: An argument is not allowed.
     """
     options, awaited = _OPTIONS.get(kind), ""
     for one in arguments:
@@ -103,7 +103,7 @@ def check_runtime(kind: str, arguments: Sequence[str]) -> None:
 
 
 def _names_host(package: Package) -> bool:
-    """Whether the name of an image begins with the host of its registry."""
+    """Whether the name of an image starts with the host of its registry."""
     host = package.registry_base_url.rpartition("://")[2].strip("/")
     return package.registry_type == "oci" and package.identifier.startswith(f"{host}/")
 
@@ -124,7 +124,7 @@ def _version(package: Package) -> str:
 
 
 def _image(package: Package) -> tuple[str, str]:
-    """The reference of an image with a tag or a digest, and what to know about it."""
+    """The reference of an image with a tag or a digest, and a note for the user."""
     identifier = package.identifier.removeprefix("https://")
     found = _IMAGE.fullmatch(identifier)
     if not found:

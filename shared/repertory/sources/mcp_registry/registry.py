@@ -1,4 +1,4 @@
-"""The API of MCP registries: finding servers by words, and reading one version of a server."""
+"""A client for MCP registries, which finds servers by words and reads one version of a server."""
 
 import re
 from collections import Counter
@@ -13,7 +13,7 @@ OFFICIAL_URL = "https://registry.modelcontextprotocol.io"
 API = "v0.1"
 MAX_ANSWER_SIZE = 8 * 2**20  # bytes
 PAGE_SIZE = 100
-MAX_PAGES = 5  # for each word
+MAX_PAGES = 5  # per word
 MAX_WORDS = 4
 MAX_CURSOR_LENGTH = 1_000
 
@@ -36,7 +36,7 @@ class Registry:
         """Read one version of a server.
 
         Raises:
-            SourceError: The registry does not have it, or answers something else.
+            SourceError: The registry does not have it, or its response is invalid.
         """
         place = f"servers/{quote(name, safe='')}/versions/{quote(version, safe='')}"
         try:
@@ -57,11 +57,11 @@ class Registry:
     def find(self, words: str, limit: int) -> list[Listed]:
         """Find the latest versions of servers by words in their names, titles and descriptions.
 
-        A registry finds one part of a name; those of each word are put in order by the number of
-        words that they have.
+        The registry searches names for one text only, so each word is searched separately, and the
+        servers are ranked by the number of words that they contain.
 
         Raises:
-            SourceError: The registry cannot be asked.
+            SourceError: The registry cannot be reached.
         """
         wanted = list(dict.fromkeys(words.lower().split()))[:MAX_WORDS]
         found: dict[str, Listed] = {}
