@@ -1,4 +1,4 @@
-"""The configuration entry of an archive, and how its address is recognised."""
+"""The configuration entry of an archive, and the recognition of its address."""
 
 import re
 from collections.abc import Mapping
@@ -17,18 +17,18 @@ from repertory.sources.fetched.urls import is_http, shown
 from repertory.sources.source import Source
 
 ENDINGS = (".zip", ".skill", ".tar.gz", ".tgz")
-LOCAL_REFRESH_S = 60.0  # a file of this machine is only looked at
+LOCAL_REFRESH_S = 60.0  # for local files, whose signature is quick to check
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
 def build(entry: Mapping[str, Any], base: Path) -> list[Source]:
-    """Build the sources of an archive; nothing is fetched.
+    """Build the sources of an archive, without fetching it.
 
     Args:
-        entry: ``name``, and ``url`` or ``path``. Optional are ``sha256``, which the archive must
-            have; ``folder``; ``reads``, the types of sources that read it; and ``refresh``.
-        base: The folder that a relative path starts from.
+        entry: ``name``, and ``url`` or ``path``. Optional: ``sha256``, which the archive must have;
+            ``folder``; ``reads``, the types of sources that read it; and ``refresh``.
+        base: The folder that relative paths start from.
 
     Raises:
         ConfigurationError: The entry is invalid.
@@ -53,7 +53,7 @@ def _content(entry: Mapping[str, Any], base: Path) -> Content:
 
 
 def recognise(address: Address) -> Recognised | None:
-    """Take a URL or a file whose name ends as that of an archive."""
+    """Recognise a URL or a file with the file name extension of an archive."""
     path = address.path
     if path is not None and not path.is_file():
         return None

@@ -1,4 +1,4 @@
-"""Fetches an archive over HTTP or from this machine, and unpacks it."""
+"""Fetches an archive over HTTP or from a local path, and unpacks it."""
 
 import hashlib
 import shutil
@@ -27,7 +27,7 @@ class ArchiveFetcher(Fetcher):
 
     Args:
         address: Its URL, or an absolute path.
-        sha256: The digest that it must have, in hex; empty for any.
+        sha256: Its required digest, in hex; empty for any.
     """
 
     def __init__(self, address: str, sha256: str) -> None:
@@ -63,7 +63,7 @@ class ArchiveFetcher(Fetcher):
         )
 
     def _read(self, last: State) -> tuple[bytes | None, dict[str, str]]:
-        """The archive, None if it is unchanged; and how to recognise it again."""
+        """The archive, None if it is unchanged, and its validators."""
         if is_http(self._address):
             document = get(self._address, MAX_ARCHIVE_SIZE, last.validators, lambda: self.cancelled)
             return None if document.is_unchanged else document.content, document.validators
@@ -79,14 +79,14 @@ class ArchiveFetcher(Fetcher):
 
 
 def _lift(folder: Path) -> None:
-    """Move up what lies in the only folder of an archive, unless that is a skill."""
+    """If an archive has only one folder, move its content up, unless the folder is a skill."""
     inside = list(folder.iterdir())
     if len(inside) != 1 or not inside[0].is_dir():
         return
     if any((inside[0] / name).exists() for name in SKILL_FILES):
         return
     [only] = inside
-    outer = only.rename(folder / ".outer")  # something in it may have its name
+    outer = only.rename(folder / ".outer")  # an entry in it may have the same name
     for path in outer.iterdir():
         if path.name != outer.name:
             path.rename(folder / path.name)

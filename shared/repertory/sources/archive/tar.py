@@ -1,7 +1,7 @@
-"""The files of a tar archive, read once from its start to its end: bounded and in linear time.
+"""Reads the files of a tar archive in one pass, bounded and in linear time.
 
-Some versions of the standard library take quadratic time for these headers, and keep the
-interpreter's lock meanwhile. All skip as many bytes as a header says, even beyond the end.
+Some versions of the standard library take quadratic time for extended headers while they hold the
+interpreter lock. All versions skip as many bytes as a header says, even beyond the end.
 """
 
 from collections.abc import Iterator, Mapping
@@ -10,7 +10,7 @@ from typing import Protocol
 import msgspec
 
 BLOCK = 512  # bytes
-MAX_RECORDS_SIZE = 1 << 20  # bytes of the header before a file: of its long name, for one
+MAX_RECORDS_SIZE = 1 << 20  # bytes of an extended header, such as a long name
 CHUNK_SIZE = 1 << 16  # bytes
 _MAX_DIGITS = 20
 
@@ -25,18 +25,18 @@ class Stream(Protocol):
     """The stream that an archive is read from."""
 
     def read(self, size: int) -> bytes:
-        """Read some bytes; fewer at the end alone."""
+        """Read ``size`` bytes; fewer only at the end."""
         ...
 
 
 class TarFile(msgspec.Struct, frozen=True, kw_only=True):
-    """A regular file of an archive, or what is none.
+    """An entry of an archive other than a folder.
 
     Attributes:
         place: Its path.
         size: Its number of bytes.
         is_executable: Whether its owner may execute it.
-        odd: What it is if it is no regular file, in the plural; empty for one.
+        odd: The kind of entry, in the plural, if it is not a regular file; else empty.
     """
 
     place: str
@@ -46,7 +46,7 @@ class TarFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Tar:
-    """The entries of an archive, folders left out, in their order.
+    """The entries of an archive in order, without folders.
 
     Args:
         stream: The archive without its compression.
@@ -54,11 +54,11 @@ class Tar:
 
     def __init__(self, stream: Stream) -> None:
         self._stream = stream
-        self._left = 0  # bytes of the current file that were not read
+        self._left = 0  # unread bytes of the current file
         self._padding = 0  # bytes after it
 
     def __iter__(self) -> Iterator[TarFile]:
-        """Read on; what was not read of the last file is skipped.
+        """Iterate over the entries. The unread rest of the current file is skipped.
 
         Raises:
             ValueError: The archive is damaged.
@@ -129,7 +129,7 @@ def _file(header: bytes, kind: bytes, size: int, records: Mapping[bytes, bytes])
         odd = "links"
     elif kind not in _FILES or _OF_SPARSE in records:
         odd = "devices" if kind in _DEVICES else "other entries"
-    if kind == _SPARSE:  # what follows the header has a form of its own
+    if kind == _SPARSE:  # these have a different layout after the header
         raise ValueError("it has sparse files")
     return TarFile(
         place=name.decode("utf-8", "surrogateescape"),
@@ -140,7 +140,7 @@ def _file(header: bytes, kind: bytes, size: int, records: Mapping[bytes, bytes])
 
 
 def _size_of(header: bytes) -> int:
-    """The size in a header whose checksum fits."""
+    """The size in a header; raises for a wrong checksum."""
     if len(header) < BLOCK:
         raise EOFError("it ends within a header")
     if _number(header[148:156], 8) != sum(header) - sum(header[148:156]) + 8 * ord(" "):
@@ -149,7 +149,7 @@ def _size_of(header: bytes) -> int:
 
 
 def _records_of(text: bytes) -> dict[bytes, bytes]:
-    """What counts of an extended header: records ``LENGTH KEY=VALUE`` and a line break each."""
+    """The relevant records of an extended header, which are lines ``LENGTH KEY=VALUE``."""
     found = {}
     start = 0
     while start < len(text):

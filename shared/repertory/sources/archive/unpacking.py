@@ -1,4 +1,4 @@
-"""Unpacks the regular files of an archive into a folder: bounded, and nothing else of it."""
+"""Unpacks only the regular files of an archive into a folder, within limits."""
 
 import gzip
 import io
@@ -13,8 +13,8 @@ from repertory.errors import SourceError
 from repertory.sources.archive.tar import CHUNK_SIZE, Tar
 from repertory.sources.fetched.writing import MAX_TOTAL_SIZE, Writer
 
-MAX_UNPACKED_SIZE = 2 * MAX_TOTAL_SIZE  # bytes that are decompressed, taken or not
-MAX_LIST_SIZE = 32 * 2**20  # bytes of the list of a zip archive
+MAX_UNPACKED_SIZE = 2 * MAX_TOTAL_SIZE  # decompressed bytes, including those of skipped files
+MAX_LIST_SIZE = 32 * 2**20  # bytes of the central directory of a zip archive
 
 _GZIP, _ZIP = b"\x1f\x8b", b"PK\x03\x04"
 _END, _END_64, _END_LENGTH, _TAIL = b"PK\x05\x06", b"PK\x06\x07", 22, 1 << 17
@@ -28,10 +28,10 @@ def unpack(data: bytes, writer: Writer) -> None:
 
     Args:
         data: The archive.
-        writer: Writes them, and bounds their number and sizes.
+        writer: Writes them, and limits their number and sizes.
 
     Raises:
-        SourceError: It is no archive that can be read, or holds too much.
+        SourceError: It is not a readable archive, or exceeds a limit.
     """
     try:
         if data.startswith(_ZIP):
@@ -42,7 +42,7 @@ def unpack(data: bytes, writer: Writer) -> None:
             raise SourceError(f"{writer.whence} is neither a .zip nor a .tar.gz archive.")
     except (zipfile.BadZipFile, EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise SourceError(f"{writer.whence} is damaged: {error}.") from error
-    # What the libraries raise for odd headers: of others, it is damage as well.
+    # The libraries raise these for invalid headers.
     except (ValueError, OverflowError, NotImplementedError, RuntimeError, struct.error) as error:
         raise SourceError(f"{writer.whence} cannot be unpacked: {error}.") from error
 
@@ -68,12 +68,12 @@ def _unzip(data: bytes, writer: Writer) -> None:
 
 
 def _place(name: str) -> str:
-    """The place of an entry of a zip archive; some programs of Windows write backslashes."""
+    """The place of an entry of a zip archive. Some Windows programs write backslashes."""
     return (name if "/" in name else name.replace("\\", "/")).removeprefix("./")
 
 
 def _check_list(data: bytes, whence: str) -> None:
-    """Refuse a zip archive whose list is large: the library reads it whole."""
+    """Reject a zip archive with a large central directory, which the library reads whole."""
     tail = data[-_TAIL:]
     at = tail.find(_END)
     while at >= 0:
@@ -100,7 +100,7 @@ def _chunks(file: IO[bytes]) -> Iterator[bytes]:
 
 
 class _Bounded:
-    """A stream that ends with an error after a number of bytes."""
+    """A stream that raises after ``MAX_UNPACKED_SIZE`` bytes."""
 
     def __init__(self, stream: gzip.GzipFile, whence: str) -> None:
         self._stream = stream

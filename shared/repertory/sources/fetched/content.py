@@ -1,4 +1,4 @@
-"""Fetched content in the data directory: kept until newer content is complete."""
+"""Fetched content in the data directory, kept until newer content is complete."""
 
 import contextlib
 import hashlib
@@ -19,24 +19,24 @@ from repertory.sources.fetched import servers
 from repertory.sources.fetched.fetcher import Fetcher, State
 from repertory.text import cut, one_line
 
-CURRENT = "current"  # a link to the folder with the latest content, replaced at once
+CURRENT = "current"  # a link to the folder with the latest content, replaced atomically
 LOCK = "lock"
 STATE = "state.json"
 MAX_ERROR_LENGTH = 500  # characters
 LOCK_CHECK_S = 0.5
-LOCK_TIMEOUT_S = 600.0  # while another process fetches the same
-_VERSION = "content-"  # begins the name of a folder with content
+LOCK_TIMEOUT_S = 600.0  # while another process fetches the same content
+_VERSION = "content-"  # prefix of folders with content
 
 
 class Content:
-    """The content of one fetcher, shared by all sources and processes that have the same.
+    """The content of one fetcher, shared by all sources and processes with the same key.
 
     Args:
         fetcher: Fetches it.
         store: The folder of all fetched content.
 
     Attributes:
-        watches: How many sources of this process have it fetched at intervals.
+        watches: How many sources of this process watch it, which fetches it at intervals.
     """
 
     def __init__(self, fetcher: Fetcher, store: Path) -> None:
@@ -44,26 +44,26 @@ class Content:
         key = msgspec.json.encode([type(fetcher).__name__, fetcher.key()], order="deterministic")
         self.folder = store.absolute() / hashlib.sha256(key).hexdigest()[:16]
         self.watches = 0
-        self._unwritten = State()  # the last one that could not be written
+        self._unwritten = State()  # the latest state, if it could not be written
 
     @property
     def path(self) -> Path:
-        """Where the content is, or will be. The path stays when newer content replaces it."""
+        """The path of the content, present or future. Newer content gets the same path."""
         return self.folder / CURRENT
 
     @property
     def version(self) -> str:
-        """What distinguishes the content that is there from what was and will be."""
+        """A value that changes whenever the content is replaced."""
         return real_path(self.path)
 
     @property
     def entries(self) -> list[dict[str, Any]]:
-        """The configuration entries of the MCP servers that it declares."""
+        """The configuration entries of the MCP servers that the content declares."""
         return servers.entries_of(self.folder)
 
     @property
     def is_there(self) -> bool:
-        """Whether anything was ever fetched."""
+        """Whether content was ever fetched."""
         return self.path.exists()
 
     @property
@@ -72,7 +72,7 @@ class Content:
         return self.folder / servers.LIST
 
     def state(self) -> State:
-        """What is known of the content; if it is not there, only the reason."""
+        """The state of the content; if it is missing, only the last attempt and its error."""
         try:
             state = msgspec.json.decode((self.folder / STATE).read_bytes(), type=State)
         except (OSError, msgspec.MsgspecError):
@@ -81,13 +81,13 @@ class Content:
         return state if self.is_there else State(tried_at=state.tried_at, error=state.error)
 
     def refresh(self, *, may_ask: bool = False, max_age_s: float = 0.0) -> bool:
-        """Fetch it again, if it is older than an age or another process did not just do so.
+        """Fetch the content, unless it is recent enough or another process has just fetched it.
 
-        A failure is remembered, and leaves what is there.
+        After a failure, the error is stored and the old content kept.
 
         Args:
             may_ask: Whether the user may be asked for a password.
-            max_age_s: An age in seconds, after which it is asked whether there is anything new.
+            max_age_s: The age in seconds up to which the content counts as recent.
 
         Returns:
             Whether the content has changed.
@@ -98,7 +98,7 @@ class Content:
         began = time.time()
         with self._locked():
             last = self.state()
-            # Times in the future are of a clock that was set back since.
+            # Ignore times in the future: the clock was set back since then.
             if began <= last.tried_at <= time.time() or (
                 not last.error and last.checked_at and 0 <= began - last.checked_at < max_age_s
             ):
@@ -123,7 +123,7 @@ class Content:
                     f"{self.fetcher.location} declares more than {servers.MAX_CONFIGURATIONS} "
                     "configurations of servers."
                 )
-            # From now on it is wrong, also if this is killed or cannot be noted.
+            # The old state is wrong from here on, even if this process is killed.
             (self.folder / STATE).unlink(missing_ok=True)
             last = State(checked_at=last.checked_at)
             servers.settle(self.folder, fetched.declared)
@@ -152,13 +152,13 @@ class Content:
         return True
 
     def _switch(self, into: Path) -> None:
-        """Let ``path`` lead to new content, at once."""
+        """Point ``path`` to new content, atomically."""
         link = half_of(self.path)
         link.symlink_to(into.name, target_is_directory=True)
         link.replace(self.path)
 
     def _clear(self) -> None:
-        """Remove what interrupted fetches left, and content that was replaced."""
+        """Remove replaced content and the remains of interrupted fetches."""
         servers.clear(self.folder)
         used = Path(self.version).name
         for path in self.folder.glob(f"{_VERSION}*"):
@@ -172,14 +172,14 @@ class Content:
                     path.unlink()
 
     def _note(self, error: SourceError, last: State) -> None:
-        """Remember why a fetch failed, unless it was to end."""
+        """Store why a fetch failed, unless it was cancelled."""
         if not self.fetcher.cancelled:
             message = cut(one_line(str(error)), MAX_ERROR_LENGTH)
             self._write(msgspec.structs.replace(last, tried_at=time.time(), error=message))
 
     def _write(self, state: State) -> None:
         self._unwritten = state
-        with contextlib.suppress(OSError):  # another process fetches it again then
+        with contextlib.suppress(OSError):  # other processes then fetch it again
             write_atomically(self.folder / STATE, msgspec.json.encode(state))
             self._unwritten = State()
 
@@ -198,7 +198,7 @@ class Content:
             lock.release()
 
     def _lock(self) -> FileLock:
-        """Wait for the lock, until the fetch is cancelled."""
+        """Wait for the lock until the timeout, or until the fetch is cancelled."""
         lock = FileLock(self.folder / LOCK, mode=PRIVATE)
         deadline = time.monotonic() + LOCK_TIMEOUT_S
         while time.monotonic() < deadline and not self.fetcher.cancelled:

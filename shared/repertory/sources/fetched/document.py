@@ -1,4 +1,4 @@
-"""Fetches content that is a single document."""
+"""Fetches content that consists of a single document."""
 
 import hashlib
 from collections.abc import Callable, Mapping
@@ -18,8 +18,8 @@ class DocumentFetcher(Fetcher):
     Args:
         url: Its URL.
         place: The place of its file in the folder of the content.
-        limit: The most bytes that it may have.
-        check: Raises a SourceError for one that cannot be used; the last one then stays.
+        limit: Its maximum size in bytes.
+        check: Raises a SourceError for an unusable document; the last one is then kept.
     """
 
     def __init__(

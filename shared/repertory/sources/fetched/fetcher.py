@@ -1,4 +1,4 @@
-"""The port of a fetcher: it copies content from elsewhere into a new folder."""
+"""The port for fetchers, which copy content from elsewhere into a new folder."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -8,14 +8,14 @@ import msgspec
 
 
 class State(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of some content. Times are Unix seconds, 0 for never.
+    """The state of fetched content. Times are Unix seconds, 0 for never.
 
     Attributes:
-        revision: What was fetched: a commit, or the digest of a file.
-        validators: What a server sent to recognise it again, such as an ``etag``.
+        revision: The fetched revision: a commit, or the digest of a file.
+        validators: Values for conditional requests, such as an ``etag``.
         checked_at: When it was last found to be current.
         tried_at: When the last attempt ended.
-        error: Why that failed; empty if it did not.
+        error: Why the last attempt failed; empty if it succeeded.
         notes: What was left out of the content, and why.
     """
 
@@ -32,8 +32,8 @@ class Declared(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         name: The name of the plugin, which names its configuration's file.
-        root: Its folder; programs may lie there.
-        servers: The servers by name, as an MCP configuration has them.
+        root: Its folder, which may contain programs.
+        servers: The servers by name, as in an MCP configuration.
     """
 
     name: str
@@ -59,31 +59,31 @@ class Fetcher(Protocol):
     """Fetches the content of one source. Adapters inherit from this class.
 
     Attributes:
-        location: Where from, for people, without secrets.
-        cancelled: Whether a fetch that runs is to end soon, with a SourceError.
+        location: The origin of the content, for people, without secrets.
+        cancelled: Whether a running fetch should end soon, with a SourceError.
     """
 
     location: str
     cancelled: bool = False
 
     def key(self) -> Mapping[str, Any]:
-        """Return plain JSON values that determine the content: sources with one key share it."""
+        """Return the JSON values that determine the content. Sources with the same key share it."""
         ...
 
     def fetch(self, into: Path, last: State, *, may_ask: bool) -> Fetched | None:
         """Fetch the content.
 
         Args:
-            into: A new, empty folder. Only regular files may be put there; it is thrown away if
-                this raises or is interrupted.
-            last: What is there; its revision is empty if nothing is.
-            may_ask: Whether the user sits at the terminal and may be asked for a password.
+            into: A new, empty folder, for regular files only. It is deleted if this raises or is
+                interrupted.
+            last: The state of the current content; its revision is empty if there is no content.
+            may_ask: Whether the user is at the terminal and may be asked for a password.
 
         Returns:
-            What was fetched; None if ``last`` is still current.
+            The result; None if ``last`` is still current.
 
         Raises:
-            SourceError: It cannot be fetched now, or is not what was expected. The message has no
+            SourceError: The content cannot be fetched now, or is unexpected. The message has no
                 secrets.
         """
         ...

@@ -1,4 +1,4 @@
-"""The ordinary sources of folders, reading fetched content."""
+"""Folder sources that read fetched content."""
 
 import os
 from collections.abc import Mapping
@@ -24,11 +24,11 @@ READERS = ("skills", "markdown-skills", "python-skills", "neuroscript", "documen
 
 
 class FetchedFolder(FetchedSource, FolderSource):
-    """A source of a folder that was fetched; made into a class with one that reads it."""
+    """A source that reads a fetched folder. ``reader`` combines it with a class that reads."""
 
     @override
     def identity(self) -> Mapping[str, Any]:
-        """The identity of what it reads; a digest stands for where that is from."""
+        """The identity of the reading source, with a digest for the origin of its content."""
         found, place = dict(super().identity()), os.path.relpath(self.path, self.content.path)
         return {**found, "path": (Path(self.content.folder.name) / place).as_posix()}
 
@@ -38,13 +38,13 @@ class FetchedFolder(FetchedSource, FolderSource):
 
     @override
     def file_id(self, place: str) -> str:
-        """The id of an item; a skill at the top, whose folder has no name, has the source's."""
+        """The id of an item. A skill at the top level has no folder and gets the source's name."""
         found = super().file_id(place)
         return f"{self.name}/{self.name}" if found == f"{self.name}/{CURRENT}" else found
 
     @override
     def without_items(self, walked: Walk) -> dict[str, str]:
-        """Nothing: what others publish has folders of many kinds."""
+        """Empty, because published content has many folders without items."""
         return {}
 
     @override
@@ -58,16 +58,16 @@ class FetchedFolder(FetchedSource, FolderSource):
 
 @cache
 def reader(kind: str) -> type[Any]:
-    """The class that fetches and reads what a type of ``READERS`` does."""
+    """The class that fetches content and reads it like a type of ``READERS``."""
     reads = implementation(kind)
     return type(f"Fetched{reads.__name__}", (FetchedFolder, reads), {"type": reads.type})
 
 
 def folder_in(entry: Mapping[str, Any], whole: str) -> str:
-    """The ``folder`` of an entry: the part of its content that is taken; empty for all.
+    """The ``folder`` of an entry, which selects a part of its content; empty for all.
 
     Raises:
-        ConfigurationError: It would lie elsewhere; the message names the whole.
+        ConfigurationError: It is outside the content, which the message calls ``whole``.
     """
     try:
         return checked_folder(str(entry.get("folder", "")))
@@ -79,13 +79,12 @@ def folder_in(entry: Mapping[str, Any], whole: str) -> str:
 
 
 def build_folders(entry: Mapping[str, Any], content: Content, place: str = "") -> list[Source]:
-    """Build the sources of an entry: one for each type in ``reads``, the skills by default.
+    """Build the sources of an entry, one for each type in ``reads``; by default only for skills.
 
     Args:
-        entry: With a ``name``; the items of the first type have ids that start with it, those of
-            others with it and their type.
-        content: The content that they read.
-        place: The folder of the content that they read; empty for all.
+        entry: The entry. The first source has its ``name``, the others its name and their type.
+        content: The content to read.
+        place: The folder of the content to read; empty for all.
 
     Raises:
         ConfigurationError: The entry is invalid.
@@ -105,7 +104,7 @@ def build_folders(entry: Mapping[str, Any], content: Content, place: str = "") -
 
 
 def fetched(source: Any, content: Content, interval: float) -> Source:  # noqa: ANN401 - any reader
-    """Let a source of ``reader`` read some content."""
+    """Connect a source made by ``reader`` to its content."""
     source.content, source.interval = content, interval
     source.location = content.fetcher.location
     source.folder = None

@@ -1,4 +1,4 @@
-"""Bounded requests over HTTP, for documents that others publish."""
+"""Bounded HTTP requests for published documents."""
 
 import contextlib
 import socket
@@ -22,22 +22,22 @@ if TYPE_CHECKING:
 MAX_REDIRECTS = 5
 CONNECT_TIMEOUT_S = 10.0
 READ_TIMEOUT_S = 30.0  # without a byte
-TOTAL_TIMEOUT_S = 300.0  # with all redirects
+TOTAL_TIMEOUT_S = 300.0  # including redirects
 CHECK_INTERVAL_S = 0.2
 CHUNK_SIZE = 1 << 16  # bytes
 MAX_VALIDATOR_LENGTH = 1_000  # characters
-# Each makes what is read at once a thousand times as large at most; others, or several, much more.
+# These expand a chunk at most a thousandfold. Other encodings, or several, may expand it much more.
 _ENCODINGS = {"identity", "gzip", "x-gzip", "deflate"}
 _VALIDATORS = {"etag": "If-None-Match", "last-modified": "If-Modified-Since"}
 
 
 class Response(msgspec.Struct, frozen=True, kw_only=True):
-    """What a server answered.
+    """The response of a server.
 
     Attributes:
         content: The body.
-        validators: What it sent to recognise the content again; for the next ``get``.
-        is_unchanged: Whether it is that of the last answer, which is not sent again.
+        validators: The validators to pass to the next ``get``.
+        is_unchanged: Whether the document has not changed since; the body is then empty.
     """
 
     content: bytes = b""
@@ -54,16 +54,16 @@ def get(
     """Get a document.
 
     Args:
-        url: Its URL, over HTTP or HTTPS. A user and password in it are sent, to its host alone.
-        limit: The most bytes that it may have.
-        validators: Those of the last answer.
+        url: Its HTTP or HTTPS URL. A user and password in it are sent only to its own host.
+        limit: Its maximum size in bytes.
+        validators: The validators of the last response.
         is_cancelled: Whether to end soon.
 
     Returns:
         The document; see ``Response.is_unchanged``.
 
     Raises:
-        SourceError: It cannot be reached, is too large or too slow, or leads elsewhere too often.
+        SourceError: It is unreachable, too large or too slow, or a redirect is not followed.
     """
     import httpx  # noqa: PLC0415 - only to fetch
 
@@ -86,7 +86,7 @@ def get(
                         content=_content(url, response, limit, end),
                         validators=_validators_of(response),
                     )
-    except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:  # a name that is none
+    except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:  # such as an invalid name
         end.check(url)
         reason = one_line(str(error)) if isinstance(error, httpx.ConnectError) else ""
         reason = reason or type(error).__name__  # others may quote a URL with its secrets
@@ -95,16 +95,16 @@ def get(
 
 
 def moved(url: str, end: str, agent: str, is_cancelled: Callable[[], bool]) -> str:
-    """Where redirects lead what is below a URL; the URL itself if it cannot be reached.
+    """The URL that redirects from a base URL lead to; the URL itself if it is unreachable.
 
     Args:
-        url: The URL.
-        end: What follows it in the requests. A redirect to another end is not followed.
-        agent: The program that is to be served.
+        url: The base URL.
+        end: The suffix of the requests. A redirect to a URL with another suffix is not followed.
+        agent: The user agent.
         is_cancelled: Whether to end soon.
 
     Raises:
-        SourceError: They lead elsewhere than ``get`` follows them.
+        SourceError: A redirect leads to a URL that ``get`` would not follow.
     """
     import httpx  # noqa: PLC0415 - only to fetch
 
@@ -124,7 +124,7 @@ def moved(url: str, end: str, agent: str, is_cancelled: Callable[[], bool]) -> s
 
 
 def _next(url: str, location: str) -> str:
-    """Where a redirect leads; the credentials of a URL are not sent to another one."""
+    """The target of a redirect. Credentials in a URL are not sent to another one."""
     try:
         following = urljoin(url, location)
     except ValueError:
@@ -160,13 +160,13 @@ def _content(url: str, response: "httpx.Response", limit: int, end: "_End") -> b
 
 
 class _End:
-    """When requests end: after a time, or when they are cancelled.
+    """Ends requests after a timeout or when they are cancelled.
 
-    A server may send a byte of its headers now and then, for which the client waits without end;
-    so another thread ends the connection.
+    A server may send its headers so slowly that the client's timeout never applies, so another
+    thread closes the connection.
 
     Attributes:
-        noted: The extensions with which each request of ``client`` is sent.
+        noted: The extensions to pass with each request of ``client``.
     """
 
     def __init__(self, is_cancelled: Callable[[], bool]) -> None:
@@ -177,7 +177,7 @@ class _End:
         self.noted = {"trace": self._note}
 
     def check(self, url: str) -> None:
-        """Raise a SourceError if a request is to end."""
+        """Raise a SourceError if a request should end."""
         if self._is_cancelled():
             raise SourceError(f"The fetch of {shown(url)} was interrupted.")
         if time.monotonic() > self._deadline:
@@ -186,13 +186,13 @@ class _End:
             )
 
     def _note(self, event: str, info: Mapping[str, Any]) -> None:
-        """Note the connection of a request."""
+        """Remember the connection of a request."""
         if event.endswith(("connect_tcp.complete", "start_tls.complete")):
             self._connection = info["return_value"].get_extra_info("socket")
 
     @contextlib.contextmanager
     def client(self) -> Iterator["httpx.Client"]:
-        """A client, whose connection another thread ends in time."""
+        """A client whose connection another thread closes at the deadline."""
         import httpx  # noqa: PLC0415 - only to fetch
 
         timeout = httpx.Timeout(READ_TIMEOUT_S, connect=CONNECT_TIMEOUT_S)

@@ -1,8 +1,8 @@
-"""The MCP servers that fetched content declares: written as configurations that await trust.
+"""The MCP servers that fetched content declares, written as configurations that await trust.
 
-Trust in a configuration is trust in its bytes, and what a server runs may lie beside it. So the
-files of a server that runs a program are copied to a folder named by their digest, and its
-configuration names that folder: other files are another configuration, which awaits trust again.
+Trust covers the bytes of a configuration, but a server may run programs from the fetched content.
+So the files of such a server are copied to a folder named after their digest, and its configuration
+names that folder. If the files change, so does the configuration, which then awaits trust again.
 """
 
 import contextlib
@@ -21,12 +21,12 @@ from repertory.files import half_of, make_private, write_atomically
 from repertory.sources.fetched.fetcher import Declared
 from repertory.sources.reading.structured import Defect, load
 
-SERVERS = "servers"  # the configurations
-LIST = "servers.json"  # changes when they do
+SERVERS = "servers"  # the folder of the configurations
+LIST = "servers.json"  # a file that changes whenever a configuration does
 ROOTS = "roots"  # the files of the servers, by digest
 PLUGIN_ROOT = "${CLAUDE_PLUGIN_ROOT}"
-MAX_CONFIGURATIONS = 500  # of one source
-MAX_SERVERS = 100  # of one configuration
+MAX_CONFIGURATIONS = 500  # per source
+MAX_SERVERS = 100  # per configuration
 MAX_SIZE = 4 * 2**20  # bytes of a document
 
 
@@ -42,13 +42,13 @@ def entries_of(folder: Path) -> list[dict[str, Any]]:
 
 
 def declared_in(root: Path, name: str) -> tuple[Declared, ...]:
-    """The servers of the ``.mcp.json`` of a folder, if it has a valid one with servers."""
+    """The servers in the ``.mcp.json`` of a folder; empty if it is missing or invalid."""
     table = table_of(read_json(root / ".mcp.json"))
     return (Declared(name=name, root=root, servers=table),) if table else ()
 
 
 def table_of(document: object) -> dict[str, Any]:
-    """The servers of an MCP configuration by name; of too many, none."""
+    """The servers of an MCP configuration by name; empty if it is invalid or has too many."""
     if not isinstance(document, dict):
         return {}
     table = document.get("mcpServers", document)
@@ -58,7 +58,7 @@ def table_of(document: object) -> dict[str, Any]:
 
 
 def read_json(path: Path) -> object:
-    """A JSON document of others; None if it is missing, too large or invalid."""
+    """Read an untrusted JSON document; None if it is missing, too large or invalid."""
     try:
         return as_json(read_bytes(str(path), MAX_SIZE))
     except OSError:
@@ -75,9 +75,9 @@ def as_json(data: bytes) -> object:
 
 
 def settle(folder: Path, declared: Iterable[Declared]) -> None:
-    """Write the configurations of servers, and remove those of others.
+    """Write the configurations of the declared servers, and remove all others.
 
-    Do it before the content is replaced: then no trusted configuration ever meets other files.
+    Call it before the content is replaced, so that no trusted configuration runs changed files.
 
     Raises:
         OSError: They cannot be written.
@@ -85,7 +85,7 @@ def settle(folder: Path, declared: Iterable[Declared]) -> None:
     configurations = folder / SERVERS
     kept: set[str] = set()
 
-    @functools.cache  # many servers lie in one folder
+    @functools.cache  # many servers may share a folder
     def frozen(root: Path) -> str:
         return str(_frozen(root, folder / ROOTS))
 
@@ -106,7 +106,7 @@ def settle(folder: Path, declared: Iterable[Declared]) -> None:
 
 
 def clear(folder: Path) -> None:
-    """Remove the files of servers that no configuration names any more."""
+    """Remove the files of servers that no configuration names."""
     texts = [file.read_text("utf-8") for file in (folder / SERVERS).glob("*.json")]
     for root in (folder / ROOTS).glob("*"):
         if not any(root.name in text for text in texts):
@@ -114,7 +114,7 @@ def clear(folder: Path) -> None:
 
 
 def _bound(place: Path, raw: object, frozen: Callable[[Path], str]) -> object:
-    """A server whose program lies in a folder that never changes."""
+    """The configuration of a server; a program runs in a copy of its folder that never changes."""
     if not isinstance(raw, dict) or not raw.get("command"):
         return raw
     root = frozen(place)
@@ -134,7 +134,7 @@ def _replaced(value: Any, root: str) -> Any:  # noqa: ANN401 - any JSON
 
 
 def _frozen(root: Path, roots: Path) -> Path:
-    """A copy of a folder, named by the digest of its files."""
+    """Copy a folder to one named after the digest of its files."""
     files = sorted(path for path in root.rglob("*") if path.is_file())
     digest = hashlib.sha256()
     for path in files:

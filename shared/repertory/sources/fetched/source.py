@@ -1,4 +1,4 @@
-"""The part that all sources of fetched content share: they fetch, and read what is there."""
+"""The base class of sources that fetch content and then read it."""
 
 import logging
 import threading
@@ -19,10 +19,10 @@ from repertory.text import ago
 REFRESH_S = 3_600.0  # the default of `refresh`
 MIN_REFRESH_S = 60.0
 RETRY_S = 60.0  # after a failure
-CHECK_INTERVAL_S = 1.0  # between two checks whether another process has fetched the content
-STOP_TIMEOUT_S = 5.0  # that the end of a watch waits for a fetch to end
-SCAN_ATTEMPTS = 3  # while other processes replace the content
-OPTIONS = ("name", "refresh", "store")  # of an entry, which every type of fetched source has
+CHECK_INTERVAL_S = 1.0  # between checks whether another process has fetched the content
+STOP_TIMEOUT_S = 5.0  # for a running fetch, when a watch ends
+SCAN_ATTEMPTS = 3  # if other processes replace the content during a scan
+OPTIONS = ("name", "refresh", "store")  # options of all types of fetched sources
 
 _log = logging.getLogger(__name__)
 
@@ -30,8 +30,9 @@ _log = logging.getLogger(__name__)
 class FetchedSource(Source):
     """A source whose content is fetched; list it before the class that reads the content.
 
-    A search reads what is there. ``refresh`` fetches, and so does ``watch`` at intervals. Others
-    may change it at any time, so what is suspicious in it waits for approval, also at first.
+    A search reads the content as it is. ``refresh`` fetches it, and ``watch`` does so at intervals.
+    Its author may change it at any time, so suspicious items wait for approval, even in the first
+    scan.
 
     Attributes:
         content: The content.
@@ -49,14 +50,14 @@ class FetchedSource(Source):
 
     @override
     def scan(self) -> Scan:
-        """Read the content that is there; if the last fetch failed, its items may be old."""
+        """Read the current content; if the last fetch failed, the scan is marked as stale."""
         if not self.content.is_there:
             why = f"{self.location} was not fetched yet; `repertory index` fetches it."
             raise SourceError(self.content.state().error or why)
         for _ in range(SCAN_ATTEMPTS):
             version = self.content.version
             try:
-                scan = super().scan()  # type: ignore[safe-super]  # of the class after this one
+                scan = super().scan()  # type: ignore[safe-super]  # of the next class in the MRO
             except SourceError:
                 if version == self.content.version:
                     raise
@@ -72,7 +73,7 @@ class FetchedSource(Source):
         return str(self.content.folder)
 
     def forget(self) -> None:
-        """Forget what was read of content that was replaced meanwhile."""
+        """Forget what was read from content that has been replaced."""
 
     def _with_state(self, scan: Scan) -> Scan:
         state = self.content.state()
@@ -85,7 +86,7 @@ class FetchedSource(Source):
 
     @override
     def watch(self, changed: Callable[[], None], interval: float) -> Callable[[], None] | None:
-        """Refresh at intervals on a thread of its own; the first scan does not wait for it."""
+        """Refresh at intervals on a separate thread; the first scan does not wait for it."""
         stop = threading.Event()
 
         def follow() -> None:
@@ -93,13 +94,13 @@ class FetchedSource(Source):
             while not stop.wait(pause):
                 pause = CHECK_INTERVAL_S
                 if self._is_due() and time.monotonic() >= not_before:
-                    # Also if what was tried cannot be noted.
+                    # Set here, because the state may be unwritable.
                     not_before = time.monotonic() + min(RETRY_S, self.interval)
                     try:
                         self.content.refresh(max_age_s=self.interval / 2)
                     except SourceError:  # the next scan names it
                         pass
-                    # A boundary: this thread fetches as long as the server runs.
+                    # A boundary: this thread must keep running as long as the server does.
                     except Exception:
                         _log.exception("fetch_failed", extra={"source": self.name})
                 if seen != (seen := self._seen_now):  # another process may have fetched it
@@ -135,7 +136,7 @@ class FetchedSource(Source):
 
 
 def content_of(fetcher: Fetcher, entry: Mapping[str, Any]) -> Content:
-    """The content of a fetcher, in the store that the workspace names in ``store`` of the entry."""
+    """The content of a fetcher, in the folder that the workspace sets as the entry's ``store``."""
     store = entry.get("store")
     if not isinstance(store, str):
         raise ConfigurationError(
@@ -145,10 +146,10 @@ def content_of(fetcher: Fetcher, entry: Mapping[str, Any]) -> Content:
 
 
 def interval_of(entry: Mapping[str, Any]) -> float:
-    """Seconds between two refreshes: ``refresh`` of an entry.
+    """Seconds between two refreshes, from an entry's ``refresh``.
 
     Raises:
-        ConfigurationError: It is no number, or too small.
+        ConfigurationError: It is not a number, or too small.
     """
     value = entry.get("refresh", REFRESH_S)
     if isinstance(value, bool) or not isinstance(value, int | float) or value < MIN_REFRESH_S:

@@ -1,4 +1,4 @@
-"""URLs of others: what may be shown of them, and which machines they may lead to."""
+"""Untrusted URLs: their public parts, and the machines that they may lead to."""
 
 import ipaddress
 import re
@@ -16,7 +16,7 @@ _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
 
 def is_http(url: str) -> bool:
-    """Whether it is a URL over HTTP or HTTPS with a host."""
+    """Whether it is an HTTP or HTTPS URL with a host."""
     try:
         parts = urlsplit(url)
     except ValueError:
@@ -37,9 +37,9 @@ def shown(url: str) -> str:
 
 
 def place_of(entry: Mapping[str, Any]) -> str:
-    """What may be shown of the place that the entry of a source is fetched from.
+    """The public parts of the place that a source is fetched from.
 
-    With it are the server that is called, and the variables of the environment that go there.
+    They include the server of a web API and the environment variables sent to it.
     """
     place = shown(str(entry.get("url") or entry.get("path")))
     server = str(entry.get("server", ""))
@@ -51,18 +51,18 @@ def place_of(entry: Mapping[str, Any]) -> str:
 
 
 def masked(text: str) -> str:
-    """A text of others without the credentials and queries of the URLs in it."""
+    """Remove credentials and queries from the URLs in an untrusted text."""
     return _URL.sub(lambda found: shown(found[0]), text)
 
 
 def check_step(url: str, before: str) -> None:
-    """Refuse a URL that public content names and that leads into a private network.
+    """Reject a step from a public host into a private network.
 
-    What the user wrote may lead anywhere; what others wrote, or redirect to, may not lead from a
-    public machine to one that only this network reaches.
+    URLs that the user wrote may lead anywhere. URLs in the content of a public host, and its
+    redirects, must not lead to a machine that only this network reaches.
 
     Raises:
-        SourceError: It does, or its host is unknown.
+        SourceError: The step leads into a private network.
     """
     if not is_private(host_of(before)) and is_private(host_of(url)):
         raise SourceError(
@@ -72,7 +72,7 @@ def check_step(url: str, before: str) -> None:
 
 
 def host_of(url: str) -> str:
-    """The host of a URL, or of ``user@host:path`` for ssh; empty for a path of this machine."""
+    """The host of a URL or of ``user@host:path`` for ssh; empty for a local path."""
     if "://" not in url:
         host, colon, _ = url.rpartition("@")[2].partition(":")
         return host if colon and "/" not in host else ""
@@ -83,9 +83,9 @@ def host_of(url: str) -> str:
 
 
 def is_private(host: str) -> bool:
-    """Whether a host is this machine (an empty one), or has an address that is not public.
+    """Whether a host is this machine (an empty name) or has a non-public address.
 
-    An unknown host has none. This asks the name service, so it may take seconds.
+    Unknown hosts count as public. The DNS lookup may take seconds.
     """
     if not host:
         return True

@@ -1,4 +1,4 @@
-"""Which directories use which fetched content."""
+"""Notes of which directories use which fetched content."""
 
 import contextlib
 from collections.abc import Iterable, Iterator
@@ -12,22 +12,22 @@ USERS = "users"  # the folder of the notes
 
 
 class User(msgspec.Struct, frozen=True):
-    """A directory, and the names of the content that its sources use."""
+    """A directory, and the folder names of the content that its sources use."""
 
     directory: str
     contents: list[str]
 
 
 def note(store: Path, key: str, directory: Path, folders: Iterable[str]) -> None:
-    """Note what a directory uses, for ``repertory clean``.
+    """Note the content that a directory uses, for ``repertory clean``.
 
     If the note cannot be written, ``clean`` may remove the content, which is then fetched again.
 
     Args:
         store: The folder of all fetched content.
-        key: The key of the directory and the configuration named for it.
+        key: The key of the directory and its configuration.
         directory: The directory.
-        folders: The folders of content.
+        folders: The folders of the content.
     """
     file = store / USERS / f"{key}.json"
     contents = sorted({Path(folder).name for folder in folders})
@@ -41,13 +41,13 @@ def note(store: Path, key: str, directory: Path, folders: Iterable[str]) -> None
 
 
 def used(store: Path) -> set[str]:
-    """The names of the content that directories use which still exist."""
+    """The names of the content used by directories that still exist."""
     users = (user for _, user in _users(store) if not is_gone(Path(user.directory)))
     return {name for user in users for name in user.contents}
 
 
 def users_gone(store: Path) -> list[Path]:
-    """The notes of directories that do not exist any more."""
+    """The notes of directories that no longer exist."""
     return [file for file, user in _users(store) if is_gone(Path(user.directory))]
 
 

@@ -1,4 +1,4 @@
-"""Writes the files of others into a new folder: bounded, below it, and only regular files."""
+"""Writes untrusted files into a new folder: only regular files, only inside it, within limits."""
 
 import errno
 import os
@@ -15,20 +15,20 @@ MAX_FILES = 20_000
 MAX_FILE_SIZE = 16 * 2**20  # bytes; larger files are left out
 MAX_TOTAL_SIZE = 256 * 2**20  # bytes
 MAX_PLACE_LENGTH = 500  # characters
-MAX_PARTS = 24  # folders, and the file itself
-MAX_ENTRIES = 100_000  # that are listed, whether they are written or not
-_NO_NAMES = {errno.ENAMETOOLONG, errno.EINVAL, errno.EILSEQ}  # of a name that the disk cannot have
+MAX_PARTS = 24  # parts of a path
+MAX_ENTRIES = 100_000  # listed entries, written or not
+_NO_NAMES = {errno.ENAMETOOLONG, errno.EINVAL, errno.EILSEQ}  # names that the disk rejects
 
 
 class Writer:
     """Writes files below a folder.
 
     Args:
-        into: The folder, which is empty.
-        whence: Where the files come from, for messages.
+        into: The empty folder.
+        whence: The origin of the files, for messages.
 
     Attributes:
-        left_out: How many files were left out, by the reason in words.
+        left_out: The numbers of files left out, by a description of them.
     """
 
     def __init__(self, into: Path, whence: str) -> None:
@@ -38,10 +38,10 @@ class Writer:
         self._files = self._size = self._entries = 0
 
     def takes(self, place: str, size: int) -> bool:
-        """Whether to write a file of this place and size.
+        """Whether to write a file with this place and size.
 
         Raises:
-            SourceError: The place leads out of the folder, or there is too much.
+            SourceError: The place is outside the folder, or a limit is exceeded.
         """
         self._entries += 1
         if self._entries > MAX_ENTRIES:
@@ -71,10 +71,10 @@ class Writer:
         return True
 
     def write(self, place: str, chunks: Iterable[bytes], *, is_executable: bool = False) -> None:
-        """Write a file that ``takes`` accepted.
+        """Write a file that ``takes`` accepted, unless the name is taken or invalid on this disk.
 
         Raises:
-            SourceError: It is larger than it may be, or another file is in its place.
+            SourceError: It is too large.
         """
         path = self._into / place
         size = 0
@@ -99,23 +99,23 @@ class Writer:
         self._size += size
 
     def leave_out(self, what: str) -> bool:
-        """Count something that was left out, in words; False."""
+        """Count a file as left out, by a description in the plural. Always False."""
         self.left_out[what] += 1
         return False
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What was left out, a sentence for each kind."""
+        """The files left out, one sentence for each description."""
         return tuple(f"Left out: {number:,} {what}." for what, number in self.left_out.items())
 
 
 def _is_odd(place: str) -> bool:
-    """Whether some system takes a place for another one than it says."""
+    """Whether some system would read a place as a different one."""
     return "\\" in place or (os.name == "nt" and ":" in place)
 
 
 def checked_folder(folder: str) -> str:
-    """A folder below another, without a slash at its ends; ValueError if it would lie elsewhere."""
+    """A relative folder without outer slashes; ValueError if it leads outside its parent."""
     parts = [part for part in folder.split("/") if part not in {"", "."}]
     if folder.startswith("/") or ".." in parts or not is_clean(folder) or "\\" in folder:
         raise ValueError(folder)

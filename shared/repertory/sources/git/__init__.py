@@ -1,1 +1,1 @@
-"""Git repositories: their skills, and on request their other files."""
+"""Git repositories: their skills, and optionally their other files."""

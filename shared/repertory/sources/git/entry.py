@@ -1,4 +1,4 @@
-"""The configuration entry of a git repository, and how its address is recognised."""
+"""The configuration entry of a git repository, and the recognition of its address."""
 
 import re
 from collections.abc import Mapping
@@ -16,10 +16,10 @@ from repertory.sources.source import Source
 
 
 def build(entry: Mapping[str, Any], base: Path) -> list[Source]:
-    """Build the sources of a repository; nothing is fetched.
+    """Build the sources of a repository, without fetching it.
 
     Args:
-        entry: ``url`` and ``name``. Optional are ``ref``, a branch, tag or commit; ``folder``;
+        entry: ``url`` and ``name``. Optional: ``ref``, a branch, tag or commit; ``folder``;
             ``reads``, the types of sources that read it; and ``refresh``, in seconds.
         base: The folder that a relative path of a repository starts from.
 
@@ -42,7 +42,7 @@ def fetcher_of(entry: Mapping[str, Any], base: Path) -> GitFetcher:
 
 
 def recognise(address: Address) -> Recognised | None:
-    """Take the URL of a repository, ``owner/name`` of GitHub, or a folder with a repository."""
+    """Recognise the URL of a repository, ``owner/name`` on GitHub, or a local repository."""
     url = address.text
     if path := address.path:
         if not ((path / ".git").exists() or (path / "HEAD").is_file()):
@@ -59,6 +59,6 @@ def recognise(address: Address) -> Recognised | None:
 
 
 def name_of(url: str) -> str:
-    """A name for what a URL leads to: the last part of its path, without an ending."""
+    """A name for a repository: the last part of the path in its URL, without ``.git``."""
     last = re.split(r"[/:]", url.partition("?")[0].rstrip("/"))[-1]
     return name_from(last.removesuffix(".git")) or "added"

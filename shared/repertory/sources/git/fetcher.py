@@ -1,8 +1,8 @@
 """Fetches the files of one commit of a git repository, without its history and without a checkout.
 
-Each fetch uses a new repository that is thrown away: nothing of a hostile one stays, and a
-rewritten branch is nothing special. The files are read from git's objects and written as those of
-an archive are, so links, submodules, filters and hooks have no effect.
+Each fetch uses a new, temporary repository, so nothing of a hostile one remains, and rewritten
+branches need no special handling. The files are read from git's objects and written like those of
+an archive, so links, submodules, filters and hooks have no effect.
 """
 
 import tempfile
@@ -23,7 +23,7 @@ from repertory.sources.git.program import Git
 from repertory.sources.git.url import is_commit
 from repertory.text import one_line
 
-_REFS, _AGENT = "/info/refs?service=git-upload-pack", "git/2"  # what git asks for first
+_REFS, _AGENT = "/info/refs?service=git-upload-pack", "git/2"  # git's first request
 _OWN_REF = "refs/repertory/fetched"
 _FILES = {b"100644", b"100664", b"100755"}
 _LINK, _SUBMODULE = b"120000", b"160000"
@@ -79,13 +79,13 @@ class GitFetcher(Fetcher):
         )
 
     def _moved(self) -> str:
-        """Where the repository is now: git checks no redirect."""
+        """The URL after redirects, which are followed here because git does not check them."""
         if self.protocol not in ("https", "http"):
             return self.url
         return moved(self.url.rstrip("/"), _REFS, _AGENT, lambda: self.cancelled)
 
     def _named(self, git: Git) -> tuple[str, str]:
-        """The full name of the ref, and the object that it names now."""
+        """The full name of the ref, and the object that it points to."""
         if is_commit(self.ref):
             return self.ref, self.ref
         wanted = self.ref or "HEAD"
@@ -101,14 +101,14 @@ class GitFetcher(Fetcher):
         raise SourceError(f"{shown(self.url)} has {what}; check --ref.")
 
     def _get(self, git: Git, place: Path, name: str, revision: str) -> str:
-        """Fetch one commit, large files left out if the server can, and return its id."""
+        """Fetch one commit and return its id; without large files if the server supports that."""
         hashes = "sha256" if len(revision) > len("0" * 40) else "sha1"
         git.call("init", "--quiet", "--bare", "--template=", f"--object-format={hashes}", ".")
         configuration = (place / "config").read_bytes()
         options = ("--quiet", "--depth=1", "--no-tags", "--no-recurse-submodules")
         limit = f"--filter=blob:limit={MAX_FILE_SIZE + 1}"
         git.call("fetch", *options, limit, "--", "origin", f"+{name}:{_OWN_REF}")
-        # Files that were left out are then missing, instead of being fetched one by one.
+        # Without this, git would fetch the files left out one by one.
         (place / "config").write_bytes(configuration)
         return git.call("rev-parse", f"{_OWN_REF}^{{commit}}").read_text("ascii").strip()
 
@@ -143,7 +143,7 @@ class GitFetcher(Fetcher):
 
 
 def _files(listed: Path, writer: Writer) -> Iterator[_File]:
-    """The regular files that ``ls-tree`` lists; the others are counted."""
+    """The regular files that ``ls-tree`` lists; other entries are counted as left out."""
     entries = listed.read_bytes().split(b"\0")
     if len(entries) > MAX_ENTRIES:
         raise SourceError(f"The repository lists more than {MAX_ENTRIES:,} files; name a --folder.")
@@ -159,7 +159,7 @@ def _files(listed: Path, writer: Writer) -> Iterator[_File]:
 
 
 def _size(line: str) -> int:
-    """The size in a line of ``cat-file``; one that is missing was too large to be sent."""
+    """The size in a line of ``cat-file``. A missing file was too large to be sent."""
     _, _, rest = line.partition(" ")
     size = rest.rpartition(" ")[2]
     return int(size) if size.isdecimal() else MAX_FILE_SIZE + 1

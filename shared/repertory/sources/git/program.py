@@ -1,4 +1,4 @@
-"""Calls the git program, which others' URLs and repositories cannot make do anything else."""
+"""Calls the git program so that untrusted URLs and repositories cannot misuse it."""
 
 import contextlib
 import os
@@ -14,18 +14,18 @@ from repertory.files import size_on_disk
 from repertory.sources.fetched.urls import masked
 from repertory.text import cut, one_line
 
-TIMEOUT_S = 600.0  # of one call
-REMEMBERED_S = 60  # that git remembers what the user typed, so that it asks once for all calls
-STALL_TIMEOUT_S = 60  # with less than a kilobyte a second, over HTTP
+TIMEOUT_S = 600.0  # per call
+REMEMBERED_S = 60  # git caches typed passwords this long, so that it asks once for all calls
+STALL_TIMEOUT_S = 60  # at less than a kilobyte per second, over HTTP
 MAX_REPOSITORY_SIZE = 512 * 2**20  # bytes
 MAX_OUTPUT_SIZE = 320 * 2**20  # bytes
 MAX_MESSAGE_LENGTH = 300  # characters
-RESERVED = 4_096  # bytes on the disk for what git says, also if the disk is full then
+RESERVED = 4_096  # bytes on the disk for git's error messages, in case the disk becomes full
 _NEEDS_LOGIN = ("prompts disabled", "could not read Username", "could not read Password")
 POLL_INTERVAL_S = 0.02
 SIZE_INTERVAL_S = 0.5
 
-# That the caller may be in a repository, or debugs git, must change nothing here.
+# Variables of a caller that runs inside a repository or debugs git.
 _DROPPED = {
     *("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR"),
     *("GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_NAMESPACE", "GIT_PREFIX", "GIT_SHALLOW_FILE"),
@@ -33,7 +33,7 @@ _DROPPED = {
     *("GIT_REPLACE_REF_BASE", "GIT_GRAFT_FILE", "GIT_TRACE", "GIT_TRACE2"),
     *("GIT_TRACE_CURL", "GIT_TRACE_PACKET", "GIT_CURL_VERBOSE", "GIT_PROTOCOL_FROM_USER"),
 }
-# Over the user's own configuration, whose credential helpers and proxies stay.
+# Overrides for the user's own configuration, whose credential helpers and proxies stay in use.
 _CONFIGURATION = {
     "core.hooksPath": os.devnull,
     "core.fsmonitor": "false",
@@ -52,13 +52,13 @@ _CONFIGURATION = {
 
 
 class Git:
-    """Calls git in a folder of its own.
+    """Calls git in a separate folder.
 
     Args:
-        folder: An empty folder, which becomes a bare repository with ``init``.
-        url: Where the repository is now. It is called ``origin``, so that no command line has its
-            URL.
-        shown: The same for people, without secrets, as the user gave it.
+        folder: An empty folder, which ``init`` makes a bare repository.
+        url: The URL after redirects. It is configured as ``origin``, so that it is not on the
+            command line.
+        shown: The URL as the user gave it, without secrets, for messages.
         protocol: The only protocol that git may use.
         is_cancelled: Whether to end soon.
         may_ask: Whether git may ask the user for a password at the terminal.
@@ -81,7 +81,7 @@ class Git:
         self._may_ask = may_ask
         self._environment = {
             **_environment(url, protocol, may_ask=may_ask),
-            # Until the folder is a repository, one above it must not be taken for it.
+            # Before `init`, git must not find a repository above the folder.
             "GIT_CEILING_DIRECTORIES": str(folder.absolute().parent),
         }
 
@@ -89,8 +89,8 @@ class Git:
         """Run git, and return the file with its output.
 
         Args:
-            arguments: The command and its arguments; none of others may start with a dash.
-            given: A file for its input.
+            arguments: The command and its arguments. Untrusted ones must not start with a dash.
+            given: A file with its input.
 
         Raises:
             SourceError: It failed, took too long, or wrote too much.
@@ -110,7 +110,7 @@ class Git:
                     stdin=None if self._may_ask and not given else source,
                     stdout=stack.enter_context(output.open("wb")),
                     stderr=stack.enter_context(errors.open("r+b")),
-                    # Without a terminal, nothing that git starts can ask there.
+                    # Without a terminal, no program that git starts can ask the user.
                     start_new_session=not self._may_ask,
                 )
             )
@@ -138,7 +138,7 @@ class Git:
             raise SourceError(f"{self._shown} has more files than can be read.")
 
     def _failure(self, errors: Path) -> str:
-        """Why git failed, in its own words, without secrets."""
+        """Git's own error message, without secrets."""
         text = errors.read_bytes().strip()[-10_000:].decode(errors="replace")
         lines = [one_line(line) for line in text.splitlines()]
         faults = [line for line in lines if line.startswith(("fatal:", "error:", "ERROR:"))]
@@ -186,7 +186,7 @@ def _environment(url: str, protocol: str, *, may_ask: bool) -> Mapping[str, str]
 
 @contextlib.contextmanager
 def _running(command: list[str], **options: object) -> Iterator[subprocess.Popen[bytes]]:
-    """Run a program that ends with this block, whatever it started included."""
+    """Run a program; the end of the block kills it and the processes that it started."""
     process = subprocess.Popen(command, **options)  # type: ignore[call-overload]  # noqa: S603 - git
     try:
         yield process

@@ -19,9 +19,9 @@ _COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 
 
 def protocol_of(url: str) -> str:
-    """The protocol that git may use for a URL; empty if it is none of a repository elsewhere.
+    """The protocol that git may use for a URL; empty if it is not a valid remote URL.
 
-    ``host:path`` is for ssh, as git has it. Nothing may start with a dash.
+    ``host:path`` means ssh, as in git. No part may start with a dash.
     """
     if not is_clean(url) or len(url) > MAX_LENGTH or re.search(r"\s", url):
         return ""
@@ -44,10 +44,10 @@ def on_github(repository: str) -> str:
 
 
 def checked(url: object, base: Path) -> tuple[str, str]:
-    """A repository's URL and the protocol for it; a path of this machine becomes absolute.
+    """A repository's URL and its protocol; a local path becomes absolute.
 
     Raises:
-        ConfigurationError: It is no URL of a repository.
+        ConfigurationError: It is not the URL of a repository.
     """
     if isinstance(url, str) and (protocol := protocol_of(url)):
         return url, protocol
@@ -65,7 +65,7 @@ def checked_ref(ref: object) -> str:
     """A branch, a tag, or a whole commit id.
 
     Raises:
-        ConfigurationError: It is none.
+        ConfigurationError: It is invalid.
     """
     if isinstance(ref, str) and len(ref) <= MAX_LENGTH and _REF.fullmatch(ref) and ".." not in ref:
         return ref

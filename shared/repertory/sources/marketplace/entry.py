@@ -1,4 +1,4 @@
-"""The configuration entry of a plugin marketplace, and how its address is recognised."""
+"""The configuration entry of a plugin marketplace, and the recognition of its address."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -22,11 +22,11 @@ from repertory.sources.source import Source
 
 
 def build(entry: Mapping[str, Any], base: Path) -> list[Source]:
-    """Build the sources of a marketplace; nothing is fetched.
+    """Build the sources of a marketplace, without fetching it.
 
     Args:
-        entry: ``name``, and ``url``: of a git repository, or of a document that ends with
-            ``.json``. Optional are ``ref`` of a repository, and ``refresh``.
+        entry: ``name``, and ``url`` of a git repository or of a document that ends with ``.json``.
+            Optional: ``ref`` of a repository, and ``refresh``.
         base: The folder that a relative path of a repository starts from.
 
     Raises:
@@ -51,7 +51,7 @@ def _content(entry: Mapping[str, Any], base: Path) -> Content:
 
 
 def recognise(address: Address) -> Recognised | None:
-    """Take the URL of a document that lists plugins; for a repository, see ``in_repository``."""
+    """Recognise the URL of a list of plugins; for repositories see ``in_repository``."""
     if not (address.is_http and _is_document(address.text)):
         return None
     document = as_json(address.document().content)
@@ -63,11 +63,11 @@ def recognise(address: Address) -> Recognised | None:
 
 
 def in_repository(entry: Mapping[str, Any], content: Path) -> Recognised | None:
-    """Take a repository that turned out to hold a marketplace, or to be a plugin.
+    """Recognise a repository with a marketplace, or one that is a plugin.
 
     Args:
         entry: The entry of the repository.
-        content: Its content.
+        content: The folder with its content.
     """
     if entry.get("folder") or entry.get("reads"):
         return None

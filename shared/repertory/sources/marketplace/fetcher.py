@@ -1,4 +1,4 @@
-"""Fetches a marketplace and the plugins that it lists, wherever these lie."""
+"""Fetches a marketplace and the plugins that it lists, also from other repositories."""
 
 import shutil
 import threading
@@ -32,17 +32,17 @@ from repertory.sources.marketplace.plugin import PluginCollector
 
 MAIN, PLUGINS = "marketplace", "plugins"  # the folders of the content
 OFFERS = "offers.json"
-MAX_ELSEWHERE = 300  # plugins that are fetched from repositories of their own
+MAX_ELSEWHERE = 300  # plugins that are fetched from other repositories
 MAX_SIZE = 2**30  # bytes of all these together
 CONCURRENCY = 4
-_PART = "part:"  # begins the names of what was fetched, among the validators
+_PART = "part:"  # prefix of the validators with the revisions of parts
 
 
 class MarketplaceFetcher(Fetcher):
     """Fetches a marketplace.
 
     Args:
-        main: Fetches the marketplace itself: a repository, or a document alone.
+        main: Fetches the marketplace itself, which is a repository or a single document.
     """
 
     def __init__(self, main: GitFetcher | DocumentFetcher) -> None:
@@ -54,7 +54,7 @@ class MarketplaceFetcher(Fetcher):
 
     @property
     def cancelled(self) -> bool:
-        """Whether a fetch that runs is to end soon."""
+        """Whether a running fetch should end soon."""
         return self._main.cancelled
 
     @cancelled.setter
@@ -65,7 +65,7 @@ class MarketplaceFetcher(Fetcher):
 
     @override
     def key(self) -> Mapping[str, Any]:
-        if isinstance(self._main, DocumentFetcher):  # this key names folders that users have
+        if isinstance(self._main, DocumentFetcher):  # keep: existing folders are named after it
             return {"main": {"document": self._main.url}}
         return {"main": self._main.key()}
 
@@ -96,7 +96,7 @@ class MarketplaceFetcher(Fetcher):
     def _fetched(
         self, part: Fetcher, name: str, into: Path, last: State, *, may_ask: bool = False
     ) -> Fetched | None:
-        """Fetch one part into its folder; None if the last one is current, which has no folder."""
+        """Fetch one part into its folder; None, without a folder, if the last one is current."""
         folder = into / name
         folder.mkdir(parents=True, mode=0o700)
         own = msgspec.structs.replace(last, revision=last.validators.get(_PART + name, ""))
@@ -112,7 +112,10 @@ class MarketplaceFetcher(Fetcher):
     def _fetch_plugins(
         self, listing: Listing, into: Path, last: State, parts: dict[str, str], notes: list[str]
     ) -> bool:
-        """Fetch the plugins that lie elsewhere; whether any is new. One that fails stays old."""
+        """Fetch the plugins from other repositories. Returns whether any is new.
+
+        If one cannot be fetched, its old content is kept.
+        """
         wanted = {
             f"{PLUGINS}/{plugin.name}": plugin
             for plugin in listing.plugins
@@ -144,7 +147,7 @@ class MarketplaceFetcher(Fetcher):
     def _plugin(
         self, name: str, plugin: Plugin, into: Path, last: State
     ) -> Fetched | SourceError | None:
-        """Fetch a plugin: what was fetched, None if it is current, or why it failed."""
+        """Fetch a plugin. Returns the result, None if it is current, or the error."""
         where = plugin.where
         assert isinstance(where, Elsewhere)
         try:
@@ -158,7 +161,7 @@ class MarketplaceFetcher(Fetcher):
             if found and self._is_too_much(into / name):
                 shutil.rmtree(into / name)
                 raise SourceError(f"all plugins together have more than {MAX_SIZE:,} bytes.")
-        except OSError as error:  # the others are fetched
+        except OSError as error:  # other plugins are still fetched
             return SourceError(f"its files cannot be written: {error.strerror}.")
         except SourceError as error:
             if self.cancelled:
@@ -168,7 +171,7 @@ class MarketplaceFetcher(Fetcher):
 
     @contextmanager
     def _running(self, part: Fetcher) -> Iterator[None]:
-        """Let a part be cancelled with the others while it is fetched."""
+        """Include a part in cancellation while it is fetched."""
         with self._lock:
             part.cancelled = self.cancelled
             self._parts.append(part)
@@ -186,7 +189,7 @@ class MarketplaceFetcher(Fetcher):
 
 
 def _listing(top: Path, whence: str) -> Listing:
-    """The plugins of a marketplace, or of a repository that is one plugin."""
+    """The plugins of a marketplace, or of a repository that is a plugin."""
     document = read_json(top / LISTING)
     if document is None and (manifest := read_json(top / MANIFEST)) is not None:
         return only_plugin(manifest, whence)
@@ -198,7 +201,7 @@ def _listing(top: Path, whence: str) -> Listing:
 def _offered(
     listing: Listing, into: Path, parts: Iterable[str], is_cancelled: Callable[[], bool]
 ) -> tuple[Declared, ...]:
-    """Write what all plugins offer, and return their MCP servers."""
+    """Write the list of all plugins' items, and return their MCP servers."""
     collection, declared = PluginCollector(into, is_cancelled), []
     for plugin in listing.plugins:
         if isinstance(plugin.where, Elsewhere):

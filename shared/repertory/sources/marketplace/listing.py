@@ -1,4 +1,4 @@
-"""A marketplace's list of plugins, and where each one lies."""
+"""A marketplace's list of plugins, with the location of each."""
 
 import re
 from typing import Any
@@ -19,7 +19,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 
 
 class Elsewhere(msgspec.Struct, frozen=True, kw_only=True):
-    """The repository of a plugin that does not lie in its marketplace."""
+    """The repository of a plugin outside of its marketplace."""
 
     url: str
     ref: str = ""
@@ -32,7 +32,7 @@ class Plugin(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         name: Its name.
         where: Its folder in the marketplace, or its repository.
-        fields: What the marketplace says of it.
+        fields: Its entry in the marketplace.
     """
 
     name: str
@@ -41,7 +41,7 @@ class Plugin(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Listing(msgspec.Struct, frozen=True, kw_only=True):
-    """The plugins of a marketplace, and sentences about those that are left out."""
+    """The plugins of a marketplace, and notes about those that are left out."""
 
     name: str
     plugins: tuple[Plugin, ...]
@@ -53,10 +53,10 @@ def read_listing(document: object, whence: str) -> Listing:
 
     Args:
         document: The JSON document.
-        whence: Where it is from, for messages.
+        whence: Its origin, for messages.
 
     Raises:
-        SourceError: It is no list of plugins.
+        SourceError: It is not a list of plugins.
     """
     plugins = document.get("plugins") if isinstance(document, dict) else None
     if not isinstance(document, dict) or not isinstance(plugins, list):
@@ -92,7 +92,7 @@ def is_listing(document: object) -> bool:
 
 
 def only_plugin(manifest: object, whence: str) -> Listing:
-    """The list of a repository that is a plugin itself.
+    """The listing of a repository that is a plugin itself.
 
     Raises:
         SourceError: Its manifest is invalid.

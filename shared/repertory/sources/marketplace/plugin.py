@@ -1,4 +1,4 @@
-"""What a plugin offers: the places of its skills and prompts, and its MCP servers."""
+"""The content of a plugin: the places of its skills and prompts, and its MCP servers."""
 
 import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -15,17 +15,17 @@ from repertory.sources.fetched.writing import checked_folder
 from repertory.sources.marketplace.listing import MANIFEST, Plugin
 
 PROMPTS = ("commands", "agents")
-MAX_NAMED = 1_000  # paths of one field
+MAX_NAMED = 1_000  # paths per field
 
-_Given = tuple[Mapping[str, Any], Mapping[str, Any]]  # of the marketplace, and of the plugin
+_Given = tuple[Mapping[str, Any], Mapping[str, Any]]  # the marketplace's and the plugin's fields
 
 
 class Offers(msgspec.Struct, frozen=True, kw_only=True):
-    """The items of plugins, each with its place in the content and the end of its id.
+    """The items of plugins: the last part of each id, by the file's place in the content.
 
     Attributes:
-        skills: The places of ``SKILL.md`` files.
-        prompts: The places of the Markdown files of commands and agents.
+        skills: The ``SKILL.md`` files.
+        prompts: The Markdown files of commands and agents.
     """
 
     skills: dict[str, str] = {}
@@ -33,14 +33,14 @@ class Offers(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PluginCollector:
-    """Collects what the plugins of a marketplace offer. Each folder is listed once for all of them.
+    """Collects the items of a marketplace's plugins. Each folder is listed only once.
 
     Args:
-        top: The folder of all content, which places are relative to.
+        top: The folder of all content, to which places are relative.
         is_cancelled: Whether to end soon.
 
     Attributes:
-        offers: What was found so far; earlier plugins keep their names.
+        offers: The items found so far. Earlier plugins keep their names.
     """
 
     def __init__(self, top: Path, is_cancelled: Callable[[], bool] = lambda: False) -> None:
@@ -52,17 +52,17 @@ class PluginCollector:
         self._adds_prompt = _Names(self.offers.prompts).add
 
     def add(self, plugin: Plugin, root: Path) -> Declared | None:
-        """Add what a plugin offers.
+        """Add the items of a plugin.
 
         Args:
             plugin: The plugin.
             root: Its folder.
 
         Returns:
-            Its MCP servers, None without any.
+            Its MCP servers; None without servers.
 
         Raises:
-            SourceError: It is to end.
+            SourceError: The fetch was cancelled.
         """
         manifest = read_json(root / MANIFEST)
         given = (plugin.fields, manifest if isinstance(manifest, dict) else {})
@@ -78,9 +78,9 @@ class PluginCollector:
         return Declared(name=plugin.name, root=root, servers=servers) if servers else None
 
     def _skills(self, root: Path, given: _Given) -> Iterator[tuple[str, Path]]:
-        """The skills of the folders that a plugin names, of its own one, and itself.
+        """The skills in the folders that a plugin names, in its ``skills`` folder, and at its root.
 
-        A marketplace that names skills selects these: several of its plugins may share a folder.
+        If the marketplace names skills, only these count, because plugins may share a folder.
         """
         entry, manifest = given
         named = _named(root, entry.get("skills"))
@@ -114,7 +114,7 @@ class PluginCollector:
 
 
 class _Names:
-    """Gives names to items; one in use gets a number."""
+    """Gives unique names to items: a name in use gets a number."""
 
     def __init__(self, found: dict[str, str]) -> None:
         self._found = found
@@ -132,7 +132,7 @@ class _Names:
 
 
 def _outermost(folders: Iterable[Path]) -> Iterator[Path]:
-    """Folders without those that lie below an earlier one."""
+    """The folders that are not below an earlier one."""
     seen: set[Path] = set()
     for folder in folders:
         if seen.isdisjoint((folder, *folder.parents)):
@@ -153,7 +153,7 @@ def _servers(root: Path, given: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _named(root: Path, value: object) -> list[Path]:
-    """The existing paths below a plugin that a field names, as many as one may name."""
+    """The existing paths below a plugin that a field names, at most ``MAX_NAMED``."""
     paths: dict[Path, None] = {}
     texts = [one for one in (value if isinstance(value, list) else [value]) if isinstance(one, str)]
     for text in texts[:MAX_NAMED]:

@@ -12,16 +12,16 @@ from repertory.sources.marketplace.plugin import Offers
 from repertory.sources.reading.files import Found
 from repertory.sources.skill_folders import SkillFolders
 
-_MAX_SIZE = 64 * 2**20  # bytes of a file that we wrote
+_MAX_SIZE = 64 * 2**20  # bytes of the list that the fetch wrote
 
 
 class _Offered(FetchedFolder):
-    """Reads the files that the plugins offer, by the ids that the fetch gave them."""
+    """Reads the files of plugins' items, with the ids that the fetch gave them."""
 
     _ids: dict[str, str]
 
     def offered(self, offers: Offers) -> dict[str, str]:
-        """The files to read, each with the end of its id."""
+        """The last part of each id, by the place of the file to read."""
         raise NotImplementedError
 
     @override
@@ -41,7 +41,7 @@ class _Offered(FetchedFolder):
 
 
 class PluginSkills(_Offered, SkillFolders):
-    """The skills of all plugins; an id names source, plugin and folder."""
+    """The skills of all plugins. An id consists of source, plugin and folder."""
 
     @override
     def offered(self, offers: Offers) -> dict[str, str]:
@@ -49,7 +49,7 @@ class PluginSkills(_Offered, SkillFolders):
 
 
 class PluginPrompts(_Offered, MarkdownSkills):
-    """The commands and agents of all plugins; an id names source, plugin and file."""
+    """The commands and agents of all plugins. An id consists of source, plugin and file."""
 
     @override
     def offered(self, offers: Offers) -> dict[str, str]:
