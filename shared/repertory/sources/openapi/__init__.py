@@ -1,1 +1,1 @@
-"""OpenAPI 3 documents: one source for each, its operations as tools that can be called."""
+"""OpenAPI 3 documents: one source for each, with its operations as callable tools."""

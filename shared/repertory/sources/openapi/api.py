@@ -1,4 +1,4 @@
-"""The API of a document as what is called: where requests may go, and what authenticates them."""
+"""The callable API of a document: where requests may go, and how they are authenticated."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ class Api(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         name: The name of its source.
-        origin: The only scheme, host and port that requests go to; empty if none was confirmed.
+        origin: The only scheme, host and port that requests may go to; empty if not confirmed.
         auth: The secret of each security scheme, by its name in the document.
         headers: Headers of every request.
         call_timeout: Seconds for one call; None if not configured.
@@ -37,10 +37,10 @@ class Api(msgspec.Struct, frozen=True, kw_only=True):
         return [("name", self.name), ("origin", self.origin)]
 
     def check(self, url: str) -> None:
-        """Refuse a URL that leads elsewhere than to the origin.
+        """Reject a URL with another origin.
 
         Raises:
-            CallsOffError: It does; the message says how to allow it.
+            CallsOffError: The origin differs; the message says how to allow it.
         """
         if self.origin and origin(url) == self.origin:
             return

@@ -1,4 +1,4 @@
-"""The bodies of an operation: of its request as arguments, of its response as a schema."""
+"""The bodies of an operation: the request's as arguments, the response's as a schema."""
 
 import re
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from repertory.sources.openapi.parameters import Arguments
 from repertory.sources.openapi.schemas import Schemas
 from repertory.text import media_type_of
 
-MAX_OUTPUT_LENGTH = 8_000  # characters of the schema of a response; a larger one is left out
+MAX_OUTPUT_LENGTH = 8_000  # characters of the schema of a response; larger ones are left out
 
 FORM = "application/x-www-form-urlencoded"
 MULTIPART = "multipart/form-data"
@@ -30,11 +30,11 @@ def is_json(media_type: str) -> bool:
 def body_of(document: Document, raw: Mapping[str, Any], arguments: Arguments) -> Body | None:
     """Add the body of an operation's request to its arguments.
 
-    The properties of a plain object become arguments by themselves, if no other one has their
-    name; any other body is one argument.
+    Each property of a plain object becomes an argument, if their names are not in use. Any other
+    body is a single argument.
 
     Raises:
-        BrokenError: It is invalid.
+        BrokenError: The body is invalid.
     """
     if "requestBody" not in raw:
         return None
@@ -76,7 +76,7 @@ def body_of(document: Document, raw: Mapping[str, Any], arguments: Arguments) ->
 def output_of(
     document: Document, raw: Mapping[str, Any], schemas: Schemas
 ) -> dict[str, Any] | None:
-    """The schema of what an operation returns if it succeeds; None if it is unknown or large."""
+    """The schema of an operation's successful response; None if it is unknown or large."""
     responses = raw.get("responses")
     if not isinstance(responses, Mapping):
         return None
@@ -135,7 +135,7 @@ def _says_nothing(key: str, value: object) -> bool:
 def _fields(
     document: Document, schema: object, arguments: Arguments, *, is_required: bool
 ) -> dict[str, Any] | None:
-    """The properties of a body, converted; None if they cannot be arguments by themselves."""
+    """The properties of a body, converted; None if they cannot be separate arguments."""
     found = _plain_object(document, schema)
     properties, required = found.get("properties"), found.get("required") or []
     if not isinstance(properties, Mapping) or not isinstance(required, list):
@@ -148,7 +148,7 @@ def _fields(
 
 
 def _parts(document: Document, schema: object, media: Mapping[str, Any]) -> dict[str, Part]:
-    """How the fields of a form are written, where it is not the default way."""
+    """The encoding of a form's fields, for those without the default encoding."""
     try:
         properties = document.resolved(schema, "schema").get("properties")
     except BrokenError:

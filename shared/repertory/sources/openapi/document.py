@@ -1,4 +1,4 @@
-"""An OpenAPI document: read within bounds, and its references within itself."""
+"""An OpenAPI document: parsing within limits, and resolving internal references."""
 
 import codecs
 import re
@@ -11,9 +11,9 @@ from repertory.sources.reading.structured import Defect, decoded, load
 from repertory.text import cut, one_line
 
 MAX_SIZE = 32 * 2**20  # bytes
-MAX_VALUES = 2_000_000  # about; a value takes up to a hundred times the memory of its text
+MAX_VALUES = 2_000_000  # estimated; a value takes up to a hundred times the memory of its text
 MAX_REPEATED = 1_000_000  # characters and values that the aliases of a YAML document repeat
-MAX_REFERENCES = 20  # that lead to one another
+MAX_REFERENCES = 20  # in a chain
 
 _OPENAPI = re.compile(r"""(?:^|[{,])[^\S\n]{0,99}["']?openapi["']?\s{0,9}:\s{0,9}["']?3\.""", re.M)
 _SWAGGER = re.compile(r"""(?:^|[{,])[^\S\n]{0,99}["']?swagger["']?\s{0,9}:\s{0,9}["']?2\.""", re.M)
@@ -41,10 +41,10 @@ class Document:
         return one_line(title) if isinstance(title, str) else ""
 
     def at(self, reference: str) -> Any:  # noqa: ANN401 - any JSON
-        """The value that a reference leads to.
+        """The target of a reference.
 
         Raises:
-            BrokenError: It leads out of the document, or nowhere.
+            BrokenError: The target is outside of the document or missing.
         """
         shown = cut(one_line(reference), 200)
         if not reference.startswith("#/"):
@@ -63,10 +63,10 @@ class Document:
         return found
 
     def resolved(self, value: object, what: str) -> Mapping[str, Any]:
-        """An object of the document, after the references that stand for it.
+        """An object of the document, with references resolved.
 
         Raises:
-            BrokenError: It is no object, or its references lead nowhere.
+            BrokenError: It is not an object, or a reference cannot be resolved.
         """
         for _ in range(MAX_REFERENCES):
             if not isinstance(value, Mapping):
@@ -86,7 +86,7 @@ def parse(content: bytes, place: str) -> Document:
         place: Its file or URL, for messages.
 
     Raises:
-        SourceError: It is no OpenAPI 3 document, or has too many values; the message names the
+        SourceError: It is not an OpenAPI 3 document, or has too many values; the message names the
             line, if known.
     """
     if sum(map(content.count, (b",", b"[", b"{", b"\n"))) > MAX_VALUES:
@@ -108,7 +108,7 @@ def parse(content: bytes, place: str) -> Document:
 
 
 def is_openapi(content: bytes) -> bool:
-    """Whether content looks like an OpenAPI document, be it one of version 2."""
+    """Whether content looks like an OpenAPI document, including version 2."""
     text = content.removeprefix(codecs.BOM_UTF8).decode("latin-1")
     return _OPENAPI.search(text) is not None or _SWAGGER.search(text) is not None
 

@@ -1,4 +1,4 @@
-"""The configuration entry of an OpenAPI document, and how its address is recognised."""
+"""The configuration entry of an OpenAPI document, and the recognition of its address."""
 
 import os
 import re
@@ -27,7 +27,7 @@ from repertory.sources.openapi.servers import is_server, origin, servers_of
 from repertory.sources.openapi.source import FetchedOpenApi, OpenApi
 from repertory.sources.source import Source
 
-FILE = "document"  # its name in the folder of its content
+FILE = "document"  # the document's file name in the folder of its content
 
 _VARIABLE = re.compile(r"\$\{[^{}]+\}")
 _DOCUMENT = re.compile(r".*\.(?:json|ya?ml)|openapi|swagger|(?:v[0-9]-)?api-docs", re.IGNORECASE)
@@ -52,11 +52,11 @@ class _Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def build(entry: Mapping[str, Any], base: Path) -> list[Source]:
-    """Build the source of one document; nothing is fetched.
+    """Build the source of one document, without fetching it.
 
     Args:
-        entry: ``name``, and ``url`` or ``path`` of the document. Optional are ``server``, the URL
-            that operations are called at; ``auth``, the secret of each security scheme of the
+        entry: ``name``, and ``url`` or ``path`` of the document. Optional: ``server``, the URL at
+            which operations are called; ``auth``, the secret of each security scheme of the
             document, by its name (``user:password`` for HTTP basic); ``headers`` of every call;
             ``include`` and ``exclude``, globs of operation names; ``timeout`` of a call and
             ``refresh`` in seconds. The workspace sets ``store``.
@@ -99,10 +99,10 @@ def build(entry: Mapping[str, Any], base: Path) -> list[Source]:
 
 
 def recognise(address: Address) -> Recognised | None:
-    """Take the URL or the file of an OpenAPI 3 document.
+    """Recognise the URL or the file of an OpenAPI 3 document.
 
-    The entry names the server that is called and a variable for the secret of each scheme, so that
-    the user sees both before they are written.
+    The entry names the called server and a variable for the secret of each scheme, so that the user
+    sees both before they are written.
 
     Raises:
         SourceError: The document cannot be fetched or is invalid.
@@ -135,10 +135,10 @@ def recognise(address: Address) -> Recognised | None:
 
 
 def _notes(entry: Mapping[str, Any], schemes: list[Scheme]) -> tuple[str, ...]:
-    """Where calls go, and what secrets they need.
+    """Notes about where calls go, and which secrets they need.
 
-    The names of the variables come from the document, so one may be that of a secret of another
-    server.
+    They list variables that are already set: their names come from the document, so they may be
+    those of secrets for another server.
     """
     found = [f"Its operations are called at {entry.get('server', 'no server')}."]
     names = [value[2:-1] for value in entry.get("auth", {}).values()]
@@ -176,7 +176,7 @@ def _variable(scheme: str) -> str:
 
 
 def _check(options: _Options) -> None:
-    """Refuse what cannot work, and secrets that the file itself would hold.
+    """Reject invalid options, and secrets written into the file itself.
 
     Raises:
         ConfigurationError: An option is invalid.

@@ -1,10 +1,10 @@
-"""The request of an operation, as its item carries it: what a call needs besides its arguments."""
+"""The request of an operation, stored in its item: what a call needs besides the arguments."""
 
 from typing import Any, Literal
 
 import msgspec
 
-FIELD = "http"  # of an item's extra fields
+FIELD = "http"  # its key in an item's extra fields
 
 Place = Literal["path", "query", "header", "cookie"]
 Style = Literal[
@@ -19,9 +19,9 @@ class Parameter(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, r
         argument: The name of the argument with its value.
         name: Its own name.
         place: Where it goes (``in`` in the document).
-        style: How lists and objects are written; ``json`` if it is one JSON text.
-        explode: Whether each of their values is written by itself.
-        reserved: Whether reserved characters stay as they are.
+        style: The encoding of lists and objects; ``json`` for JSON text.
+        explode: Whether each of their values is written separately.
+        reserved: Whether reserved characters are not escaped.
     """
 
     argument: str
@@ -33,10 +33,10 @@ class Parameter(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, r
 
 
 class Part(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
-    """How one field of a form is written, if not in the default way.
+    """The encoding of one field of a form.
 
     Attributes:
-        style: The style of a list or an object in a form of text.
+        style: The style of a list or an object in a URL-encoded form.
         explode: See ``Parameter``.
         type: The media type of a part.
         is_file: Whether it is a file.
@@ -53,10 +53,10 @@ class Body(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename
 
     Attributes:
         type: Its media type.
-        argument: The argument that is the body; empty if arguments are its fields.
+        argument: The argument with the whole body; empty if its fields are separate arguments.
         fields: The names of these arguments.
-        parts: How fields of a form are written, by name.
-        is_required: Whether it is sent without arguments for its fields, too.
+        parts: The encodings of a form's fields, by name, unless they are the default.
+        is_required: Whether it is sent even without arguments for its fields.
     """
 
     type: str
@@ -67,10 +67,10 @@ class Body(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename
 
 
 class Scheme(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
-    """A way to authenticate that the document declares.
+    """A security scheme that the document declares.
 
     Attributes:
-        name: Its name in the document, by which the configuration gives its secret.
+        name: Its name in the document, which is the key of its secret in the configuration.
         place: ``basic`` or ``bearer``, or where an API key goes.
         key: The name of the header, the query parameter or the cookie of an API key.
     """
@@ -81,14 +81,15 @@ class Scheme(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rena
 
 
 class Operation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
-    """A request over HTTP with places for arguments.
+    """An HTTP request with places for arguments.
 
     Attributes:
-        method: In capitals.
+        method: The method, in capitals.
         url: The URL of the server and the path, with ``{name}`` for parameters of the path.
         parameters: The parameters.
-        body: The body, if there is one.
-        security: Alternatives, each with all schemes that it needs; none if it needs none.
+        body: The body, if any.
+        security: Alternatives, each with all schemes that it needs; empty if the request needs no
+            authentication.
     """
 
     method: str
@@ -99,7 +100,7 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, r
 
 
 def operation_of(extra: dict[str, Any]) -> Operation | None:
-    """The request that the extra fields of an item carry; None if they carry none."""
+    """The request in the extra fields of an item; None without one."""
     try:
         return msgspec.convert(extra.get(FIELD), Operation)
     except msgspec.ValidationError:

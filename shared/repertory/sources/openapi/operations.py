@@ -1,4 +1,4 @@
-"""The operations of a document as tools, each converted by itself."""
+"""Converts the operations of a document to tools, one by one."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -17,26 +17,26 @@ from repertory.sources.openapi.servers import servers_of
 from repertory.text import one_line
 
 METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace")
-MAX_OPERATIONS = 10_000  # of a document
+MAX_OPERATIONS = 10_000  # per document
 MAX_NAME_LENGTH = 100
 MAX_TAGS = 20
 MAX_TAG_LENGTH = 60
-MAX_TOTAL = 64_000_000  # characters of all schemas of one document
+MAX_TOTAL = 64_000_000  # characters of all schemas of a document
 
 _NOT_IN_NAMES = re.compile(rf"[^\w{MARKS}.-]+")
 _READ_ONLY = frozenset(("get", "head", "options"))
-_UNSENT = frozenset(("trace",))  # it would show the credentials
+_UNSENT = frozenset(("trace",))  # the response would show the credentials
 
 
 class Tool(msgspec.Struct, frozen=True, kw_only=True):
     """An operation as a tool.
 
     Attributes:
-        raw: The tool in the form of MCP; its request is the field ``http``.
+        raw: The tool in MCP form, with its request in the field ``http``.
         tags: The tags of the operation.
         place: The JSON pointer of the operation.
         given: Its ``operationId``; empty if its name is made of its method and path.
-        complaints: What is wrong with it, each as a clause with "it" as its subject.
+        complaints: Its defects, each as a clause with "it" as its subject.
     """
 
     raw: dict[str, Any]
@@ -47,7 +47,7 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Broken(msgspec.Struct, frozen=True, kw_only=True):
-    """An operation that was left out: where it is, and why, with "it" as the subject."""
+    """An operation that was left out: its place, and a reason with "it" as the subject."""
 
     place: str
     reason: str
@@ -59,7 +59,7 @@ def tools(document: Document, base: str, server: str) -> Iterator[Tool | Broken]
     Args:
         document: The document.
         base: Its URL; empty if it is a file.
-        server: The URL of the server in place of the document's; empty to take these.
+        server: A URL that replaces the document's servers; empty to use those.
     """
     reader = _Reader(document, base, server)
     first: dict[str, str] = {}  # the place of each operationId
@@ -85,7 +85,7 @@ def tools(document: Document, base: str, server: str) -> Iterator[Tool | Broken]
 
 
 def _given_names(document: Document) -> Iterator[str]:
-    """The ``operationId`` of each operation that has one."""
+    """The ``operationId`` of each operation, if usable."""
     for _, method, item in _places(document):
         raw = item[method]
         if isinstance(raw, Mapping) and (given := _given_name(raw)):
@@ -93,10 +93,10 @@ def _given_names(document: Document) -> Iterator[str]:
 
 
 class _Names:
-    """The names of a document's tools; one that is in use gets a number.
+    """Gives unique names to a document's tools: a name in use gets a number.
 
     Args:
-        given: Those that the document gives, which no other operation gets.
+        given: The names from the document, which are reserved for their operations.
     """
 
     def __init__(self, given: Iterable[str]) -> None:
@@ -105,7 +105,7 @@ class _Names:
         self._numbers: dict[str, int] = {}
 
     def free(self, name: str, *, is_given: bool) -> str:
-        """The name of an operation."""
+        """A unique name for an operation."""
         found = name
         while found in self._taken or (found in self._given and not (is_given and found == name)):
             number = self._numbers[name] = self._numbers.get(name, 1) + 1
@@ -116,7 +116,7 @@ class _Names:
 
 
 def _places(document: Document) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
-    """Each path, method and path item with this method."""
+    """Each path and method, with the path item that has the method."""
     paths = document.root.get("paths") or {}
     for path, raw in paths.items():
         if not path.startswith("/"):
@@ -124,7 +124,7 @@ def _places(document: Document) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
         try:
             item = document.resolved(raw, "path item")
         except BrokenError:
-            item = {"get": raw}  # an operation that is broken for the same reason
+            item = {"get": raw}  # so that an operation is reported with the same reason
         for method in METHODS:
             if method in item:
                 yield path, method, item
@@ -190,8 +190,8 @@ class _Reader:
         return (self._first_of(raw) or self._first_of(item) or self._server).rstrip("/")
 
     def _first_of(self, owner: Mapping[str, Any]) -> str:
-        """The first server that a part of the document names, which many paths may share."""
-        if id(owner) not in self._servers:  # the document keeps it, so its id is its own
+        """The first server that a part of the document names; cached, as paths may share a part."""
+        if id(owner) not in self._servers:  # the id is unique, because the document keeps the part
             self._servers[id(owner)] = next(iter(servers_of(owner, self._base)), "")
         return self._servers[id(owner)]
 
@@ -201,7 +201,7 @@ def _name(raw: Mapping[str, Any], method: str, path: str) -> str:
 
 
 def _given_name(raw: Mapping[str, Any]) -> str:
-    """The ``operationId`` of an operation; empty if it makes no name."""
+    """The ``operationId`` of an operation; empty if it is missing or unusable as a name."""
     given = raw.get("operationId")
     is_usable = isinstance(given, str) and 0 < len(_fitting(given)) <= MAX_NAME_LENGTH
     return str(given) if is_usable else ""

@@ -1,4 +1,4 @@
-"""The parameters of an operation as arguments of a tool."""
+"""Converts the parameters of an operation to arguments of a tool."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -10,7 +10,7 @@ from repertory.sources.openapi.schemas import Builder
 from repertory.sources.openapi.security import FRAMING, HEADER_NAME
 
 MAX_PARAMETERS = 200
-_IGNORED_HEADERS = {"accept", "content-type", "authorization"}  # by the specification
+_IGNORED_HEADERS = {"accept", "content-type", "authorization"}  # as OpenAPI specifies
 _STYLES: dict[str, tuple[Style, ...]] = {  # the default comes first
     "path": ("simple", "label", "matrix"),
     "query": ("form", "spaceDelimited", "pipeDelimited", "deepObject"),
@@ -21,13 +21,13 @@ _TEMPLATE = re.compile(r"\{([^{}]*)\}")
 
 
 class Arguments:
-    """The arguments of one tool: one property of its schema for each.
+    """The arguments of one tool, which are the properties of its schema.
 
     Args:
         builder: Converts their schemas.
 
     Attributes:
-        remarks: What was mended, each as a clause with "it" as its subject.
+        remarks: The repaired defects, each as a clause with "it" as its subject.
     """
 
     def __init__(self, builder: Builder) -> None:
@@ -37,7 +37,7 @@ class Arguments:
         self.required: list[str] = []
 
     def add(self, name: str, schema: object, place: str, *, required: bool) -> str:
-        """Add an argument; the place becomes a part of its name if another one has it."""
+        """Add an argument. If its name is in use, it is prefixed with the place."""
         if name in self.properties:
             name = f"{place}_{name}"
         if name in self.properties:
@@ -61,7 +61,7 @@ class Arguments:
         return found
 
     def complaints(self) -> Iterator[str]:
-        """What is wrong with them and their schemas; known when ``schema`` was called."""
+        """The defects of the arguments and their schemas. Call ``schema`` before."""
         yield from self.remarks
         if self.builder.broken:
             yield self.builder.broken
@@ -79,7 +79,7 @@ def parameters_of(
     """Add an operation's parameters, with those of its path, to its arguments.
 
     Raises:
-        BrokenError: One is invalid, or the path has too many.
+        BrokenError: A parameter is invalid, or there are too many.
     """
     given: dict[tuple[str, str], Mapping[str, Any]] = {}
     for owner in (item, raw):
@@ -96,7 +96,7 @@ def parameters_of(
     ]
     known = {one.name for one in found if one.place == "path"}
     missing = [name for name in dict.fromkeys(_TEMPLATE.findall(path)) if name not in known]
-    if len(missing) > MAX_PARAMETERS:  # without some of them the path would be another one
+    if len(missing) > MAX_PARAMETERS:  # leaving some out would change the path
         raise BrokenError(f"its path has more than {MAX_PARAMETERS} parameters")
     for name in missing:
         found.append(_parameter(name, "path", {"schema": {"type": "string"}}, arguments))

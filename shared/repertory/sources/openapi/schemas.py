@@ -1,4 +1,4 @@
-"""Schemas of an OpenAPI document as JSON Schema 2020-12, each complete by itself and bounded."""
+"""Converts schemas of an OpenAPI document to JSON Schema 2020-12, self-contained and bounded."""
 
 import re
 from collections import deque
@@ -9,7 +9,7 @@ from repertory.sources.openapi.document import BrokenError, Document
 from repertory.text import cut
 
 MAX_LENGTH = 32_000  # characters of names and texts of one schema
-MAX_DEPTH = 24  # levels of nesting, references not followed
+MAX_DEPTH = 24  # levels of nesting, without following references
 MAX_DESCRIPTION_LENGTH = 1_000  # characters of the description of one parameter
 
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_.-]+")
@@ -34,7 +34,7 @@ class Schemas:
         document: The document.
         hidden: The mark of properties to leave out: ``readOnly`` in requests, ``writeOnly`` in
             responses.
-        left: The most characters of all schemas that are still to be converted.
+        left: The remaining budget of characters for all schemas.
     """
 
     def __init__(self, document: Document, hidden: str, left: int) -> None:
@@ -43,16 +43,16 @@ class Schemas:
         self.left = left
 
     def builder(self, most: int = MAX_LENGTH) -> "Builder":
-        """A builder of one schema with at most so many characters."""
+        """A builder for one schema with at most ``most`` characters."""
         return Builder(self, min(most, self.left))
 
 
 class Builder:
-    """Converts parts of one schema. What they refer to is gathered in ``definitions``.
+    """Converts parts of one schema, and collects the schemas that they refer to.
 
     Attributes:
-        is_cut: Whether it was too large or nested too deeply; what was cut takes any value.
-        broken: The first reference that leads nowhere, in words; empty without one.
+        is_cut: Whether it was too large or too deeply nested. The cut parts accept any value.
+        broken: A description of the first broken reference; empty without one.
     """
 
     def __init__(self, schemas: Schemas, limit: int) -> None:
@@ -64,7 +64,7 @@ class Builder:
         self.broken = ""
 
     def convert(self, schema: object, depth: int = 0) -> Any:  # noqa: ANN401 - an object or a bool
-        """Convert a schema. An invalid one takes any value."""
+        """Convert a schema. An invalid one accepts any value."""
         if isinstance(schema, bool):
             return schema
         if not isinstance(schema, Mapping):
@@ -80,7 +80,7 @@ class Builder:
         return _modern(schema, found)
 
     def definitions(self) -> dict[str, Any]:
-        """What the converted schemas refer to, directly or not, by the name of ``$defs``."""
+        """All schemas that the converted ones refer to, directly or not, by name in ``$defs``."""
         found: dict[str, Any] = {}
         while self._waiting:
             reference = self._waiting.popleft()
@@ -92,7 +92,7 @@ class Builder:
         return found
 
     def _keyword(self, keyword: str, value: object, depth: int) -> Any:  # noqa: ANN401 - any JSON
-        """The value of a keyword, converted; None for one that is left out."""
+        """The converted value of a keyword; None to leave it out."""
         if keyword in _PLAIN or keyword == "description":
             found = _plain(keyword, value)
             self._use(len(keyword) + _length(found))
@@ -132,7 +132,7 @@ class Builder:
         return found
 
     def _without_hidden(self, schema: Mapping[str, Any], found: dict[str, Any]) -> None:
-        """Require no property that was left out."""
+        """Remove properties that were left out from ``required``."""
         required, properties = found.get("required"), schema.get("properties")
         if isinstance(required, list) and isinstance(properties, Mapping):
             shown = found.get("properties", {})
@@ -147,9 +147,9 @@ class Builder:
 
 
 def _plain(keyword: str, value: object) -> object:
-    """The value of a keyword without schemas; None for an invalid one."""
+    """The value of a keyword without schemas; None if it is invalid."""
     if keyword in _BOUNDS:
-        return value if isinstance(value, int | float) else None  # not one of more than 64 bits
+        return value if isinstance(value, int | float) else None  # integers over 64 bits are text
     if keyword == "required":
         names = value if isinstance(value, list) else []
         return list(dict.fromkeys(name for name in names if isinstance(name, str))) or None
@@ -159,7 +159,7 @@ def _plain(keyword: str, value: object) -> object:
 
 
 def _modern(schema: Mapping[str, Any], found: dict[str, Any]) -> dict[str, Any]:
-    """Replace what only OpenAPI 3.0 has: ``nullable``, and booleans for exclusive bounds."""
+    """Replace keywords of OpenAPI 3.0: ``nullable``, and booleans for exclusive bounds."""
     for bound, exclusive in (
         ("minimum", "exclusiveMinimum"),
         ("maximum", "exclusiveMaximum"),
@@ -182,7 +182,7 @@ def _modern(schema: Mapping[str, Any], found: dict[str, Any]) -> dict[str, Any]:
 
 
 def _length(value: object) -> int:
-    """About the length of a value as JSON, in bounded depth."""
+    """The approximate length as JSON of a value of bounded depth."""
     if isinstance(value, str):
         return len(value) + 2
     if isinstance(value, Mapping):

@@ -1,4 +1,4 @@
-"""The ways to authenticate that a document declares, as far as a call supports them."""
+"""The security schemes of a document that calls support."""
 
 import re
 from collections.abc import Mapping
@@ -32,10 +32,10 @@ class Security:
     def alternatives(
         self, operation: Mapping[str, Any]
     ) -> tuple[tuple[tuple[Scheme, ...], ...], list[str]]:
-        """The alternatives of an operation, and what is wrong with those that are left out.
+        """The alternatives of an operation, and the defects of those that are left out.
 
-        Without a usable alternative the operation cannot be called: it then has one that needs a
-        scheme which no configuration can give.
+        Without a usable alternative, the operation must not be called. It then gets one that needs
+        a scheme that no configuration can have.
         """
         wanted = operation.get("security", self._document.root.get("security", []))
         if not isinstance(wanted, list) or not wanted:
@@ -52,7 +52,7 @@ class Security:
         return tuple(found) or ((unusable,),), wrong if not found else []
 
     def schemes(self) -> list[Scheme]:
-        """All schemes that a call supports."""
+        """All schemes that calls support."""
         found = map(self._scheme, self._schemes)
         return [one for one in found if isinstance(one, Scheme)]
 

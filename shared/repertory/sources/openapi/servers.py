@@ -1,4 +1,4 @@
-"""The URLs of servers: those that a document names, and the origins that may be called."""
+"""The URLs of servers that a document names, and their origins."""
 
 import re
 from collections.abc import Mapping
@@ -8,14 +8,14 @@ from urllib.parse import urljoin, urlsplit
 from repertory.text import is_clean
 
 MAX_LENGTH = 2_000  # characters
-MAX_SERVERS = 100  # of one object; the others are passed over
+MAX_SERVERS = 100  # per object; further ones are ignored
 _UNFIT = re.compile(r"[\s?#@\\{}]")
 _VARIABLE = re.compile(r"\{([^{}]*)\}")
 _PORTS = {"http": 80, "https": 443}
 
 
 def origin(url: str) -> str:
-    """The scheme, the host and an unusual port of a URL over HTTP; empty if it is none."""
+    """The scheme, the host and a non-default port of an HTTP URL; empty for any other text."""
     try:
         parts = urlsplit(url)
         port = parts.port
@@ -29,7 +29,7 @@ def origin(url: str) -> str:
 
 
 def is_server(url: str) -> bool:
-    """Whether a URL over HTTP can be a server's: without user, query, fragment and spaces."""
+    """Whether a text is valid as a server's URL: HTTP, without user, query, fragment and spaces."""
     return bool(origin(url)) and len(url) <= MAX_LENGTH and is_clean(url) and not _UNFIT.search(url)
 
 
@@ -40,7 +40,7 @@ def servers_of(owner: Mapping[str, Any], base: str) -> list[str]:
 
     Args:
         owner: The object with ``servers``.
-        base: The URL of the document, which relative URLs start from; empty without one.
+        base: The URL of the document, for relative URLs; empty for a file.
     """
     listed, found = owner.get("servers"), []
     servers = listed if isinstance(listed, list) else []

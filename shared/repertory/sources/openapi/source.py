@@ -1,4 +1,4 @@
-"""The source of one OpenAPI document: its operations as tools."""
+"""The source of one OpenAPI document, with its operations as tools."""
 
 import hashlib
 from collections.abc import Iterator, Mapping
@@ -23,19 +23,19 @@ from repertory.sources.source import Problem, Scan, Source, Trust, WatchedFolder
 from repertory.sources.tools import takes, tool_id, tool_items
 from repertory.text import one_line
 
-MAX_PROBLEMS = 100  # of the operations of one document
+MAX_PROBLEMS = 100  # with the operations of one document
 
 
 class OpenApi(Source):
     """The operations of one document.
 
     Args:
-        api: The API as what is called; its origin is the one that was configured.
+        api: The callable API, with the configured origin.
         file: The document.
         location: Its path or URL, for people.
         url: Its URL; empty if it is a file.
-        server: The URL of the server in place of the document's; empty to take these.
-        include: Globs of the operations to take, as ``name`` or ``api__name``; none takes all.
+        server: A URL that replaces the document's servers; empty to use those.
+        include: Globs of the operations to take, as ``name`` or ``api__name``; empty for all.
         exclude: Globs of the operations to leave out.
     """
 
@@ -71,7 +71,7 @@ class OpenApi(Source):
 
     @override
     def identity(self) -> Mapping[str, Any]:
-        # The URL and the headers may hold secrets: a digest and names stand for them.
+        # Only a digest of the URL and no headers, because both may contain secrets.
         return {
             "type": self.type,
             "name": self.name,
@@ -84,7 +84,7 @@ class OpenApi(Source):
 
     @override
     def scan(self) -> Scan:
-        """Read the document; if it is the same as at the last scan, the same items are returned."""
+        """Read the document. If it has not changed, the result of the last scan is returned."""
         try:
             content = read_bytes(self.file, MAX_SIZE)
         except OSError as exc:
@@ -126,7 +126,7 @@ class OpenApi(Source):
         return warning(self.location, message, item=tool_id(self.name, name))
 
     def _about_servers(self, document: Document, found: Mapping[str, Tool]) -> Iterator[Problem]:
-        """What waits until the user allows another server."""
+        """Warnings about operations that need the user's permission for another server."""
         allowed = self._api.origin
         named = servers_of(document.root, self._base)
         if self._server and named and self._server not in named:
@@ -146,7 +146,7 @@ class OpenApi(Source):
             )
 
     def _about_auth(self, document: Document) -> Iterator[Problem]:
-        """The secrets that the configuration has and the document does not know."""
+        """Warnings about secrets in the configuration that the document has no scheme for."""
         known = {scheme.name for scheme in Security(document).schemes()}
         for name in sorted(self._api.auth.keys() - known):
             yield warning(
@@ -160,10 +160,10 @@ class OpenApi(Source):
 
 
 class FetchedOpenApi(FetchedSource, OpenApi):
-    """The operations of a document that is fetched."""
+    """The operations of a fetched document."""
 
 
 def _tagged(item: Item, found: Mapping[str, Tool]) -> Item:
-    """The item with the tags of its operation. A document makes no claims by tags."""
+    """The item with the tags of its operation, except those that would be claims."""
     tags = set(found[item.name].tags) - CLAIMS
     return msgspec.structs.replace(item, tags=tuple(sorted({*item.tags, *tags})))
