@@ -1,23 +1,23 @@
-"""Texts in the encodings from before UTF-8 that are still met, recognised by their letters."""
+"""Detects common encodings from before UTF-8 by the letters of a text."""
 
 import re
 from collections.abc import Callable
 
 _ASCII = re.compile(r"[\x00-\x7f]+")
 _WORD = re.compile(r"[^\x00-\x7f]{3,}")
-_OFTEN_CYRILLIC = re.compile("[оеаинтсрвлі]")  # two thirds of a text in Russian
+_OFTEN_CYRILLIC = re.compile("[оеаинтсрвлі]")  # two thirds of the letters of a Russian text
 _IN_A_ROW = re.compile(r"[^\x00-\x7f]{4}")
 _KANA = re.compile("[\u3041-\u30ff]")
 _HANGUL = re.compile("[\uac00-\ud7a3]")
 _HANJA = re.compile("[\u4e00-\u9fff\uf900-\ufaff]")
-# The first bytes of the rare signs of GB 2312; those of the 3,755 common ones are lower.
+# The first bytes of the rare characters of GB 2312. Those of the 3,755 common ones are lower.
 _RARE = bytes(range(0xD8, 0x100))
 
 
 def in_older_encoding(data: bytes) -> tuple[str, str] | None:
-    """The text of bytes that are no UTF-8, and the name of its encoding; None if it is not clear.
+    """Decode bytes that are not UTF-8. Returns the text and the encoding; None if unclear.
 
-    Bytes that are mostly UTF-8 are a damaged text, and so are those that lack only their end.
+    Bytes that are mostly UTF-8, or only cut at the end, count as damaged UTF-8.
     """
     if _is_cut(data):
         return None
@@ -35,7 +35,7 @@ def in_older_encoding(data: bytes) -> tuple[str, str] | None:
 
 
 def _is_cut(data: bytes) -> bool:
-    """Whether the last sign begins as in UTF-8, and not as a letter that words end with."""
+    """Whether the text is UTF-8 with a cut last character, unlike a word with an accented end."""
     try:
         data.decode()
     except UnicodeDecodeError as error:
@@ -45,23 +45,23 @@ def _is_cut(data: bytes) -> bool:
 
 
 def _is_cyrillic(text: str) -> bool:
-    """Whether most signs are in words and are letters that are common in Russian or Ukrainian.
+    """Whether most characters are in words and are common letters of Russian or Ukrainian.
 
-    Of Greek and Hebrew, which look alike in bytes, a third are.
+    For Greek and Hebrew, which have similar bytes, it is only a third.
     """
     words = "".join(_WORD.findall(text))
     return 2 * len(_OFTEN_CYRILLIC.findall(words)) > len(_ASCII.sub("", text))
 
 
 def _is_japanese(text: str) -> bool:
-    """Whether a fifth of the signs are kana."""
+    """Whether more than a fifth of the characters are kana."""
     return 5 * len(_KANA.findall(text)) > len(_ASCII.sub("", text))
 
 
 def _is_korean(text: str) -> bool:
-    """Whether most signs are syllables, and few of those that EUC-KR writes in eight bytes.
+    """Whether most characters are syllables, few of which take eight bytes in EUC-KR.
 
-    A text in Chinese has syllables in this encoding, too, and Chinese signs between them.
+    A Chinese text has syllables in this encoding, too, but with Chinese characters between them.
     """
     signs = _ASCII.sub("", text)
     size, syllables = len(signs.encode("euc_kr", "ignore")), len(_HANGUL.findall(text))
@@ -70,18 +70,18 @@ def _is_korean(text: str) -> bool:
 
 
 def _is_chinese(text: str) -> bool:
-    """Whether most signs are common ones."""
+    """Whether most characters are common ones."""
     signs = _ASCII.sub("", text)
     first = signs.encode("gb2312", "ignore")[::2]
     return 5 * len(first.translate(None, _RARE)) > 3 * len(signs)
 
 
 def _is_western(text: str) -> bool:
-    """Whether there are never four letters with accents in a row."""
+    """Whether there are no four accented letters in a row."""
     return not _IN_A_ROW.search(text)
 
 
-# Each is tried after those whose texts it could be taken for.
+# In order of trial: an encoding comes before those that would accept its texts.
 _ENCODINGS: dict[str, tuple[str, Callable[[str], bool]]] = {
     "KOI8": ("koi8_u", _is_cyrillic),
     "Windows-1251": ("cp1251", _is_cyrillic),

@@ -1,4 +1,4 @@
-"""Reading one file: bounded, confined to its root, never blocking."""
+"""Reads one file: bounded, confined to its root, never blocking."""
 
 import os
 
@@ -22,7 +22,7 @@ class Found(msgspec.Struct, frozen=True, order=True):
     Attributes:
         place: Its path relative to the root, with ``/`` between its parts.
         path: Its absolute path.
-        root: The path of the root without links, if nothing outside of it may be read.
+        root: The path of the root without links, if the file must be inside it; else empty.
     """
 
     place: str
@@ -38,12 +38,13 @@ def read_text(path: str, limit: int = FILE_LIMIT) -> tuple[str | None, list[Prob
 def read_file(file: Found, limit: int = FILE_LIMIT) -> tuple[str | None, list[Problem]]:
     """Read a file of at most ``limit`` bytes as UTF-8; line ends become newlines.
 
-    A byte order mark is left out; one of UTF-16 is believed. A text in a usual older encoding is
-    read, other invalid UTF-8 is replaced, and unfit characters are left out, each with a warning.
+    A byte order mark is removed; with that of UTF-16, the file is read as such. A text in a common
+    older encoding is decoded, other invalid UTF-8 is replaced, and unfit characters are removed,
+    each with a warning.
 
     Returns:
         The text and the problems. The text is None if the file is unreadable, not a plain file,
-        outside of its root, over the limit, binary or empty.
+        outside its root, over the limit, binary or empty.
     """
     try:
         data = (
@@ -87,7 +88,7 @@ def _unreadable(file: Found, reason: OSError) -> str:
     """A sentence that says why a file cannot be used."""
     if isinstance(reason, UnfitFileError):
         return f"The file was not read: {reason.strerror}."
-    # Unlike ``Path.is_symlink``, it raises nothing where the file system is away.
+    # Unlike ``Path.is_symlink``, it does not raise if the file system is unavailable.
     if isinstance(reason, FileNotFoundError) and os.path.islink(file.path):  # noqa: PTH114
         return "The link leads to a file that does not exist; correct it or remove it."
     return f"The file cannot be read ({reason.strerror})."

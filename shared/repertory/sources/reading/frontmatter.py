@@ -1,6 +1,6 @@
 """The front matter of a Markdown file, read leniently as the Agent Skills format requires.
 
-It is YAML between lines of ``---``, or TOML between lines of ``+++``, as Hugo has it.
+It is YAML between lines of ``---``, or TOML between lines of ``+++`` as in Hugo.
 """
 
 import re
@@ -15,12 +15,12 @@ from repertory.text import UNFIT
 LIMIT = 1 << 16  # characters between the fences
 
 _OPENING = re.compile(r"\s*---[ \t]*\n")
-# What follows two rules around prose, rather than the fences of front matter: no key.
+# Text after ``---`` that is not a key: the line is then a rule and not the start of front matter.
 _PROSE = re.compile(r"[ \t]*+\n\s*+(?!---|\.\.\.|[\"']?[\w.-]++[\"']?:(?:\s|\Z))\S")
 _TOML = re.compile(r"\s*+\+\+\+[ \t]*\n(?=\s*+[\w\"'\[#])")
 _TOML_CLOSING = re.compile(r"^\+\+\+[ \t]*(?:\n|\Z)", re.MULTILINE)
 _CLOSING = re.compile(r"^(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.MULTILINE)
-# A description that YAML ends before a hash. People put a space after one that begins a comment.
+# A description that YAML cuts before a hash. In an intended comment, a space follows the hash.
 _CUT = re.compile(r"^description:[ \t]++(?![\"'|>\[{&*!%@#])[^\n]*?[ \t]#[^\s#]", re.MULTILINE)
 _ENTRY = re.compile(r"([ ]*)([\w.-]+):[ ]+(\S.*)")
 
@@ -30,7 +30,7 @@ class FrontMatter(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         fields: The front matter with all keys; empty if it is missing, None if it is broken.
-        body: The text after it; the whole text if it is missing or broken.
+        body: The text after the front matter; the whole text if that is missing or broken.
         problems: Errors if it is broken, warnings if it was repaired.
     """
 
@@ -60,13 +60,13 @@ def parse(text: str, path: str) -> FrontMatter:
         return _broken(text, path, line, f"The front matter is broken: {fields.message}.")
     if isinstance(fields, list):
         return _broken(text, path, first, "The front matter is a list; write it as `key: value`.")
-    if not fields and source.strip():  # headings, which are comments in YAML
+    if not fields and source.strip():  # only headings, which are comments in YAML
         return FrontMatter(fields={}, body=text)
     return FrontMatter(fields=fields, body=text[closing.end() :], problems=problems)
 
 
 def _with_toml(text: str) -> FrontMatter:
-    """Split a text that may begin with front matter in TOML; the whole is the body of any other."""
+    """Split a text that may begin with TOML front matter; without it, the body is the whole."""
     opening = _TOML.match(text)
     closing = _TOML_CLOSING.search(text, opening.end()) if opening else None
     if opening and closing and closing.start() - opening.end() <= LIMIT:

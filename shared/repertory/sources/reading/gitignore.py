@@ -1,4 +1,4 @@
-"""The files that the ``.gitignore`` files below a root exclude."""
+"""The files excluded by the ``.gitignore`` files below a root."""
 
 import os
 from collections.abc import Iterable
@@ -16,14 +16,14 @@ IGNORE_FILE = ".gitignore"
 
 _LIMIT = 1 << 16  # bytes
 _MAX_PATTERNS = 1_000
-_MAX_IN_EFFECT = 2_000  # patterns for one place, of all files above it
-_MAX_DIFFERENT = 1 << 19  # characters of different patterns below one root: each is compiled
-_EACH = 50  # characters that a pattern counts for in addition
-_SHORT = 250  # characters of a place; a longer one has fewer patterns, since each takes longer
+_MAX_IN_EFFECT = 2_000  # patterns for one place, from all files above it
+_MAX_DIFFERENT = 1 << 19  # characters of distinct patterns below a root, as each is compiled
+_EACH = 50  # characters added to the length of each pattern
+_SHORT = 250  # characters of a place. Longer ones get fewer patterns, because matching takes longer
 
 
 class GitIgnore:
-    """The ``.gitignore`` files below one root, each read when it is first needed."""
+    """The ``.gitignore`` files below one root, each read at its first use."""
 
     def __init__(self, root: Path) -> None:
         self._root = str(root)
@@ -35,7 +35,7 @@ class GitIgnore:
 
     @property
     def problems(self) -> list[Problem]:
-        """One for each file that does not count, since there are too many patterns."""
+        """One for each file that is ignored because there are too many patterns."""
         message = (
             "The .gitignore files here have too many different patterns, so those of this one do "
             "not count; shorten them."
@@ -49,12 +49,12 @@ class GitIgnore:
     def verdict(self, place: str) -> bool | None:
         """Whether the nearest ``.gitignore`` that matches a place ignores it; None if none does.
 
-        The nearest files count first. Those that make too many patterns for the place, and all
-        above them, do not count: each folder of a large tree is matched with all its patterns.
+        The nearest files are checked first. A file that makes too many patterns for the place, and
+        all files above it, do not count, because a large tree has many places to match.
 
         Args:
-            place: With ``/`` between its parts, and at its end if it is a folder. The folders
-                above it must not be ignored.
+            place: A path with ``/`` between its parts, and at its end if it is a folder. The
+                folders above it must not be ignored.
         """
         folder = place.rstrip("/")
         left = _MAX_IN_EFFECT * _SHORT
@@ -72,11 +72,11 @@ class GitIgnore:
         return None
 
     def files(self) -> list[str]:
-        """The files that were looked for so far, whether they are there or not."""
+        """The files checked so far, whether they exist or not."""
         return [self._file(folder) for folder in self._specs]
 
     def forget(self, folders: Iterable[str]) -> None:
-        """Read the files of these folders again when they are needed."""
+        """Forget the files of these folders, so that they are read again at their next use."""
         for folder in folders:
             self._specs.pop(folder, None)
             self._left_out.discard(folder)
@@ -92,7 +92,7 @@ class GitIgnore:
         return self._specs[folder]
 
     def _counted(self, folder: str, lines: list[str]) -> GitIgnoreSpec | None:
-        """The patterns of a folder's file; None if there are too many with those of the others."""
+        """The patterns of a folder's file; None if that makes too many patterns in total."""
         new = set(lines) - self._patterns
         size = sum(map(len, new)) + len(new) * _EACH
         if size > self._left:

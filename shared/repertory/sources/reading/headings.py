@@ -1,4 +1,4 @@
-"""The headings of a document, rewritten with the marks of Markdown, at which a body is split."""
+"""Rewrites the headings of a document to Markdown's, at which a body is split."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -14,13 +14,13 @@ _DEEPEST = 6
 
 
 def with_marks(text: str, filename: str) -> str:
-    """Rewrite headings that are underlined, or AsciiDoc's, as ``# Heading``.
+    """Rewrite underlined headings and AsciiDoc's headings as ``# Heading``.
 
-    AsciiDoc's lines around code become fences; the rest stays.
+    AsciiDoc's lines around code become fences. Other text is unchanged.
 
     Args:
         text: The text of a document.
-        filename: Its name, whose ending says how headings are written.
+        filename: Its name, whose suffix determines the syntax of headings.
     """
     suffix = filename.lower().rpartition(".")[2]
     lines = text.split("\n")
@@ -35,7 +35,7 @@ def _asciidoc(lines: Iterable[str]) -> Iterator[str]:
         bare = line.rstrip()
         if _VERBATIM.fullmatch(bare) and around in ("", bare):
             around = "" if around else bare
-            # In Markdown, the line would make a heading of the one above, and "# a" would be one.
+            # In Markdown, the line would make the previous one a heading, and "# a" would be one.
             yield "`" * len(bare) if bare[0] in "-." else line
             continue
         heading = None if around else _ASCIIDOC.match(line)
@@ -44,14 +44,14 @@ def _asciidoc(lines: Iterable[str]) -> Iterator[str]:
 
 def _underlined(lines: Iterable[str], *, is_markdown: bool) -> list[str]:
     marked: list[str] = []
-    # In reStructuredText the first kind of line is that of the first level, and so on.
+    # In reStructuredText, the order of first use determines the level of each kind of line.
     levels = {"=": 1, "-": 2} if is_markdown else {}
     fence = ""
     size = 0  # lines of the paragraph so far
     for line in lines:
         bare = line.rstrip()
         before = fence
-        if before or is_markdown or not bare.startswith("~"):  # which underlines a title elsewhere
+        if before or is_markdown or not bare.startswith("~"):  # "~" underlines titles elsewhere
             fence = after(before, bare)
         if before or fence:
             size = 0
@@ -74,7 +74,7 @@ def _underlined(lines: Iterable[str], *, is_markdown: bool) -> list[str]:
 
 
 def _is_title(line: str, underline: str, kinds: Iterable[str] | None) -> bool:
-    """Whether a line with another below it is a heading; ``kinds`` are Markdown's."""
+    """Whether an underlined line is a heading. ``kinds`` are Markdown's underlines, else None."""
     if _NO_TITLE.match(line):
         return False
     if kinds is None:

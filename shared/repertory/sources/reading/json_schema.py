@@ -1,4 +1,4 @@
-"""Validation of JSON Schemas, with a fast path for plain ones, which nearly all are."""
+"""Validation of JSON Schemas, with a fast path for plain ones, as most are."""
 
 import contextlib
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ import msgspec
 
 from repertory.text import cut
 
-MAX_DEFECTS = 200  # of one schema; one with as many is left out
+MAX_DEFECTS = 200  # per schema; a schema with as many is left out
 
 # Drafts whose meta-schemas agree on every common keyword.
 _Draft = Literal[
@@ -72,14 +72,14 @@ _Plain = msgspec.defstruct(
 def mended(schema: dict[str, Any]) -> tuple[dict[str, Any] | None, str]:
     """Return a JSON Schema without its invalid keywords, and its worst defect with its JSON path.
 
-    The defect of a valid one is empty. The schema is plain JSON of bounded depth. It names its
-    draft; the default is 2020-12. References are not followed, and patterns are not compiled: their
-    syntax is not Python's.
+    The defect of a valid schema is empty. The schema is plain JSON of bounded depth. Its
+    ``$schema`` names its draft; the default is 2020-12. References are not followed, and patterns
+    are not compiled, because their syntax is not Python's.
 
-    Programs write ``"required": null``, ``"required": true`` for one property, and types of their
-    language. A schema of which no valid keyword is left is None.
+    Typical defects are ``"required": null``, ``"required": true`` for one property, and types of a
+    programming language. The result is None if no valid keyword is left.
     """
-    # The check by the meta-schema takes two milliseconds for each tool.
+    # Validation against the meta-schema takes two milliseconds for each tool.
     if _is_plain(schema):
         return schema, ""
     if not isinstance(schema.get("$schema", ""), str):
@@ -113,7 +113,7 @@ def _is_plain(schema: dict[str, Any]) -> bool:
 
 
 def _remove(schema: dict[str, Any], path: Sequence[str | int]) -> None:
-    """Remove the keyword, or the property, that a path leads to or into."""
+    """Remove the keyword or property at a path, or the innermost one that contains the path."""
     found: Any = schema
     owner: dict[str, Any] = {}
     keyword = ""

@@ -2,19 +2,19 @@
 
 import re
 
-_STRING = r'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)'  # an open one takes the rest: linear time
+_STRING = r'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)'  # an open one matches to the end, for linear time
 _COMMENT = re.compile(rf"{_STRING}|//[^\n]*+|/\*.*?(?:\*/|\Z)", re.DOTALL)
 _TRAILING_COMMA = re.compile(rf"{_STRING}|,(?=\s*[}}\]])", re.DOTALL)
 _NOT_BLANK = re.compile(r"[^\n]")
 
 
 def without_comments(text: str) -> str:
-    """The text with blanks in place of comments: every other character keeps its place."""
+    """Replace comments by blanks, so that all other characters keep their positions."""
     return _COMMENT.sub(_blank, text)
 
 
 def plain_json(text: str) -> str:
-    """The text with blanks in place of comments and trailing commas, which is plain JSON."""
+    """Replace comments and trailing commas by blanks, so that the text is plain JSON."""
     return _TRAILING_COMMA.sub(_blank, without_comments(text))
 
 

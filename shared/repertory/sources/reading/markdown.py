@@ -1,4 +1,4 @@
-"""The first heading and the first paragraph of prose of a text."""
+"""The first heading and the first paragraph of prose in a text."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -11,14 +11,14 @@ from repertory.text import cut, one_line
 MAX_PARAGRAPH_LENGTH = 500
 _HEAD_SIZE = 16_000  # characters that are searched
 
-# Where the host puts what is typed after a command.
+# Placeholders for the text that a user types after a command.
 _ARGUMENTS = re.compile(r"\$ARGUMENTS\b|\{\{args\}\}")
 _COMMENT = re.compile(r"\s{0,3}<!--")
 _HEADING = re.compile(r"\s{0,3}(#{1,6}|={1,6})[ \t]+(\S.*)")
-_CLOSING = re.compile(r"(?:^|\s)[#=]+$")  # what may follow a heading
+_CLOSING = re.compile(r"(?:^|\s)[#=]+$")  # optional marks at the end of a heading
 _UNDERLINE = re.compile(r"([=\-~^\"'*+.:_])\1{2,}")  # Markdown's and reStructuredText's
-# Badges, images, tags, tables, link targets, directives, attributes, comments of AsciiDoc, MDX's
-# code, rules: no prose.
+# Not prose: badges, images, tags, tables, link targets, directives, attributes, AsciiDoc comments,
+# MDX code, rules.
 _NOT_PROSE = re.compile(
     r"\[?!\[|<|\||\[[^\]]+\]:|\.\. |:[!\w-]+:|//(?!\w)|(?:if|ifn|end|include|image)\w*::"
     r"|(?:import|export)\s[^'\"]*['\"]|([-*_])(?:[ \t]*\1){2,}$|=+ +=[= ]*$"
@@ -29,12 +29,12 @@ _TAG = re.compile(
 )
 _BADGE = re.compile(r"\[!\[[^\[\]]*+\]\([^()]*+\)\]\([^()]*+\)")
 _LINK = re.compile(r"!?\[([^\[\]]*+)\]\([^()]*+\)")
-# Scripts without spaces have letters before bold words; x**2 is code.
+# In scripts without spaces, letters may precede bold words. ``x**2`` is code.
 _BOLD = re.compile(r"(?<![A-Za-z0-9_*])\*\*(?=\S)([^*]++)(?<=\S)\*\*")
 _QUOTE = re.compile(r"\A\s{0,3}>[ \t]?(?:\[!\w+\]\s*\Z)?")  # with GitHub's marks of alerts
-# Several labels with short values, such as a date and a status, one with a number alone, short
-# parts between bars, and links alone or beside a word, such as those to the languages or the
-# sections of a document: they say nothing of the contents.
+# Texts that say nothing about the content: several labels with short values, such as a date and a
+# status; a label with only a number; short parts between bars; and only links or links with a word,
+# such as those to translations or sections.
 _LABELS = re.compile(
     r"(?:\*\*[^*:]{1,40}(?::\*\*|\*\*:)[^*]{0,60}){2,}"
     r"|[*_]{0,3}[^*:|]{1,40}[*_]{0,3} ?[:\uff1a][*_ ]{0,4}[\d.,:/()+-][\d.,:/()+*_ -]{0,30}"
@@ -48,7 +48,7 @@ _LABELS = re.compile(
 def first_heading(text: str) -> str:
     """Return the first Markdown, reStructuredText or AsciiDoc heading; empty if none.
 
-    One of a lower level that prose precedes is that of a section.
+    A heading of a lower level after prose does not count, as it is that of a section.
     """
     has_prose = False
     for level, block in _blocks(text):
@@ -62,8 +62,8 @@ def first_heading(text: str) -> str:
 def first_paragraph(text: str) -> str:
     """Return the first paragraph of prose, cut and on one line; empty if none.
 
-    It has no marks of links, bold words and quotations. One that consists of labels or
-    links is the last choice.
+    Marks of links, bold words and quotations are removed. A paragraph that consists of labels or
+    links is only used if there is no other.
     """
     labels = ""
     for level, block in _blocks(text):
@@ -76,19 +76,19 @@ def first_paragraph(text: str) -> str:
 
 
 def described(body: str) -> str:
-    """The first paragraph of a skill, without the place of arguments; empty if it is no more."""
+    """The first paragraph of a skill, with arguments as "…"; empty if nothing else is left."""
     text = _ARGUMENTS.sub("…", first_paragraph(body))
     return text if any(map(str.isalnum, text)) else ""
 
 
 def _plain(text: str) -> str:
-    """A text on one line, with the words of its links and bold words alone, without badges."""
+    """A text on one line, without badges and without the marks of links and bold words."""
     text = _TAG.sub(lambda tag: " " if tag[0].lower().startswith("<br") else "", text)
     return one_line(_BOLD.sub(r"\1", _LINK.sub(r"\1", _BADGE.sub("", text))))
 
 
 def _blocks(text: str) -> Iterator[tuple[int, str]]:
-    """Yield each heading, with 1 or 2 for its level, and each paragraph, with 0, at the start."""
+    """Yield the headings with their level, at most 2, and the paragraphs with 0."""
     paragraph: list[str] = []
     fence = ""
     for line in [*_lines(text), ""]:
@@ -111,7 +111,7 @@ def _blocks(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _ended(paragraph: Sequence[str]) -> Iterator[tuple[int, str]]:
-    """Yield a paragraph of prose, or the title that is in HTML."""
+    """Yield a paragraph of prose, or an HTML title."""
     if paragraph and not _NOT_PROSE.match(paragraph[0].lstrip()):
         prose = takewhile(_is_no_row, paragraph)
         yield 0, one_line(" ".join(_QUOTE.sub("", line, count=1) for line in prose))
@@ -120,12 +120,12 @@ def _ended(paragraph: Sequence[str]) -> Iterator[tuple[int, str]]:
 
 
 def _is_no_row(line: str) -> bool:
-    """Whether a line is no row of a table, which may follow a sentence at once."""
+    """Whether a line is not a row of a table, which may directly follow a sentence."""
     return not line.lstrip().startswith("|")
 
 
 def _lines(text: str) -> Iterator[str]:
-    """The lines at a text's start; marks of boxes and what follows AsciiDoc's title are empty."""
+    """The lines at a text's start, with marks of boxes and the header of AsciiDoc as empty ones."""
     is_header = False
     for line in text[:_HEAD_SIZE].split("\n"):
         if not line.strip() or fences.after("", line):
@@ -135,7 +135,7 @@ def _lines(text: str) -> Iterator[str]:
 
 
 def _after(fence: str, line: str) -> str:
-    """The fence, or the comment, that is open after a line."""
+    """The fence or comment that is open after a line."""
     if fence == "<!--" or (not fence and _COMMENT.match(line)):
         return "" if "-->" in line else "<!--"
     return fences.after(fence, line)

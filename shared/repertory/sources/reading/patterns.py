@@ -1,9 +1,10 @@
 """Patterns in the syntax of ``.gitignore``, matched in linear time.
 
-The expressions of ``pathspec`` try each way to share a path among their stars: the time is
-exponential in the number of stars. Here, each star takes the first place that fits what follows
-it, up to the next star, and never another: all that comes later fits there as well. The last ``**``
-takes the last place, which tells a file that matches from a file in a folder that does.
+The expressions of ``pathspec`` backtrack over all ways to distribute a path among the stars, so
+their time is exponential in the number of stars. Here, each star matches up to the first position
+where the text before the next star fits, without backtracking. This is enough, because whatever
+matches later also matches after that position. The last ``**`` matches as much as possible, to tell
+a matching file from a file in a matching folder.
 """
 
 import functools
@@ -18,16 +19,16 @@ from typing_extensions import override
 from repertory.text import is_clean
 
 MAX_LENGTH = 1_000  # characters of a pattern
-_MAX_KEPT = 4_096  # patterns: those of many files are the same, and each takes long to compile
+_MAX_KEPT = 4_096  # cached patterns. Many files have the same ones, and compiling is slow
 
-# What ``pathspec`` writes, and characters that stand for it: no pattern has them.
+# Parts of the expressions of ``pathspec``, and characters that replace them and are in no pattern.
 _WILD = {"[^/]*": "\1", "[^/]+": "\2", "[^/]": "\3"}
 _LEADING, _INNER = "^(?:.+/)?", "(?:/.+)?"  # any folders
 _ENDS = ("(?:(?P<ps_d>/)|$)", "(?P<ps_d>/)", "/")
 
 
 def spec_of(lines: Iterable[str]) -> GitIgnoreSpec:
-    """Return what matches the usable ones of the lines of a ``.gitignore``."""
+    """Return the matcher for the usable lines of a ``.gitignore``."""
     patterns = [pattern for line in lines if line and (pattern := _compiled(line))]
     return GitIgnoreSpec(patterns, backend="simple")
 
@@ -48,7 +49,7 @@ def _compiled(pattern: str) -> "_Pattern | None":
 
 
 class _Pattern(GitIgnoreSpecPattern):
-    """A pattern whose expression takes linear time."""
+    """A pattern with an expression that takes linear time."""
 
     __slots__ = ()
 

@@ -1,6 +1,6 @@
 """The policy that an author gives an item in its front matter or manifest.
 
-Authors may be strangers, so their boost counts less than one in a configuration.
+Authors are untrusted, so their boost is more limited than one in a configuration.
 """
 
 import re
@@ -13,7 +13,7 @@ from repertory.catalogue.policy import FIELDS, MAX_AUTHOR_BOOST, Policy, as_fiel
 from repertory.sources.source import Problem, warning
 
 KEYS = frozenset(FIELDS) | {field.replace("_", "-") for field in FIELDS}
-_COMMAS = re.compile("[,\u060c\u3001\uff0c\uff64]")  # also those of Arabic, Chinese and Japanese
+_COMMAS = re.compile("[,\u060c\u3001\uff0c\uff64]")  # including Arabic, Chinese and Japanese ones
 
 
 def authored(

@@ -1,7 +1,8 @@
 """Untrusted YAML, JSON and TOML, read into plain JSON values.
 
-The values have a bounded depth, hold cleaned text, and always encode as JSON. No tag constructs an
-object, and YAML aliases are rejected or bounded: a few lines of them can expand to gigabytes.
+The values have a bounded depth, contain cleaned text, and can always be encoded as JSON. Tags do
+not construct objects. YAML aliases are rejected or limited, because a few lines of them can expand
+to gigabytes.
 """
 
 import math
@@ -17,10 +18,10 @@ from repertory.sources.reading import toml
 from repertory.text import clean, is_clean
 
 MAX_DEPTH = 64  # levels of nesting; libyaml and JSON encoders fail on many more
-_MAX_TAG_DIRECTIVES = 100  # libyaml compares each with all before it
+_MAX_TAG_DIRECTIVES = 100  # libyaml compares each with all earlier ones
 
-_TEXTS = frozenset(("name", "title", "description"))  # of a whole YAML text: as written
-_MERGE = "<<"  # the key of a mapping whose entries are those of the mapping around it, too
+_TEXTS = frozenset(("name", "title", "description"))  # top-level keys with values as written
+_MERGE = "<<"  # the merge key: the entries of its value are added to the mapping around it
 
 _PLAIN_WORDS = {"": None, "~": None, "true": True, "false": False, "null": None}
 _INTEGER = re.compile(r"[-+]?(0|[1-9]\d{0,17})")
@@ -39,12 +40,12 @@ class Defect(msgspec.Struct, frozen=True):
 
 
 def decoded(data: bytes, place: str, error: type[RepertoryError]) -> str:
-    """The text of a file; a mark of its encoding is left out.
+    """Decode a file, without its byte order mark.
 
     Args:
         data: Its content.
-        place: Where it is, for the message.
-        error: What is raised if it is not UTF-8, with the line.
+        place: Its location, for the message.
+        error: The class of the error for invalid UTF-8, whose message has the line.
     """
     try:
         return data.decode("utf-8-sig")
@@ -63,8 +64,8 @@ def load(  # noqa: PLR0911 - one for each defect
     Args:
         text: The text.
         syntax: Its syntax.
-        max_repeated: The most characters and values that the aliases of YAML may repeat; with 0,
-            no alias is allowed, and no merge key (``<<``) has a meaning.
+        max_repeated: The maximum number of characters and values that YAML aliases may repeat. With
+            0, aliases are not allowed, and merge keys (``<<``) have no special meaning.
     """
     value: Json | Defect
     try:
@@ -91,12 +92,12 @@ def load(  # noqa: PLR0911 - one for each defect
 
 
 def has_unfit(text: str, syntax: str) -> bool:
-    """Whether escapes in a text that ``load`` reads name characters that it leaves out."""
+    """Whether a text has escapes for characters that ``load`` removes."""
     return "\\" in text and not is_fit(_decoded(text, syntax))
 
 
 def is_fit(value: object) -> bool:
-    """Whether all texts and keys of a value of bounded depth are clean; lines may end with CRLF."""
+    """Whether all texts and keys of a value of bounded depth are clean. CRLF is allowed."""
     if isinstance(value, str):
         return is_clean(value.replace("\r\n", "\n"))
     if isinstance(value, dict):
@@ -112,7 +113,7 @@ def _decoded(text: str, syntax: str, max_repeated: int = 0) -> object:
 
 
 def plain(value: object, max_depth: int = MAX_DEPTH) -> Json:  # noqa: PLR0911 - one for each type
-    """Convert a value to plain JSON: cleaned text, text keys, other types as text.
+    """Convert a value to plain JSON, with cleaned text, text keys, and other types as text.
 
     Raises:
         ValueError: It is nested too deeply.
@@ -153,7 +154,7 @@ def decode_json(text: str) -> Json | Defect:
 
 
 class _Yaml:
-    """Builds a value from the parser's events, so that every bound holds during reading.
+    """Builds a value from the parser's events, so that all limits apply during parsing.
 
     Composing a whole tree first, as PyYAML's own loaders do, overflows the C stack on a few
     kilobytes of brackets.
@@ -165,7 +166,7 @@ class _Yaml:
         self._next = getattr(yaml, "CBaseLoader", yaml.BaseLoader)(text).get_event
         self._max_repeated = max_repeated
         self._repeated = 0
-        self._size = 0  # characters and values so far, the repeated ones included
+        self._size = 0  # characters and values so far, including repeated ones
         self._anchored: dict[str, tuple[Json, int]] = {}  # values with their sizes, by anchor
 
     def document(self) -> Json:
@@ -199,7 +200,7 @@ class _Yaml:
         return value
 
     def _alias(self, event: yaml.AliasEvent) -> Json:
-        """The value that an alias stands for."""
+        """The value of an alias."""
         if event.anchor not in self._anchored:
             wrong = "leads nowhere; check its name"
             if not self._max_repeated:
@@ -221,7 +222,7 @@ class _Yaml:
 
     def _mapping(self, depth: int) -> dict[str, Json]:
         mapping: dict[str, Json] = {}
-        merged: dict[str, Json] = {}  # what the mapping itself has goes before
+        merged: dict[str, Json] = {}  # overridden by the mapping's own entries
         while not isinstance(key := self._next(), yaml.MappingEndEvent):
             if not isinstance(key, yaml.ScalarEvent):
                 raise _fault("a key that is not text is not allowed", key)

@@ -1,4 +1,4 @@
-"""TOML that others wrote, read with limits."""
+"""Parses untrusted TOML within limits."""
 
 import re
 import tomllib
@@ -6,14 +6,14 @@ from typing import Any
 
 MAX_DEPTH = 64  # levels of nesting, and parts of a key
 
-# The time to read a key grows with the square of its parts.
+# The time to parse a key is quadratic in the number of its parts.
 _PART = r"(?:[\w-]++|\"[^\"\n]*+\"|'[^'\n]*+')"
 _LONG_KEY = re.compile(rf"(?<![\w-]){_PART}(?:[ \t]*+\.[ \t]*+{_PART}){{{MAX_DEPTH}}}")
 _LINE = re.compile(r"\(at line (\d+),")
 
 
 class TomlError(ValueError):
-    """Why a text is no TOML that can be read.
+    """The reason why TOML cannot be read.
 
     Attributes:
         line: The line from 1, if known.
@@ -25,7 +25,7 @@ class TomlError(ValueError):
 
 
 def parse(text: str) -> dict[str, Any]:
-    """Read TOML of at most ``MAX_DEPTH`` levels.
+    """Parse TOML with at most ``MAX_DEPTH`` levels.
 
     Raises:
         TomlError: It cannot be read.

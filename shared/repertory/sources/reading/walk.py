@@ -1,4 +1,4 @@
-"""Walking the folders below a root: bounded, confined to it, each folder once."""
+"""Walks the folders below a root: bounded, confined to it, each folder once."""
 
 import os
 from collections.abc import Callable
@@ -15,9 +15,9 @@ from repertory.text import clean, counted, is_clean
 
 MAX_DEPTH = 10  # folders below the root
 MAX_FOLDERS = 1_000_000
-SLICE = 200  # folders that are listed, or files that are read, between two pauses
+SLICE = 200  # folders listed, or files read, between two pauses
 
-# Folders that tools create and fill; they hold no files written for other people.
+# Folders that tools create and fill, without files written for people.
 SKIPPED = frozenset(
     {".git", ".hg", ".svn", ".tox", ".nox", ".venv", "venv", "node_modules", "site-packages"}
     | {"__pycache__", ".mypy_cache", ".pytest_cache", ".ruff_cache"}
@@ -28,34 +28,34 @@ TEMPORARY = (".#", "._", ".~")
 
 
 class Walk:
-    """A walk through the folders below a root that ``enter`` accepts, made at once.
+    """A walk through the folders below a root that ``enter`` accepts. The constructor runs it.
 
-    A link is followed only to a target inside the root. A folder is entered once, under its own
-    name rather than a link's. Anything with a wanted name counts (a FIFO, a dangling link): reading
-    it reports the problem.
+    Links are followed only to targets inside the root. A folder is entered once, preferably under
+    its own name and not a link's. Any entry with a wanted name counts, such as a FIFO or a dangling
+    link, so that reading it reports the problem.
 
     Args:
         root: The folder.
-        wanted: Whether a file of a name is wanted.
+        wanted: Whether a file with this name is wanted.
         enter: Whether to enter the folder at a place.
-        elsewhere: Whether another source reads the folder with a real path; a link to it is then
+        elsewhere: Whether another source reads the folder with this real path. Links to it are then
             not followed.
-        max_depth: The number of folder levels below the root that are entered.
+        max_depth: The number of folder levels below the root to enter.
         pause: Called after every ``SLICE`` folders.
-        place: Find only what is at this place, whose folder an earlier walk has listed.
+        place: Walk only this place, whose folder an earlier walk has listed.
 
     Attributes:
         files: The wanted files, sorted by place.
         problems: One for each link or folder that was not followed or entered.
-        unlisted: The places of folders that exist but could not be listed; the empty place stands
-            for all.
-        folders: The places of the folders at the top that were entered.
+        unlisted: The places of folders that exist but could not be listed; the empty place means
+            all.
+        folders: The places of the top-level folders that were entered.
         skipped: The places of folders in ``SKIPPED``.
-        elsewhere: The places of links to what another source reads.
+        elsewhere: The places of links to folders that another source reads.
         links: The real paths of all links, by place.
-        too_deep: The places of folders that are too many levels down.
-        is_cut: Whether there are more folders than are read.
-        listed: When each folder was last changed before it was listed, by path; see
+        too_deep: The places of folders below ``max_depth``.
+        is_cut: Whether there are more than ``MAX_FOLDERS``.
+        listed: The time of each folder before it was listed, by path; see
             ``folder_memory.settled_time``.
 
     Raises:
@@ -76,7 +76,7 @@ class Walk:
         self._max_depth = max_depth
         self._top = os.path.abspath(root)  # noqa: PTH100 - keeps a link's own name, as ids must
         self._real_top = listed_path(root)
-        self._folders: list[tuple[str, str]] = []  # place and real path, the next one last
+        self._folders: list[tuple[str, str]] = []  # a stack of places and real paths
         self._followed: list[tuple[int, str, str]] = []  # links to folders: depth, place, real path
         self._entered: set[str] = set()
         self.too_deep: list[str] = []
@@ -92,9 +92,9 @@ class Walk:
         self._walk(place, pause)
 
     def times(self) -> dict[str, int]:
-        """The times of each listed folder, and of what each link leads to; see ``FolderState``.
+        """The times of each listed folder and of each link's target; see ``FolderState``.
 
-        A link may lead to a folder that is not there yet, in one that is not listed.
+        The target of a link may be missing, in a folder that is not listed.
         """
         return {path: settled_time(path) for path in map(self._path, self.links)} | self.listed
 
@@ -104,7 +104,7 @@ class Walk:
         else:
             self._entered.add(self._real_top)
             self._folders.append(("", self._real_top))
-        # Links wait until every folder was entered under its own name.
+        # Follow links last, so that folders are entered under their own names first.
         while (self._folders or self._followed) and len(self.listed) < MAX_FOLDERS:
             if self._folders:
                 self._list(*self._folders.pop())
@@ -134,13 +134,13 @@ class Walk:
         self.unlisted.sort()
 
     def _start_at(self, place: str) -> None:
-        """Take in the one entry at a place; it may be gone."""
+        """Add the entry at a place, if it exists."""
         path = self._path(place)
         try:
             mode = os.lstat(path).st_mode
         except (FileNotFoundError, NotADirectoryError):
             return
-        if as_listed(self._top, place) != place:  # it is there, but under another spelling
+        if as_listed(self._top, place) != place:  # it exists, but with another spelling
             return
         name = place.rpartition("/")[2]
         real = os.path.join(self._real_top, place)  # noqa: PTH118 - speed
@@ -180,7 +180,7 @@ class Walk:
         self._folders[before:] = reversed(self._folders[before:])
 
     def _add(self, place: str, name: str, real: str, *, is_link: bool, is_folder: bool) -> None:
-        """Take in one entry of a folder."""
+        """Add one entry of a folder."""
         if name.startswith(TEMPORARY):
             return
         if is_link:
