@@ -1,6 +1,6 @@
 """The types of sources that ``repertory add`` recognises by their address.
 
-A new type has a ``recognise`` beside its ``build``, and its name here.
+To add a type, write a ``recognise`` next to its ``build``, and add its name here.
 """
 
 import os
@@ -17,19 +17,19 @@ from repertory.sources.registry import implementation
 
 MAX_PROBE_SIZE = 32 * 2**20  # bytes of a document that is read to recognise its type
 
-# In this order; the first that recognises an address takes it, and nearly any URL may be that of a
-# git repository. Each has ``recognise(address: Address) -> Recognised | None``, which raises
-# SourceError if it must look at what is there and cannot.
+# In order of precedence. git is last, because nearly any URL may be that of a git repository. Each
+# type has ``recognise(address: Address) -> Recognised | None``, which raises SourceError if it
+# needs the content at the address and cannot read it.
 _TYPES = ("archive", "marketplace", "mcp-registry", "openapi", "git")
 
 
 class Recognised(msgspec.Struct, frozen=True, kw_only=True):
-    """What an address is.
+    """A recognised address.
 
     Attributes:
-        title: The kind of thing in words, such as "a git repository".
+        title: What it is, such as "a git repository".
         entry: Its ``[[sources]]`` entry, with a ``type``, a ``name`` and the type's own options.
-        notes: What the user should know before it is added, in sentences.
+        notes: Sentences that the user should read before it is added.
     """
 
     title: str
@@ -38,13 +38,13 @@ class Recognised(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Address:
-    """What the user named: a URL, or a path of this machine.
+    """The address that the user gave: a URL or a local path.
 
     Args:
-        text: It, as written; a URL of a file is a path.
-        registry: The URL of the MCP registry that names are looked up in; empty for the official.
+        text: The address as written; a ``file://`` URL counts as a path.
+        registry: The URL of the MCP registry for names; empty for the official one.
         directory: The folder that a relative path starts from.
-        options: What else the user said: ``ref``, ``folder``, ``sha256``; only those given.
+        options: The options that the user gave, of ``ref``, ``folder`` and ``sha256``.
     """
 
     def __init__(
@@ -58,21 +58,21 @@ class Address:
 
     @property
     def path(self) -> Path | None:
-        """The file or folder, if there is one of this name."""
+        """The file or folder at the address; None if there is no such path."""
         path = Path(os.path.abspath(self._directory / Path(self.text).expanduser()))  # noqa: PTH100 - links stay
         is_there = os.path.exists(path)  # noqa: PTH110 - False also below a closed folder
         return path if "://" not in self.text and is_there else None
 
     @property
     def is_http(self) -> bool:
-        """Whether it is a URL over HTTP."""
+        """Whether it is an HTTP or HTTPS URL."""
         return is_http(self.text)
 
     def document(self) -> Response:
-        """What an HTTP server answers at the URL, asked once for all types.
+        """The response of the HTTP server at the URL, requested once for all types.
 
         Raises:
-            SourceError: There is no answer, or an error.
+            SourceError: The request failed.
         """
         if self._document is None:
             self._document = get(self.text, MAX_PROBE_SIZE)
@@ -80,11 +80,11 @@ class Address:
 
 
 def reconsider(found: Recognised, content: Path) -> Recognised:
-    """Find out what a repository is, now that its content is there.
+    """Recognise a git repository again by its fetched content: it may be a marketplace.
 
     Args:
-        found: What its address is.
-        content: The content.
+        found: The result for its address.
+        content: The folder with its content.
     """
     if found.entry["type"] != "git":
         return found
@@ -93,10 +93,10 @@ def reconsider(found: Recognised, content: Path) -> Recognised:
 
 
 def recognise(address: Address) -> Recognised:
-    """Find out what an address is.
+    """Recognise the type of an address.
 
     Raises:
-        UsageError: It is of no known type.
+        UsageError: It has no known type.
         SourceError: It cannot be reached.
     """
     for kind in _TYPES:

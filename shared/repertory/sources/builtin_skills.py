@@ -16,7 +16,7 @@ MAX_DESCRIPTION_LENGTH = 500
 
 
 class BuiltinSkills(Source):
-    """Skills from a mapping of names to texts; an id is the source's name and the skill's."""
+    """Skills from a mapping of names to texts. An id is the source's name plus the skill's."""
 
     type = "builtin-skills"
     location = "built in"

@@ -24,16 +24,16 @@ from repertory.trust import lies_in
 
 
 class Catalogue(msgspec.Struct, frozen=True):
-    """The sources and rules of one configuration. An earlier source takes precedence.
+    """The sources and rules of one configuration. Earlier sources take precedence.
 
     Attributes:
-        sources: The sources, their names unique.
-        problems: One for each entry that was left out.
+        sources: The sources, with unique names.
+        problems: The problems of entries, most of which were left out.
         rules: The policies. They are not part of the hash, because they change no item's text.
-        passed_over: The places that discovery did not take.
-        owner: The key of the directory whose policies and reviews hold; empty for a team, whose
-            processes have the same ones. An index is of one owner.
-        searched: The times of the folders in which sources were looked for; see ``Walk.times``.
+        passed_over: The places that were not read, each with a reason.
+        owner: The key of the directory whose policies and reviews apply; empty for a team, whose
+            processes share them. An index belongs to one owner.
+        searched: The times of the folders that discovery searched; see ``Walk.times``.
     """
 
     sources: tuple[Source, ...]
@@ -51,10 +51,10 @@ class Catalogue(msgspec.Struct, frozen=True):
         return hashlib.sha256(b"\n".join([*identities, *owner])).hexdigest()[:16]
 
     def may_change(self) -> Callable[[Rule, Item], bool]:
-        """A function that says whether a rule may change an item.
+        """A function that tells whether a rule may change an item.
 
-        A rule of a file that was found may change only items of the file's folder. Where the links
-        of a source lead is looked up once, and not for each item and rule.
+        A rule from a discovered file may change only items in the file's folder. The links of a
+        source are resolved only once, not for each item and rule.
         """
         places = {source.name: source.place for source in self.sources}
 
@@ -69,14 +69,15 @@ class Catalogue(msgspec.Struct, frozen=True):
         return may
 
     def stay_in(self, folder: Path, *, found: bool) -> None:
-        """Let no source of files leave a folder, whatever links are put in its place.
+        """Confine the sources of files to a folder, even if links are put there later.
 
         Args:
             folder: The folder.
-            found: Only those sources whose path is in it, and no skills; see ``discover``.
+            found: Whether to confine only sources whose path is in it, except skills; see
+                ``discover``.
         """
         for source in self.sources:
-            if source.fetches or source.folder is None:  # its content lies in the data directory
+            if source.fetches or source.folder is None:  # its content is in the data directory
                 continue
             is_bound = source.type != "skills" and is_inside(source.place, str(folder))
             if is_bound or not found:
@@ -86,7 +87,7 @@ class Catalogue(msgspec.Struct, frozen=True):
     def known(self) -> dict[str, dict[str, Any]]:
         """The identities of the sources that need trust, by name; for ``build_catalogue``.
 
-        Not of those with a ``visible_to``: what stands in for one might be seen by others.
+        Sources with a ``visible_to`` are left out, because others might see their stand-ins.
         """
         return {
             one.name: dict(one.identity())
@@ -96,7 +97,7 @@ class Catalogue(msgspec.Struct, frozen=True):
 
 
 class _StandIn(Source):
-    """Stands for a source that is not read, with its identity: its items stay as they are."""
+    """Stands in for a source that is not read. It has the same identity, so its items are kept."""
 
     def __init__(self, name: str, identity: Mapping[str, Any], error: str) -> None:
         self.type = str(identity.get("type", ""))
@@ -123,16 +124,16 @@ class _StandIn(Source):
 
 
 class Unreadable(_StandIn):
-    """Stands for a source of the last run while its file is unreadable.
+    """Stands in for a source of the last run while its file is unreadable.
 
-    A half-saved file does not change the configuration hash.
+    So a half-saved file does not change the configuration hash.
     """
 
     needs_trust = True
 
 
 class Withheld(_StandIn):
-    """Stands for a source outside of the folder of a found configuration, until it is trusted."""
+    """Stands in for a source outside the folder of a discovered configuration without trust."""
 
     is_trusted = False
 
@@ -150,36 +151,35 @@ def build_catalogue(
 ) -> Catalogue:
     """Build the sources of configuration entries.
 
-    Where the folders of two sources overlap, the inner one reads its folder.
+    If the folders of two sources overlap, the inner source reads its folder.
 
     Args:
         entries: One mapping for each source; see ``registry.build``.
         base: The folder that relative paths start from.
-        found: The entries were found, not written: an invalid one is left out, unless an entry has
-            a ``visible_to``, and a name in use gets a number.
-        known: ``Catalogue.known`` of the last run. If an entry is unreadable, each known source
-            that is now missing stays, as ``Unreadable``. So it is with a written entry whose file
-            of servers cannot be read, since hosts write such files, too; not if an entry has a
-            ``visible_to``.
-        passed_over: What discovery did not take.
-        named: The files that the user named for this call; an entry of these alone lists them.
-            That other files define the same servers is then no problem.
+        found: Whether the entries were discovered, not written. Then an invalid one is left out,
+            unless any entry has a ``visible_to``, and a name in use gets a number.
+        known: ``Catalogue.known`` of the last run. If an entry is unreadable, known sources that
+            are now missing are kept as ``Unreadable``. This also applies to a written entry whose
+            file of servers is unreadable, because hosts write such files, too. It does not apply
+            if any entry has a ``visible_to``.
+        passed_over: The places that discovery did not take.
+        named: The files that the user named for this call, as the ``config`` of an entry. It is
+            then not a problem if other files define the same servers.
         rules: The configuration's policies.
-        withheld: The entries that are not read until the user trusts their file, each with the way
-            to do so.
+        withheld: The entries that are not read until the user trusts their file, each with
+            instructions to do so.
 
     Raises:
-        ConfigurationError: A written entry is invalid, or two sources have one name.
+        ConfigurationError: A written entry is invalid, or two sources have the same name.
     """
     sources: dict[str, Source] = {}
     missing: dict[str, Source] = {}
     problems: list[Problem] = []
     passed = list(passed_over)
     entries = list(entries)
-    # What stands in for a source that is not read has no list of those who may see it, and a
-    # problem may name a source that is hidden from whom it is shown.
+    # Strict with ``visible_to``: stand-ins do not have it, and problems may name hidden sources.
     is_lenient = not any("visible_to" in entry for entry in entries)
-    taken: dict[str, bool] = {}  # by the name of a source: whether the user named its file
+    taken: dict[str, bool] = {}  # by source name, whether the user named its file
     for entry in entries:
         try:
             built = _build(entry, base, sources, number=found)
@@ -187,7 +187,7 @@ def build_catalogue(
             is_named = _is_named(entry, named)
             for source in built:
                 first = sources.setdefault(source.name, source)
-                first.visible_to = first.visible_to or source.visible_to  # one may hide it
+                first.visible_to = first.visible_to or source.visible_to  # either may restrict it
                 if not taken.setdefault(source.name, is_named) and first is not source:
                     problems.append(_repeated(source, first))
         except ConfigurationError as exc:
@@ -199,7 +199,7 @@ def build_catalogue(
                 missing.setdefault(name, Unreadable(name, identity, str(exc)))
     for name, source in missing.items():
         sources.setdefault(name, source)
-    # Any of their files may define a server of the last run: fewer see it, rather than more.
+    # Any of their files may define a server of the last run, so entries with ``visible_to`` first.
     for entry, reason in sorted(withheld, key=lambda one: "visible_to" not in one[0]):
         sources |= {one.name: one for one in _withheld(entry, base, reason, known or {}, sources)}
     _share(sources.values())
@@ -207,7 +207,7 @@ def build_catalogue(
 
 
 def _left_out(entry: Mapping[str, Any], base: Path, *, is_empty: bool) -> list[PassedOver]:
-    """What an entry does not read; of one without sources at least its files."""
+    """The places that an entry does not read; for an entry without sources, at least its files."""
     left_out = passed_over_by(entry, base)
     if left_out or not is_empty:
         return left_out
@@ -222,7 +222,7 @@ def _is_named(entry: Mapping[str, Any], named: Sequence[str]) -> bool:
 
 
 def _is_of_file(entry: Mapping[str, Any], base: Path, error: ConfigurationError) -> bool:
-    """Whether a file that defines the sources of an entry is wrong, and not the entry."""
+    """Whether the error is in a file that defines an entry's sources, not in the entry."""
     if not entry.get("config"):
         return False
     with contextlib.suppress(ConfigurationError):
@@ -259,9 +259,9 @@ def _withheld(
     known: Mapping[str, Mapping[str, Any]],
     taken: Mapping[str, Source],
 ) -> list[Withheld]:
-    """The stand-ins for an entry, seen by those who would see its sources.
+    """The stand-ins for an entry, visible to the same groups as its sources.
 
-    A file that would define its sources is not read.
+    A file that defines its sources is not read.
     """
     found: list[Withheld] = []
     visible_to, files, kind = visible_to_of(entry), files_to_trust(entry, base), entry.get("type")
@@ -295,7 +295,7 @@ def _repeated(source: Source, first: Source) -> Problem:
     """Return the warning for a source whose name is in use.
 
     Raises:
-        ConfigurationError: One of the two may be defined only once.
+        ConfigurationError: One of the two must not be defined twice.
     """
     if not (source.needs_trust and first.needs_trust):
         raise ConfigurationError(

@@ -1,4 +1,4 @@
-"""The corpus of a labelled set: items with their ids as JSON lines; for `eval`."""
+"""The corpus of a labelled set for `eval`: items with their ids, as JSON lines."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -83,7 +83,7 @@ class Corpus(Source):
 
 
 def _read(line: bytes) -> tuple[_Row, dict[str, Any] | None]:
-    """What a line says, and its schema with plain values; ValueError says why it is no item."""
+    """Parse a line, and its schema with plain values; ValueError says why it is not an item."""
     try:
         row = msgspec.json.decode(line, type=_Row)
         schema = None if row.schema is None else plain_object(row.schema)
@@ -98,7 +98,7 @@ def _read(line: bytes) -> tuple[_Row, dict[str, Any] | None]:
 
 
 def _is_id(text: str) -> bool:
-    """Whether an item can have this id, which is shown and written on one line."""
+    """Whether a text is valid as an id, which must fit on one line."""
     is_one_line = text.splitlines() == [text] and "\t" not in text
     return is_one_line and len(text) <= MAX_ID_LENGTH and bool(text.strip()) and is_clean(text)
 

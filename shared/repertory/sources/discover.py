@@ -1,10 +1,10 @@
-"""The sources of a folder without a configuration.
+"""Discovers the sources of a folder without a configuration.
 
 Discovery only adds: a new file or folder never removes an item that was found before. So every
-place has a source of its own with a fixed name, whatever else is there. Where the folders of two
+place has a separate source with a fixed name, independent of other places. If the folders of two
 sources overlap, the inner one reads its folder; see ``FolderSource.share``. There are two
-exceptions: what the user's ``.gitignore`` excludes, and the documents beside a new ``SKILL.md``,
-which then belong to that skill.
+exceptions: files that the user's ``.gitignore`` excludes, and documents in the folder of a new
+``SKILL.md``, which then belong to that skill.
 """
 
 import os
@@ -26,7 +26,7 @@ from repertory.sources.skill_folders import HOME_ROOTS, PROJECT_ROOTS, SkillFold
 from repertory.sources.source import PassedOver
 from repertory.trust import lies_in
 
-# Where agent hosts keep their MCP configurations.
+# The MCP configurations of agent hosts.
 PROJECT_CONFIGURATIONS = (
     ".mcp.json",
     "mcp.json",
@@ -47,9 +47,9 @@ HOME_CONFIGURATIONS = (
     "Library/Application Support/Claude/claude_desktop_config.json",
     "Library/Application Support/Code/User/mcp.json",
 )
-# The commands, prompts and agents of hosts in a project and in a home, mostly of Markdown.
+# The commands and agents of hosts, both in a project and in a home.
 _OF_HOSTS = (".claude/commands", ".claude/agents", ".cursor/commands", ".cursor/agents")
-# The folders that hold other kinds of items, by type: those of a project, and those of a home.
+# The known folders of other types of sources, in a project and in a home.
 FOLDERS = {
     "python-skills": ("python-skills", "python_skills"),
     "markdown-skills": (
@@ -70,20 +70,20 @@ HOME_FOLDERS = {
     "gemini-commands": (".gemini/commands", ".gemini/extensions"),
 }
 _JSON = ".json"
-PEEK_SIZE = 1 << 16  # bytes of a JSON file that may list tools
-_NAMES = ("procedures", "tool-files", "documents")  # of the sources of a whole project
+PEEK_SIZE = 1 << 16  # bytes read of a JSON file to see whether it lists tools
+_NAMES = ("procedures", "tool-files", "documents")  # of the sources that read a whole project
 
 
 class Discovery(msgspec.Struct, frozen=True):
-    """What was found in a folder and the home.
+    """The sources found in a folder and the home.
 
     Attributes:
         entries: The sources as configuration entries, those of the folder first. MCP
             configurations come last, without trust.
-        passed_over: The known places that are there and were not taken.
+        passed_over: The known places that exist but were not taken.
         withheld: The configured sources that are not read until the user trusts their file, each
-            with the way to do so.
-        searched: The times of the folders in which files were looked for; see ``Walk.times``.
+            with instructions to do so.
+        searched: The times of the searched folders; see ``Walk.times``.
     """
 
     entries: list[dict[str, Any]]
@@ -106,17 +106,17 @@ class _Folder(msgspec.Struct, frozen=True):
 
     @property
     def real(self) -> str:
-        """Its path without links, as it is listed."""
+        """Its path without links, with each name as listed by its folder."""
         return listed_path(self.path)
 
     @property
     def listed(self) -> str:
-        """Its place, with each name as its folder lists it."""
+        """Its place, with each name as listed by its folder."""
         return as_listed(str(self.base), self.place)
 
     @property
     def is_linked(self) -> bool:
-        """Whether a link below its project or home leads to it."""
+        """Whether its path below the project or home contains a link."""
         return self.real != os.path.join(listed_path(self.base), self.listed)  # noqa: PTH118 - speed
 
     @property
@@ -129,8 +129,8 @@ def discover(root: Path, home: Path | None = None) -> Discovery:
     """Find the sources of a folder.
 
     Args:
-        root: A project, or any folder with skills, tool files or documents. Agent hosts may start
-            us in a home or above it; there, only the known places are searched.
+        root: A project, or any folder with skills, tool files or documents. At or above a home,
+            where agent hosts may start Repertory, only the known places are searched.
         home: The user's home directory; None leaves it out.
     """
     passed: list[PassedOver] = []
@@ -162,7 +162,7 @@ def places(root: Path, home: Path | None = None) -> list[Path]:
 
 
 def finds(root: str, path: str) -> bool:
-    """Whether discovery would find a source by a file in a folder, outside of the known places.
+    """Whether a file would make discovery find a source, apart from the known places.
 
     Args:
         root: The real path of the folder.
@@ -174,7 +174,7 @@ def finds(root: str, path: str) -> bool:
 
 
 def may_find(name: str) -> bool:
-    """Whether ``finds`` can be true of a file with a name."""
+    """Whether ``finds`` can be true for a file with this name."""
     return _is_found_anywhere(name) or name.endswith(_JSON)
 
 
@@ -192,7 +192,7 @@ def _known(root: Path, home: Path | None) -> list[_Folder]:
 
 
 def _of_types(folders: Mapping[str, Sequence[str]], base: Path, prefix: str = "") -> list[_Folder]:
-    """The folders by type, each with a source named after its place."""
+    """The known folders of several types, each with a source named after its place."""
     return [
         _Folder(kind, prefix + place.strip(".").replace("/", "-"), base, place)
         for kind, places in folders.items()
@@ -208,10 +208,11 @@ def _configurations(root: Path, home: Path | None) -> list[Path]:
 def _taken(
     known: list[_Folder], anywhere: SkillFolders | None, passed: list[PassedOver]
 ) -> list[_Folder]:
-    """The known folders that are there, each once and rather under its own path than a link's.
+    """The known folders that exist, each once, preferably under its own path and not a link's.
 
-    A folder of skills may be a link that leads out of the project, to those of a team, but not to
-    one that the project lies in: a SKILL.md is written to be found. Other files are not.
+    A folder of skills may be a link out of the project, such as to a team's skills, but not to a
+    parent of the project. Other folders must not lead out of the project, because unlike a
+    SKILL.md, their files may not be meant to be found.
     """
     first: dict[tuple[str, str], _Folder] = {}
     there = [
@@ -234,7 +235,7 @@ def _taken(
 
 
 def _leads_elsewhere(folder: _Folder, anywhere: SkillFolders) -> str:
-    """Why a known folder is not read in its place; empty if it is."""
+    """Why a known folder is not read at its place; empty if it is read."""
     real, is_skills = folder.real, folder.type == anywhere.type
     if is_skills and folder.is_linked and anywhere.reaches(real):
         return f"it leads to {real}, where its skills are found"
@@ -251,7 +252,7 @@ def _leads_elsewhere(folder: _Folder, anywhere: SkillFolders) -> str:
 def _anywhere(
     root: Path, skills: SkillFolders, taken: list[_Folder], files: list[str]
 ) -> Iterator[dict[str, Any]]:
-    """The sources of a whole project: what lies outside of the known folders, and the documents."""
+    """The sources that read a whole project: items outside of known folders, and documents."""
     known = [str(folder.base / folder.listed) for folder in taken if folder.type == skills.type]
     procedures, tool_files, documents = _NAMES
     found = {
@@ -269,7 +270,7 @@ def _anywhere(
 
 
 def _own_name(root: Path) -> str:
-    """The name of the source of all skills outside of known folders: the project's, if free."""
+    """The name of the source of skills outside of known folders: the project's, if not in use."""
     name = Path(real_path(root)).name
     taken = {*_NAMES, *(folder.name for folder in _known(root, root))}
     return name if is_name(name) and name not in taken else "other-skills"
@@ -284,7 +285,7 @@ def _name(whose: str, place: str) -> str:
 def _is_there(
     path: Path, is_kind: Callable[[int], bool], otherwise: str, passed: list[PassedOver]
 ) -> bool:
-    """Whether a path is there and of a kind. An unreadable one is there: reading it will say so."""
+    """Whether a path exists and has a kind. An unreadable one counts, as its scan reports it."""
     try:
         mode = path.stat().st_mode
     except (FileNotFoundError, NotADirectoryError):
@@ -302,7 +303,7 @@ def entry_of(path: Path) -> list[dict[str, Any]]:
     """Return the entries for a file that the user named.
 
     Raises:
-        UsageError: It is no known kind of file.
+        UsageError: The kind of file is unknown.
     """
     if path.suffix == ".toml" or _is_mcp_configuration(path):
         return [{"type": "mcp", "config": str(path), "trusted": True}]
@@ -317,7 +318,7 @@ def entry_of(path: Path) -> list[dict[str, Any]]:
 
 
 def json_files(root: Path) -> list[Path]:
-    """The files of a project that ``discover`` looks into for tools."""
+    """The files of a project in which ``discover`` searches tools."""
     return sorted(root.glob(f"*{_JSON}"))
 
 

@@ -1,4 +1,4 @@
-"""The documents of a project: prose and included files, without skills and ignored files."""
+"""The documents of a project: prose and included files, except skills and ignored files."""
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -32,13 +32,13 @@ _SYNOPSES = ("synopsis", "description", "summary", "excerpt", "abstract")  # in 
 
 
 class Documents(FolderSource):
-    """The documents below a folder; an id is the source's name and the place.
+    """The documents below a folder. An id is the source's name plus the place.
 
-    Hidden files and folders, files that a ``.gitignore`` below the root names, folders of skills,
+    Hidden files and folders, files excluded by a ``.gitignore`` below the root, folders of skills,
     NeuroScript files and the files of Markdown skills are left out.
 
     ``include`` has patterns in ``.gitignore`` syntax for text files other than prose. The last part
-    of a pattern matches files, as in ``src/**/*.py``.
+    of a pattern matches file names, as in ``src/**/*.py``.
     """
 
     type = "documents"
@@ -48,7 +48,7 @@ class Documents(FolderSource):
     def __init__(self, *, name: str, path: Path | str, include: Sequence[str] = ()) -> None:
         super().__init__(name=name, path=path)
         self._include = tuple(include)
-        patterns = [normalized("NFC", pattern) for pattern in include]  # and so are names
+        patterns = [normalized("NFC", pattern) for pattern in include]  # like file names
         self._names = [pattern.rpartition("/")[2] or "*" for pattern in patterns]
         self._included = spec_of(patterns)
         self._of_skills: Sequence[str] = ()  # the paths of folders of skills, as given and real
@@ -102,7 +102,7 @@ class Documents(FolderSource):
 
     @override
     def passes_over(self, place: str) -> str:
-        """Why a folder is not read: it is hidden, ignored, or a skill with all that is in it."""
+        """Why a folder is not read: it is hidden, ignored, or belongs to a skill."""
         if reason := super().passes_over(place):
             return reason
         folder = os.path.join(self.path, place)  # noqa: PTH118 - speed
@@ -125,9 +125,9 @@ class Documents(FolderSource):
 
     @override
     def read(self, file: Found, text: str) -> Reading:
-        """Read the document of a file; broken front matter becomes part of its text.
+        """Read the document of a file. Broken front matter becomes part of its text.
 
-        A file other than prose has its name as title, and no synopsis.
+        The title of a file other than prose is its file name, and it has no synopsis.
         """
         filename = PurePosixPath(file.place).name
         if not is_prose(file.place):
@@ -165,7 +165,7 @@ class Documents(FolderSource):
 
 
 def described(fields: dict[str, Any], body: str) -> tuple[str, str]:
-    """The title and the synopsis of a document, by its front matter or its first lines."""
+    """The title and the synopsis of a document, from its front matter or its first lines."""
     given = (text_field(fields, key) for key in _SYNOPSES)
     synopsis = cut(next(filter(None, given), ""), MAX_PARAGRAPH_LENGTH)
     title = text_field(fields, "title") or text_field(fields, "name") or first_heading(body)
@@ -173,7 +173,7 @@ def described(fields: dict[str, Any], body: str) -> tuple[str, str]:
 
 
 def is_prose(place: str) -> bool:
-    """Whether a file is prose, by its name."""
+    """Whether a file is prose, judging by its name."""
     return place.lower().endswith(_SUFFIXES)
 
 

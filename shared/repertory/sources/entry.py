@@ -1,4 +1,4 @@
-"""Validation of a configuration entry: its options, its name, its path."""
+"""Validation of configuration entries: their options, names and paths."""
 
 import re
 from collections.abc import Mapping
@@ -30,10 +30,10 @@ def check_options(entry: Mapping[str, Any], *known: str) -> None:
 
 
 def options_of(entry: Mapping[str, Any], kind: type[T]) -> T:
-    """The options of an entry as a struct of a kind.
+    """Convert the options of an entry to a struct.
 
     Raises:
-        ConfigurationError: They do not fit.
+        ConfigurationError: An option is invalid.
     """
     try:
         return msgspec.convert(dict(entry), kind)
@@ -68,7 +68,7 @@ def is_name(name: str) -> bool:
 
 
 def name_from(text: str) -> str:
-    """A name for a source, made of that of what it reads; empty if nothing of it can be used."""
+    """Derive a source's name from a text; empty if no character of it is usable."""
     return re.sub(r"[^\w.-]", "-", text).strip("-.")[:MAX_NAME_LENGTH]
 
 
@@ -93,7 +93,7 @@ def source_path(entry: Mapping[str, Any], base: Path) -> Path:
 
 
 def path_of(text: str, base: Path) -> Path:
-    """A path as an absolute one, ``~`` expanded, a relative one based on ``base``.
+    """Make a path absolute, with ``~`` expanded and relative paths based on ``base``.
 
     Raises:
         ConfigurationError: It has a zero byte, or names the home of an unknown user.
@@ -112,7 +112,7 @@ def check_paths(entry: Mapping[str, Any], base: Path) -> None:
     """Check each path of an entry of any type.
 
     Raises:
-        ConfigurationError: One is none; see ``path_of``.
+        ConfigurationError: A path is invalid; see ``path_of``.
     """
     for key in ("path", "config", "url"):
         value = entry.get(key)

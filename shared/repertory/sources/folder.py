@@ -1,4 +1,4 @@
-"""The base of all sources that read a folder: one scan, one parser for each file."""
+"""The base class of sources that read a folder: a shared scan, and a parser for each type."""
 
 import contextlib
 import os
@@ -44,28 +44,28 @@ from repertory.trust import lies_in
 HIDDEN = "it is hidden"
 IGNORED = "a .gitignore excludes it"
 MADE_BY_TOOLS = "tools create and fill such folders"
-MAX_SCANS = 3  # in a row, while the folder keeps changing
+MAX_SCANS = 3  # scans in a row if the folder keeps changing
 
 
 class FolderSource(Source):
-    """A folder, some of whose files offer items.
+    """A source that reads items from the files of a folder.
 
     A subclass selects the files (``wants``, ``passes_over``), gives them ids (``file_id``) and
     parses them (``read``).
 
-    Where one source's folder lies in another's of the same type, the inner source reads it, so that
-    nothing is found twice; see ``share``.
+    If the folder of a source contains that of another source of the same type, the inner source
+    reads its folder, so that nothing is found twice; see ``share``.
     """
 
     file_limit: ClassVar[int] = FILE_LIMIT
-    # Whether a file offers several items, whose ids then start with the file's id and a slash.
+    # Whether a file may have several items, whose ids then start with the file's id and a slash.
     many_in_a_file: ClassVar[bool] = False
-    # Where an item is a folder: the names of its file, of which the first that is there is read.
+    # If each item is a folder, the possible names of its file. The first existing one is read.
     item_files: ClassVar[Collection[str]] = ()
-    # The types whose sources inside this one take single files; of its own type they otherwise take
-    # their whole folder.
+    # The types of inner sources that take only single files from this one. Other inner sources of
+    # the same type take their whole folder.
     leaves_files_to: ClassVar[tuple[str, ...]] = ()
-    # Whether hidden folders, and what a ``.gitignore`` below the root excludes, are left out.
+    # Whether to leave out hidden folders, and files excluded by a ``.gitignore`` below the root.
     gitignore: bool = False
 
     def __init__(self, *, name: str, path: Path | str, gitignore: bool = False) -> None:
@@ -82,7 +82,7 @@ class FolderSource(Source):
         self._texts: TextFile | None = None
         self._contents: FolderContents | None = None
         self._walked: Walked | None = None
-        self._noted: list[str] | None = None  # the paths that changed during a scan; None: no scan
+        self._noted: list[str] | None = None  # the paths changed during a scan; None without one
         self._is_unread = False
 
     @classmethod
@@ -90,7 +90,7 @@ class FolderSource(Source):
         """Build the source of a configuration entry.
 
         It has a ``path``, and optionally a ``name`` and ``gitignore``: whether to leave out hidden
-        folders and what a ``.gitignore`` below the path excludes.
+        folders, and files excluded by a ``.gitignore`` below the path.
 
         Raises:
             ConfigurationError: The entry is invalid.
@@ -119,7 +119,7 @@ class FolderSource(Source):
         return named
 
     def share(self, sources: Sequence["FolderSource"]) -> None:
-        """Leave to the other sources of a catalogue what they read inside this one's folder."""
+        """Leave files inside this folder to the other sources of a catalogue that read them."""
         others = [one for one in sources if one is not self]
         kinds = (self.type, *self.leaves_files_to)
         self._others = [one for one in others if one.type == self.type]
@@ -130,17 +130,17 @@ class FolderSource(Source):
         }
 
     def check_place(self) -> None:
-        """Check that nothing outside of ``within`` is read.
+        """Check that the path is inside ``within``.
 
         Raises:
-            SourceError: The path leads elsewhere now.
+            SourceError: The path now leads out of it.
         """
         if self.within and not lies_in(self.path, self.within):
             raise SourceError(f"{self.path} now leads out of {self.within}, so it is not read.")
 
     @cached_property
     def real_path(self) -> str:
-        """The path of the folder without links, as it is listed."""
+        """The path of the folder without links, with each name as listed."""
         return listed_path(self.path)
 
     def reaches(self, real: str) -> bool:
@@ -155,7 +155,7 @@ class FolderSource(Source):
         )
 
     def may_read(self, real: str) -> bool:
-        """Whether the file with this real path lies in the folder and has a wanted name."""
+        """Whether the file with this real path is in the folder and has a wanted name."""
         return self._place(real) is not None and self.wants(os.path.basename(real))  # noqa: PTH119 - speed
 
     def _place(self, real: str) -> str | None:
@@ -184,11 +184,11 @@ class FolderSource(Source):
         return self._walked is not None and self._place(path) in self._walked.unlisted
 
     def decides(self, filename: str) -> bool:
-        """Whether a file of this name decides what else is read in its folder."""
+        """Whether a file of this name decides which other files of its folder are read."""
         return self.concerns(filename) and not self.wants(filename)
 
     def passes_over(self, place: str) -> str:
-        """Why a folder below the root is not read; empty if it is."""
+        """Why a folder below the root is not read; empty if it is read."""
         inner = self._inner.get(place)
         if inner is not None and inner.type not in self.leaves_files_to:
             return f"the source {inner.name} reads it"
@@ -199,7 +199,7 @@ class FolderSource(Source):
         return ""
 
     def hides(self, place: str) -> bool:
-        """Whether a folder is hidden, all folders above it being read."""
+        """Whether a folder is hidden, given that its parents are read."""
         return place.rpartition("/")[2].startswith(".")
 
     def file_id(self, place: str) -> str:
@@ -244,27 +244,27 @@ class FolderSource(Source):
         return item, problems
 
     def resume(self, memory: Memory, is_late: Callable[[], bool]) -> None:
-        """Let the next scan read only what has changed since an earlier process read it.
+        """Let the next scan read only the files changed since an earlier process read them.
 
         Args:
-            memory: What it read.
-            is_late: Whether there is no time to read another file.
+            memory: The results of that process.
+            is_late: Whether the time for reading files is up.
         """
         self._readings.resume(memory, is_late)
 
     def memory(self) -> Memory:
-        """What the last scan read; nothing if it failed."""
+        """The memory of the last scan; without files if it failed."""
         if self._is_unread:
             return Memory(self._seen)
         files, known = self._readings.memory()
         return Memory(FolderState(self._seen.folders, self._seen.files | files), known)
 
     def deciding_files(self) -> Iterable[str]:
-        """The files beside the wanted ones that decided the last scan; they may be missing."""
+        """The files besides the wanted ones that the last scan depended on; they may be missing."""
         return self._ignored.files()
 
     def chosen(self, files: list[Found]) -> list[Found]:
-        """Select the files to read from those with a wanted name: one for an item."""
+        """Select the files to read from those with a wanted name: one for each item."""
         places = {file.place for file in files}
         return [
             file
@@ -280,19 +280,19 @@ class FolderSource(Source):
         try:
             for _ in range(MAX_SCANS):
                 passed = self._scan()
-                # What a pause has read may be older in this scan.
+                # Files reread during a pause may have an older state in this scan.
                 if not self._noted or self._rescan(self._noted) is not None:
                     break
                 self._noted = []
             return self._found(passed)
-        except BaseException:  # what the last scan read may be gone: a change of it says too little
+        except BaseException:  # the contents may be incomplete, so a rescan would be wrong
             self._contents = None
             raise
         finally:
             self._noted = None
 
     def _scan(self) -> dict[str, str]:
-        """Walk the folders and read the files; returns what was passed over, by place."""
+        """Walk the folders and read the files. Returns the reasons of passed-over places."""
         passed: dict[str, str] = {}
         self._seen = FolderState({str(self.path): settled_time(str(self.path))})
         self._is_unread = True
@@ -307,7 +307,7 @@ class FolderSource(Source):
             {file.place: reading for file, reading in zip(files, readings, strict=True)}
         )
         self._walked = Walked(self.path, walked)
-        # A file that is missing would change its folder.
+        # Missing files need no signature: creating one changes its folder.
         deciding: dict[str, Signature | None] = {
             path: one for path in self.deciding_files() if (one := settled_signature(path))
         }
@@ -328,7 +328,7 @@ class FolderSource(Source):
         )
 
     def summary(self, contents: FolderContents, walked: Walked) -> Scan:
-        """The scan of everything that was read, without the items."""
+        """The scan of the whole source, without the items."""
         unread, unread_under, postponed = set(), [], set()
         for place in walked.unlisted:
             unread.add(f"{self.name}/{place}")
@@ -353,7 +353,7 @@ class FolderSource(Source):
     @override
     def rescan(self, paths: Sequence[str]) -> Change | None:
         if self._noted is not None:
-            self._noted += paths  # the scan that runs reads them again at its end
+            self._noted += paths  # the running scan rereads them at its end
         return self._rescan(paths)
 
     def _rescan(self, paths: Sequence[str]) -> Change | None:
@@ -377,13 +377,13 @@ class FolderSource(Source):
         )
 
     def _units(self, walked: Walked, paths: Sequence[str]) -> list[str] | None:
-        """The places to walk again for changed paths; None if everything is to be scanned."""
+        """The places to walk again for changed paths; None if a full scan is needed."""
         units = set()
         for path in paths:
             place = self._place(path)
             if place is None:
                 place = os.path.relpath(path, self.path)
-            # A program may have written the file under another spelling than it has.
+            # The event may spell the name differently from its folder.
             for one in {place, as_listed(str(self.path), place)}:
                 folder, _, name = one.rpartition("/")
                 unit = walked.unit(folder if self.decides(name) else one)
@@ -398,7 +398,7 @@ class FolderSource(Source):
     def _read_again(
         self, contents: FolderContents, walked: Walked, places: set[str]
     ) -> dict[str, Reading | None]:
-        """Read some files again; None for those that are not read any more."""
+        """Reread files; None for those that are no longer read."""
         concerned = {other for place in places for other in self._alternatives(place)}
         files = sorted(walked.found(place) for place in concerned if place in walked.files)
         kept = {file.place: file for file in self.chosen(files) if self._keeps(file.place, {})}
@@ -412,7 +412,7 @@ class FolderSource(Source):
         return readings
 
     def _alternatives(self, place: str) -> list[str]:
-        """The places of the files of which one is read, among them this file's; the first first."""
+        """The places of all files for the same item, in order of precedence."""
         folder = place[: place.rfind("/") + 1]
         return [folder + name for name in self.item_files] or [place]
 
@@ -421,7 +421,7 @@ class FolderSource(Source):
             self.on_pause()
 
     def _walk(self, passed: dict[str, str], unit: str = "") -> Walk:
-        """Walk the folders at a place; what is passed over is added, by place."""
+        """Walk the folders at a place; passed-over places are added with their reasons."""
         if not unit:
             self._ignored = GitIgnore(self.path)
 
@@ -444,7 +444,7 @@ class FolderSource(Source):
         return walked
 
     def _keeps(self, place: str, passed: dict[str, str]) -> bool:
-        """Whether a chosen file is read here."""
+        """Whether a chosen file is read by this source."""
         if self.gitignore and self._ignored.ignores(place):
             passed[place] = IGNORED
             return False
@@ -453,30 +453,30 @@ class FolderSource(Source):
             is_inside(place, folder) and inner.wants(name) for folder, inner in self._inner.items()
         )
 
-    def without_items(self, walked: Walk) -> dict[str, str]:  # noqa: ARG002 - the default says none
-        """The places that were read and should hold an item but do not, each with the reason."""
+    def without_items(self, walked: Walk) -> dict[str, str]:  # noqa: ARG002 - the default is empty
+        """The places that should have an item but do not, each with the reason."""
         return {}
 
     def _is_read_elsewhere(self, real: str) -> bool:
         return any(other.reaches(real) for other in self._others)
 
     def same_id(self, item: Entry, first: Entry) -> Problem:
-        """Return the problem of an item that was left out because an earlier one has its id."""
+        """The problem of an item that was left out because an earlier one has the same id."""
         message = f"This would have the id of {first.path} and was left out; rename one of the two."
         return error(item.path, message, item=item.id)
 
     def _read_light(self, file: Found) -> Reading:
-        """Read a file, and leave the texts of its items on the disk, if there is a place."""
+        """Read a file, and move the texts of its items to the disk if a file for them exists."""
         reading = self._read_file(file)
         if self._texts is None:
             return reading
         return msgspec.structs.replace(reading, items=list(map(self._texts.keep, reading.items)))
 
     def _follow_disk(self) -> None:
-        """Have a file for texts, and a new one once most of it is not used any more."""
+        """Create the file for texts, and replace it once most of it is unused."""
         if self.disk is None:
             return
-        with contextlib.suppress(OSError):  # the texts stay in memory, or where they are
+        with contextlib.suppress(OSError):  # then texts stay in memory or in the old file
             if self._texts is None:
                 self._texts = TextFile(self.disk)
             elif self._contents is not None:

@@ -1,4 +1,4 @@
-"""What a folder offered when it was last read, so that a change of a file costs its own size."""
+"""The items of a folder at the last reading, so that updates cost only the size of the change."""
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping
@@ -9,22 +9,22 @@ from repertory.sources.folder_memory import KnownItem
 from repertory.sources.reading_cache import Reading
 from repertory.sources.source import Problem, warning
 
-MAX_HELD = 16  # files whose items are kept by id meanwhile: one may have thousands
+MAX_HELD = 16  # files whose items are cached by id during an update; one may have thousands
 
 Entry = Item | KnownItem
 
 
 class FolderContents:
-    """The files of a folder with their readings, and what they offer together.
+    """The files of a folder with their readings, and their combined items.
 
-    Of several files that offer an item with the same id, the first one counts, by place.
+    If several files have an item with the same id, the first file by place counts.
 
     Args:
-        same_id: Makes the problem of an item that was left out, with the one that counts.
+        same_id: Makes the problem of an item that was left out, given it and the one that counts.
 
     Attributes:
-        readings: The readings of the files that are read, by place.
-        unchanged: The ids of what is offered and was not read again.
+        readings: The readings of the files, by place.
+        unchanged: The ids of the items that were not read again.
     """
 
     def __init__(self, same_id: Callable[[Entry, Entry], Problem]) -> None:
@@ -32,14 +32,14 @@ class FolderContents:
         self.readings: dict[str, Reading] = {}
         self.unchanged: set[str] = set()
         self._offers: dict[str, list[str]] = {}  # the places of each id, sorted
-        self._first: dict[str, Entry] = {}  # what counts, by id
-        self._named: dict[str, str | set[str]] = {}  # the id of what counts, or the ids, by name
-        self._marked: set[str] = set()  # the places with problems, or with unread items
+        self._first: dict[str, Entry] = {}  # the items that count, by id
+        self._named: dict[str, str | set[str]] = {}  # the id or ids of these, by name
+        self._marked: set[str] = set()  # the places with problems or unread items
         self._left_out: dict[str, list[Problem]] = {}  # by id
         self._shadowed: dict[str, list[Problem]] = {}  # by name
 
     def replace(self, readings: Mapping[str, Reading]) -> None:
-        """Let these be the readings of all files."""
+        """Replace the readings of all files."""
         changes: dict[str, Reading | None] = dict.fromkeys(self.readings.keys() - readings.keys())
         changes |= {
             place: reading
@@ -49,10 +49,10 @@ class FolderContents:
         self.change(changes)
 
     def change(self, readings: Mapping[str, Reading | None]) -> dict[str, Entry | None]:
-        """Replace the readings of some files; None if a file is not read any more.
+        """Replace the readings of some files; None for a file that is no longer read.
 
         Returns:
-            What is offered now of all items that may have changed, by id; None for nothing.
+            All items that may have changed, by id; None for removed ones.
         """
         ids: dict[str, None] = {}
         for place, reading in readings.items():
@@ -76,14 +76,14 @@ class FolderContents:
         return {item_id: self._first.get(item_id) for item_id in ids}
 
     def entries(self) -> Iterator[Entry]:
-        """Everything that is offered, in the order of the files."""
+        """All items that count, in the order of the files."""
         for place in sorted(self.readings):
             for item in _entries(self.readings[place]):
                 if self._first[item.id] is item:
                     yield item
 
     def marked(self) -> Iterator[tuple[str, Reading]]:
-        """The places of files with problems or with unread items, sorted, and their readings."""
+        """The files with problems or unread items, as places with their readings, sorted."""
         for place in sorted(self._marked):
             yield place, self.readings[place]
 
@@ -95,7 +95,7 @@ class FolderContents:
         return [*files, *sorted(found, key=lambda problem: problem.path)]
 
     def _settle(self, ids: Mapping[str, None]) -> None:
-        """Decide again what counts of these ids, and what is shadowed then."""
+        """Update which items count for these ids, and which skills are shadowed."""
         names: dict[str, None] = {}
         held = lru_cache(MAX_HELD)(self._held)
         for item_id in ids:
@@ -121,7 +121,7 @@ class FolderContents:
             self._shadow(name)
 
     def _name(self, name: str, item_id: str) -> None:
-        """Note that an item has a name; most names have one item."""
+        """Add an item to those with a name. Most names have only one."""
         ids = self._named.setdefault(name, item_id)
         if isinstance(ids, set):
             ids.add(item_id)
@@ -143,7 +143,7 @@ class FolderContents:
         return held
 
     def _shadow(self, name: str) -> None:
-        """Find the skills that have the name of an earlier item."""
+        """Update the warnings about skills with the name of an earlier item."""
         self._shadowed.pop(name, None)
         ids = self._named.get(name, "")
         if isinstance(ids, str) or len(ids) < 2:

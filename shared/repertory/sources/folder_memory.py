@@ -1,4 +1,4 @@
-"""What a source of files read, so that a later process reads only what changed since."""
+"""The results of reading a source of files, so that a later process reads only changed files."""
 
 import os
 import time
@@ -10,33 +10,33 @@ from repertory.catalogue.item import Item, Kind
 from repertory.files import Signature, signature
 from repertory.sources.source import Problem
 
-# What changed this recently may change again with the same signature: some file systems count
-# times in steps of two seconds.
+# A file changed this recently may change again with the same signature, because some file systems
+# store times in steps of two seconds.
 GRANULARITY = 2_100_000_000  # nanoseconds
-# The signature of such a file; no file has it.
+# Stands for the signature of such a file; equal to no real one.
 CHANGING: Signature = (0, 0, 0, 0)
-MISSING = -1  # as the time of a folder
-RECENT = -2  # as the time of a folder that may change again at the same time
+MISSING = -1  # stands for the time of a missing folder
+RECENT = -2  # stands for the time of a folder that may change again with the same time
 
 
 class KnownItem(msgspec.Struct, frozen=True, array_like=True):
-    """An item that was read by an earlier process."""
+    """An item read by an earlier process."""
 
     id: str
     name: str
     kind: Kind
     path: str
-    hash: str  # the start of its metadata hash, before policies
+    hash: str  # the first digits of its metadata hash, before policies
 
     @classmethod
     def of(cls, item: Item) -> "KnownItem":
-        """What is remembered of an item."""
+        """The remembered fields of an item."""
         start = item.metadata_hash()[:16]
         return cls(id=item.id, name=item.name, kind=item.kind, path=item.path, hash=start)
 
 
 class KnownFile(msgspec.Struct, frozen=True, array_like=True):
-    """What was read from a file: its items and problems, and whether it is broken."""
+    """A file read by an earlier process: its items and problems, and whether it is broken."""
 
     items: tuple[KnownItem, ...] = ()
     problems: tuple[Problem, ...] = ()
@@ -47,9 +47,8 @@ class FolderState(msgspec.Struct, frozen=True, array_like=True):
     """The state of the file system under a source when it was read.
 
     Attributes:
-        folders: The times of each folder, and of what each link leads to, added up; see
-            ``changed_at``.
-        files: The signature of each file that can change what the source offers.
+        folders: The times of each folder and each link's target; see ``changed_at``.
+        files: The signature of each file that can change the source's items.
     """
 
     folders: dict[str, int] = {}
@@ -63,18 +62,18 @@ class FolderState(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Memory(msgspec.Struct, frozen=True, array_like=True):
-    """What a source read, and the state of the file system then.
+    """The files that a source read, and the state of the file system at that time.
 
     Attributes:
-        seen: The folders and files.
-        known: What was read from each file, by path.
+        seen: The state of the folders and files.
+        known: The results for each file, by path.
     """
 
     seen: FolderState = FolderState()
     known: dict[str, KnownFile] = {}
 
     def without(self, items: frozenset[str]) -> "Memory":
-        """This memory without the files of some items, which are to be read again."""
+        """This memory with the files of some items marked as changed, so that they are reread."""
         if not items:
             return self
         files = {
@@ -87,17 +86,17 @@ class Memory(msgspec.Struct, frozen=True, array_like=True):
 
 
 def changed_at(folder: str) -> int:
-    """A number that changes with a folder's list of files or its rights; ``MISSING`` without one.
+    """A number that changes with a folder's list of files or its permissions.
 
-    It is the sum of both of its times, in nanoseconds: a program may set one of them back, and
-    then the other one changes.
+    It is the sum of mtime and ctime in nanoseconds, because setting mtime back changes ctime.
+    ``MISSING`` if there is no such folder.
     """
     times = _times(folder)
     return sum(times) if times else MISSING
 
 
 def settled_time(folder: str) -> int:
-    """As ``changed_at``, and ``RECENT`` if it has just changed."""
+    """Like ``changed_at``, but ``RECENT`` if the folder has just changed."""
     times = _times(folder)
     if times and _are_recent(times):
         return RECENT
@@ -105,7 +104,7 @@ def settled_time(folder: str) -> int:
 
 
 def settled_signature(path: str) -> Signature | None:
-    """As ``signature``, and ``CHANGING`` if the file has just changed."""
+    """Like ``signature``, but ``CHANGING`` if the file has just changed."""
     current = signature(path)
     return CHANGING if current is not None and _are_recent(current[:2]) else current
 
@@ -119,9 +118,9 @@ def _times(folder: str) -> tuple[int, int] | None:
 
 
 def _are_recent(times: tuple[int, int]) -> bool:
-    """Whether the same times may be those of another change, too.
+    """Whether another change may result in the same times.
 
-    A time far in the future is none: a change now sets the other one.
+    A time far in the future does not count, because a change now would change the other time.
     """
     now = time.time_ns()
     return any(abs(now - one) <= GRANULARITY for one in times)

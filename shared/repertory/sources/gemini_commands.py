@@ -1,4 +1,4 @@
-"""The custom commands of Gemini CLI: one TOML file, one command."""
+"""The custom commands of Gemini CLI, one per TOML file."""
 
 from typing_extensions import override
 
@@ -16,10 +16,11 @@ _COMMANDS = "commands"
 
 
 class GeminiCommands(FolderSource):
-    """The commands below a folder; an id is the source's name and the place without ``.toml``.
+    """The commands below a folder. An id is the source's name plus the place without ``.toml``.
 
-    The host puts colons between folders and file: ``git/commit.toml`` is ``git:commit``. In its
-    folder of extensions, the commands of each are in ``commands``; other TOML files are none.
+    As in the host, names have colons between the parts of the place: ``git/commit.toml`` is
+    ``git:commit``. In the host's folder of extensions, only TOML files in an extension's
+    ``commands`` count.
     """
 
     type = "gemini-commands"
@@ -52,7 +53,7 @@ class GeminiCommands(FolderSource):
         if isinstance(fields, Defect):
             message = f"The command is broken: {fields.message}."
             return Reading(problems=[error(file.path, message, fields.line)], broken=True)
-        assert isinstance(fields, dict)  # TOML has no other values at the top
+        assert isinstance(fields, dict)  # the top level of TOML is always a table
         prompt = fields.pop("prompt", None)
         if not isinstance(prompt, str) or not prompt.strip():
             message = "The command has no `prompt`, so it was left out; write what it asks for."
@@ -72,5 +73,5 @@ class GeminiCommands(FolderSource):
 
     @property
     def _has_extensions(self) -> bool:
-        """Whether its folder is that of the host's extensions."""
+        """Whether the folder is the host's folder of extensions."""
         return self.path.parts[-2:] == (".gemini", "extensions")

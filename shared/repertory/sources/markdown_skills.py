@@ -1,4 +1,4 @@
-"""Plain Markdown skills: one file, one skill, named after the file."""
+"""Plain Markdown skills, one per file and named after it."""
 
 from pathlib import PurePosixPath
 from typing import Any
@@ -20,7 +20,7 @@ _KINDS = (".prompt", ".agent", ".chatmode")  # before the suffix, as VS Code nam
 
 
 class MarkdownSkills(FolderSource):
-    """The Markdown skills below a folder; an id is the source's name and the place without ``.md``.
+    """The Markdown skills below a folder. An id is the source's name plus the place, less ``.md``.
 
     Name and description come from the front matter, otherwise from the file's name and the first
     paragraph.
@@ -34,7 +34,7 @@ class MarkdownSkills(FolderSource):
 
     @override
     def file_id(self, place: str) -> str:
-        return f"{self.name}/{place.removesuffix('.md')}"  # another suffix keeps ids apart
+        return f"{self.name}/{place.removesuffix('.md')}"  # other suffixes stay, for unique ids
 
     @override
     def read(self, file: Found, text: str) -> Reading:
@@ -56,12 +56,12 @@ class MarkdownSkills(FolderSource):
 
 
 def _name(place: str) -> str:
-    """The name of a file without what says its kind: ``review`` for ``review.prompt.md``."""
+    """The name of a file without suffix and kind: ``review`` for ``review.prompt.md``."""
     stem = PurePosixPath(PurePosixPath(place).stem)
     return stem.stem if stem.suffix in _KINDS else stem.name
 
 
 def _description(fields: dict[str, Any]) -> str:
-    r"""The description of an agent; Claude Code writes its ends of lines as ``\n``, unquoted."""
+    r"""The description of an agent. Claude Code writes line breaks in it as ``\n``, unquoted."""
     text = text_field(fields, "description")
     return one_line(text.replace("\\n", "\n")) if "\\n\\n" in text else text

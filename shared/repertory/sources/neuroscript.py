@@ -31,8 +31,8 @@ class Procedure(msgspec.Struct, frozen=True, kw_only=True):
         name: As defined.
         arguments: The names of its arguments.
         line: The line of its definition, from 1.
-        fields: The parts of its comment block by name (PURPOSE, INPUTS, …); None if the block is
-            never closed.
+        fields: The fields of its comment block by name (PURPOSE, INPUTS, …); None if the block is
+            not closed.
         code: The text after the comment block.
     """
 
@@ -107,7 +107,7 @@ class NeuroScript(FolderSource):
 
 
 def procedures(text: str) -> Iterator[Procedure]:
-    """Yield every procedure of a NeuroScript text, in order; nothing of it is run."""
+    """Yield every procedure of a NeuroScript text, in order, without running anything."""
     lines = _joined(text.split("\n"))
     starts = [number for number, line in enumerate(lines) if _DEFINE.match(line)]
     for start, end in pairwise([*starts, len(lines)]):
@@ -120,7 +120,7 @@ def procedures(text: str) -> Iterator[Procedure]:
 
 
 def _joined(lines: list[str]) -> list[str]:
-    """The lines, with arguments that stand on several in the first; their number stays."""
+    """Join argument lists that span several lines into the first line, and blank the others."""
     at = 0
     while at < len(lines):
         if _OPEN.match(lines[at]):

@@ -26,9 +26,9 @@ MANIFESTS = {
 
 
 class PythonSkills(FolderSource):
-    """The Python skills below a folder; an id is the source's name and the skill's place.
+    """The Python skills below a folder. An id is the source's name plus the skill's place.
 
-    Only manifests are read: no code is imported or run.
+    Only manifests are read; no code is imported or run.
     """
 
     type = "python-skills"

@@ -1,4 +1,4 @@
-"""A cache of the files of a folder: an unchanged file is not read again."""
+"""A cache of the files of a folder, so that unchanged files are not read again."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -23,14 +23,14 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     """The items and problems of one file.
 
     Attributes:
-        items: Its items; none if it is hidden.
+        items: Its items; empty if it is hidden.
         problems: Its problems.
         broken: Whether an item of it could not be read, so that the index keeps its items.
-        known: Its items if an earlier process read it, and this one did not; those that a broken
-            file offered last, if they stay.
-        postponed: Whether it has changed, and there was no time to read it.
-        hidden: Why nothing of it is to be found, as a clause with "it" as its subject: its author
-            hides it, or it is an empty document.
+        known: Its items as read by an earlier process, if this one has not read it; the last known
+            items of a broken file, if they are kept.
+        postponed: Whether it has changed and there was no time to read it.
+        hidden: Why it has no items, as a clause with "it" as its subject: its author hides it, or
+            it is an empty document.
     """
 
     items: list[Item] = []
@@ -54,8 +54,8 @@ class _Cached(msgspec.Struct, frozen=True):
 class ReadingCache:
     """The readings of one source's files. Supports one scan at a time.
 
-    An unchanged file yields the same item objects, so that their computed hashes stay known.
-    Broken files are always read again: the cause may lie outside the file.
+    An unchanged file yields the same item objects, so that their hashes are not computed again.
+    Broken files are always read again, because the cause may be outside the file.
     """
 
     def __init__(self) -> None:
@@ -63,16 +63,16 @@ class ReadingCache:
         self._is_late: Callable[[], bool] = lambda: False
 
     def resume(self, memory: Memory, is_late: Callable[[], bool]) -> None:
-        """Continue from what an earlier process read.
+        """Continue from the results of an earlier process.
 
         Args:
-            memory: What it read.
-            is_late: Whether there is no time to read another file.
+            memory: The results.
+            is_late: Whether the time for reading files is up.
         """
         self._is_late = is_late
         ids = Counter(item.id for known in memory.known.values() for item in known.items)
         for path, known in memory.known.items():
-            # Which file an id belongs to depends on all files that have it: read them again.
+            # Reread all files that share an id, because together they decide which one counts.
             is_shared = any(ids[item.id] > 1 for item in known.items)
             reading = Reading(known=known.items, problems=list(known.problems), broken=known.broken)
             last = CHANGING if is_shared else memory.seen.files.get(path, CHANGING)
@@ -88,7 +88,7 @@ class ReadingCache:
 
         Args:
             files: The files.
-            parse: Reads one file. The result must depend on this file and ``last_items`` alone.
+            parse: Reads one file. The result must depend only on this file and ``last_items``.
             pause: Called after every ``SLICE`` files.
         """
         cached = {}
@@ -100,12 +100,12 @@ class ReadingCache:
         return [one.reading for one in cached.values()]
 
     def read_again(self, file: Found, parse: Callable[[Found], Reading]) -> Reading:
-        """Return a reading of one file, beside all others; see ``read``."""
+        """Return a reading of one file and keep all others; see ``read``."""
         self._cached[file.path] = one = self._read_one(file, parse)
         return one.reading
 
     def last_items(self, path: str) -> tuple[KnownItem, ...] | None:
-        """What a file offered when it was last read; None if it was never read without a fault."""
+        """The items of a file when it was last read; None if it was never read successfully."""
         before = self._cached.get(path)
         if before is None or (before.reading.broken and not before.reading.known):
             return None
@@ -117,11 +117,11 @@ class ReadingCache:
         return before is not None and before.reading.broken
 
     def forget(self, path: str) -> None:
-        """Forget one file, which is not read any more."""
+        """Forget a file that is no longer read."""
         self._cached.pop(path, None)
 
     def memory(self) -> tuple[dict[str, Signature | None], dict[str, KnownFile]]:
-        """The signatures of the files of the last scan, and what was read from them."""
+        """The signatures of the files of the last scan, and the results of reading them."""
         signatures = {path: one.signature for path, one in self._cached.items()}
         known = {
             path: KnownFile(
@@ -148,7 +148,7 @@ class ReadingCache:
 
 
 def _is_same(reading: Reading, other: Reading) -> bool:
-    """Whether two readings are equal; the texts of items may be elsewhere."""
+    """Whether two readings are equal, wherever the texts of their items are stored."""
     return [item.metadata_hash() for item in reading.items] == [
         item.metadata_hash() for item in other.items
     ] and msgspec.structs.replace(reading, items=[]) == msgspec.structs.replace(other, items=[])

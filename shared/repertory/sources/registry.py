@@ -1,9 +1,9 @@
 """The types of sources. A new type is a module and one line here.
 
-The line names a class or module with a ``build``, as described below. If files other than the
-catalogue's configuration define its sources, it also has a ``files_to_trust``; if these may define
-sources that are not to be read, a ``passed_over``; if ``repertory add`` recognises its addresses, a
-``recognise`` (see ``adding``).
+The line names a class or module with a ``build``, as described below. Optional functions are:
+``files_to_trust``, if files other than the catalogue's configuration define its sources;
+``passed_over``, if these files may disable sources; ``recognise``, if ``repertory add`` recognises
+its addresses (see ``adding``).
 """
 
 from collections.abc import Callable, Mapping
@@ -18,7 +18,7 @@ from repertory.sources.source import PassedOver, Source, Trust
 if TYPE_CHECKING:
     from repertory.sources.fetched.content import Content
 
-# Imported only when a configuration has such a source.
+# Imported only if a configuration has such a source.
 _BUILDERS = {
     "skills": "repertory.sources.skill_folders:SkillFolders",
     "python-skills": "repertory.sources.python_skills:PythonSkills",
@@ -31,9 +31,9 @@ _BUILDERS = {
     "mcp": "repertory.sources.mcp.entry",
     "corpus": "repertory.sources.corpus",
 }
-# Their content is fetched from elsewhere. They come on top of the sources that are found, a
-# configuration that was found without trust fetches nothing, and their entries get a ``store``: the
-# folder of all fetched content.
+# Their content is fetched from elsewhere. They are added to the discovered sources. A discovered
+# configuration without trust fetches nothing. Their entries get a ``store``: the folder of all
+# fetched content.
 _FETCHED = {
     "git": "repertory.sources.git.entry",
     "marketplace": "repertory.sources.marketplace.entry",
@@ -43,11 +43,11 @@ _FETCHED = {
 }
 _BUILDERS |= _FETCHED
 TYPES = tuple(_BUILDERS)
-COMMON = frozenset({"trust", "visible_to"})  # the options of every type
+COMMON = frozenset({"trust", "visible_to"})  # options of all types
 
 
 def implementation(kind: str) -> Any:  # noqa: ANN401 - a class or a module
-    """What the line of a type names, imported now."""
+    """Import the class or module of a type."""
     return resolve_name(_BUILDERS[kind])
 
 
@@ -88,7 +88,7 @@ def visible_to_of(entry: Mapping[str, Any]) -> tuple[str, ...]:
     """The groups that may see the sources of an entry; empty for everyone.
 
     Raises:
-        ConfigurationError: They are no list of names of groups, or an empty one.
+        ConfigurationError: The value is not a list of group names, or is empty.
     """
     if "visible_to" not in entry:
         return ()
@@ -120,21 +120,21 @@ def files_to_trust(entry: Mapping[str, Any], base: Path) -> list[Path] | None:
     None if its type has no such files. The files may be missing or invalid.
 
     Raises:
-        ConfigurationError: One is no path.
+        ConfigurationError: A path is invalid.
     """
     named = _own(entry, "files_to_trust")
     return named(entry, base) if named else None
 
 
 def digest_to_trust(path: Path, data: bytes) -> str:
-    """The digest of what defines sources in a file that ``files_to_trust`` names."""
+    """The digest of the parts of a file from ``files_to_trust`` that define sources."""
     from repertory.sources.mcp.config import servers_digest  # noqa: PLC0415 - not to search
 
     return servers_digest(path, data)
 
 
 def passed_over(entry: Mapping[str, Any], base: Path) -> list[PassedOver]:
-    """Return what an entry defines and asks not to be read, such as disabled MCP servers.
+    """Return what an entry defines but excludes from reading, such as disabled MCP servers.
 
     Raises:
         ConfigurationError: As for ``build``.
@@ -151,20 +151,20 @@ def fetches(entry: Mapping[str, Any]) -> bool:
 def contained(entry: Mapping[str, Any], base: Path) -> list[dict[str, Any]]:
     """Return the entries that the fetched content of an entry defines, such as MCP servers.
 
-    They need the user's trust as any that were found. Who may see the sources of the entry may see
-    theirs, and where all items of the entry wait for approval, theirs do.
+    They need the user's trust like any discovered ones. They inherit ``visible_to`` from the entry,
+    and ``trust`` if that is "quarantine".
 
     Raises:
         ConfigurationError: As for ``build``.
     """
     own = {"visible_to": entry["visible_to"]} if "visible_to" in entry else {}
-    if entry.get("trust") == Trust.QUARANTINE:  # the others are the default, or weaker
+    if entry.get("trust") == Trust.QUARANTINE:  # other values are the default, or weaker
         own["trust"] = Trust.QUARANTINE.value
     return [{**one, **own} for content in _contents(entry, base) for one in content.entries]
 
 
 def _own(entry: Mapping[str, Any], name: str) -> Callable[[Mapping[str, Any], Path], Any] | None:
-    """The function of an entry's type of this name; None if it has none."""
+    """A function of an entry's type, by its name; None if the type does not have it."""
     kind = str(entry.get("type"))
     return getattr(implementation(kind), name, None) if kind in _BUILDERS else None
 

@@ -24,7 +24,7 @@ from repertory.sources.reading_cache import Reading
 from repertory.sources.source import Problem, error, warning
 from repertory.text import is_clean, normalized
 
-# Hosts with a skill folder of their own, both in a project and in the home directory.
+# Hosts with their own skill folder, both in a project and in the home directory.
 _HOSTS = (
     *("adal", "aider-desk", "augment", "autohand", "bob", "claude", "codeartsdoer", "codebuddy"),
     *("codemaker", "codestudio", "codewhale", "codex", "commandcode", "continue", "copilot"),
@@ -55,16 +55,16 @@ HOME_ROOTS = (
     *(".tabnine/agent/skills",),
 )
 
-# Front matter that is not closed, or that comments precede: it may hide the skill.
+# Front matter that is not closed or comes after comments. It may be meant to hide the skill.
 _MISPLACED = re.compile(r"\s*+(?:<!--(?>.*?-->)\s*+)*+(?:---|\+\+\+)[ \t]*+\n", re.DOTALL)
 _ROOT_PARTS = tuple(root.split("/") for root in PROJECT_ROOTS)
 
 
 class SkillFolders(FolderSource):
-    """The skills below a folder, at any depth; an id is the source's name and the place.
+    """The skills below a folder, at any depth. An id is the source's name plus the place.
 
-    Among the other folders of a project, only a ``SKILL.md`` makes a skill: a ``skill.md`` may be
-    any document there.
+    Outside of skill folders, only ``SKILL.md`` makes a skill, because a ``skill.md`` may be any
+    document there.
 
     A skill is hidden if its author disabled model invocation or marked it internal.
     """
@@ -78,9 +78,9 @@ class SkillFolders(FolderSource):
 
     @override
     def hides(self, place: str) -> bool:
-        """Whether a folder is hidden and neither a host's skill folder nor on the way to one.
+        """Whether a folder is hidden and neither a host's skill folder nor a parent of one.
 
-        A folder of skills in a hidden one is a host's, also if we do not know that host.
+        A folder ``skills`` in a hidden folder counts as a host's, even if the host is unknown.
         """
         parts = place.split("/")
         hidden = [at for at, part in enumerate(parts) if part.startswith(".")]
@@ -94,19 +94,19 @@ class SkillFolders(FolderSource):
 
     @override
     def without_items(self, walked: Walk) -> dict[str, str]:
-        """The folders of a skill folder that hold no skill; of a project's folders, none should."""
+        """The folders in a skill folder without a skill. Empty for a whole project."""
         held = {file.place.split("/")[0] for file in walked.files}
         if self.gitignore or not held.isdisjoint(SKILL_FILES):
             return {}
         return {
             folder: _lacks_skill_file(self.path / folder)
             for folder in walked.folders
-            if folder not in held and is_clean(folder)  # a warning names the others
+            if folder not in held and is_clean(folder)  # others get a warning
         }
 
     @override
     def read(self, file: Found, text: str) -> Reading:
-        """Read the skill of a file leniently: it only has to say what it does."""
+        """Read the skill of a file leniently. It only needs a description or a paragraph."""
         parsed = frontmatter.parse(text, file.path)
         if parsed.fields is None:
             return Reading(problems=parsed.problems, broken=True)
@@ -134,7 +134,7 @@ class SkillFolders(FolderSource):
 
 
 def _lacks_skill_file(folder: Path) -> str:
-    """Why a folder is no skill, with the file that may be misnamed."""
+    """Why a folder is not a skill, with a file that may be misnamed."""
     try:
         names = [path.name for path in folder.iterdir()]
     except OSError:  # the scan reports it
@@ -147,7 +147,7 @@ def _lacks_skill_file(folder: Path) -> str:
 
 
 def _hidden(fields: dict[str, Any]) -> str:
-    """Why an author hides a skill, as a clause with "it" as its subject; empty if not."""
+    """How an author hides a skill, as a clause with "it" as its subject; empty if not hidden."""
     if is_true(fields.get("disable-model-invocation")):
         return "it has `disable-model-invocation: true`, so that only people use it"
     metadata = fields.get("metadata")

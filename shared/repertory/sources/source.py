@@ -1,4 +1,4 @@
-"""The port of a source: a place that items come from."""
+"""The port for sources, the places that items come from."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from repertory.sources.mcp.server import ServerConfig
     from repertory.sources.openapi.api import Api
 
-    Callee = ServerConfig | Api  # what runs a tool
+    Callee = ServerConfig | Api  # it runs a tool
 
 
-WITHHELD = "is in quarantine and agents do not see it"  # in the problem of such an item
+WITHHELD = "is in quarantine and agents do not see it"  # part of the problem of such an item
 
 
 class Severity(StrEnum):
@@ -28,9 +28,9 @@ class Severity(StrEnum):
 
 
 class Trust(StrEnum):
-    """What happens to new and changed items of a source."""
+    """How new and changed items of a source are treated."""
 
-    TRUSTED = "trusted"  # they are approved
+    TRUSTED = "trusted"  # all are approved
     REVIEW = "review"  # suspicious ones wait for approval, the others are marked
     QUARANTINE = "quarantine"  # all of them wait for approval
 
@@ -40,11 +40,11 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         severity: ``error`` if the item was left out, ``warning`` if it was loaded.
-        message: One sentence: what is wrong and what to do.
+        message: One sentence that says what is wrong and what to do.
         path: The file, or the server, at fault.
         line: The line in the file, from 1; None if unknown.
-        item: The id of the item; empty if the problem concerns no single item.
-        sources: The names of the sources that it is about; empty if that is the whole catalogue.
+        item: The id of the item; empty if the problem does not concern a single item.
+        sources: The names of the sources that it concerns; empty for the whole catalogue.
     """
 
     severity: Severity
@@ -60,26 +60,26 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_withheld(self) -> bool:
-        """Whether it says that its item waits for a review, and is not indexed."""
+        """Whether it says that its item is in quarantine."""
         return bool(self.item) and WITHHELD in self.message
 
 
 def warning(path: str, message: str, line: int | None = None, item: str = "") -> Problem:
-    """Build a problem of an item that was loaded."""
+    """Make a problem of an item that was loaded."""
     return Problem(severity=Severity.WARNING, message=message, path=path, line=line, item=item)
 
 
 def error(path: str, message: str, line: int | None = None, item: str = "") -> Problem:
-    """Build a problem of an item that was left out."""
+    """Make a problem of an item that was left out."""
     return Problem(severity=Severity.ERROR, message=message, path=path, line=line, item=item)
 
 
 class PassedOver(msgspec.Struct, frozen=True, order=True):
-    """A file or folder that could hold items and was not read, although nothing is wrong with it.
+    """A file or folder that might have items but was deliberately not read.
 
     Attributes:
         path: The file or folder.
-        reason: Why, as a clause with "it" as its subject.
+        reason: The reason, as a clause with "it" as its subject.
     """
 
     path: str
@@ -92,15 +92,15 @@ class Scan(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         items: Every item that could be read, in a deterministic order, ids unique.
         problems: All errors and warnings.
-        unread: The ids of items that exist but could not be read this time. The index keeps them:
-            a failure is never a deletion.
-        unread_under: Id prefixes of items whose names could not be read (a folder that cannot be
-            listed, a broken file of several items). The index keeps these items as well.
-        passed_over: What the source could have read and did not, by path.
+        unread: The ids of items that exist but could not be read this time. The index keeps them,
+            because a failure is never a deletion.
+        unread_under: Id prefixes of items whose names could not be read, such as those in a folder
+            that cannot be listed. The index keeps these items as well.
+        passed_over: The files and folders that were deliberately not read, by path.
         unchanged: The ids of items of files that were not read again. The index keeps them, too.
         postponed: The paths of changed files that there was no time to read.
         withheld: The ids of items in quarantine, which are not among ``items``.
-        stale: Why the items may be old: what lies elsewhere could not be fetched. Empty otherwise.
+        stale: Why the items may be old, because content could not be fetched; empty otherwise.
     """
 
     items: list[Item]
@@ -123,11 +123,11 @@ class Scan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):
-    """What has changed in a source since its last scan or change.
+    """The changes in a source since its last scan or change.
 
     Attributes:
         items: The new and changed items.
-        gone: The ids of items that are not offered any more, unless they are unread.
+        gone: The ids of removed items. Unread ones are not removed.
         summary: The scan of the whole source as it is now, but without its items.
     """
 
@@ -140,7 +140,7 @@ class WatchedFolder(msgspec.Struct, frozen=True):
     """A folder, or a single file, that a source reads.
 
     Attributes:
-        path: The absolute path. It may be missing, or be a link.
+        path: The absolute path. It may be missing or be a link.
         concerns: Whether a change of a file with a given name can change the scan. Not used
             if ``path`` is a file.
         is_closed: Whether the folder at a path could not be listed by the last scan.
@@ -154,34 +154,34 @@ class WatchedFolder(msgspec.Struct, frozen=True):
 class Source(Protocol):
     """A configured place that items come from. Adapters inherit from this class.
 
-    A source never executes anything of an item and bounds what it reads. It reports one broken item
-    as a problem and continues with the rest. Two sources are equal if they have the same type,
+    A source never executes anything from an item, and limits how much it reads. It reports a broken
+    item as a problem and continues with the rest. Two sources are equal if they have the same type,
     name and configuration; a reloaded configuration then keeps the earlier one and its caches.
 
-    A source reports changes in one of three ways: it has a ``folder``, which the watch service
-    watches; its ``watch`` calls back; or neither, and each reconciliation scans it.
+    There are three ways to find changes: the watch service watches the source's ``folder``, the
+    source calls back from ``watch``, or otherwise each reconciliation scans it.
 
     Attributes:
         type: The type as written in a configuration (``skills``, ``mcp``, …).
         name: The name, unique in its catalogue. Item ids start with it.
-        location: Where it reads from, for people: a path, a command, a URL without its secrets.
-        folder: The folder or file it reads; None if it reads no files.
-        file: The one file that it reads, watched or not; empty if it reads folders, or no file.
+        location: Where it reads from, for people: a path, a command, or a URL without secrets.
+        folder: The folder or file that it reads; None if it reads no files.
+        file: The single file that it reads, watched or not; empty otherwise.
         needs_trust: Whether a file other than the catalogue's own configuration defines the source,
-            so that the user must trust that file first. Several such files may define a source of
-            one name, and the first counts. The source stays unchanged while its file is unreadable.
+            so that the user must trust that file first. If several such files define a source with
+            the same name, the first counts. The source is kept while its file is unreadable.
         is_trusted: Whether the source may run or be read.
         asks_server: Whether a scan starts or calls a server, which a search never does.
         fetches: Whether ``refresh`` fetches content from elsewhere, which a search never does.
-        origin: The file that defines it, if ``needs_trust``; of skills that a configuration has
-            itself, its folder.
-        fault: Why its definition is invalid, with the file; empty if it is valid. A scan raises it.
-        trust: What happens to its new and changed items.
+        origin: The file that defines it, if ``needs_trust``; for built-in skills, the folder of
+            their configuration.
+        fault: Why its definition is invalid, with the file; empty if valid. A scan raises it.
+        trust: How its new and changed items are treated.
         visible_to: The groups whose callers may see its items; empty for everyone.
-        within: The folder that nothing it reads may lie outside of, whatever links are put there;
-            empty if it may read anywhere.
-        disk: The folder in which it may keep the texts of items, instead of in memory.
-        on_pause: Called regularly while a scan of many files runs, on its thread.
+        within: The folder that it is confined to, even if links are put there later; empty if it
+            may read anywhere.
+        disk: The folder in which it may store the texts of items instead of in memory.
+        on_pause: Called regularly during a scan of many files, on its thread.
     """
 
     type: str
@@ -203,7 +203,7 @@ class Source(Protocol):
 
     @property
     def place(self) -> str:
-        """The folder or file that it reads or is defined by; empty if that is unknown."""
+        """The folder or file that it reads, else that defines it; empty if unknown."""
         return str(self.folder.path) if self.folder else self.origin
 
     def __eq__(self, other: object) -> bool:
@@ -223,10 +223,10 @@ class Source(Protocol):
         return self.identity()
 
     def identity(self) -> Mapping[str, Any]:
-        """Return plain JSON values that distinguish this source, without secrets.
+        """Return plain JSON values that identify this source, without secrets.
 
-        ``type`` and ``name`` are among them. They go into the configuration hash. Two sources with
-        one identity offer the same items.
+        They include ``type`` and ``name`` and are part of the configuration hash. Sources with the
+        same identity have the same items.
         """
         ...
 
@@ -249,23 +249,24 @@ class Source(Protocol):
         ...
 
     def rescan(self, paths: Sequence[str]) -> Change | None:  # noqa: ARG002 - the default cannot
-        """Read only what some changed files and folders mean.
+        """Read only changed files and folders.
 
-        It gives what a scan would give now, if nothing else has changed. It never runs beside a
-        scan or itself, but ``on_pause`` may call it; the result of that scan has them, too.
+        The result is that of a scan, if nothing else has changed. It never runs in parallel to a
+        scan or itself, but ``on_pause`` may call it during a scan, whose result then includes the
+        changes.
 
         Args:
             paths: The absolute paths. They may be missing.
 
         Returns:
-            What has changed since the last scan or the last change; None if only a scan can tell.
+            The changes since the last scan or change; None if a scan is needed.
         """
         return None
 
     def refresh(self, *, may_ask: bool = False) -> None:  # noqa: ARG002 - the default fetches none
-        """Fetch what lies elsewhere, for the next scan. It may take minutes.
+        """Fetch content from elsewhere for the next scan. This may take minutes.
 
-        A failure keeps what was fetched before; the next scan names it.
+        After a failure, the old content is kept, and the next scan reports the failure.
 
         Args:
             may_ask: Whether the user may be asked for a password at the terminal.
@@ -276,13 +277,13 @@ class Source(Protocol):
         return
 
     def cancel(self) -> None:
-        """Let what waits for others end soon, with a failure that is not remembered."""
+        """Make pending requests and fetches end soon, with a failure that is not remembered."""
         return
 
     def is_away(self) -> bool:
         """Whether the source is temporarily unavailable, such as a folder on an unmounted disk.
 
-        A source that was found, not configured, then stays in the catalogue.
+        A discovered source then stays in the catalogue.
         """
         return False
 
@@ -291,12 +292,12 @@ class Source(Protocol):
         changed: Callable[[], None],  # noqa: ARG002 - the default reports nothing
         interval: float,  # noqa: ARG002 - as above
     ) -> Callable[[], None] | None:
-        """Start to report changes, for a source without a folder.
+        """Start reporting changes, for a source without a folder.
 
         Args:
             changed: Called on any thread when the first scan can run without waiting, and then
                 after each change.
-            interval: The longest time in seconds between two checks, if the source has to poll.
+            interval: The maximum time in seconds between two checks, if the source must poll.
 
         Returns:
             A function that ends the watch and waits until everything it started has stopped; None
@@ -305,7 +306,7 @@ class Source(Protocol):
         return None
 
     def to_call(self, tool: str) -> "Callee | None":  # noqa: ARG002 - the default calls none
-        """Return the server or API that runs the tool of a name; None if no tools can be called.
+        """Return the server or API that runs a tool; None if the source has no callable tools.
 
         Raises:
             CallsOffError: The server is not trusted, or the configuration excludes the tool.

@@ -1,4 +1,4 @@
-"""The texts of a source's items, in a file, so that they need no memory."""
+"""Stores the texts of a source's items in a file, to save memory."""
 
 import os
 import weakref
@@ -11,8 +11,8 @@ import msgspec
 from repertory.catalogue.item import Item, Texts
 from repertory.errors import StoreError
 
-MIN_SIZE = 200  # bytes; fewer stay in memory
-SLACK = 64 << 20  # bytes of replaced texts that are always tolerated
+MIN_SIZE = 200  # bytes; smaller texts stay in memory
+SLACK = 64 << 20  # bytes of obsolete texts that are always tolerated
 
 
 class KeptTexts:
@@ -34,20 +34,20 @@ class KeptTexts:
 
     @property
     def size(self) -> int:
-        """Their bytes."""
+        """Their size in bytes."""
         return self._place[2]
 
     def move(self, target: "TextFile") -> None:
-        """Copy them to another file, and read them there from now on."""
+        """Move them to another file."""
         file, start, size = self._place
         self._place = target, target.write(file.read(start, size)), size
 
 
 class TextFile:
-    """A file without a name, which is gone when nothing uses it any more.
+    """A file without a name, which the system deletes when it is no longer used.
 
     Args:
-        folder: Where it takes its place.
+        folder: A folder on the disk to use.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -57,7 +57,7 @@ class TextFile:
         self._size = 0
 
     def keep(self, item: Item) -> Item:
-        """Put the texts of an item here; they stay in memory if few or if the disk is full."""
+        """Move the texts of an item here. They stay in memory if small or if the disk is full."""
         try:
             data = msgspec.json.encode(item.texts)
             if len(data) < MIN_SIZE:
@@ -67,7 +67,7 @@ class TextFile:
             return item
 
     def compacted(self, items: Iterable[Item]) -> "TextFile":
-        """This file, or another one with the texts of these items if this has too many others."""
+        """This file, or a new one with only the texts of these items if most texts are obsolete."""
         if self._size < SLACK:
             return self
         places = [item.texts_place for item in items]
@@ -80,7 +80,7 @@ class TextFile:
         return other
 
     def write(self, data: bytes) -> int:
-        """Append bytes; returns where they start."""
+        """Append bytes. Returns their position."""
         start = self._size
         if os.pwrite(self._file.fileno(), data, start) != len(data):
             raise OSError("the disk is full")

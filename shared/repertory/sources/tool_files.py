@@ -21,14 +21,14 @@ from repertory.sources.tools import MAX_NAME_LENGTH, as_mcp, tool_items
 from repertory.sources.walked import Walked
 from repertory.text import one_line
 
-MAX_DIGITS = 30  # of an integer; a longer one is text
+MAX_DIGITS = 30  # of an integer; longer ones become text
 
 
 class ToolFiles(FolderSource):
-    """The tools of one JSON file, or of those below a folder; other JSON is ignored.
+    """The tools of one JSON file, or of all JSON files below a folder. Other JSON is ignored.
 
-    A server's name comes from its file (``server``, ``name`` or ``serverInfo``), otherwise from the
-    file's name.
+    A server's name comes from the content (``server``, ``name`` or ``serverInfo``), otherwise from
+    the file's name.
     """
 
     type = "tools"
@@ -58,7 +58,7 @@ class ToolFiles(FolderSource):
         )
 
     def _single(self) -> Found:
-        """The source's one file, which must not lie outside of ``within``."""
+        """The source's single file, which must be inside ``within``."""
         if not self.within:
             return Found(self.path.name, str(self.path))
         root = real_path(self.within)
@@ -69,7 +69,7 @@ class ToolFiles(FolderSource):
 
     @override
     def summary(self, contents: FolderContents, walked: Walked) -> Scan:
-        """The scan; while the items of an unread file are unknown, no item counts as deleted."""
+        """The scan. If the items of an unread file are unknown, no item counts as deleted."""
         scan = super().summary(contents, walked)
         is_unknown = walked.unlisted or any(
             (reading.broken or reading.postponed) and not reading.known
@@ -109,9 +109,9 @@ class ToolFiles(FolderSource):
 
 
 def _decoded(text: str) -> Json | Defect:
-    """Decode a file; what is no JSON but what programs write as such costs its own tool alone.
+    """Decode a file, leniently so that an invalid value affects only its own tool.
 
-    These are lone surrogates, ``NaN`` and ``Infinity``, and integers of any length.
+    Programs write lone surrogates, ``NaN`` and ``Infinity``, and integers of any length.
     """
     value = decode_json(text)
     if not isinstance(value, Defect):
@@ -151,7 +151,7 @@ def _has_name(tool: object) -> bool:
 
 
 def _is_tool(tool: object) -> bool:
-    """Whether an element of a bare list is a tool: any list of data may have names."""
+    """Whether an element of a bare list is a tool. A name is not enough: other data has names."""
     tool = as_mcp(tool)
     return _has_name(tool) and isinstance(tool, Mapping) and "inputSchema" in tool
 

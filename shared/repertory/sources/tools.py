@@ -1,4 +1,4 @@
-"""The tools of a server as items, each converted by itself: a bad one never affects the rest."""
+"""Converts the tools of a server to items, one by one, so that a bad one never affects the rest."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ from repertory.sources.reading.structured import is_fit, plain_object
 from repertory.sources.source import Problem, error, warning
 from repertory.text import UNFIT, clean, normalized, one_line
 
-MAX_TOOLS = 10_000  # of one server
+MAX_TOOLS = 10_000  # per server
 MAX_NAME_LENGTH = 128
 MAX_DESCRIPTION_LENGTH = 20_000
 MAX_SCHEMA_SIZE = 1 << 19  # bytes of JSON
@@ -23,7 +23,7 @@ MAX_EXTRA_SIZE = 1 << 16  # bytes of JSON
 
 _NAMED = frozenset({"name", "description", "inputSchema", "outputSchema"})
 _GIVEN_NAME = "nameAsGiven"
-_SCHEMA_ALIASES = ("input_schema", "parameters")  # as Anthropic and OpenAI name the inputSchema
+_SCHEMA_ALIASES = ("input_schema", "parameters")  # Anthropic's and OpenAI's inputSchema
 
 
 def tool_id(server: str, tool: str) -> str:
@@ -32,9 +32,9 @@ def tool_id(server: str, tool: str) -> str:
 
 
 def takes(server: str, tool: str, include: Sequence[str], exclude: Sequence[str]) -> bool:
-    """Whether globs take a server's tool, by its name or its id; an empty ``include`` takes all.
+    """Whether globs match a server's tool, by its name or its id. An empty ``include`` matches all.
 
-    Accents may be apart from their letters.
+    Names match in any Unicode normalization.
     """
     names = [normalized("NFC", name) for name in (tool, tool_id(server, tool))]
 
@@ -51,7 +51,7 @@ def given_name(tool: Item) -> str:
 
 
 def as_mcp(raw: object) -> object:
-    """A tool in the form of MCP; that of Anthropic's and OpenAI's APIs is rewritten."""
+    """Convert a tool from the form of Anthropic's or OpenAI's APIs to that of MCP."""
     if not isinstance(raw, Mapping):
         return raw
     function = raw.get("function")
@@ -68,11 +68,11 @@ def as_mcp(raw: object) -> object:
 def tool_items(
     server: str, source: str, raw_tools: Sequence[object], origin: str
 ) -> tuple[list[Item], list[Problem]]:
-    """Convert the tools of a ``tools/list`` answer to items, each by itself.
+    """Convert the tools of a ``tools/list`` answer to items, one by one.
 
     Only the name is required. A bad keyword of a schema, or a bad schema, is dropped and the tool
-    kept; of two tools with one name the first is kept. Other fields (title, annotations, …) go to
-    ``extra``; some annotations become tags.
+    kept. If two tools have the same name, the first is kept. Other fields (title, annotations, …)
+    go to ``extra``; some annotations become tags.
 
     Args:
         server: The server's name.
@@ -81,7 +81,7 @@ def tool_items(
         origin: The file or server they come from, for problems.
 
     Returns:
-        The items in the order of the list, ids unique, and the problems.
+        The items in the order of the list, with unique ids, and the problems.
     """
     items: dict[str, Item] = {}
     problems: list[Problem] = []
@@ -130,7 +130,7 @@ def _tool_item(
         messages.append(f"has {UNFIT} in its schemas or further fields; they were left out.")
     extra.pop(_GIVEN_NAME, None)
     if name != given:
-        extra[_GIVEN_NAME] = json.dumps(given)  # escaped, so that it can be shown
+        extra[_GIVEN_NAME] = json.dumps(given)  # escaped, so that it is printable
     item = Item(
         id=item_id,
         kind=Kind.TOOL,
@@ -148,7 +148,7 @@ def _tool_item(
 
 
 def _description(raw: Mapping[Any, Any], *, is_clean_name: bool) -> tuple[str, list[str]]:
-    """The description of a tool, and what is wrong with it and with the name."""
+    """The description of a tool, and the defects of it and of the name."""
     messages = []
     description = raw.get("description") or ""
     if not isinstance(description, str):
@@ -164,7 +164,7 @@ def _description(raw: Mapping[Any, Any], *, is_clean_name: bool) -> tuple[str, l
 
 
 def _schema(raw: object) -> tuple[dict[str, Any] | None, str]:
-    """Return a schema as plain JSON and its defect; None if nothing of it can be used."""
+    """Return a schema as plain JSON, None if it is unusable, and its defect."""
     if not isinstance(raw, Mapping):
         return None, "it is not an object"
     schema, defect = _bounded(raw, MAX_SCHEMA_SIZE)

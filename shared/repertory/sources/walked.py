@@ -1,4 +1,4 @@
-"""What the last walk through a folder found, so that a part of it can be walked again."""
+"""The result of the last walk through a folder, updated when a part of it is walked again."""
 
 import os
 from bisect import bisect_left
@@ -20,7 +20,7 @@ class Walked:
         folders: The places of all listed folders.
         problems: See ``Walk``.
         unlisted: See ``Walk``.
-        linked: The names of all links, and of what they lead to.
+        linked: The names of all links, and of their targets.
     """
 
     def __init__(self, root: Path, walk: Walk) -> None:
@@ -53,8 +53,7 @@ class Walked:
     def unit(self, place: str) -> str:
         """The place to walk again for a change at a place; empty for the root.
 
-        It is the place itself if the folder that it is in was listed, otherwise the highest folder
-        above it that was not.
+        It is the place itself if its folder was listed, otherwise the topmost parent that was not.
         """
         while place:
             folder = place.rpartition("/")[0]
@@ -64,9 +63,9 @@ class Walked:
         return place
 
     def may_replace(self, unit: str, walk: Walk) -> bool:
-        """Whether a walk at a place tells everything that follows from a change there.
+        """Whether a new walk at a place suffices after a change there.
 
-        With links it does not: they lead to what is elsewhere, or from there to this place.
+        It does not if links lead from this place to another, or from another to this one.
         """
         if walk.links or walk.too_deep or walk.is_cut:
             return False
@@ -76,10 +75,10 @@ class Walked:
         return not any(_is_related(unit, place) for place in places)
 
     def replace(self, unit: str, walk: Walk) -> set[str]:
-        """Take in a walk at a place.
+        """Replace the part at a place with a new walk.
 
         Returns:
-            The places of the wanted files that are there now or were there before.
+            The places of the wanted files there, both current and former.
         """
         before = self.files.under(unit)
         self.files.replace(unit, [file.place for file in walk.files])
@@ -100,7 +99,7 @@ class Walked:
 
 
 class Places:
-    """A sorted list of places, in which everything at and below a place is found quickly."""
+    """A sorted list of places, with quick access to those at and below a place."""
 
     def __init__(self, places: Iterable[str]) -> None:
         self._places = sorted(places)
@@ -110,7 +109,7 @@ class Places:
         return at < len(self._places) and self._places[at] == place
 
     def under(self, place: str) -> list[str]:
-        """The place itself, if it is one of these, and those below it."""
+        """The place itself, if present, and those below it."""
         below = self._places[self._at(f"{place}/") : self._at(f"{place}0")]  # 0 follows the slash
         return [place, *below] if place in self else below
 
@@ -128,7 +127,7 @@ class Places:
 
 
 def outermost(places: Iterable[str]) -> list[str]:
-    """These places without those that are below another one."""
+    """The places that are not below another one."""
     found: list[str] = []
     for place in sorted(places, key=lambda one: one.split("/")):
         if not found or not is_inside(f"/{place}", f"/{found[-1]}"):
