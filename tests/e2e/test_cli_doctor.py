@@ -77,7 +77,7 @@ def test_what_was_passed_over_is_listed_with_the_reason(cli: Cli, project: Path)
         ".claude": "it is hidden",
         ".codex": "it is hidden",
         ".claude/skills": f"it leads to {project / 'skills'}, which the source project reads",
-        ".codex/skills": "it is no folder",
+        ".codex/skills": "it is not a folder",
         ".mcp.json": "it defines no servers to index",
         "node_modules": "tools create and fill such folders",
         "out": "a .gitignore excludes it",

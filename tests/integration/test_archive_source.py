@@ -211,7 +211,7 @@ def test_what_is_compressed_without_limit_is_not_read(
     web.files["/team.zip"] = gzip.compress(gzip.compress(bytes(1_000_000)))
     web.encoding = encoding
     [source] = built(tmp_path, type="archive", url=f"{url}/team.zip")
-    with pytest.raises(SourceError, match="is compressed in a way that has no limit"):
+    with pytest.raises(SourceError, match="is compressed in an unsupported encoding"):
         source.refresh()
 
 

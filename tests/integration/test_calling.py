@@ -219,7 +219,7 @@ def test_a_server_that_exits_during_a_call_is_restarted_for_the_next(
 ) -> None:
     """The call is not retried, since it may have run; the server's last output is reported."""
     assert line.failure("die") == (
-        "The MCP server lab ended with exit code 3 before it had answered; it wrote: fatal: out of "
+        "The MCP server lab ended with exit code 3 before it answered; it wrote: fatal: out of "
         "luck, ***."
     )
     assert notes.read_text().count("started") == 1
@@ -350,13 +350,13 @@ def test_calls_of_one_server_are_bounded(line: Line, monkeypatch: pytest.MonkeyP
     [
         (
             ServerConfig(name="lab", command="no-such-command"),
-            "could not be started: no-such-command is no program in its search path (PATH)",
+            "could not be started: no-such-command was not found in its search path (PATH)",
         ),
         (
             ServerConfig(name="lab", command="/no/such-command"),
             "could not be started: No such file or directory: /no/such-command",
         ),
-        (stdio("raw.py", "crash"), "ended with exit code 3 before it had answered; it wrote: "),
+        (stdio("raw.py", "crash"), "ended with exit code 3 before it answered; it wrote: "),
         (
             ServerConfig(name="lab", command="x", env={"A": "${NO_SUCH_VARIABLE}"}),
             "needs the environment variable NO_SUCH_VARIABLE",

@@ -222,7 +222,7 @@ def test_a_name_that_the_disk_cannot_have_is_left_out(
     repository.git("commit", "--quiet", "--message", "more")
     assert refreshed(sources) == {"acme/skills/pdf", "acme/skills/new"}
     notes = sources[0].content.state().notes  # type: ignore[attr-defined]
-    assert notes == ("Left out: 2 files whose names this disk cannot have.",)
+    assert notes == ("Left out: 2 files whose names this disk does not allow.",)
 
 
 def test_content_that_cannot_be_written_is_named(
@@ -343,7 +343,7 @@ def test_a_password_in_a_url_is_never_shown(repository: Repository, tmp_path: Pa
 )
 def test_hostile_urls_are_refused(tmp_path: Path, url: object) -> None:
     """Before git sees them."""
-    with pytest.raises(ConfigurationError, match="no URL of a git repository"):
+    with pytest.raises(ConfigurationError, match="not the URL of a git repository"):
         built(tmp_path, type="git", url=url)
 
 
@@ -353,7 +353,7 @@ def test_hostile_refs_are_refused(tmp_path: Path, ref: object) -> None:
     if ref == "":
         assert built(tmp_path, type="git", url="https://h/x", ref=ref)
         return
-    with pytest.raises(ConfigurationError, match="no ref"):
+    with pytest.raises(ConfigurationError, match="not a ref"):
         built(tmp_path, type="git", url="https://h/x", ref=ref)
 
 

@@ -250,7 +250,7 @@ def test_what_is_no_marketplace_is_named(repository: Repository, tmp_path: Path,
     sources = marketplace_of(repository, tmp_path)
     before = refreshed(sources)
     repository.commit({LISTING: text})
-    with pytest.raises(SourceError, match="is no marketplace"):
+    with pytest.raises(SourceError, match="is not a marketplace"):
         refreshed(sources)
     assert ids(sources) == before
 
@@ -393,7 +393,7 @@ def test_a_listing_of_a_stranger_is_bounded_and_checked() -> None:
     found = read_listing({"name": "acme", "plugins": plugins}, "acme")
     assert [plugin.name for plugin in found.plugins] == ["b"]
     assert [note.rpartition(": ")[2] for note in found.notes] == [
-        "it is no object.",
+        "it is not an object.",
         *["its name is not made of letters, digits, dots and hyphens."] * 2,
     ]
     with pytest.raises(SourceError, match="lists more than 2,000 plugins"):

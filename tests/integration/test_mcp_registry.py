@@ -149,10 +149,10 @@ def test_a_registry_cannot_replace_a_version(listen: Listen, tmp_path: Path) -> 
     before = servers_in(entry, tmp_path)
     registry.servers[0]["packages"][0]["identifier"] = "@evil/tracker"
     source = built(entry, tmp_path)
-    with pytest.raises(SourceError, match="another document"):
+    with pytest.raises(SourceError, match="a different document"):
         source.refresh()
     assert servers_in(entry, tmp_path) == before
-    assert "another document" in source.scan().stale
+    assert "a different document" in source.scan().stale
 
 
 def test_a_deprecated_version_is_named(listen: Listen, tmp_path: Path) -> None:

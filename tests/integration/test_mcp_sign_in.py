@@ -332,7 +332,7 @@ def test_a_server_without_registration(tmp_path: Path) -> None:
     with started("oauth.py", "closed", str(port)) as url:
         guarded = Guarded(url, tmp_path / "sign-ins")
         message = failure(guarded)
-        assert "registers no clients by itself" in message
+        assert "does not register clients itself" in message
         assert '"oauth": {"clientId"' in message
         guarded.config = ServerConfig(
             name="web",

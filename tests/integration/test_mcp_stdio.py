@@ -204,7 +204,7 @@ def test_no_such_command() -> None:
     """The message names a missing command, and says where it was looked for."""
     source = McpServer(ServerConfig(name="raw", command="no-such-command-anywhere"), trusted=True)
     assert failure(source) == (
-        "The MCP server raw could not be started: no-such-command-anywhere is no program in its "
+        "The MCP server raw could not be started: no-such-command-anywhere was not found in its "
         "search path (PATH)."
     )
 

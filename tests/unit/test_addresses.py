@@ -54,7 +54,7 @@ def test_what_is_sent_is_encrypted_or_stays_here(url: str, *, is_safe: bool) -> 
 def test_a_bundle_is_not_fetched_from_what_only_looks_like_this_machine(tmp_path: Path) -> None:
     """What stands before the at sign is a user and a password."""
     package = Package(registry_type="mcpb", identifier="http://localhost:x@example.com/a.mcpb")
-    with pytest.raises(SourceError, match="not at a URL of HTTPS"):
+    with pytest.raises(SourceError, match="not at an HTTPS URL"):
         unpacked(package, tmp_path / "into")
 
 

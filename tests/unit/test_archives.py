@@ -268,8 +268,8 @@ def test_what_is_odd_is_left_out_and_counted(tmp_path: Path) -> None:
     writer = unpacked(data, tmp_path / "into")
     assert files(tmp_path / "into") == {"ok.md"}
     assert writer.left_out == {
-        "files whose names other systems do not know": 2,
-        "files with the name of another": 2,
+        "files whose names are invalid on other systems": 2,
+        "files with duplicate names": 2,
     }
 
 

@@ -356,7 +356,7 @@ def test_the_number_of_operations_is_bounded(
     monkeypatch.setattr("repertory.sources.openapi.operations.MAX_OPERATIONS", 3)
     found = scan(tmp_path, document({f"/a{n}": {"get": {}} for n in range(9)}))
     assert len(found.items) == 3
-    assert "more than 3" in found.problems[0].message
+    assert "the limit of 3" in found.problems[0].message
 
 
 def test_servers_that_paths_share_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:

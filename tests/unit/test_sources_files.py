@@ -206,7 +206,7 @@ def test_invalid_utf8_is_replaced_with_a_warning(tmp_path: Path) -> None:
     text, problems = read(tmp_path / "a", b"one\ntwo \x81\n")
     assert text == "one\ntwo \ufffd\n"
     assert problems == [
-        ":2: The file is not UTF-8 (byte 8); what could not be read was replaced. Save it as UTF-8."
+        ":2: The file is not UTF-8 (byte 8); the invalid bytes were replaced. Save it as UTF-8."
     ]
 
 
@@ -256,7 +256,7 @@ def test_what_is_no_usual_encoding_is_replaced(tmp_path: Path, data: bytes) -> N
     found, problems = read(tmp_path / "a", data)
     assert found
     assert "\ufffd" in found
-    assert "what could not be read was replaced" in problems[0]
+    assert "the invalid bytes were replaced" in problems[0]
 
 
 def test_control_characters_are_left_out_with_a_warning(tmp_path: Path) -> None:

@@ -62,7 +62,7 @@ def test_built_in_skills_are_part_of_the_entry() -> None:
         ({"type": "documents", "path": ".", "include": ["*.py"] * 101}, "100"),
         ({"type": "documents", "path": ".", "include": [""]}, "''"),
         ({"type": "documents", "path": ".", "include": [3]}, "3"),
-        ({"type": "documents", "path": ".", "include": ["[z-a]"]}, "no pattern"),
+        ({"type": "documents", "path": ".", "include": ["[z-a]"]}, "not a pattern"),
         ({"type": "skills", "path": ".", "include": ["*.py"]}, "'include'"),
         ({"type": "builtin-skills"}, "skills"),
         ({"type": "builtin-skills", "skills": {"a": 1}}, "'a'"),

@@ -278,10 +278,12 @@ def test_items_that_no_search_found() -> None:
     found = reported([search("deploy", "a")], *CATALOGUE, *unused)
     whole, *single = found.never_found
     assert (whole.items, whole.found) == (["mail__a", "mail__b", "mail__c"], 0)
-    assert "the 4 items of mail. If it stays so after more searches: remove it" in whole.advice
+    assert (
+        "the 4 items of mail. If this does not change with more searches: remove it" in whole.advice
+    )
     assert [one.items for one in single] == [["b"], ["c"], ["d"]]
     assert {one.advice.partition(":")[0] for one in single} == {
-        "If it stays so after more searches"
+        "If this does not change with more searches"
     }
     often = [search("deploy", "a", ago=ago) for ago in range(20)]
     whole, *single = reported([*often], *CATALOGUE, *unused).never_found

@@ -81,7 +81,7 @@ def vector_update(backend: Backend, filepath: str) -> str:
         UsageError: The path is not a string.
     """
     if not isinstance(filepath, str):
-        raise UsageError("Vector.VectorUpdate: filepath is no string; give the path of a file.")
+        raise UsageError("Vector.VectorUpdate: filepath is not a string; give the path of a file.")
     try:
         done: str = VECTOR_UPDATE.call(backend, {"filepath": filepath})
     except RepertoryError as error:

@@ -62,13 +62,13 @@ def _tool_changes(item: Item, before: Item, texts: set[str]) -> Iterator[Finding
     if READ_ONLY in before.tags and READ_ONLY not in item.tags:
         yield Finding(
             rule="no-longer-read-only",
-            message="Its server said that it changes nothing, and says so no longer.",
+            message="Its server no longer says that it changes nothing.",
             passage="readOnlyHint",
         )
     if _request(before) and _request(item) != _request(before):
         yield Finding(
             rule="new-request",
-            message="A call of it sends another request, or secrets to another place.",
+            message="A call now sends another request, or sends secrets to another place.",
             passage=shown(f"{_request(before)} → {_request(item)}"),
         )
     for passage in item_passages(item):

@@ -17,7 +17,7 @@ class Reviews(msgspec.Struct, frozen=True, kw_only=True):
 
     reviews: list[Review]
     waiting: Annotated[
-        int, Meta(description="How many wait; the list has the first 500 of them.")
+        int, Meta(description="The number of waiting items; the list has the first 500.")
     ] = 0  # the default is for answers of older servers
 
     @classmethod

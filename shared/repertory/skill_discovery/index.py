@@ -124,7 +124,7 @@ class SkillDiscoveryIndex:
             raise UsageError("The id, the name and the description of a skill must be texts.")
         if not (0 < len(skill_id) <= MAX_ID_LENGTH and is_clean(skill_id)):
             raise UsageError(
-                f"The skill id {skill_id[:100]!r} cannot be one; give 1 to {MAX_ID_LENGTH:,} "
+                f"The skill id {skill_id[:100]!r} is invalid; give 1 to {MAX_ID_LENGTH:,} "
                 "characters that can be shown."
             )
         if source not in get_args(SkillSource):

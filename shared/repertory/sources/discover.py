@@ -218,7 +218,7 @@ def _taken(
     there = [
         folder
         for folder in known
-        if _is_there(folder.path, stat.S_ISDIR, "it is no folder", passed)
+        if _is_there(folder.path, stat.S_ISDIR, "it is not a folder", passed)
     ]
     for folder in sorted(there, key=lambda folder: folder.is_linked):
         other = first.setdefault((folder.type, folder.real), folder)

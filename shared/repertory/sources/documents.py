@@ -191,7 +191,7 @@ def _patterns(given: object) -> list[str]:
     for pattern in given:
         if not (isinstance(pattern, str) and pattern.strip() and is_usable(pattern)):
             raise ConfigurationError(
-                f"`include` of a source of documents has {pattern!r}, which is no pattern; write "
-                'one like "src/**/*.py".'
+                f"`include` of a source of documents has {pattern!r}, which is not a pattern; "
+                'write one like "src/**/*.py".'
             )
     return given

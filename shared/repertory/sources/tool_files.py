@@ -102,7 +102,7 @@ class ToolFiles(FolderSource):
         if listed is None:
             if file.path != str(self.path):
                 return Reading()
-            return Reading(problems=[error(file.path, "It holds no list of tools.")], broken=True)
+            return Reading(problems=[error(file.path, "It has no list of tools.")], broken=True)
         server, tools = listed
         items, wrong = tool_items(server, self.name, tools, file.path)
         return Reading(items=items, problems=problems + wrong)

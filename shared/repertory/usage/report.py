@@ -171,7 +171,7 @@ def _never_found(
 ) -> Iterator[ItemFinding]:
     """Items that were never found: whole servers and sources first, then single items."""
     # Each search finds only a few items, so a few searches say little about many items.
-    later = "If it stays so after more searches: "
+    later = "If this does not change with more searches: "
     is_early = searches < len(entries)
     remove, say = (f"{later}remove", f"{later}say") if is_early else ("Remove", "Say")
     missed: defaultdict[str, list[str]] = defaultdict(list)

@@ -60,7 +60,9 @@ class StaleSource(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 class Insights(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """What the recorded usage says about the catalogue."""
 
-    since: Annotated[float, Meta(description="When the first event was, in Unix seconds; 0 none.")]
+    since: Annotated[
+        float, Meta(description="The time of the first event, in Unix seconds; 0 without events.")
+    ]
     searches: Annotated[int, Meta(description="The recorded searches.")]
     callers: int
     without_results: Annotated[int, Meta(description="Searches that found nothing.")]
@@ -84,15 +86,15 @@ class Insights(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     ]
     never_found: Annotated[list[ItemFinding], Meta(description="Items that no search found.")]
     never_used: Annotated[
-        list[ItemFinding], Meta(description="Items that searches found, and that were not used.")
+        list[ItemFinding], Meta(description="Items that searches found but that were not used.")
     ]
     alike: Annotated[list[ItemFinding], Meta(description="Items that are hard to tell apart.")]
     shadowed: Annotated[
         list[ItemFinding], Meta(description="Skills, each with the one that takes precedence.")
     ]
     stale: Annotated[list[StaleSource], Meta(description="Sources that are not up to date.")]
-    slow: Annotated[list[SearchFinding], Meta(description="Searches that took long.")]
-    totals: Annotated[dict[str, int], Meta(description="The whole lengths of the lists, by name.")]
+    slow: Annotated[list[SearchFinding], Meta(description="Slow searches.")]
+    totals: Annotated[dict[str, int], Meta(description="The full lengths of the lists, by name.")]
 
 
 class UnansweredQuery(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):

@@ -169,5 +169,5 @@ def _records_of(text: bytes) -> dict[bytes, bytes]:
 def _number(text: bytes, base: int) -> int:
     digits = text.strip(b" \0")
     if len(digits) > _MAX_DIGITS or (digits and not digits.isdigit()):
-        raise ValueError("a number in a header is none")
+        raise ValueError("a number in a header is invalid")
     return int(digits or b"0", base)

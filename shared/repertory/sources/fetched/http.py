@@ -141,7 +141,7 @@ def _check(url: str, response: "httpx.Response") -> None:
     code = response.status_code
     if code == HTTPStatus.OK:
         if response.headers.get("content-encoding", "identity").strip().lower() not in _ENCODINGS:
-            raise SourceError(f"{shown(url)} is compressed in a way that has no limit.")
+            raise SourceError(f"{shown(url)} is compressed in an unsupported encoding.")
         return
     if code in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
         raise SourceError(f"{shown(url)} needs a login ({code}).")

@@ -50,14 +50,14 @@ class Writer:
         if {"", ".", ".."} & set(parts):
             raise SourceError(
                 f"{self.whence} has a file that would lie elsewhere, {one_line(place)[:200]!r}; "
-                "nothing of it was taken."
+                "nothing was taken from it."
             )
         if ".git" in map(str.lower, parts):
             return False
         if not is_clean(place) or _is_odd(place):
-            return self.leave_out("files whose names other systems do not know")
+            return self.leave_out("files whose names are invalid on other systems")
         if len(place) > MAX_PLACE_LENGTH or len(parts) > MAX_PARTS:
-            return self.leave_out("files that lie too deep")
+            return self.leave_out("files that are nested too deeply")
         if size > MAX_FILE_SIZE:
             return self.leave_out(f"files of more than {MAX_FILE_SIZE:,} bytes")
         if self._files >= MAX_FILES:
@@ -88,12 +88,12 @@ class Writer:
                         raise SourceError(f"{self.whence} has more bytes than it says.")
                     file.write(chunk)
         except (FileExistsError, NotADirectoryError, IsADirectoryError):
-            self.leave_out("files with the name of another")
+            self.leave_out("files with duplicate names")
             return
         except OSError as error:
             if error.errno not in _NO_NAMES:
                 raise
-            self.leave_out("files whose names this disk cannot have")
+            self.leave_out("files whose names this disk does not allow")
             return
         self._files += 1
         self._size += size

@@ -143,7 +143,7 @@ class Git:
         lines = [one_line(line) for line in text.splitlines()]
         faults = [line for line in lines if line.startswith(("fatal:", "error:", "ERROR:"))]
         said = " ".join(line.partition(":")[2].strip().rstrip(".") + "." for line in faults)
-        said = said or " ".join(lines[-2:]) or "git failed without a word."
+        said = said or " ".join(lines[-2:]) or "git failed without a message."
         said = cut(masked(said.replace(self._url, self._shown)), MAX_MESSAGE_LENGTH)
         return f"{self._shown} cannot be fetched: {said}{_advice(text, may_ask=self._may_ask)}"
 

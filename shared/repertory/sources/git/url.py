@@ -56,7 +56,7 @@ def checked(url: object, base: Path) -> tuple[str, str]:
         return str(path_of(local, base)), "file"
     name = shown(url) if isinstance(url, str) else repr(url)
     raise ConfigurationError(
-        f"{name} is no URL of a git repository; use one like https://host/team/skills.git, "
+        f"{name} is not the URL of a git repository; use one like https://host/team/skills.git, "
         "ssh://git@host/skills.git or git@host:team/skills.git, or a path that starts with / or ./"
     )
 
@@ -69,7 +69,7 @@ def checked_ref(ref: object) -> str:
     """
     if isinstance(ref, str) and len(ref) <= MAX_LENGTH and _REF.fullmatch(ref) and ".." not in ref:
         return ref
-    raise ConfigurationError(f"{ref!r} is no ref; name a branch, a tag or a whole commit id.")
+    raise ConfigurationError(f"{ref!r} is not a ref; name a branch, a tag or a whole commit id.")
 
 
 def is_commit(ref: str) -> bool:

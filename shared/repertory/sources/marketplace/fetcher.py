@@ -123,7 +123,7 @@ class MarketplaceFetcher(Fetcher):
         }
         names = list(wanted)[:MAX_ELSEWHERE]
         if len(wanted) > MAX_ELSEWHERE:
-            notes.append(f"Only {MAX_ELSEWHERE} plugins of repositories of their own were fetched.")
+            notes.append(f"Only {MAX_ELSEWHERE} plugins from other repositories were fetched.")
         self._size = 0
         with ThreadPoolExecutor(CONCURRENCY, thread_name_prefix="plugin") as pool:
             try:
@@ -194,7 +194,7 @@ def _listing(top: Path, whence: str) -> Listing:
     if document is None and (manifest := read_json(top / MANIFEST)) is not None:
         return only_plugin(manifest, whence)
     if document is None:
-        raise SourceError(f"{whence} is no marketplace: it has no valid {LISTING}.")
+        raise SourceError(f"{whence} is not a marketplace: it has no valid {LISTING}.")
     return read_listing(document, whence)
 
 

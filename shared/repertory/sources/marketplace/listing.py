@@ -60,7 +60,7 @@ def read_listing(document: object, whence: str) -> Listing:
     """
     plugins = document.get("plugins") if isinstance(document, dict) else None
     if not isinstance(document, dict) or not isinstance(plugins, list):
-        raise SourceError(f"{whence} is no marketplace: it has no list of `plugins`.")
+        raise SourceError(f"{whence} is not a marketplace: it has no list of `plugins`.")
     if len(plugins) > MAX_PLUGINS:
         raise SourceError(f"{whence} lists more than {MAX_PLUGINS:,} plugins.")
     metadata = document.get("metadata")
@@ -104,7 +104,7 @@ def only_plugin(manifest: object, whence: str) -> Listing:
 
 def _plugin(fields: object, top: str) -> Plugin:
     if not isinstance(fields, dict):
-        raise ValueError("it is no object")
+        raise ValueError("it is not an object")
     name, source = fields.get("name"), fields.get("source")
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise ValueError("its name is not made of letters, digits, dots and hyphens")
@@ -129,12 +129,12 @@ def _elsewhere(source: dict[str, Any]) -> Elsewhere:
     if kind == "github":
         url = on_github(str(source.get("repo")))
         if not url:
-            raise ValueError("its `repo` is no owner/name")
+            raise ValueError("its `repo` is not owner/name")
     elif kind in {"url", "git", "git-subdir"}:
         url = str(source.get("url"))
         url = on_github(url) or url
         if not protocol_of(url):
-            raise ValueError(f"{shown(url)} is no repository elsewhere")
+            raise ValueError(f"{shown(url)} is not a remote repository")
     else:
         raise ValueError(f"a source of type {one_line(str(kind))[:50]!r} is not supported")
     sha, ref = source.get("sha"), source.get("ref")

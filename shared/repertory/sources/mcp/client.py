@@ -53,7 +53,9 @@ def list_tools(server: ServerConfig, given_up: Future[None]) -> Listing:
 
     anyio.run(ask)
     if not listings:
-        raise SourceError(f"The MCP server {server.name} was not waited for.")
+        raise SourceError(
+            f"The MCP server {server.name} was not queried, because the request was cancelled."
+        )
     return listings[0]
 
 
@@ -155,7 +157,7 @@ def _explain(error: BaseException | None, name: str, launch: Launch, traffic: Tr
     if known := TOO_MUCH if traffic.flooded else traffic.about_sign_in(name):
         return known
     if traffic.exit_code is not None:
-        return f"ended with exit code {traffic.exit_code} before it had answered"
+        return f"ended with exit code {traffic.exit_code} before it answered"
     if traffic.status >= 400:
         hint = ": its headers must permit the call" if traffic.status in (401, 403) else ""
         return f"answered with HTTP status {traffic.status}{hint}"
@@ -163,7 +165,7 @@ def _explain(error: BaseException | None, name: str, launch: Launch, traffic: Tr
         missing = str(error.filename or launch.command)  # the command, or its working directory
         shown = quote(launch.redact(missing))
         is_searched = missing == launch.command and "/" not in missing
-        unknown = f"{shown} is no program in its search path (PATH)"
+        unknown = f"{shown} was not found in its search path (PATH)"
         return f"could not be started: {unknown if is_searched else f'{error.strerror}: {shown}'}"
     if error is None:
         return "closed the connection"

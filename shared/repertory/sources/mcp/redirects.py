@@ -15,7 +15,7 @@ POLL_INTERVAL_S = 0.05
 REQUEST_TIMEOUT_S = 5.0
 
 _DONE = "You can close this page and go back to the terminal."
-_FOREIGN = "This page belongs to no sign-in that is waiting."
+_FOREIGN = "No sign-in is waiting for this page."
 
 
 class Redirects:

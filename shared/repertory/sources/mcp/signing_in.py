@@ -107,7 +107,7 @@ async def _sign_in(server: ServerConfig, launch: Launch, show: Show, timeout: fl
             await _drive(provider, launch)
     found = _found(server, launch, provider.context)
     if storage.new_tokens is None:
-        raise SourceError("it asks for no sign-in")
+        raise SourceError("it does not ask for a sign-in")
     try:  # with the lock, so that a running renewal does not overwrite it
         async with sign_ins.lock(url):
             sign_ins.write(url, with_tokens(found, storage.new_tokens))
@@ -123,7 +123,7 @@ def _translated(provider: OAuthClientProvider) -> Iterator[None]:
     except OAuthRegistrationError:
         _check_metadata(provider)
         raise SourceError(
-            "its authorization server registers no clients by itself; register Repertory there "
+            "its authorization server does not register clients itself; register Repertory there "
             f"with the redirect address {redirect_uri('PORT')}, and write "
             '"oauth": {"clientId": …, "clientSecret": …, "callbackPort": PORT} into the '
             "server's configuration"
@@ -142,7 +142,7 @@ def _found(server: ServerConfig, launch: Launch, context: OAuthContext) -> SignI
     """The sign-in that a flow resulted in, without its tokens."""
     metadata, client_info = context.oauth_metadata, context.client_info
     if metadata is None or client_info is None:
-        raise SourceError("it asks for no sign-in")
+        raise SourceError("it does not ask for a sign-in")
     client = _plain(client_info)
     if launch.client_id:  # its secret stays in the configuration only
         client.pop("client_secret", None)

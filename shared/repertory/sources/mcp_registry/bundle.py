@@ -54,7 +54,7 @@ def unpacked(package: Package, into: Path) -> dict[str, Any]:
     """
     url = package.identifier
     if not is_confidential(url):
-        raise SourceError(f"The bundle {shown(url)} is not at a URL of HTTPS.")
+        raise SourceError(f"The bundle {shown(url)} is not at an HTTPS URL.")
     if not _SHA256.fullmatch(package.file_sha256):
         raise SourceError(f"The bundle {shown(url)} has no SHA-256, so it was not fetched.")
     content = get(url, MAX_SIZE).content

@@ -131,7 +131,7 @@ def parsed(content: bytes, where: str) -> Mapping[str, Any]:
     """
     document = load(content.decode("utf-8", "replace"), "json")
     if isinstance(document, Defect) or not isinstance(document, dict):
-        raise SourceError(f"{where} did not answer as an MCP registry does.")
+        raise SourceError(f"{where} did not answer like an MCP registry.")
     return document
 
 

@@ -91,7 +91,7 @@ def _pin(entry: Mapping[str, Any]) -> Pin:
         raise ConfigurationError(f"The source {pin.name!r} of type 'mcp-registry' {wrong}.")
     if not VERSION.fullmatch(pin.version) or pin.version == "latest":
         raise ConfigurationError(
-            f"The source {pin.name!r} of type 'mcp-registry' needs a `version` that stays, not "
+            f"The source {pin.name!r} of type 'mcp-registry' needs a fixed `version`, not "
             f"{pin.version!r}."
         )
     checked_name(pin.name)

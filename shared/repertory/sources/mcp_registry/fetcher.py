@@ -57,7 +57,7 @@ class ServerFetcher(Fetcher):
         found = self._registry.server(pin.server, pin.version)
         if pin.sha256 and found.digest != pin.sha256:
             raise SourceError(
-                f"{self.location} has another document than the one that was added (SHA-256 "
+                f"{self.location} has a different document from the one that was added (SHA-256 "
                 f"{found.digest}); it was not used. Remove the source and add it again to see it."
             )
         notes = _notes(found)

@@ -98,7 +98,7 @@ def _of_package(package: Package, more: Iterable[str]) -> Launch:
 def _of_remote(remote: Transport, server: Server) -> Launch:
     url = _filled(safe(remote.url, "its URL"), remote.variables)
     if not is_server(_PLACE.sub("x", url.replace("${", "{"))):
-        raise ValueError("its URL is not one of HTTP without user, query and fragment")
+        raise ValueError("its URL is not an HTTP URL without user, query and fragment")
     start = server.name.rpartition("/")[2]
     headers: dict[str, str] = {}
     asked: dict[str, str] = {}
@@ -144,7 +144,7 @@ def _arguments(arguments: Iterable[Argument]) -> list[str]:
         value = _value(one, "", hint=one.value_hint or one.name)
         if one.type == "named":
             if not one.name.startswith("-"):
-                raise ValueError(f"its option {one.name[:100]!r} begins with no dash")
+                raise ValueError(f"its option {one.name[:100]!r} does not begin with a dash")
             if value is not None:
                 found.append(safe(one.name, "an option"))
                 found += [value] if value else []

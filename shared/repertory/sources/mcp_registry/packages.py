@@ -97,7 +97,9 @@ def check_runtime(kind: str, arguments: Sequence[str]) -> None:
             awaited = one if options.get(one) else ""
             is_fit = one in options
         if not is_fit:
-            raise ValueError(f"its runtime has the argument {one[:100]!r}, which may run another")
+            raise ValueError(
+                f"its runtime has the argument {one[:100]!r}, which may run something else"
+            )
     if awaited:
         raise ValueError(f"the option {awaited[:100]!r} of its runtime has no value")
 
@@ -111,7 +113,7 @@ def _names_host(package: Package) -> bool:
 def _checked(form: re.Pattern[str], package: Package) -> str:
     if not form.fullmatch(package.identifier):
         raise ValueError(
-            f"{package.identifier[:100]!r} is no name of an {package.registry_type} package"
+            f"{package.identifier[:100]!r} is not the name of an {package.registry_type} package"
         )
     return package.identifier
 
@@ -128,7 +130,7 @@ def _image(package: Package) -> tuple[str, str]:
     identifier = package.identifier.removeprefix("https://")
     found = _IMAGE.fullmatch(identifier)
     if not found:
-        raise ValueError(f"{identifier[:100]!r} is no reference of an image")
+        raise ValueError(f"{identifier[:100]!r} is not an image reference")
     if found["digest"]:
         return identifier, ""
     if not found["tag"]:

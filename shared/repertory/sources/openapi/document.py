@@ -70,7 +70,7 @@ class Document:
         """
         for _ in range(MAX_REFERENCES):
             if not isinstance(value, Mapping):
-                raise BrokenError(f"its {what} is no object")
+                raise BrokenError(f"its {what} is not an object")
             reference = value.get("$ref")
             if not isinstance(reference, str):
                 return value
@@ -101,7 +101,7 @@ def parse(content: bytes, place: str) -> Document:
     if not isinstance(root, dict) or not str(version).startswith("3."):
         old = isinstance(root, dict) and "swagger" in root
         hint = "it is Swagger 2; convert it to OpenAPI 3" if old else "`openapi` must be 3.0 or 3.1"
-        raise SourceError(f"{place} is no OpenAPI 3 document: {hint}.")
+        raise SourceError(f"{place} is not an OpenAPI 3 document: {hint}.")
     if not isinstance(root.get("paths", {}), dict):
         raise SourceError(f"{place}: `paths` must be an object.")
     return Document(root)

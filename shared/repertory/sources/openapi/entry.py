@@ -185,7 +185,7 @@ def _check(options: _Options) -> None:
     if bool(options.url) == bool(options.path):
         raise ConfigurationError(f"{whose} needs either a `url` or a `path` of its document.")
     if options.url and not is_http(options.url):
-        raise ConfigurationError(f"{whose} has a `url` that is not one of HTTP.")
+        raise ConfigurationError(f"{whose} has a `url` that is not an HTTP URL.")
     if options.server and not is_server(options.server):
         raise ConfigurationError(
             f"{whose} has an invalid `server`; write a URL such as https://api.example.com/v1, "

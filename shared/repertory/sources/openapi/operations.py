@@ -68,7 +68,8 @@ def tools(document: Document, base: str, server: str) -> Iterator[Tool | Broken]
         place = pointer("paths", path, method)
         if count == MAX_OPERATIONS:
             yield Broken(
-                place=place, reason=f"it and all that follow are more than {MAX_OPERATIONS:,}"
+                place=place,
+                reason=f"it and all following operations exceed the limit of {MAX_OPERATIONS:,}",
             )
             return
         try:

@@ -66,7 +66,7 @@ class Arguments:
         if self.builder.broken:
             yield self.builder.broken
         if self.builder.is_cut:
-            yield "its schema is too large; what was cut takes any value"
+            yield "its schema is too large; the parts that were cut accept any value"
 
 
 def parameters_of(
@@ -85,7 +85,7 @@ def parameters_of(
     for owner in (item, raw):
         listed = owner.get("parameters") or []
         if not isinstance(listed, list) or len(listed) > MAX_PARAMETERS:
-            raise BrokenError(f"its `parameters` are no list of {MAX_PARAMETERS} at most")
+            raise BrokenError(f"its `parameters` are not a list of at most {MAX_PARAMETERS}")
         for number, one in enumerate(listed):
             parameter = document.resolved(one, f"parameter {number}")
             given[str(parameter.get("in")), str(parameter.get("name"))] = parameter
@@ -106,7 +106,7 @@ def parameters_of(
 
 def _parameter(name: str, place: str, raw: Mapping[str, Any], arguments: Arguments) -> Parameter:
     if place not in _STYLES or not name:
-        raise BrokenError(f"its parameter {name!r} is in {place!r}, which is no place for one")
+        raise BrokenError(f"its parameter {name!r} is in {place!r}, which is not a valid place")
     if place in ("header", "cookie") and not HEADER_NAME.fullmatch(name):
         raise BrokenError(f"its {place} {name!r} has a name that cannot be sent")
     if place == "header" and name.lower() in FRAMING:

@@ -72,7 +72,7 @@ def text_of(data: bytes, path: str) -> tuple[str | None, list[Problem]]:
     except UnicodeDecodeError as exc:
         older = in_older_encoding(data)
         text, name = older or (data.decode(errors="replace"), "")
-        done = f"it was read as {name}" if name else "what could not be read was replaced"
+        done = f"it was read as {name}" if name else "the invalid bytes were replaced"
         message = f"The file is not UTF-8 (byte {exc.start:,}); {done}. Save it as UTF-8."
         line = data.count(b"\n", 0, exc.start) + 1
         problems.append(warning(path, message, line))
