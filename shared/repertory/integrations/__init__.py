@@ -1,1 +1,1 @@
-"""Thin adapters of a session for agent frameworks, each with an extra of its own."""
+"""Thin adapters of a session for agent frameworks, each with its own extra."""

@@ -14,7 +14,7 @@ from repertory.project_search.file import File
 from repertory.project_search.query import Field
 from repertory.project_search.word_index import Column, WordIndex, words_of
 
-MAX_WORDS = 20  # of a query; the longest are compared
+MAX_WORDS = 20  # per query; the longest ones are compared
 MIN_MATCH_LENGTH = 2  # characters
 _ROUNDING = 1e-6  # tolerance for the rounding error of similarities
 

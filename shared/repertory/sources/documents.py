@@ -51,7 +51,7 @@ class Documents(FolderSource):
         patterns = [normalized("NFC", pattern) for pattern in include]  # like file names
         self._names = [pattern.rpartition("/")[2] or "*" for pattern in patterns]
         self._included = spec_of(patterns)
-        self._of_skills: Sequence[str] = ()  # the paths of folders of skills, as given and real
+        self._of_skills: Sequence[str] = ()  # the paths of skill folders, as given and resolved
         self._skills: list[str] = []  # the files of skills that the last scan passed over
 
     @classmethod

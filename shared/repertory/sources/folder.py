@@ -170,7 +170,7 @@ class FolderSource(Source):
         return not os.path.exists(self.path)  # noqa: PTH110 - False also below a closed folder
 
     def wants(self, filename: str) -> bool:
-        """Whether a file of this name may offer items."""
+        """Whether a file of this name may contain items."""
         raise NotImplementedError
 
     def concerns(self, filename: str) -> bool:

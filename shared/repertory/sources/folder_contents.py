@@ -88,7 +88,7 @@ class FolderContents:
             yield place, self.readings[place]
 
     def problems(self) -> list[Problem]:
-        """The problems of the files, and between their items."""
+        """The problems of the files, and of conflicts between their items."""
         files = [problem for _, reading in self.marked() for problem in reading.problems]
         between = [*self._left_out.values(), *self._shadowed.values()]
         found = [problem for problems in between for problem in problems]

@@ -133,7 +133,7 @@ def _lists_tools(text: str) -> bool:
 
 
 def _tool_list(value: object, server: str) -> tuple[str, list[Any]] | None:
-    """Return the server's name and the tools in a value, wrapped or not; None if it has none."""
+    """The server's name and the tools in a value, wrapped or not; None if there are no tools."""
     if isinstance(value, list):
         return (server, value) if any(map(_is_tool, value)) else None
     if not isinstance(value, dict):

@@ -30,7 +30,7 @@ class Cluster(msgspec.Struct, kw_only=True, eq=False):
 
     @property
     def queries(self) -> list[str]:
-        """Its queries, the most frequent first; none if they are hashed."""
+        """Its queries, most frequent first; empty if they are hashed."""
         return [group[-1].search.query for group in self.groups if group[-1].search.query]
 
 

@@ -43,8 +43,8 @@ def _content(entry: Mapping[str, Any], base: Path) -> Content:
     url, sha256 = entry.get("url"), entry.get("sha256", "")
     if url is not None and not (isinstance(url, str) and is_http(url)):
         raise ConfigurationError(
-            f"The `url` of an archive is {shown(str(url))!r}; it must begin with https:// or "
-            "http://. A file of this machine is named by `path`."
+            f"The `url` of an archive is {shown(str(url))!r}; it must start with https:// or "
+            "http://. For a local file, use `path`."
         )
     if sha256 and not (isinstance(sha256, str) and _SHA256.fullmatch(sha256)):
         raise ConfigurationError(f"`sha256` is {sha256!r}; it must be 64 lower-case hex digits.")

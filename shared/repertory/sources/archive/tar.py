@@ -117,7 +117,7 @@ class Tar:
 
 
 def _file(header: bytes, kind: bytes, size: int, records: Mapping[bytes, bytes]) -> TarFile | None:
-    """An entry; None for a folder."""
+    """Parse the header of an entry; None for a folder."""
     name, prefix = header[:100].partition(b"\0")[0], header[345:500].partition(b"\0")[0]
     if prefix and header[257:263] == _POSIX:
         name = prefix + b"/" + name

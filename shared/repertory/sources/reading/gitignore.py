@@ -104,7 +104,7 @@ class GitIgnore:
 
 
 def read_patterns(file: Found) -> GitIgnoreSpec | None:
-    """Read the patterns of a file; None if it has none or cannot be read."""
+    """Read the patterns of a file; None if it is empty or unreadable."""
     lines = _lines(file)
     return spec_of(lines) if lines else None
 
