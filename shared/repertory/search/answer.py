@@ -11,7 +11,7 @@ from repertory.catalogue.item import Kind
 
 
 class Mode(StrEnum):
-    """Which arms answered."""
+    """The arms that answered."""
 
     HYBRID = "hybrid"
     KEYWORD = "keyword"
@@ -162,15 +162,15 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     ] = ""
 
     def __post_init__(self) -> None:
-        """Count the hits: the search of tools over HTTP has their number beside them."""
+        """Count the hits, because the HTTP answer of a tool search includes their number."""
         msgspec.structs.force_setattr(self, "total_results", len(self.hits))
 
 
 def shown_confidence(confidence: float) -> float:
-    """A confidence as an answer shows it, and compares it with a threshold: of four digits."""
+    """A confidence rounded to four digits, as shown and as compared with the threshold."""
     return round(confidence, 4)
 
 
 def rounded_down(confidence: float) -> float:
-    """A confidence rounded down to two digits, as it is shown beside a threshold above it."""
+    """A confidence rounded down to two digits, so that it stays below a threshold shown with it."""
     return math.floor(100 * confidence + 1e-9) / 100

@@ -1,4 +1,4 @@
-"""Looks items of an index up: all that a filter allows, or one by its id or unique name."""
+"""Looks up items of an index: all that a filter allows, or one by its id or unique name."""
 
 import re
 
@@ -34,7 +34,7 @@ def entries(engine: SearchEngine, where: Filter) -> list[Entry]:
 def page(
     engine: SearchEngine, where: Filter, limit: int, offset: int = 0, after: str = ""
 ) -> tuple[list[Entry], int]:
-    """A page of these entries, and how many all pages have; see ``paging``.
+    """A page of the entries that a filter allows, and the total number; see ``paging``.
 
     Raises:
         StoreError: The items cannot be read now.
@@ -77,16 +77,16 @@ def row_of(index: KeywordIndex, item: str) -> int:
 
 
 def unknown(index: KeywordIndex | None, item_id: str) -> UnknownItemError:
-    """The error for an unknown id, with suggestions or what to do."""
+    """The error for an unknown id, with similar ids or advice."""
     close = " or ".join(close_to(index, item_id))
     hint = f"; did you mean {close}?" if close else "; search for it."
     return UnknownItemError(f"There is no item {item_id[:200]!r}{hint}")
 
 
 def close_to(index: KeywordIndex | None, item_id: str) -> list[str]:
-    """The ids of the items whose names are most similar to an unknown id, but not itself.
+    """The ids of the items with names most similar to an unknown id, without the id itself.
 
-    The index has it where its file was just deleted.
+    The index may still have the id of a file that was just deleted.
     """
     index = index or KeywordIndex.empty()
     name = re.split(r"__|/", item_id)[-1]
