@@ -1,4 +1,4 @@
-"""Problems between items: what they are depends on which items are compared."""
+"""Finds problems between items, such as similar names or missing successors."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
@@ -22,7 +22,7 @@ def problems_between(
     Args:
         items: The items.
         precedence: The names of the sources, highest precedence first.
-        are_all: Whether these are all items, so that a missing one does not exist.
+        are_all: Whether these are all items, so that a missing item does not exist.
     """
     ordered = sorted(items, key=by_precedence(precedence))
     paths = {one.id: one.path for one in ordered}

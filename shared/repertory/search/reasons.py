@@ -54,7 +54,7 @@ def best_section(body: str, terms: Iterable[QueryTerm], matches: Matches) -> Sec
 
 
 def terms_of(section: Section, matched: Iterable[QueryTerm]) -> list[Term]:
-    """The matched terms that a section has, or the beginning of a long one, spelt as in it."""
+    """The matched terms in a section's first ``MAX_READ`` characters, spelt as there."""
     spelt: dict[str, str] = {}
     for written, term in spellings(f"{section.title} {section.text[:MAX_READ]}"):
         spelt.setdefault(term, written)
