@@ -235,7 +235,7 @@ def _translated(path: Path) -> Iterator[None]:
         if code == sqlite3.SQLITE_FULL:
             raise StoreError(f"The disk of {path} is full: make room and try again.") from exc
         if code == sqlite3.SQLITE_BUSY:
-            raise StoreBusyError(f"Another process keeps on writing {path}: try again.") from exc
+            raise StoreBusyError(f"Another process keeps writing {path}: try again.") from exc
         raise StoreError(
             f"The vector cache {path} cannot be used ({exc}): "
             "make its directory writable, or choose another data directory."

@@ -107,7 +107,7 @@ class OpenShard:
             yield self._engine
 
     def update(self, operation: engine.UpdateOperation) -> None:
-        """Write something."""
+        """Run a write operation."""
         with self._writing:
             with self.using() as shard:
                 require_room(self.path)
@@ -159,7 +159,7 @@ class OpenShard:
         try:
             with self.using() as shard:
                 shard.close()
-                narrow(self.path)  # the engine makes files that others may read
+                narrow(self.path)  # the engine creates files that other users may read
         finally:
             self._lock.release()
 
@@ -355,7 +355,7 @@ def _ours(exc: BaseException, path: Path) -> StoreError:
     if "Vector dimension error" in text:
         return StoreError(f"{path} holds vectors of another length ({text}): rebuild the index.")
     if _LOCKED in text:
-        return StoreBusyError(f"{path} is in use by a process that does not start: end it.")
+        return StoreBusyError(f"{path} is in use by a process that hangs at its start: end it.")
     known = [int(number) for number in _OS_ERROR.findall(text)]
     if known and known[-1] in _ENVIRONMENT:
         return StoreError(f"{path} cannot be used: {os.strerror(known[-1])}.")

@@ -28,7 +28,7 @@ UNREADABLE = "unreadable"  # the hashes of an item whose payload is damaged
 CHUNK = 256  # points
 CHUNK_SIZE = 12_000_000  # characters of records, which JSON may double, and of vectors
 NUMBER_SIZE = 22  # characters of one number of a vector
-PAGE = 1_000  # points of one read while scanning
+PAGE = 1_000  # points per read while scanning
 
 # Right after a query was embedded, scanning all vectors takes 1.6 ms at 10,000 points of 384
 # numbers, and searching a graph takes 1.2 ms. Building that graph takes 2.5 s, so it is not worth

@@ -18,7 +18,7 @@ _held: set[tuple[int, tuple[int, int] | None]] = set()  # held lock files, with 
 class StoreLock:
     """The exclusive right to use one store, held from construction until ``release``.
 
-    Other processes, and other openings in this one, are refused. The lock ends with the process,
+    Other processes, and other attempts in this one, are refused. The lock ends with the process,
     even if that is killed. The note beside it tells people which process holds the lock. It is a
     separate file (``.holder``), because some systems cannot read a locked file. It stays if the
     process is killed.

@@ -69,7 +69,7 @@ class _Attempt:
         if tried <= MAX_ATTEMPTS:
             self._start([piece])
         else:
-            self._fail(piece, tried - 1, "Its worker ended each time.")
+            self._fail(piece, tried - 1, "Its worker was killed each time.")
 
     def _start(self, jobs: Sequence[Job]) -> None:
         try:

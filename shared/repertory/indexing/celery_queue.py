@@ -131,7 +131,7 @@ class CeleryQueue(JobQueue):
         waiting = self._length(MAINTENANCE)
         if waiting >= MAX_MAINTENANCE:
             raise StoreError(
-                f"No worker takes requests, and {waiting} of them wait; start `repertory worker`."
+                f"No worker takes requests, so {waiting} of them wait; start `repertory worker`."
             )
         self._send(BEGIN, MAINTENANCE, configuration, generation, RECIPE)
 

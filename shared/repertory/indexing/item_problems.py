@@ -30,7 +30,7 @@ def problems_between(
     found = [warning(paths[one], text, item=one) for one, text in alike.items()]
     if others:
         more = counted(others, "more tool has", "more tools have")
-        found.append(warning("", f"{more} the name of another server's, or one that is like it."))
+        found.append(warning("", f"{more} the name of another server's tool, or a similar one."))
     return [*found, *(_without_successor(ordered) if are_all else ())]
 
 

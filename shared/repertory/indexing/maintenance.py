@@ -66,7 +66,7 @@ def keep_keywords(collection: str, *, store: VectorStore, coordination: Coordina
 
     renew()
     if tried > MAX_ATTEMPTS:
-        ended = "The process that stored it was ended each time; it may need more memory."
+        ended = "The process that stored it was killed each time; it may need more memory."
         _fail(name, collection, ended, tried - 1, failures)
     try:
         if collection in store.collections():

@@ -46,7 +46,7 @@ _log = logging.getLogger(__name__)
 
 
 class Writer:
-    """Does jobs. Thread-safe, and safe beside writers in other processes.
+    """Does jobs. Thread-safe, also with writers in other processes.
 
     Args:
         engine: Returns the embedding engine, and loads it at the first call.

@@ -141,7 +141,7 @@ def _left_out(hit: Hit, better: Sequence[Hit], query: Query) -> str:
     needed = []
     is_beyond = len(better) >= query.limit
     if hit.confidence < query.threshold or not is_beyond:
-        confidence = round(hit.confidence, 2)  # as it is shown beside the item
+        confidence = round(hit.confidence, 2)  # as displayed with the item
         if confidence >= query.threshold:
             confidence = rounded_down(hit.confidence)
         fault = (

@@ -19,7 +19,7 @@ _PARTICLES = {"on": "off", "off": "on", "in": "out", "out": "in", "up": "down", 
 _REVERSING = ("un", "dis", "de")
 _SWITCHED = ("on", "off")
 _NONE: Mapping[str, Iterable[str]] = {}
-_TO, _FROM = ("to", "into", "2"), "from"  # of conversions: pdf to text, text from pdf
+_TO, _FROM = ("to", "into", "2"), "from"  # words of conversions: pdf to text, text from pdf
 
 
 def opposed(

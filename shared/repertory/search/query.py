@@ -83,12 +83,12 @@ def texts_of(name: str, values: Iterable[str]) -> list[str]:
         UsageError: It is a single string, or not a list of strings.
     """
     if isinstance(values, str):
-        raise UsageError(f"{name} is a text; give several, like {name}=[{values[:100]!r}].")
+        raise UsageError(f"{name} is a string; give a list, such as {name}=[{values[:100]!r}].")
     if isinstance(values, Iterable):
         texts = list(values)
         if all(isinstance(text, str) for text in texts):
             return texts
-    raise UsageError(f"{name} is {cut(repr(values), 100)}; it must be a list of texts.")
+    raise UsageError(f"{name} is {cut(repr(values), 100)}; it must be a list of strings.")
 
 
 def check(query: Query) -> None:
@@ -126,7 +126,7 @@ def _shown(value: object) -> str:
 def check_text(text: str) -> None:
     """Check that a query's text is neither empty nor too long; UsageError otherwise."""
     if not text.strip():
-        raise UsageError("The query is empty; say what you look for.")
+        raise UsageError("The query is empty; say what you are looking for.")
     if len(text) > MAX_QUERY_LENGTH:
         raise UsageError(
             f"The query has {len(text):,} characters; {MAX_QUERY_LENGTH:,} is the limit. Send the "

@@ -36,7 +36,7 @@ OTHER = 0.8125
 def similarities(text: str, index: KeywordIndex, rows: Sequence[int]) -> NDArray[np.float32]:
     """How similar a query is to each row's name, 0…1; 0 if the query is too long for a name."""
     typed = _typed(text)
-    if not 0 < len(typed.split()) <= MAX_NAME_WORDS:  # the entries need not be read
+    if not 0 < len(typed.split()) <= MAX_NAME_WORDS:  # skip reading the entries
         return np.zeros(len(rows), np.float32)
     asked = signs(text)
     ratios = [

@@ -165,7 +165,7 @@ def _common_words(word: str) -> tuple[str, ...]:
     if len(word) > MAX_TERM_LENGTH or not (word.isascii() and word.isalpha()):
         return ()
     is_whole = is_common(word, term_of(word)) or any(
-        map(is_english, (word, word.removesuffix("s")))  # no "member ship"
+        map(is_english, (word, word.removesuffix("s")))  # so that "membership" stays whole
     )
     if is_whole:
         return ()
