@@ -35,7 +35,7 @@ class NameIndex:
     def exact(self, typed: str) -> list[int]:
         """The rows with the typed name or id, in any case and with any separators.
 
-        If there are none of these, the rows with the typed alias.
+        If no item has it, the rows with the typed alias.
         """
         keys = {compact_name(one): None for one in _spelt(typed)}
         tables = ("names", "ids") if len(typed.split()) <= MAX_ID_WORDS else ("names",)
