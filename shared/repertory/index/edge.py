@@ -70,7 +70,7 @@ class EdgeStore(VectorStore):
         """
         path = self._path(name)
         taken = StoreError(
-            f"There is a collection {name} already: if another process has just made it, try again."
+            f"The collection {name} already exists: try again if another process just created it."
         )
         with self._alone(name):
             if name in self._shards:

@@ -118,7 +118,7 @@ class QdrantCollection(StoredCollection):
         if info.status == "red":
             raise StoreError(  # the status stays red until a restart
                 f"The Qdrant server cannot optimize {self._name} ({info.optimizer_status}): "
-                "mend that, and restart the server."
+                "fix the cause, and restart the server."
             )
         return info.status == "green"
 

@@ -83,7 +83,7 @@ class QdrantServer:
         """
         api_key = (api_key or "").strip()
         if not (api_key.isascii() and api_key.isprintable()):
-            raise StoreError("The API key of Qdrant holds characters that no key can have.")
+            raise StoreError("The API key of Qdrant contains invalid characters.")
         self._replication = msgspec.to_builtins(replication or Replication())
         self._cluster = cluster = Cluster(urls)
         if (api_key or cluster.has_password) and not cluster.is_encrypted:
@@ -132,7 +132,7 @@ class QdrantServer:
         Raises:
             StoreError: A collection of that name already exists.
         """
-        conflict = f"There is a collection {name} already."
+        conflict = f"The collection {name} already exists."
         body = {**settings, "on_disk_payload": True, **self._replication}
         self.change("PUT", f"/collections/{name}", body, conflict=conflict)
 
@@ -249,7 +249,7 @@ class QdrantServer:
         except (msgspec.DecodeError, UnicodeDecodeError) as exc:
             raise StoreError(
                 f"The Qdrant server at {self._cluster.shown} "
-                f"answered in a form that we do not know ({exc}): "
+                f"answered in an unknown format ({exc}): "
                 f"use a version from {_OLDEST} to {_NEWEST}, and check the URL."
             ) from exc
 

@@ -80,7 +80,7 @@ def job_of(data: object) -> Job:
         if isinstance(version, int) and version > VERSION:
             kind = NewerReleaseError
         raise kind(
-            f"The job is of version {version!r}, and this worker does version {VERSION}; run the "
+            f"The job has version {version!r}, but this worker needs version {VERSION}; run the "
             "same release everywhere."
         )
     try:

@@ -39,7 +39,7 @@ class _Pass:
         self.differs = False
 
     def has_to_wait(self, ledger: Ledger, now: float) -> bool:
-        """Whether to wait for pending items; after a timeout, only for those sent before it."""
+        """Whether to wait for pending items, after a timeout only for those older than the pass."""
         if now - self.began < IDLE_TIMEOUT_S:
             return bool(ledger.pending)
         return ledger.is_pending_since(self.began)

@@ -1,4 +1,4 @@
-"""Applies policies to the confidence of candidates, and adds a note to the reason of each change.
+"""Applies policies to the confidence of candidates, and notes each change for the reason.
 
 Hits are ordered by confidence. An item whose exact name was typed keeps its confidence. Only an
 item that the configuration pins for exactly this query ranks before it.

@@ -231,7 +231,7 @@ class SearchEngine:
         mode = Mode.HYBRID if nearest else Mode.KEYWORD
         if index is None:
             if nearest is None or self.collection is None:
-                raise StoreError("Nothing can answer: " + " ".join(problems))
+                raise StoreError("Neither arm can answer: " + " ".join(problems))
             index = _index_of(nearest.matches, self.collection)
             words = keyword_candidates(query, index)
             mode = Mode.SEMANTIC

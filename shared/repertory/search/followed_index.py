@@ -39,7 +39,10 @@ class FollowedIndex:
             self.verifier.step(now)
 
     def settle(self) -> None:
-        """Return freed memory to the system after many changes, as each new index needs a copy."""
+        """Return freed memory to the system after many changes.
+
+        Each change builds a new index, which temporarily takes twice the memory.
+        """
         if abs(len(self.feed.index) - self._trimmed) >= GROWTH:
             self._trimmed = len(self.feed.index)
             trim()

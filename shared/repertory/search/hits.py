@@ -20,7 +20,7 @@ from repertory.search.candidates import MAX_BY_MEANING, Candidates
 from repertory.search.confidence import probability
 from repertory.search.reasons import NO_SECTION, best_section, reason, terms_of
 
-# The share of the matched terms, by rarity, that only the body must have for a section to be named.
+# A section is named only if this share of the matched terms, by rarity, occurs just in the body.
 BODY_SHARE = 0.4
 _SKILLS = Filter(kinds=(Kind.SKILL,))
 

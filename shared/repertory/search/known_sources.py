@@ -20,8 +20,8 @@ from repertory.notices import (
 from repertory.stats import LATE_S, SourceState, WatchStatus
 
 UNKNOWN = (
-    "Which sources you may see is not known yet: the watch service has not reported, or builds the "
-    "index of another configuration; check that it runs."
+    "It is not known yet which sources you may see: the watch service has not reported, or is "
+    "building the index of another configuration. Check that it runs."
 )
 BUILDING = "The first index is being built, so items are missing."
 

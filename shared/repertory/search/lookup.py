@@ -70,7 +70,7 @@ def row_of(index: KeywordIndex, item: str) -> int:
     rows = [row for row in rows if index.entry(row).name == item] or rows
     if len(rows) > 1:
         ids = " or ".join(sorted(one.id for one in index.entries(rows))[:MAX_SUGGESTED])
-        raise UnknownItemError(f"Several items are called {item[:200]!r}; say {ids}.")
+        raise UnknownItemError(f"Several items are called {item[:200]!r}; use {ids}.")
     if not rows:
         raise unknown(index, item)
     return rows[0]
