@@ -102,7 +102,7 @@ IN_NAME, IN_DESCRIPTION, IN_REST, IN_BODY = (0.8, 0.97), (0.6, 0.79), (0.42, 0.5
 UNUSUAL_IN_BODY = (0.411, 0.419)
 CORRECTED_IN_NAME, CORRECTED, CORRECTED_IN_REST = (0.45, 0.59), (0.37, 0.41), (0.36, 0.4)
 WITHOUT_THE_WORD = (0.0, 0.41)
-# The upper part of a range, reserved for items with the word as typed: `modified`, not `modify`.
+# The share of a range that is added for items with the word as typed: `modified`, not `modify`.
 AS_TYPED = 0.3
 RARE = 0.45  # the minimum rarity of a word for a match in the body alone to count
 
