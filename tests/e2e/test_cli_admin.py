@@ -228,7 +228,7 @@ def test_a_name_of_several_items_is_refused(cli: Cli, project: Path) -> None:
     assert done.returncode == 2
     assert done.stderr == (
         "repertory: Several items are called 'Run command'; "
-        "say files__run_command or project/run-command.\n"
+        "use files__run_command or project/run-command.\n"
     )
     assert cli.json(project, "items", "show", "run_command")["id"] == "files__run_command"
 

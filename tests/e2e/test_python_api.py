@@ -291,7 +291,7 @@ def test_several_items_are_read_at_once(opening: Opening) -> None:
     with opening() as session:
         ids = [entry.id for entry in session.items(kinds=["skill"])]
         assert [*session.items_by_id([*ids, "no/such"])] == ids
-        with pytest.raises(UsageError, match="ids is a text; give several"):
+        with pytest.raises(UsageError, match="ids is a string; give a list"):
             session.items_by_id(ids[0])
 
 
@@ -343,7 +343,7 @@ def test_filters_that_would_match_nothing_are_refused(opening: Opening) -> None:
         wrong: Any
         for wrong in (None, 5, [5], [None]):
             for name in ("kinds", "sources", "servers", "tags"):
-                with pytest.raises(UsageError, match=f"{name} is .*; it must be a list of texts"):
+                with pytest.raises(UsageError, match=f"{name} is .*; it must be a list of strings"):
                     session.search("x", **{name: wrong})
 
 

@@ -171,7 +171,7 @@ def test_a_snapshot_that_ends_its_worker_is_listed(place: Place) -> None:
         assert place.snapshots.attempts == deaths
         place.time += MAX_PAUSE_S
     (reason,) = place.errors()
-    assert "was ended each time" in reason
+    assert "was killed each time" in reason
 
 
 def test_a_snapshot_that_ends_with_its_worker_has_not_failed(place: Place) -> None:

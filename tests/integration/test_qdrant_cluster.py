@@ -465,7 +465,7 @@ def test_an_unknown_answer_names_the_versions(
     """Such a server is available, but cannot be used."""
     QdrantStore(server.url).create("c", DIMENSION)
     monkeypatch.setattr(server, "_result", lambda *_: {"status": "purple"})
-    with pytest.raises(StoreError, match=r"form that we do not know .* from 1\.16 to"):
+    with pytest.raises(StoreError, match=r"in an unknown format .* from 1\.16 to"):
         QdrantServer(server.url, None).exists("c")
 
 

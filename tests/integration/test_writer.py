@@ -451,7 +451,7 @@ def test_a_job_that_ends_its_worker_fails(house: House) -> None:
     house.attempt(job)
     assert house.hashes() == {}
     (failure,) = house.failures.list()
-    assert "worker ended" in failure.error
+    assert "worker was killed" in failure.error
 
 
 def test_one_item_that_ends_its_worker_is_found_among_its_neighbours(house: House) -> None:

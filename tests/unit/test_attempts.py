@@ -203,7 +203,7 @@ def test_a_job_that_ends_its_worker_is_taken_apart() -> None:
     assert fake.written == [ids_of(other), ids_of(job)[:1], ids_of(job)[1:]]
     [failure] = failures.list()
     assert (failure.id, failure.attempts) == (f"{last.id}.0", MAX_ATTEMPTS)
-    assert failure.error == "Its worker ended each time."
+    assert failure.error == "Its worker was killed each time."
 
 
 def test_a_job_may_be_tried_as_often_as_allowed() -> None:

@@ -184,7 +184,7 @@ def test_a_unique_name_identifies_an_item() -> None:
     """In any case and with any separators; otherwise the error lists the ids."""
     assert explain("file", "ReadFile").hit.id == "files__read_file"
     assert explain("file", "rotation").hit.id == "team/rotation"
-    with pytest.raises(UnknownItemError, match="say calendar__list or mail__list"):
+    with pytest.raises(UnknownItemError, match="use calendar__list or mail__list"):
         explain("file", "list")
     with pytest.raises(UnknownItemError, match=r"no item 'red_file'; did you mean files__read_fil"):
         explain("file", "red_file")

@@ -63,7 +63,7 @@ def test_many_alike_names_are_bounded() -> None:
     assert (len(found), others) == (MAX_FOUND, 2_000 - MAX_FOUND)
     *listed, last = problems_between(items, ["team"], are_all=True)
     assert len(listed) == MAX_FOUND
-    assert last.message.startswith("1,900 more tools have the name of another server's")
+    assert last.message.startswith("1,900 more tools have the name of another server's tool")
 
 
 def test_it_is_a_warning_of_the_item() -> None:

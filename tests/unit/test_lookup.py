@@ -28,7 +28,7 @@ def test_an_item_is_returned_whole() -> None:
     """By its id, or by a name that no other item has."""
     assert item(hybrid_engine(ITEMS), "mail__send") == ITEMS[3]
     assert item(hybrid_engine(ITEMS), "write_file") == ITEMS[2]
-    with pytest.raises(UnknownItemError, match=r"say files__send or mail__send\.$"):
+    with pytest.raises(UnknownItemError, match=r"use files__send or mail__send\.$"):
         item(hybrid_engine([*ITEMS, tool("files__send")]), "send")
     with pytest.raises(UnknownItemError, match=r"^There is no item 'zzqx'; search for it\.$"):
         item(hybrid_engine(ITEMS), "zzqx")
@@ -59,7 +59,7 @@ def test_an_id_identifies_its_item_though_another_is_called_like_it() -> None:
     index = index_of(skill("send"), tool("a__team/send"), tool("a__post"))
     assert index.entry(row_of(index, "team/send")).id == "team/send"
     assert index.entry(row_of(index, "post")).id == "a__post"
-    with pytest.raises(UnknownItemError, match=r"Several items are called 'SEND'; say "):
+    with pytest.raises(UnknownItemError, match=r"Several items are called 'SEND'; use "):
         row_of(index_of(skill("send"), tool("a__send")), "SEND")
 
 

@@ -296,7 +296,7 @@ def test_a_subset_follows_the_index_while_it_is_searched() -> None:
 def test_nothing_is_prepared_for_callers_who_could_not_be_answered() -> None:
     """Another engine replaces the one before, although there still is no report."""
     before, after = (Subsets(keyword_engine([skill("bread")]), KnownSources()) for _ in range(2))
-    with pytest.raises(StoreError, match="is not known yet"):
+    with pytest.raises(StoreError, match="It is not known yet"):
         before.of(NOBODY)
     after.prepare(before)
     assert not after._subsets

@@ -1,4 +1,4 @@
-"""The Celery worker: its tasks, the start of each process, and the loop that waits for work."""
+"""The Celery worker: its tasks, the start of its processes, and its main loop."""
 
 import functools
 import logging
@@ -40,17 +40,17 @@ def run(settings: Settings, *, concurrency: int = 1, only: Sequence[str] = QUEUE
 
     Args:
         settings: The active settings.
-        concurrency: The number of processes, each with a model of its own.
-        only: The ``QUEUES`` that they take from, always in the order of ``QUEUES``.
+        concurrency: The number of processes, each with its own model.
+        only: The queues to take from, always in the order of ``QUEUES``.
 
     Raises:
         ConfigurationError: The settings are not a team's, or a queue does not exist.
-        SystemExit: Celery ended by itself, which it does only on errors; with an exit code of 1.
+        SystemExit: Celery ended because of an error, with exit code 1.
     """
     namespace = settings.values.namespace
     redis_url = Parts(settings, Path.cwd()).team_redis()
-    RedisServer(redis_url, namespace)  # refuses an unusable URL
-    telemetry.check(wanted=settings.values.telemetry)  # each process begins it for itself
+    RedisServer(redis_url, namespace)  # raises for an invalid URL
+    telemetry.check(wanted=settings.values.telemetry)  # each process starts its own telemetry
     if unknown := set(only) - set(QUEUES):
         raise ConfigurationError(
             f"There is no queue {', '.join(sorted(unknown))}; there are {', '.join(QUEUES)}."
@@ -59,8 +59,8 @@ def run(settings: Settings, *, concurrency: int = 1, only: Sequence[str] = QUEUE
     app = celery_app(redis_url, namespace)
     app.conf.broker_transport = Transport
     _register(app, settings, queues)
-    logging.getLogger("celery.app.trace").setLevel(logging.ERROR)  # it repeats task_returned
-    # About a setting that is on purpose, each time that Redis is lost.
+    logging.getLogger("celery.app.trace").setLevel(logging.ERROR)  # it repeats ``task_returned``
+    # Celery warns about an intended setting each time the connection to Redis is lost.
     warnings.filterwarnings("ignore", category=CPendingDeprecationWarning)
     worker = app.Worker(
         concurrency=concurrency,
@@ -71,15 +71,15 @@ def run(settings: Settings, *, concurrency: int = 1, only: Sequence[str] = QUEUE
         quiet=True,
     )
     worker.start()
-    if worker.exitcode:  # it returns, whatever happened
+    if worker.exitcode:  # ``start`` returns even after an error
         raise SystemExit(worker.exitcode)
 
 
 def _register(app: Celery, settings: Settings, queues: Sequence[str]) -> None:
-    """Add the tasks to Celery, and what each process does when it starts."""
+    """Register the tasks and the signal handlers of the processes with Celery."""
 
     @functools.cache
-    def process() -> WorkerProcess:  # made after the fork, so that no connection or model is shared
+    def process() -> WorkerProcess:  # after the fork, so that no connection or model is shared
         return WorkerProcess(settings, app, queues)
 
     @app.task(name=WRITE, bind=True)
@@ -112,13 +112,13 @@ def _register(app: Celery, settings: Settings, queues: Sequence[str]) -> None:
 
 
 def _keep_logging(**_: object) -> None:
-    """Celery configures logging unless this signal has a receiver."""
+    """Keep our logging, because Celery configures its own unless this signal has a receiver."""
     if processes := get_multiprocessing_logger():
-        processes.propagate = True  # its messages go where all others go
+        processes.propagate = True  # send its messages to our handlers
 
 
 def _end(**_: object) -> None:
-    """Send the last spans of a process: Celery ends it without running Python's exit handlers."""
+    """Send the last spans of a process, because Celery skips Python's exit handlers."""
     spans.end()
 
 
@@ -128,12 +128,12 @@ def _tag(task: Task[Any, Any]) -> str:
 
 
 def _parent(task: Task[Any, Any]) -> str:
-    """The ``traceparent`` of a task's message; empty if it has none."""
+    """The ``traceparent`` of a task's message; empty if missing."""
     return str(getattr(task.request, spans.PARENT, None) or "")
 
 
 def _continued(task: Task[Any, Any], name: str) -> AbstractContextManager[spans.Span]:
-    """The span of a task in the trace of who sent it."""
+    """The span of a task, in the trace of its sender."""
     parent = _parent(task)
     return spans.span(
         name, kind=spans.Kind.CONSUMER, parent={spans.PARENT: parent} if parent else None
@@ -142,7 +142,7 @@ def _continued(task: Task[Any, Any], name: str) -> AbstractContextManager[spans.
 
 @contextmanager
 def _returned() -> Iterator[None]:
-    """A task that can only be done later goes to the end of its queue."""
+    """Put a task that can only be done later back to the end of its queue."""
     try:
         yield
     except (StoreError, NewerReleaseError) as error:

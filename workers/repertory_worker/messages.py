@@ -1,6 +1,6 @@
-"""The Redis transport of the workers, which takes only messages that can be tasks of ours.
+"""The workers' Redis transport, which accepts only messages that may be our tasks.
 
-Celery ends a worker on some messages that it cannot read, and any program that reaches Redis can
+Some unreadable messages would make Celery end a worker, and any program with access to Redis can
 send them.
 """
 
@@ -24,9 +24,9 @@ from repertory.indexing.celery_queue import BEGIN, KEEP_KEYWORDS, WRITE, renewed
 TASKS = frozenset({WRITE, BEGIN, KEEP_KEYWORDS})
 COMPRESSIONS = frozenset({None, "application/x-gzip"})
 MAX_ID_LENGTH = 200
-MAX_SIZE = 64 * 2**20  # bytes of an unpacked body; the largest item makes far fewer
-REFUSED_PAUSE_S = 2.0  # after Redis refused to note something, as it does while it is full
-_NOT_OF_THE_MESSAGE = (Empty, RedisError, OSError)
+MAX_SIZE = 64 * 2**20  # bytes of an uncompressed body; the largest item is far smaller
+REFUSED_PAUSE_S = 2.0  # the pause after Redis refused a write, for example because it is full
+_NOT_OF_THE_MESSAGE = (Empty, RedisError, OSError)  # errors that are not the message's fault
 
 _log = logging.getLogger(__name__)
 
@@ -51,14 +51,14 @@ class _Message(msgspec.Struct):
 
 
 def task_message(raw: object, queue: str) -> dict[str, Any]:
-    """A message with the fields that our tasks need, and nothing else that its sender wrote.
+    """Copy only the fields that our tasks need from an untrusted message.
 
     Args:
         raw: The decoded JSON.
         queue: The queue that it was taken from.
 
     Raises:
-        ValueError: It is no message of ours.
+        ValueError: It is not one of our messages.
     """
     found = msgspec.convert(raw, _Message)
     headers, tag = found.headers, found.properties.delivery_tag
@@ -95,10 +95,10 @@ def task_message(raw: object, queue: str) -> dict[str, Any]:
 
 
 def _check_packed(body: bytes) -> None:
-    """Check that a compressed body is whole and unpacks to a bounded size.
+    """Check that a compressed body is complete and at most ``MAX_SIZE`` when decompressed.
 
     Raises:
-        ValueError: It is not or does not.
+        ValueError: It is damaged, incomplete or too large.
     """
     unpacking = zlib.decompressobj()
     try:
@@ -112,14 +112,14 @@ def _check_packed(body: bytes) -> None:
 class QoS(kombu_redis.QoS):
     """Kombu's record of unacknowledged messages, which drops those that cannot be read.
 
-    A message that cannot be acknowledged, since Redis is away, counts as done here: otherwise the
-    worker would wait for it and never take another one. Redis, if it kept the message, gives it to
-    a worker again, which does no harm.
+    If a message cannot be acknowledged because Redis is unavailable, it counts as done here.
+    Otherwise the worker would wait for it and never take another one. If Redis kept the message, it
+    is delivered again, which is harmless.
     """
 
     @override
     def append(self, message: Any, delivery_tag: str) -> None:
-        """Note a message that was taken, as Kombu does, but renewed: its worker may end at once."""
+        """Record a taken message like Kombu, but renewed, as its worker may be killed at once."""
         place = message.delivery_info
         stored = dumps([message._raw, place["exchange"], place["routing_key"]])
         with self.pipe_or_acquire() as pipe:
@@ -148,7 +148,7 @@ class QoS(kombu_redis.QoS):
         try:
             super().restore_visible(*args, **options)
         except ResponseError:
-            time.sleep(REFUSED_PAUSE_S)  # Celery connects again without a pause
+            time.sleep(REFUSED_PAUSE_S)  # because Celery reconnects without a pause
             raise
 
     @override
@@ -179,7 +179,7 @@ class Channel(kombu_redis.Channel):
         except _NOT_OF_THE_MESSAGE:
             raise
         except Exception as error:
-            if transport.is_delivering:  # Celery has the message
+            if transport.is_delivering:  # Celery has the message already
                 raise
             _refused("", error)
             return True
@@ -199,7 +199,7 @@ class Transport(kombu_redis.Transport):
     """Kombu's transport, with this module's channel.
 
     Attributes:
-        is_delivering: Whether the message that was read last has been handed to Celery.
+        is_delivering: Whether the last read message was passed to Celery.
     """
 
     Channel = Channel

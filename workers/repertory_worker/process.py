@@ -30,13 +30,15 @@ from repertory.text import clean
 from repertory_worker.snapshots import Snapshots
 from repertory_worker.waiting_tasks import WaitingTasks, waiting_beside
 
-# Between attempts while a store is unavailable; then the task goes back to its queue.
+# Between attempts while a store is unavailable. After the last, the task goes back to its queue.
 RETRY_INTERVALS_S = (0.25, 0.5, 1.0, 2.0, 2.0, 2.0)
 HEARTBEAT_INTERVAL_S = 2.0
-MODEL_INTERVAL_S = 2.0  # between two looks at the model; doubled while it cannot be loaded
+MODEL_INTERVAL_S = 2.0  # between two checks of the model; doubled while it cannot be loaded
 MAX_MODEL_INTERVAL_S = 60.0
 NEWER_PAUSE_S = 2.0  # after a task for a newer release, so that its workers get it
-MAX_RETURNS = 10  # of one task for a newer release; the watch sends what is lost again
+# How often a task for a newer release is put back. Then it is dropped, and the watch service sends
+# lost items again.
+MAX_RETURNS = 10
 
 _log = logging.getLogger(__name__)
 
@@ -46,8 +48,8 @@ Result = TypeVar("Result")
 class WorkerProcess:
     """Does tasks, one at a time, and reports to the status board.
 
-    Each task raises ``StoreError`` when a store stays unavailable, and ``NewerReleaseError`` when
-    a worker of a newer release must do it: the same task can be done later.
+    Each task raises ``StoreError`` if a store stays unavailable, and ``NewerReleaseError`` if a
+    worker of a newer release must do it. The same task can then be done later.
     """
 
     def __init__(self, settings: Settings, app: Celery, queues: Sequence[str]) -> None:
@@ -57,20 +59,20 @@ class WorkerProcess:
         self._coordination = parts.coordination
         self._failures = parts.coordination.failures
         self._board = parts.coordination.status
-        self._tags: list[str] = []  # of the messages that it has
-        self._errors: dict[str, str] = {}  # why it cannot work now, by the cause
+        self._tags: list[str] = []  # the delivery tags of its messages
+        self._errors: dict[str, str] = {}  # why it cannot work now, by cause
         self._broker = app.connection_for_read()
         self._queues = list(queues)
         self._namespace = settings.values.namespace
-        self._engine: EmbeddingEngine | None = None  # until it is loaded
-        self._has_news = threading.Event()  # which is reported at once
+        self._engine: EmbeddingEngine | None = None  # None until it is loaded
+        self._has_news = threading.Event()  # triggers a report at once
         self._busy: dict[str, object] = {}
         self._snapshots = Snapshots(settings)
         self._pace = Pace()
         self._jobs = self._items = 0
 
     def start(self) -> None:
-        """Start the threads: reports, the model, renewed messages, and snapshots."""
+        """Start the threads for reports, the model, the renewal of messages, and snapshots."""
         threads = {
             "heartbeat": self._heartbeat,
             "model": self._follow_model,
@@ -81,7 +83,7 @@ class WorkerProcess:
             threading.Thread(target=run, name=name, daemon=True).start()
 
     def write(self, text: object, queue_name: QueueName, tag: str, parent: str = "") -> None:
-        """Do a job, given as JSON, and those that wait in the same queue.
+        """Do a job, given as JSON, together with others that wait in the same queue.
 
         Args:
             text: The job.
@@ -131,12 +133,13 @@ class WorkerProcess:
         _log.info("jobs_done", extra=work)
 
     def begin(self, configuration: str, generation: int | None, recipe: int, tag: str) -> None:
-        """Find or create the collection of a configuration's items.
+        """Find or create the target collection of a configuration.
 
         Args:
             configuration: The configuration hash.
-            generation: Create this generation unless it exists.
-            recipe: The embedding recipe of the release that asks. An older one asks in vain.
+            generation: The generation to create unless it exists; None uses the newest.
+            recipe: The embedding recipe of the requesting release. Requests with an older recipe
+                are ignored.
             tag: The delivery tag of its message.
         """
         if recipe > RECIPE:
@@ -153,11 +156,11 @@ class WorkerProcess:
                 )
 
     def keep_keywords(self, collection: str) -> None:
-        """Request a new keyword snapshot of a collection, which is stored beside the next tasks."""
+        """Request a new keyword snapshot of a collection, which is stored beside other tasks."""
         self._snapshots.request(collection)
 
     def _read(self, text: object) -> Job | None:
-        """A job; None if it is unreadable, which becomes a failure.
+        """Decode a job; None if it is unreadable, which is recorded as a failure.
 
         Raises:
             NewerReleaseError: A worker of a newer release must do it.
@@ -187,7 +190,7 @@ class WorkerProcess:
             return None
 
     def _may_return(self, task: str, error: NewerReleaseError) -> bool:
-        """Whether a task for a newer release goes back to its queue; otherwise it is dropped."""
+        """Whether to put a task for a newer release back into its queue, or to drop it."""
         self._errors["release"] = str(error)
         times = self._failures.attempt(f"{task}:returned")
         _log.warning("task_of_newer_release", extra={"task": task, "error": str(error)})
@@ -196,7 +199,7 @@ class WorkerProcess:
     def _gathered(
         self, first: Job | None, others: WaitingTasks, queue_name: QueueName
     ) -> list[Job]:
-        """A job and waiting ones, up to as many texts as should be embedded together."""
+        """A job and waiting ones, up to the number of texts for one batch."""
         jobs = [first] if first else []
         room = self._pace.texts(queue_name, self._engine) - sum(map(text_count, jobs))
         while room > 0 and (text := next(others, None)) is not None:
@@ -211,7 +214,7 @@ class WorkerProcess:
         return jobs
 
     def _with_retries(self, do: Callable[[], Result]) -> Result:
-        """Do something, and retry it while a store is unavailable."""
+        """Call a function, and retry while a store is unavailable."""
         for pause in (*RETRY_INTERVALS_S, None):
             try:
                 result = do()
@@ -236,7 +239,7 @@ class WorkerProcess:
 
     @contextmanager
     def _holding(self, tag: str) -> Iterator[None]:
-        """Renew a message meanwhile, and others that are added to ``_tags``."""
+        """Renew a message during the block, and others that are added to ``_tags``."""
         self._tags = [tag]
         try:
             yield
@@ -248,31 +251,31 @@ class WorkerProcess:
             time.sleep(LEASE_S / 4)
             try:
                 self._renew()
-            except Exception:  # a boundary: without renewals another worker does the same job
+            except Exception:  # keep the thread alive, or another worker does the same job too
                 _log.exception("renewal_failed")
 
     def _renew(self) -> None:
-        with suppress(StoreError):  # the next time comes in a moment
+        with suppress(StoreError):  # the next renewal is soon
             self._queue.renew(self._tags)
 
     def _heartbeat(self) -> None:
         name = f"worker:{socket.gethostname()}:{os.getpid()}"
         while True:
             try:
-                with suppress(StoreError):  # the next report comes in a moment
+                with suppress(StoreError):  # the next report is soon
                     self._board.report(name, self._status())
-            except Exception:  # a boundary: a worker that reports no more counts as dead
+            except Exception:  # keep the thread alive: a worker without reports counts as dead
                 _log.exception("heartbeat_failed")
             self._has_news.wait(HEARTBEAT_INTERVAL_S)
             self._has_news.clear()
 
     def _follow_model(self) -> None:
-        """Load the model before the first save needs it, and note when there is another one."""
+        """Load the model before the first save needs it, and detect when it changes."""
         pause = MODEL_INTERVAL_S
         while True:
             try:
                 is_loaded = self._load_model()
-            except Exception:  # a boundary: the next attempt may succeed
+            except Exception:  # keep the thread alive, as the next attempt may succeed
                 _log.exception("model_failed")
                 is_loaded = False
             pause = MODEL_INTERVAL_S if is_loaded else min(2 * pause, MAX_MODEL_INTERVAL_S)
@@ -291,7 +294,7 @@ class WorkerProcess:
         }
 
     def _load_model(self) -> bool:
-        """Load the writer's engine if it has none; whether it has one now."""
+        """Load the writer's engine unless it is loaded; whether it is loaded now."""
         try:
             engine = self._writer.engine
         except StoreError as error:

@@ -1,4 +1,4 @@
-"""Stores keyword snapshots in a process beside the worker, so that no save waits for one."""
+"""Stores keyword snapshots in a separate process, so that no save waits for one."""
 
 import logging
 import os
@@ -22,12 +22,12 @@ _log = logging.getLogger(__name__)
 
 
 class Snapshots:
-    """Stores the snapshots that are requested, one after another.
+    """Stores requested snapshots, one after another.
 
-    A request is lost with the worker. The coordinator asks again, and a snapshot only saves time.
+    Requests are lost with the worker. The coordinator repeats them, and a snapshot only saves time.
 
     Attributes:
-        busy: What is being stored, for the report of the worker; empty for nothing.
+        busy: The current task for the worker's report; empty if idle.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -37,13 +37,13 @@ class Snapshots:
         self.busy: dict[str, object] = {}
 
     def request(self, collection: str) -> None:
-        """Store a snapshot of a collection soon, once for all requests that still wait."""
+        """Request a snapshot of a collection, unless a request for it is already waiting."""
         with self._changed:
             self._wanted[collection] = None
             self._changed.notify_all()
 
     def run(self) -> None:
-        """Do requests for ever."""
+        """Do requests in an endless loop."""
         while True:
             with self._changed:
                 self._changed.wait_for(lambda: self._wanted)
@@ -52,13 +52,13 @@ class Snapshots:
             self.busy = {"task": "keep keywords", "collection": collection, "since": time.time()}
             try:
                 self._store(collection)
-            except Exception:  # a boundary: the next request may succeed
+            except Exception:  # keep the thread alive, as the next request may succeed
                 _log.exception("snapshot_failed", extra={"collection": collection})
             finally:
                 self.busy = {}
 
     def _store(self, collection: str) -> None:
-        # Celery's processes may have no children of ``multiprocessing``.
+        # Not ``multiprocessing``, because Celery's processes may not have such children.
         command = python_process.command(__name__, collection)
         with subprocess.Popen(command, stdin=subprocess.PIPE) as process:  # noqa: S603 - our own, without a shell
             assert process.stdin
@@ -73,7 +73,7 @@ class Snapshots:
 
 
 def main(collection: str) -> None:
-    """What the process does: store a snapshot of a collection, with the settings on stdin."""
+    """Store a snapshot of a collection in this process, with the settings read from stdin."""
     logs.begin()
     python_process.yield_to_others()
     settings: Settings = pickle.load(sys.stdin.buffer)  # noqa: S301 - written by our worker alone
@@ -84,14 +84,14 @@ def main(collection: str) -> None:
     with suppress(KeyboardInterrupt):
         try:
             maintenance.keep_keywords(collection, store=parts.store, coordination=coordination)
-        except StoreError as error:  # the coordinator asks again
+        except StoreError as error:  # the coordinator repeats the request
             extra = {"collection": collection, "error": str(error)}
             _log.warning("snapshot_failed", extra=extra)
 
 
 def _end_with_worker(collection: str, coordination: Coordination) -> None:
-    """End this process when the worker is gone, even by kill -9: then its end of stdin closes."""
-    # ``sys.stdin.read`` would hold a lock that the end of this process needs.
+    """End this process when the worker ends, even by kill -9, which closes its end of stdin."""
+    # Not ``sys.stdin.read``, which would hold a lock that the end of this process needs.
     os.read(sys.stdin.fileno(), 1)
     maintenance.interrupt(collection, coordination)
     os.kill(os.getpid(), signal.SIGTERM)

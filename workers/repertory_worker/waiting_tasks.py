@@ -1,4 +1,4 @@
-"""The tasks that wait in a queue: a worker does them together, in one batch."""
+"""The tasks that wait in a queue, which a worker takes to do them together in one batch."""
 
 import logging
 from collections.abc import Iterator
@@ -17,9 +17,9 @@ _log = logging.getLogger(__name__)
 
 
 class WaitingTasks(Iterator[object]):
-    """The first arguments of the tasks that wait in a queue, each taken when it is iterated to.
+    """Takes waiting tasks from a queue, one per iteration, and yields their first arguments.
 
-    An unavailable broker has no tasks.
+    The iteration ends if the broker is unavailable.
     """
 
     def __init__(self, connection: Connection, queue: str) -> None:
@@ -27,7 +27,7 @@ class WaitingTasks(Iterator[object]):
         self._queue = queue
         self._errors = connection.connection_errors + connection.channel_errors
         self._taken: list[Message] = []
-        self._left: list[Message] = []  # would come again here if they were put back at once
+        self._left: list[Message] = []  # put back at the end, or they would be taken again
 
     @property
     def tags(self) -> list[str]:
@@ -49,21 +49,21 @@ class WaitingTasks(Iterator[object]):
 
     @property
     def parents(self) -> list[str]:
-        """The ``traceparent`` of each of the taken tasks; empty if it has none."""
+        """The ``traceparent`` of each taken task; empty if missing."""
         return [str(message.headers.get(PARENT) or "") for message in self._taken]
 
     def leave(self) -> None:
-        """Leave the task that was just iterated to; ``end`` puts it back."""
+        """Do not keep the last taken task; ``end`` puts it back."""
         self._left.append(self._taken.pop())
 
     def end(self) -> None:
-        """Put tasks that are left or not due yet back into the queue."""
+        """Put tasks that were left or are not due yet back into the queue."""
         for message in self._left:
             message.reject_log_error(_log, self._errors, requeue=True)
         self._left.clear()
 
     def settle(self, *, done: bool) -> None:
-        """Acknowledge the taken tasks if they are done; otherwise put them back, too."""
+        """Acknowledge the taken tasks if they are done; otherwise put them back."""
         for message in self._taken:
             if done:
                 message.ack_log_error(_log, self._errors)
@@ -74,10 +74,10 @@ class WaitingTasks(Iterator[object]):
 
 @contextmanager
 def waiting_beside(connection: Connection, queue: str) -> Iterator[WaitingTasks]:
-    """Gather from a queue.
+    """Take waiting tasks from a queue.
 
-    Leaving the context acknowledges the taken tasks, or puts them back if it is left by an error.
-    A killed process does neither: see ``CeleryQueue.renew``.
+    At the end of the context, taken tasks are acknowledged, or put back after an error. If the
+    process is killed, they are delivered again; see ``CeleryQueue.renew``.
     """
     tasks = WaitingTasks(connection, queue)
     done = False

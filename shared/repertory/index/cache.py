@@ -1,7 +1,7 @@
-"""The vector cache: every computed vector, by the model and the text that it was computed from.
+"""The vector cache: computed vectors, by model and text.
 
-No text is embedded twice: its vector stays here when items, collections and configurations change.
-A file keeps the newest ``MAX_VECTORS``: a server may invent texts without end.
+It lets no text be embedded twice, because vectors stay when items, collections and configurations
+change. A file keeps the newest ``MAX_VECTORS``, because a server may send ever new texts.
 """
 
 import contextlib
@@ -31,36 +31,37 @@ Vector = NDArray[np.float32]
 _log = logging.getLogger(__name__)
 _T = TypeVar("_T")
 
-MAX_VECTORS = 5_000_000  # of a file, about 8 GB of those of 384 numbers; the oldest go first
+# Per file; with 384 numbers each, they take about 8 GB. The oldest are deleted first.
+MAX_VECTORS = 5_000_000
 
-_CHUNK = 500  # keys of one statement
-_TIMEOUT_S = 30.0  # while another process writes
+_CHUNK = 500  # keys per statement
+_TIMEOUT_S = 30.0  # the wait while another process writes
 _OPENING = (
-    "PRAGMA page_size = 8192",  # five vectors of 384 numbers fill one; the default wastes a quarter
+    "PRAGMA page_size = 8192",  # fits five vectors of 384 numbers; the default wastes a quarter
     "PRAGMA journal_mode = WAL",
-    "PRAGMA synchronous = NORMAL",  # safe from kill -9 at once, from power loss a little later
+    "PRAGMA synchronous = NORMAL",  # survives kill -9; a power loss may undo the last writes
     "CREATE TABLE IF NOT EXISTS vectors (key BLOB PRIMARY KEY, vector BLOB NOT NULL)",
 )
-# Each row that is written has a larger number than those before it.
+# Every written row gets a new highest rowid.
 _FORGET = "DELETE FROM vectors WHERE rowid <= (SELECT max(rowid) FROM vectors) - ?"
-_LOG = ("-wal", "-shm")  # of a database, and the index of that
-# No database, a damaged one, or one with a table of another make.
+_LOG = ("-wal", "-shm")  # the suffixes of a database's log and of the log's index
+# Not a database, a damaged one, or one with different tables.
 _CORRUPT = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR}
 
 
 class VectorCache(Protocol):
     """Vectors by key. Several processes and threads may use one cache at once.
 
-    Every method raises ``StoreError`` when the cache cannot be read or written. Losing it costs
-    time and nothing else, so a damaged cache is replaced instead of failing.
+    Every method raises ``StoreError`` if the cache cannot be read or written. A damaged cache is
+    replaced, because losing it only costs time.
     """
 
     def get(self, keys: Sequence[bytes]) -> dict[bytes, Vector]:
-        """The stored vectors of these keys; repeated keys are allowed."""
+        """The stored vectors by key, without missing ones; repeated keys are allowed."""
         ...
 
     def put(self, vectors: Mapping[bytes, Vector]) -> None:
-        """Store vectors; existing ones are replaced. A failure may have stored some."""
+        """Store vectors; existing ones are replaced. After an error, some may have been stored."""
         ...
 
     def count(self) -> int:
@@ -73,9 +74,9 @@ class VectorCache(Protocol):
 
 
 def vector_key(model: Model, text: str) -> bytes:
-    """The address of a stored text's vector: SHA-256 over all that the vector depends on.
+    """The key of a text's vector: SHA-256 over everything that the vector depends on.
 
-    Queries are not stored: they carry the model's query prefix, which is not part of the address.
+    Queries are not cached, because the model's query prefix is not part of the key.
     """
     digest = _model_digest(model).copy()
     digest.update(text.encode("utf-8", "surrogatepass"))
@@ -84,30 +85,30 @@ def vector_key(model: Model, text: str) -> bytes:
 
 @lru_cache(maxsize=16)
 def _model_digest(model: Model) -> "hashlib._Hash":
-    # JSON holds no NUL, so no part of a text can be taken for a part of the model.
+    # JSON has no NUL, so the NUL separates model and text unambiguously.
     facts = [model.id, model.slug, model.dimension, model.max_tokens, model.pooling]
     return hashlib.sha256(json.dumps(facts).encode() + b"\0")
 
 
 class SqliteVectorCache(VectorCache):
-    """The cache as one SQLite file, for vectors of one length; others are skipped."""
+    """A cache in one SQLite file, for vectors of one length; others are ignored."""
 
     def __init__(self, path: Path, dimension: int) -> None:
-        """Open the file, or make it and the folders above it.
+        """Open the file, or create it and its parent folders.
 
         Args:
-            path: The file. A corrupt one, now or later, is set aside as ``<name>.corrupt-<n>``
-                with a warning, and replaced by a new one.
+            path: The file. If it is corrupt, now or later, it is renamed to ``<name>.corrupt-<n>``
+                with a warning, and replaced by a new file.
             dimension: The length of the vectors. Several models may share a file.
 
         Raises:
-            StoreError: It can be neither opened nor made.
+            StoreError: It can be neither opened nor created.
         """
         self._path = path
         self._size = 4 * dimension
         self._lock = threading.Lock()  # a connection serves one thread at a time
         self._connection: sqlite3.Connection | None = None
-        self._file: tuple[int, int] | None = None  # that the connection was opened on
+        self._file: tuple[int, int] | None = None  # the identity of the connection's file
         self._closed = False
         self._run(lambda _: None)
 
@@ -117,7 +118,7 @@ class SqliteVectorCache(VectorCache):
 
     @override
     def put(self, vectors: Mapping[bytes, Vector]) -> None:
-        """Store vectors, all or none of them; existing ones are replaced."""
+        """Store all vectors or none; existing ones are replaced."""
         rows = [(key, np.asarray(vector, "<f4").tobytes()) for key, vector in vectors.items()]
         assert all(len(blob) == self._size for _, blob in rows), "vectors of another model"
 
@@ -130,7 +131,7 @@ class SqliteVectorCache(VectorCache):
 
     @override
     def count(self) -> int:
-        """The number of vectors, those of other models included."""
+        """The number of vectors, including those of other models."""
         count = "SELECT count(*) FROM vectors"
         return self._run(lambda connection: int(connection.execute(count).fetchone()[0]))
 
@@ -152,7 +153,7 @@ class SqliteVectorCache(VectorCache):
                     yield key, np.frombuffer(blob, "<f4").astype(np.float32, copy=False)
 
     def _run(self, work: Callable[[sqlite3.Connection], _T]) -> _T:
-        """Do some work on the file; if it is corrupt, on a new one."""
+        """Run ``work`` on the file; if that is corrupt, on a new file."""
         with self._lock:
             if self._closed:
                 raise StoreError(f"The vector cache {self._path} has been closed.")
@@ -167,7 +168,7 @@ class SqliteVectorCache(VectorCache):
 
     def _connected(self) -> sqlite3.Connection:
         if self._connection is not None and identity(str(self._path)) != self._file:
-            self._disconnect()  # it was removed, or another process has set it aside
+            self._disconnect()  # the file was removed, or another process has renamed it
         if self._connection is None:
             self._make()
             self._file = identity(str(self._path))
@@ -183,9 +184,10 @@ class SqliteVectorCache(VectorCache):
         return self._connection
 
     def _make(self) -> None:
-        """Make the file if it is missing, without the log of one that was removed.
+        """Create the file if it is missing, and remove the log of an earlier file.
 
-        Other processes may have that open: SQLite would use its log with the new file.
+        Other processes may still have that file open, and SQLite would apply its log to the new
+        one.
         """
         make_private(self._path.parent)
         if self._path.exists():
@@ -197,7 +199,7 @@ class SqliteVectorCache(VectorCache):
                 make_file(self._path)
 
     def _locked(self) -> FileLock:
-        """The right to make the file, or to set it aside."""
+        """The lock for creating or renaming the file."""
         return FileLock(f"{self._path}.lock", timeout=_TIMEOUT_S, mode=PRIVATE)
 
     def _disconnect(self) -> None:
@@ -207,13 +209,13 @@ class SqliteVectorCache(VectorCache):
             self._connection = None
 
     def _set_aside(self, reason: StoreCorruptError) -> None:
-        """Rename the corrupt file, unless another process has done so already."""
+        """Rename the corrupt file, unless another process has already done so."""
         with self._locked():
             if identity(str(self._path)) not in (None, self._file):
                 return
             names = (self._path.with_name(f"{self._path.name}.corrupt-{n}") for n in count(1))
             aside = next(name for name in names if not name.exists())
-            # The log goes first: SQLite would apply an old log to a new file beside it.
+            # Rename the log first, or SQLite would apply the old log to a new file.
             for suffix in (*_LOG, ""):
                 with contextlib.suppress(FileNotFoundError):
                     Path(f"{self._path}{suffix}").rename(f"{aside}{suffix}")
@@ -227,13 +229,13 @@ def _translated(path: Path) -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as exc:
-        code = getattr(exc, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF  # without its details
+        code = getattr(exc, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF  # the primary code
         if code in _CORRUPT:
             raise StoreCorruptError(f"The vector cache {path} is corrupt ({exc}).") from exc
         if code == sqlite3.SQLITE_FULL:
             raise StoreError(f"The disk of {path} is full: make room and try again.") from exc
         if code == sqlite3.SQLITE_BUSY:
-            raise StoreBusyError(f"Another process keeps on writing {path}: try again.") from exc
+            raise StoreBusyError(f"Another process keeps writing {path}: try again.") from exc
         raise StoreError(
             f"The vector cache {path} cannot be used ({exc}): "
             "make its directory writable, or choose another data directory."

@@ -1,12 +1,12 @@
-"""The embedded vector store: Qdrant's own engine in this process, one shard a collection, on disk.
+"""The embedded vector store: Qdrant's engine in this process, one shard on disk per collection.
 
     <directory>/collections/<name>/         the shard
     <directory>/collections/<name>.lock     held while it is open (.holder names the holder)
     <directory>/collections/.copy-<name>    a copy whose search graph is being built
-    <directory>/aliases/<alias>             the name of the collection it points at
+    <directory>/aliases/<alias>             the name of the collection it points to
 
-Opening a shard twice damages it, so a lock of our own comes first. All that open a collection in
-this process share its shard.
+Opening a shard twice damages it, so our own lock is taken first. All users of a collection in this
+process share its shard.
 """
 
 import contextlib
@@ -38,22 +38,22 @@ from repertory.index.vectors import VectorStore
 class EdgeStore(VectorStore):
     """The collections under one directory. Threads may share it.
 
-    An open collection can be opened again, by this store only: a process makes one store of a
-    directory.
+    An open collection can be opened again only by the same store, so a process must use one store
+    per directory.
     """
 
     def __init__(self, directory: Path, timeout: float = 5.0) -> None:
-        """Use a directory, which is made by the first write.
+        """Use a directory, which is created by the first write.
 
         Args:
             directory: The directory of collections and aliases.
-            timeout: Seconds to wait for another process before ``StoreBusyError``.
+            timeout: How many seconds to wait for another process before ``StoreBusyError``.
         """
         self._collections = directory / "collections"
         self._aliases = directory / "aliases"
         self._timeout = timeout
         self._shards: dict[str, OpenShard] = {}  # the open ones, by collection
-        self._guard = threading.RLock()  # of the shards and their users
+        self._guard = threading.RLock()  # guards the shards and their users
         self._opening: dict[str, threading.Lock] = {}  # by collection
 
     @override
@@ -63,14 +63,14 @@ class EdgeStore(VectorStore):
 
     @override
     def create(self, name: str, dimension: int) -> EdgeCollection:
-        """Make an empty collection and open it.
+        """Create an empty collection and open it.
 
-        It is made under another name first, so that the remains of a crash are never taken for a
-        collection; the next attempt clears them.
+        It is first created under another name, so that the remains of a crash are not mistaken for
+        a collection. The next attempt removes them.
         """
         path = self._path(name)
         taken = StoreError(
-            f"There is a collection {name} already: if another process has just made it, try again."
+            f"The collection {name} already exists: try again if another process just created it."
         )
         with self._alone(name):
             if name in self._shards:
@@ -98,7 +98,7 @@ class EdgeStore(VectorStore):
                     return self._handle(shard)
             if exists(path):
                 with self._locked(path) as lock:
-                    if path.is_dir():  # still: the last holder may have dropped it
+                    if path.is_dir():  # check again, because the last holder may have dropped it
                         return self._handle(OpenShard(path, lock))
                     lock.release()
         raise StoreError(f"There is no collection {name}: index first.")
@@ -108,7 +108,7 @@ class EdgeStore(VectorStore):
         path = self._path(name)
         if not exists(path):
             return
-        if name in self._shards:  # its own lock would not be given to this process again
+        if name in self._shards:  # this process holds the lock and could not take it again
             raise StoreBusyError(f"{path} is in use by this process: close it first.")
         with self._locked(path) as lock, translated(path):
             for alias in _listed(self._aliases):
@@ -183,18 +183,18 @@ class EdgeStore(VectorStore):
                 shard.close()
 
     def _sweep(self) -> None:
-        """Remove collections that other processes were creating or dropping when they ended."""
+        """Remove the remains of processes that ended while they created or dropped a collection."""
         for pattern in (".new-*", ".old-*", ".copy-*"):
             for remains in self._collections.glob(pattern):
                 path = remains.with_name(remains.name.partition("-")[2])
-                with contextlib.suppress(StoreError):  # that process still runs
+                with contextlib.suppress(StoreError):  # the process is still running
                     lock = StoreLock(path, timeout=0)
                     shutil.rmtree(remains, ignore_errors=True)
                     lock.release()
 
     @contextlib.contextmanager
     def _alone(self, name: str) -> Iterator[None]:
-        """Meanwhile no other thread opens this collection; those of others are not delayed."""
+        """Prevent other threads from opening this collection; others are not affected."""
         with self._guard:
             opening = self._opening.setdefault(name, threading.Lock())
         with opening:
@@ -216,7 +216,7 @@ class EdgeStore(VectorStore):
 
 
 def _listed(directory: Path) -> list[Path]:
-    """The visible files of a directory; none if it is missing."""
+    """The files of a directory without hidden ones; empty if the directory is missing."""
     try:
         return [path for path in directory.iterdir() if not path.name.startswith(".")]
     except FileNotFoundError:

@@ -1,7 +1,7 @@
-"""One collection of the embedded vector store: a handle on a shard of Qdrant's own engine.
+"""One collection of the embedded vector store: a handle on a shard of Qdrant's engine.
 
-Where a user waits, ids go to the engine as UUIDs: it releases Python's lock for each id that is
-text, which costs milliseconds when many search at once.
+Ids are passed to the engine as UUIDs where a user waits. For each textual id it would release the
+GIL, which costs milliseconds during concurrent searches.
 """
 
 import threading
@@ -30,14 +30,14 @@ from repertory.index.edge_shard import (
 from repertory.index.stored_collection import StoredCollection
 from repertory.index.vectors import Point, VectorAnswer, VectorQuery
 
-_OWN = "own"  # on an item's own point, and not on its sections'
+_OWN = "own"  # the facet of an item's own point, which its sections do not have
 _IS_OWN = engine.FieldCondition(FACETS, match=engine.MatchValue(_OWN))
 _EXACT = engine.SearchParams(exact=True, quantization=engine.QuantizationSearchParams(ignore=True))
 _RESCORED = engine.QuantizationSearchParams(rescore=True, oversampling=layout.OVERSAMPLING)
 
 
 class EdgeCollection(StoredCollection):
-    """One handle on an open shard. Threads may share it; the engine serves one at a time."""
+    """A handle on an open shard. Threads may share it; the engine serves one at a time."""
 
     def __init__(self, shard: OpenShard, on_close: "Callable[[EdgeCollection], None]") -> None:
         """Use an open shard; closing calls ``on_close``."""
@@ -78,16 +78,16 @@ class EdgeCollection(StoredCollection):
 
     @override
     def is_ready(self) -> bool:
-        return True  # nothing is built but by ``optimize``
+        return True  # only ``optimize`` and ``build_graph`` build anything
 
     @override
     def optimize(self) -> None:
-        """Build the search graph and drop deleted points, where there are enough of either."""
+        """Build the search graph and drop deleted points, if there are enough points."""
         self.build_graph(threading.Event())
         with self._shard.using() as shard:
             require_room(self._path, ROOM + _size(self._path))
             self._shard.is_flushed = False
-            shard.optimize()  # drops points, which is fast; holds Python's lock
+            shard.optimize()  # drops points; it holds the GIL, but is fast
             narrow(self._path)
 
     @override
@@ -98,8 +98,8 @@ class EdgeCollection(StoredCollection):
         is_sparse = self._shard.sparse >= DROPPED_FROM or are_many
         if without < layout.GRAPH_FROM and not is_sparse:
             return False
-        with self._shard.using():  # else a write may remove a file while it is measured
-            # A copy, and the new segments beside the old ones, with 8-bit numbers.
+        with self._shard.using():  # so that no write removes a file while it is measured
+            # Room for a copy, and for its new segments with 8-bit vectors beside the old ones.
             require_room(self._path, ROOM + 9 * _size(self._path) // 4)
         return self._shard.rebuild(lambda copy: edge_graph.build(copy, stopping))
 
@@ -117,7 +117,7 @@ class EdgeCollection(StoredCollection):
 
     def _kilobytes_without_graph(self) -> int:
         first = engine.ScrollRequest(limit=1, with_vector=True)
-        self._shard.flush()  # the files of graphs say what is gone from them
+        self._shard.flush()  # so that ``graphs`` reads current files
         with self._shard.using() as shard:
             info, gone = shard.info(), sum(gone for _, gone in graphs(self._path))
             [point], _ = shard.scroll(first) if info.points_count else ([None], None)
@@ -145,10 +145,10 @@ class EdgeCollection(StoredCollection):
         self,
         nearest: engine.Query,
         limit: int,
-        must: "list[engine.ConditionType]",  # a name of the stubs only
+        must: "list[engine.ConditionType]",  # the name exists only in the stubs
         params: engine.SearchParams,
     ) -> list[tuple[UUID, float]]:
-        """The ids of the points that a search finds, with their scores, the best first."""
+        """The ids of the points that a search finds, with their scores, best first."""
         request = engine.QueryRequest(
             limit=limit,
             query=nearest,
@@ -183,7 +183,7 @@ class EdgeCollection(StoredCollection):
         self, start: UUID, limit: int, since: int
     ) -> Iterator[tuple[UUID, dict[str, Any] | None]]:
         must: list[engine.ConditionType] = [_IS_OWN]
-        if since:  # without an index: it reads every payload
+        if since:  # there is no index of revisions, so this reads every payload
             must.append(_since(since))
         request = engine.ScrollRequest(
             offset=start,
@@ -250,12 +250,12 @@ def _facets(point: Point) -> dict[str, Any]:
 
 
 def _since(revision: int) -> engine.FieldCondition:
-    """That a point is of a revision or a later one; a damaged point is of none."""
+    """The condition that a point has at least this revision; a damaged point never has."""
     return engine.FieldCondition("revision", range=engine.RangeFloat(gte=revision))
 
 
 def _any(field: str, values: Sequence[str]) -> engine.FieldCondition:
-    """That a point has one of these values in this field."""
+    """The condition that a point has one of these values in a field."""
     facets = [f"{field}:{value}" for value in values]
     return engine.FieldCondition(FACETS, match=engine.MatchAny(facets))
 

@@ -1,4 +1,4 @@
-"""Builds a shard's search graph in a process of its own: the engine holds Python's lock for it."""
+"""Builds a shard's search graph in a separate process, because the engine holds the GIL."""
 
 import contextlib
 import ctypes
@@ -23,10 +23,10 @@ def build(shard: Path, stopping: threading.Event) -> bool:
 
     Args:
         shard: Its directory.
-        stopping: Ends the building.
+        stopping: Set to stop building.
 
     Returns:
-        Whether it is built.
+        Whether the graph was built; false if stopped.
 
     Raises:
         StoreError: The process failed.
@@ -50,7 +50,7 @@ def build(shard: Path, stopping: threading.Event) -> bool:
 
 
 def main(shard: str) -> None:
-    """Build the graph, if that pays."""
+    """Build the graph if the shard is large enough."""
     python_process.yield_to_others()
     opened = engine.EdgeShard.load(shard)
     opened.optimize()
@@ -58,9 +58,9 @@ def main(shard: str) -> None:
 
 
 def end_with_parent() -> None:
-    """Have the system end this process when its parent ends, where it can.
+    """Let the system kill this process when its parent ends, where supported.
 
-    A thread that watches the parent would not run: the engine holds Python's lock.
+    A thread that watches the parent would not run, because the engine holds the GIL.
     """
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_SIGNAL_OF_PARENT, signal.SIGKILL)

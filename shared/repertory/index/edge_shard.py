@@ -1,8 +1,8 @@
-"""Creates, opens and closes shards of Qdrant's own engine, and translates its errors.
+"""Creates, opens and closes shards of Qdrant's engine, and translates its errors.
 
-Traps of the engine that callers must not meet: it holds Python's lock while it works, so writes are
-small; on a full disk it dies of a bus error, so free space is checked before it opens or writes; it
-panics on some broken files.
+This hides some problems of the engine from callers. It holds the GIL while it works, so writes are
+small. On a full disk it crashes with a bus error, so free space is checked before it opens or
+writes. It panics on some damaged files.
 """
 
 import contextlib
@@ -23,34 +23,37 @@ from repertory.files import narrow
 from repertory.index import layout
 from repertory.index.lock import StoreLock
 
-# All that points are filtered by, in one field, as ``kind:tool`` or ``tags:git``: each index adds
-# 7 ms to opening a collection, which every search from a shell waits for.
+# One payload field for all filters, with values such as ``kind:tool`` or ``tags:git``. A single
+# index is used because each one adds 7 ms to opening a collection, for which every search from a
+# shell waits.
 FACETS = "facets"
 
-# Bytes that must be free on the disk: the engine grows its files by 32 MB at a time.
+# Bytes that must be free on the disk, because the engine grows its files by 32 MB at a time.
 ROOM = 128 * 2**20
 
-# The engine drops its files from the system's cache when it closes, and reads the vectors page by
-# page: opening would wait for the disk, and so would hundreds of searches. So they are read ahead,
-# up to so many bytes.
+# The engine drops its files from the system's cache when it closes, and reads vectors page by page,
+# so opening and the first hundreds of searches would wait for the disk. So vectors are read ahead,
+# up to this many bytes.
 READ_AHEAD = 64 * 2**20
-_STEP = 128 * 2**10  # what systems read for one request at least; they leave out the rest
+_STEP = 128 * 2**10  # all systems read at least this much per request, and may ignore the rest
 
-STARTING_S = 10.0  # that a process may take to start
-_LOCKED = "WouldBlock"  # of the log
+STARTING_S = 10.0  # how long a process may take to start
+_LOCKED = "WouldBlock"  # the engine's error if its log is locked
 
-# The share of a graph's points that may be gone. With more, a search may find no way through it and
-# then nothing. Of a graph of ``DROPPED_FROM`` points the engine drops them, from a fifth on.
+# The maximum share of deleted points in a graph. With more, a search may not find its way through
+# the graph and return nothing. In graphs of at least ``DROPPED_FROM`` points, the engine drops
+# deleted points once they are a fifth.
 MAX_GONE = 0.3
-DROPPED_FROM = 1_100  # the engine says 1,000; ours are multiples of 64
-# So many written points, and as many as there are, have a shard rebuilt: most others may be gone.
+DROPPED_FROM = 1_100  # the engine's limit is 1,000; our sizes are multiples of 64
+# A shard is rebuilt after this many written points, if they are as many as its points, because most
+# points in its files may be obsolete by then.
 WRITTEN_FROM = 10_000
 
-MAX_SINCE = 200  # writes while a copy is rebuilt, which are repeated on it and kept until then
+MAX_SINCE = 200  # writes during a rebuild, which are kept to repeat them on the copy
 
-_REPLACED = "replaced"  # files of this name were those of a shard until a moment ago
+_REPLACED = "replaced"  # the prefix of a shard's old files while it is replaced
 
-_OS_ERROR = re.compile(r"(?:\(os error|Os \{ code:) (\d+)")  # the second one is of its log
+_OS_ERROR = re.compile(r"(?:\(os error|Os \{ code:) (\d+)")  # the second form is from its log
 _ENVIRONMENT = {  # errors of the machine, not of the store
     errno.EACCES,
     errno.EPERM,
@@ -70,10 +73,11 @@ class OpenShard:
     Attributes:
         path: Its directory.
         users: Its users; the last one closes it.
-        sparse: How many points the largest graph has of which too many are gone; 0 for none.
+        sparse: The size of the largest graph with too many deleted points; 0 if there is no such
+            graph.
         is_flushed: Whether nothing was written since the last ``flush``.
-        written: How many points were written since it was opened or rebuilt. The engine keeps the
-            space of those that they replace and of those that were deleted.
+        written: The number of points written since it was opened or rebuilt. The engine does not
+            free the space of replaced and deleted points.
     """
 
     def __init__(self, path: Path, lock: StoreLock) -> None:
@@ -81,46 +85,46 @@ class OpenShard:
         self.path = path
         self.users: set[object] = set()
         self._lock = lock
-        self._writing = threading.Lock()  # the order of writes; taken before the other
-        self._using = threading.Lock()  # the engine, which is replaced after a rebuild
+        self._writing = threading.Lock()  # orders writes; always taken before ``_using``
+        self._using = threading.Lock()  # guards the engine, which is replaced after a rebuild
         self._rebuilding = threading.Lock()
-        self._since: list[engine.UpdateOperation] | None = None  # written since a copy was made
+        self._since: list[engine.UpdateOperation] | None = None  # writes since a copy was made
         with translated(path):
             require_room(path)
             self._engine: engine.EdgeShard | None = _loaded(path)
-            if lock.was_left:  # the log has what it wrote, and the files of graphs may lack that
+            if lock.was_left:  # a killed holder may have left writes in the log only
                 self._engine.flush()
             self.sparse = _sparse(path)
-        self.is_flushed = False  # the log may have what the process before this one wrote
+        self.is_flushed = False  # the log may have writes of an earlier process
         self.written = 0
 
     @contextlib.contextmanager
     def using(self) -> Iterator[engine.EdgeShard]:
-        """The engine, with its errors translated; not to be kept."""
+        """The engine, with its errors translated. Do not keep it after the block."""
         with translated(self.path), self._using:
             if self._engine is None:  # it could not be opened after a rebuild
                 self._engine = _loaded(self.path)
             yield self._engine
 
     def update(self, operation: engine.UpdateOperation) -> None:
-        """Write something."""
+        """Run a write operation."""
         with self._writing:
             with self.using() as shard:
                 require_room(self.path)
                 self.is_flushed = False
                 shard.update(operation)
-            # One more than is repeated says that it was too much; the others are not kept.
+            # One more than ``MAX_SINCE`` marks an overflow; further writes are not kept.
             if self._since is not None and len(self._since) <= MAX_SINCE:
                 self._since.append(operation)
 
     def rebuild(self, rebuilt: Callable[[Path], bool]) -> bool:
-        """Rebuild a copy of the files, and use it instead; others read and write meanwhile.
+        """Rebuild a copy of the files and switch to it. Reads and writes continue meanwhile.
 
         Args:
-            rebuilt: Gets the closed copy, and returns whether it is to be used.
+            rebuilt: Called with the closed copy; returns whether to use it.
 
         Returns:
-            Whether it is used: not if too much was written meanwhile.
+            Whether the copy is used. It is not if there were too many writes in the meantime.
         """
         copy = _beside(self.path, "copy")
         with self._rebuilding, translated(self.path):
@@ -143,7 +147,7 @@ class OpenShard:
     def flush(self) -> None:
         """Make everything written so far safe against power loss."""
         with self.using() as shard:
-            if self.is_flushed:  # the engine would wait for the disk, and all threads with it
+            if self.is_flushed:  # avoid a wait for the disk, which would block all threads
                 return
             shard.flush()
             self.sparse = _sparse(self.path)
@@ -155,7 +159,7 @@ class OpenShard:
         try:
             with self.using() as shard:
                 shard.close()
-                narrow(self.path)  # the engine makes files that others may read
+                narrow(self.path)  # the engine creates files that other users may read
         finally:
             self._lock.release()
 
@@ -180,10 +184,10 @@ class OpenShard:
 
 
 def graphs(shard: Path) -> list[tuple[int, int]]:
-    """How many points each graph of a flushed shard has, and how many of them are gone.
+    """The number of points in each graph of a flushed shard, and how many of them are gone.
 
-    They are deleted, or written again since it was built; the engine counts them as indexed. A bit
-    stands for each point, and the number of bits is a multiple of 64.
+    Gone points were deleted or rewritten after the graph was built. The engine still counts them as
+    indexed. The file has one bit per point, padded to a multiple of 64.
     """
     files = shard.glob("segments/*/id_tracker.deleted")
     has_graph = (file for file in files if (file.parent / "vector_index" / "graph.bin").exists())
@@ -196,17 +200,17 @@ def _sparse(shard: Path) -> int:
 
 
 def exists(path: Path) -> bool:
-    """Whether there is a shard at a path, also after the end of a process that replaced it."""
+    """Whether there is a shard at a path, even if a process was killed while replacing it."""
     return path.is_dir() or _beside(path, _REPLACED).is_dir()
 
 
 def replaced(directory: Path) -> set[str]:
-    """The names of the shards in a directory that are being replaced, or were when it ended."""
+    """The names of the shards in a directory whose replacement is running or was interrupted."""
     return {path.name.partition("-")[2] for path in directory.glob(f".{_REPLACED}-*")}
 
 
 def recover(path: Path) -> None:
-    """Finish what a process began that ended while it replaced a shard; its lock is held."""
+    """Finish or undo the interrupted replacement of a shard. The caller holds its lock."""
     before = _beside(path, _REPLACED)
     if path.is_dir():
         shutil.rmtree(before, ignore_errors=True)
@@ -228,7 +232,7 @@ def _replace(path: Path, copy: Path) -> None:
 
 def sync(path: Path) -> None:
     """Make a file, or the names in a directory, safe against power loss."""
-    if os.name == "nt":  # neither a directory nor a file that is only read can be synced there
+    if os.name == "nt":  # Windows can sync neither directories nor files opened for reading
         return
     handle = os.open(path, os.O_RDONLY)
     try:
@@ -238,7 +242,7 @@ def sync(path: Path) -> None:
 
 
 def _loaded(path: Path) -> engine.EdgeShard:
-    """Open a shard, and let the system read its vectors: first the small ones, which that needs."""
+    """Open a shard and read its vectors ahead; first the quantized ones, which opening needs."""
     _read_ahead(path, "quantized.data")
     shard = _engine_of(path)
     _read_ahead(path, "matrix.dat")
@@ -246,27 +250,27 @@ def _loaded(path: Path) -> engine.EdgeShard:
 
 
 def _engine_of(path: Path) -> engine.EdgeShard:
-    """Open the files of a shard, which may have been closed a moment ago.
+    """Open the files of a shard, which may have just been closed.
 
-    The engine also locks its log, until every process has closed it: one that is just being
-    started has all files of this process open until its program begins.
+    The engine locks its log, and the lock lasts until every process has closed the file. A child
+    process inherits all open files of this process until its program starts, so this retries.
     """
     until = time.monotonic() + STARTING_S
     while True:
         try:
             return engine.EdgeShard.load(str(path))
-        except Exception as exc:  # the engine has no other class; see ``translated``
+        except Exception as exc:  # the engine has no class of its own; see ``translated``
             if _LOCKED not in str(exc) or time.monotonic() > until:
                 raise
         time.sleep(0.01)
 
 
 def _read_ahead(path: Path, name: str) -> None:
-    """Let the system read the vectors that are searched by a graph, while others go on."""
-    if sys.platform in {"darwin", "win32"}:  # they have no such request
+    """Ask the system to read the vector files in the background."""
+    if sys.platform in {"darwin", "win32"}:  # ``posix_fadvise`` is missing there
         return
     left = READ_AHEAD
-    with contextlib.suppress(OSError):  # it takes longer
+    with contextlib.suppress(OSError):  # reading ahead is optional
         for file in sorted(path.glob(f"segments/*/vector_storage/{name}")):
             with file.open("rb") as vectors:
                 size = min(left, file.stat().st_size)
@@ -280,12 +284,12 @@ def _beside(path: Path, what: str) -> Path:
 
 
 def make_shard(path: Path, dimension: int) -> None:
-    """Make an empty shard in an empty directory."""
+    """Create an empty shard in an empty directory."""
     shard = engine.EdgeShard.create(
         str(path),
         engine.EdgeConfig(
-            # Cold: a page is read when a search needs it. Otherwise the engine keeps 32 MB for
-            # every collection, however small.
+            # Cold means that pages are read when a search needs them. Otherwise the engine keeps
+            # 32 MB in memory for every collection, even a small one.
             vectors=engine.EdgeVectorParams(
                 size=dimension,
                 distance=engine.Distance.Cosine,
@@ -302,8 +306,8 @@ def make_shard(path: Path, dimension: int) -> None:
                 full_scan_threshold=layout.GRAPH_FROM,
             ),
             optimizers=engine.EdgeOptimizersConfig(indexing_threshold=layout.GRAPH_FROM),
-            # More (by default eight) use a third more of the processors and make no
-            # search faster.
+            # More threads (eight by default) use a third more CPU time and make no search
+            # faster.
             max_search_threads=1,
             wal_enabled=True,
         ),
@@ -316,7 +320,7 @@ def make_shard(path: Path, dimension: int) -> None:
 
 
 def require_room(directory: Path, room: int = ROOM) -> None:
-    """Refuse to write on a disk that is almost full."""
+    """Raise StoreError if the disk is almost full."""
     if shutil.disk_usage(directory).free < room:
         raise StoreError(
             f"The disk of {directory} has less than {room >> 20} MB free: "
@@ -328,15 +332,15 @@ def require_room(directory: Path, room: int = ROOM) -> None:
 def translated(path: Path) -> Iterator[None]:
     """Translate the engine's exceptions.
 
-    The engine raises plain ``Exception`` with a text. Its panics are of a class that derives from
-    ``BaseException`` and cannot be imported: hence the wide net and the exceptions from it.
+    The engine raises plain ``Exception`` with a text. The class of its panics derives from
+    ``BaseException`` and cannot be imported, so everything is caught here and filtered by type.
     """
     try:
         yield
     except RepertoryError:
         raise
     except OSError as exc:
-        reason = exc.strerror or str(exc)[:300]  # of several files, if it has no own one
+        reason = exc.strerror or str(exc)[:300]  # ``shutil.Error`` lists several files
         raise StoreError(f"{path} cannot be used: {reason}.") from exc
     except BaseException as exc:
         if not (type(exc) is Exception or type(exc).__name__ == "PanicException"):
@@ -351,7 +355,7 @@ def _ours(exc: BaseException, path: Path) -> StoreError:
     if "Vector dimension error" in text:
         return StoreError(f"{path} holds vectors of another length ({text}): rebuild the index.")
     if _LOCKED in text:
-        return StoreBusyError(f"{path} is in use by a process that does not start: end it.")
+        return StoreBusyError(f"{path} is in use by a process that hangs at its start: end it.")
     known = [int(number) for number in _OS_ERROR.findall(text)]
     if known and known[-1] in _ENVIRONMENT:
         return StoreError(f"{path} cannot be used: {os.strerror(known[-1])}.")

@@ -1,6 +1,6 @@
-"""How both vector stores keep a point: its payload, its indexes, its search parameters.
+"""How both vector stores represent a point: its payload, its indexes, its search parameters.
 
-Everything here is plain data, so that Qdrant's engine and Qdrant's server cannot drift apart.
+Everything here is plain data, so that the embedded engine and the server use the same layout.
 """
 
 import json
@@ -24,34 +24,35 @@ STATE = State.__struct_fields__
 RECORD = ("item", "record")
 UNREADABLE = "unreadable"  # the hashes of an item whose payload is damaged
 
-# One write: the engine holds Python's lock until it is done, and a server takes 32 MB at most.
+# Limits of one write. The engine holds the GIL during it, and a server accepts at most 32 MB.
 CHUNK = 256  # points
 CHUNK_SIZE = 12_000_000  # characters of records, which JSON may double, and of vectors
 NUMBER_SIZE = 22  # characters of one number of a vector
-PAGE = 1_000  # points of one read while scanning
+PAGE = 1_000  # points per read while scanning
 
-# Right after a query was embedded, searching every vector takes 1.6 ms at 10,000 points of 384
-# numbers and a graph of vectors 1.2 ms. Building one takes 2.5 s there; a graph does not pay below
-# 8 MB of vectors (5,000 points).
+# Right after a query was embedded, scanning all vectors takes 1.6 ms at 10,000 points of 384
+# numbers, and searching a graph takes 1.2 ms. Building that graph takes 2.5 s, so it is not worth
+# it below 8 MB of vectors (5,000 points).
 GRAPH_FROM = 8_000  # kilobytes of vectors
 GRAPH_M = 16
 GRAPH_EF_CONSTRUCT = 128
 SEARCH_EF = 128
 
-# The graph is searched by 8-bit numbers in memory, a quarter of the vectors' size, in half the
-# time. They find more points than are asked for, which the vectors on disk then put in order: as
-# many as lose no recall at 10,000 items in one shard, and at a million on a server.
-QUANTILE = 0.99  # of the numbers of vectors that the 8-bit ones range over
+# The graph is searched with 8-bit vectors in memory, which have a quarter of the size and take half
+# the time. More points than requested are found and then rescored with the vectors on disk. The
+# oversampling is enough to lose no recall at 10,000 items in one shard, and at a million on a
+# server.
+QUANTILE = 0.99  # the share of a vector's numbers that the 8-bit range covers
 OVERSAMPLING, OVERSAMPLING_OF_SERVER = 1.5, 2.0
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
 
 
 def checked_name(name: str) -> str:
-    """A name of a collection or an alias, if it is safe as the name of a file.
+    """Return the name of a collection or an alias if it is safe as a file name.
 
     Raises:
-        StoreError: It is unsafe.
+        StoreError: The name is unsafe.
     """
     if not _NAME.fullmatch(name):
         raise StoreError(
@@ -63,8 +64,8 @@ def checked_name(name: str) -> str:
 def payload(point: Point) -> dict[str, Any]:
     """The payload of a point, stored beside its vector.
 
-    The record is JSON text and so comes back unchanged: the engine rounds large numbers and refuses
-    broken characters.
+    The record is stored as JSON text, so that it comes back unchanged. As a structure, the engine
+    would round large numbers and refuse lone surrogates.
     """
     section = {} if point.section is None else {"section": point.section}
     return section | {
@@ -81,7 +82,7 @@ def payload(point: Point) -> dict[str, Any]:
 
 
 class Fields(msgspec.Struct, frozen=True, kw_only=True):
-    """What ``payload`` stores; see ``Point``."""
+    """The fields that ``payload`` stores; see ``Point``."""
 
     item: str
     section: int | None = None
@@ -96,7 +97,7 @@ class Fields(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def point(number: UUID, vector: Sequence[float], stored: dict[str, Any] | None) -> Point:
-    """A point, from its id, its vector and its payload."""
+    """Make a point from its id, its vector and its payload."""
     try:
         plain = stored or {}
         found = msgspec.convert({**plain, "record": json.loads(plain["record"])}, Fields)
@@ -109,8 +110,8 @@ def point(number: UUID, vector: Sequence[float], stored: dict[str, Any] | None) 
 def state(stored: dict[str, Any] | None) -> State | None:
     """The state of an item, from the payload of its own point.
 
-    That of a damaged payload has ``UNREADABLE`` as its hashes, so that the item is written again or
-    removed; None if not even the item's id can be read.
+    If the payload is damaged, the hashes are ``UNREADABLE``, so that the item is written again or
+    removed. None if even the item's id is unreadable.
     """
     try:
         return msgspec.convert(stored, State)
@@ -129,7 +130,7 @@ def state(stored: dict[str, Any] | None) -> State | None:
 
 
 def match(point: UUID, score: float) -> Match:
-    """A match, from the id of the found point."""
+    """Make a match from the id of the found point."""
     key, section = point_parts(point)
     return Match(key=key, section=section, score=score)
 
@@ -143,7 +144,7 @@ def record(stored: dict[str, Any] | None) -> tuple[str, dict[str, Any]]:
 
 
 def conditions(where: Filter | None) -> list[tuple[str, list[str]]]:
-    """The fields that a filter restricts, each with the values that it allows."""
+    """The fields that a filter restricts, each with its allowed values."""
     where = where or Filter()
     fields = {
         "kind": where.kinds,
@@ -155,9 +156,9 @@ def conditions(where: Filter | None) -> list[tuple[str, list[str]]]:
 
 
 def writes(points: Iterable[Point]) -> Iterator[tuple[int, list[tuple[Point, dict[str, Any]]]]]:
-    """Points with their payloads, in chunks of one revision each, older revisions first.
+    """Points with their payloads, in chunks of one revision each, lower revisions first.
 
-    One conditional write can compare with one revision only.
+    A conditional write can compare with only one revision.
     """
     revision = attrgetter("revision")
     for number, group in groupby(sorted(points, key=revision), key=revision):
@@ -175,29 +176,29 @@ def writes(points: Iterable[Point]) -> Iterator[tuple[int, list[tuple[Point, dic
 
 
 def points_of(dimension: int) -> int:
-    """How many points without records one write takes."""
+    """The maximum number of points without records in one write."""
     return min(CHUNK, max(1, CHUNK_SIZE // (NUMBER_SIZE * dimension)))
 
 
 def pages(keys: Iterable[int]) -> Iterator[list[UUID]]:
-    """The ids of the own points of these items, by their keys: each once, in pages."""
+    """The ids of the own points of the items with these keys, each once, in pages."""
     ids = [point_id(key) for key in dict.fromkeys(keys)]
     for start in range(0, len(ids), PAGE):
         yield ids[start : start + PAGE]
 
 
 def own_and_leads(keys: Iterable[int]) -> set[UUID]:
-    """The ids of the own points of items and of their leads, by the items' keys."""
+    """The ids of the own points and the leads of the items with these keys."""
     return {point_id(key, part) for key in keys for part in (None, LEAD)}
 
 
 def compared(query: VectorQuery) -> Set[UUID]:
-    """The ids of the points whose cosines a query wants."""
+    """The ids of the points whose cosines a query requests."""
     return own_and_leads(query.keys) if query.points is None else query.points
 
 
 def scores(found: Iterable[tuple[UUID, float]]) -> dict[int, float]:
-    """The best score of each item by its key, from the ids of its points, the best first."""
+    """The best score of each item by key; ``found`` has the ids of points, best first."""
     best: dict[int, float] = {}
     for point, score in found:
         best.setdefault(key_of(point), score)
@@ -205,15 +206,15 @@ def scores(found: Iterable[tuple[UUID, float]]) -> dict[int, float]:
 
 
 def key_of(point: UUID) -> int:
-    """The key of the item of a point."""
+    """The key of a point's item."""
     return point.int >> SECTION_BITS
 
 
 def numbers(vector: NDArray[np.floating]) -> list[float]:
-    """A vector as plain numbers.
+    """A vector as a list of floats.
 
     Raises:
-        StoreError: A number is not finite; it would be stored as it is.
+        StoreError: A number is not finite. The store itself would not check that.
     """
     if not np.isfinite(vector).all():
         raise StoreError("A vector holds a number that is not finite: embed its text again.")

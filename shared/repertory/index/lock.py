@@ -1,4 +1,4 @@
-"""The lock of a store on disk: one process at a time, with a note that says which."""
+"""The lock of a store on disk, for one process at a time, with a note that names the process."""
 
 import contextlib
 import os
@@ -10,17 +10,18 @@ from filelock import FileLock, Timeout
 from repertory.errors import StoreBusyError, StoreError
 from repertory.files import PRIVATE, identity, make_private, private
 
-OWN_S = 2.5  # that a session of this process may take to close
+OWN_S = 2.5  # how long to wait for a session of this process to close
 
-_held: set[tuple[int, tuple[int, int] | None]] = set()  # the lock files, with the process
+_held: set[tuple[int, tuple[int, int] | None]] = set()  # held lock files, with the process id
 
 
 class StoreLock:
-    """The right to use one store, held from construction until ``release``.
+    """The exclusive right to use one store, held from construction until ``release``.
 
-    Other processes, and other openings in this one, are refused. The lock ends with the process,
-    however that ends. The note beside it (``.holder``, since a locked file is not readable
-    everywhere) tells people which process holds it; it stays if that is killed.
+    Other processes, and other attempts in this one, are refused. The lock ends with the process,
+    even if that is killed. The note beside it tells people which process holds the lock. It is a
+    separate file (``.holder``), because some systems cannot read a locked file. It stays if the
+    process is killed.
 
     Attributes:
         was_left: Whether the last holder was killed.
@@ -29,15 +30,15 @@ class StoreLock:
     def __init__(self, path: Path, timeout: float) -> None:
         """Take the lock, waiting up to ``timeout`` seconds.
 
-        For what this process has open it waits ``OWN_S`` at most: the thread that waits may be
-        the one that has to close it.
+        If this process holds it, the wait is at most ``OWN_S``, because the waiting thread may be
+        the one that has to release it.
 
         Raises:
-            StoreBusyError: It is held; the message names the holder.
+            StoreBusyError: The lock is held; the message names the holder.
             StoreError: The directory cannot be written.
         """
         self._note = path.with_name(f"{path.name}.holder")
-        # Not local to a thread: another thread may release it.
+        # Not thread-local, because another thread may release it.
         self._lock = FileLock(path.with_name(f"{path.name}.lock"), mode=PRIVATE, thread_local=False)
         try:
             make_private(path.parent)
@@ -65,21 +66,21 @@ class StoreLock:
     def release(self) -> None:
         """Release the lock; releasing twice is allowed."""
         if self._lock.is_locked:
-            with contextlib.suppress(OSError):  # the disk may be read-only now: the lock counts
+            with contextlib.suppress(OSError):  # the disk may be read-only; only the lock matters
                 self._note.unlink()
             _held.discard(self._file)
             self._lock.release()
 
     @property
     def _holder(self) -> str:
-        """The text of the note; empty without one."""
-        with contextlib.suppress(OSError):  # it was just taken or released
+        """The text of the note; empty if missing."""
+        with contextlib.suppress(OSError):  # the lock was just taken or released
             return self._note.read_text(encoding="utf-8", errors="replace")
         return ""
 
     @property
     def _is_own(self) -> bool:
-        """Whether this process holds it: one of another container may have the same number."""
+        """Whether this process holds the lock. Process ids may repeat in other containers."""
         return self._file_of_process() in _held and self._holder == _this_process()
 
     def _file_of_process(self) -> tuple[int, tuple[int, int] | None]:
@@ -94,6 +95,6 @@ class StoreLock:
 
 
 def _this_process() -> str:
-    """Its id, program and subcommand: never the whole command line, which may carry secrets."""
+    """Its id, program and subcommand. The rest of the command line may contain secrets."""
     command = " ".join([Path(sys.argv[0]).name, *sys.argv[1:2]])[:100]
     return f"process {os.getpid()} ({command})"

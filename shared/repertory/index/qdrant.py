@@ -1,4 +1,4 @@
-"""The vector store on a Qdrant server, or a cluster of them."""
+"""The vector store on a Qdrant server or cluster."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -11,8 +11,8 @@ from repertory.index.qdrant_collection import QdrantCollection
 from repertory.index.qdrant_connection import QdrantServer, Replication, Result
 from repertory.index.vectors import VectorStore
 
-# The payload indexes, made before the first point is written. Those that are as large as the points
-# are on disk.
+# The payload indexes, which are created before the first point is written. Indexes with an entry
+# per point are on disk.
 _INDEXES: dict[str, dict[str, Any]] = {
     "kind": {"type": "keyword"},
     "source": {"type": "keyword"},
@@ -53,14 +53,15 @@ class QdrantStore(VectorStore):
     def __init__(
         self, urls: str, api_key: str | None = None, replication: Replication | None = None
     ) -> None:
-        """Use a server, like ``http://host:6333``; nothing is sent to it yet.
+        """Use a server, such as ``http://host:6333``; no request is sent yet.
 
-        A user and a password in the URL are neither sent nor shown in messages.
+        A user and a password in the URL are sent for basic authentication, and not shown in
+        messages.
 
         Args:
             urls: One address, or several of one cluster, separated by commas.
-            api_key: Its key.
-            replication: How new collections are spread over a cluster.
+            api_key: The server's API key.
+            replication: How new collections are distributed over a cluster.
 
         Raises:
             StoreError: A URL is invalid.
@@ -91,9 +92,9 @@ class QdrantStore(VectorStore):
 
     @override
     def open(self, name: str) -> QdrantCollection:
-        """Open a collection that exists, and add missing payload indexes.
+        """Open an existing collection, and add missing payload indexes.
 
-        Some are missing when the process that made it was interrupted.
+        Some are missing if the process that created the collection was interrupted.
         """
         self._server.check_version()
         path = f"/collections/{layout.checked_name(name)}"
@@ -124,8 +125,8 @@ class QdrantStore(VectorStore):
 
     @override
     def set_alias(self, name: str, collection: str) -> None:
-        # It replaces an alias. A server does the actions of one request one by one and keeps those
-        # before the first that fails: a deletion before it would be the end of the alias.
+        # ``create_alias`` replaces an existing alias. Do not delete that first: a server does the
+        # actions one by one, so the alias would be lost if the second one failed.
         new = {"alias_name": layout.checked_name(name), "collection_name": collection}
         self._server.change(
             "POST",

@@ -15,14 +15,14 @@ from repertory.index.qdrant_connection import QdrantServer, Replication, Result
 from repertory.index.qdrant_remote import RemoteCollection, StoredPoint
 from repertory.values import NAMESPACE
 
-INTERVAL = 10_000  # vectors that a process writes between two counts of all
+INTERVAL = 10_000  # vectors that a process writes before it counts the stored ones again
 
 
 class QdrantVectorCache(VectorCache):
-    """The vectors of one model, in a collection of their own that nothing searches.
+    """The vectors of one model, in a separate collection that is never searched.
 
-    A point's id is the first half of its key. The whole key is its payload, so that a point of
-    another key is not taken for this one. Of more than ``MAX_VECTORS`` any are removed.
+    A point's id is the first half of its key. Its payload has the whole key, to detect collisions.
+    If there are more than ``MAX_VECTORS``, random ones are removed.
     """
 
     def __init__(
@@ -34,27 +34,27 @@ class QdrantVectorCache(VectorCache):
         *,
         namespace: str = NAMESPACE,
     ) -> None:
-        """Use a server; nothing is sent to it yet. The collection is made on first use.
+        """Use a server; no request is sent yet. The collection is created at the first use.
 
         Args:
             urls: One address, or several of one cluster, separated by commas.
-            api_key: Its key.
-            model: Its vectors are stored.
-            replication: How the collection is spread over a cluster.
+            api_key: The server's API key.
+            model: The model whose vectors are stored.
+            replication: How the collection is distributed over a cluster.
             namespace: The prefix of the collection's name.
 
         Raises:
             StoreError: A URL is invalid.
         """
         self._server = QdrantServer(urls, api_key, replication)
-        # No index has such a name: an index has a hash in the place of "vectors".
+        # No index has such a name, because it has a hash in place of "vectors".
         self._name = layout.checked_name(f"{namespace}_vectors_{model.slug}")
         missing = f"The vector cache {self._name} was deleted: try again, which creates it."
         self._remote = RemoteCollection(self._server, self._name, missing)
         self._dimension = model.dimension
         self._made = False
         self._closed = False
-        self._written = INTERVAL  # since all were counted
+        self._written = INTERVAL  # vectors written since the last count
 
     @override
     def get(self, keys: Sequence[bytes]) -> dict[bytes, Vector]:
@@ -88,7 +88,7 @@ class QdrantVectorCache(VectorCache):
             self._forget()
 
     def stored(self) -> Iterator[tuple[bytes, Vector]]:
-        """Every vector, with its key."""
+        """All vectors with their keys."""
         with self._use() as stored:
             for point in stored.scroll(limit=layout.CHUNK, with_payload=True, with_vector=True):
                 key = (point.payload or {}).get("key")
@@ -106,8 +106,8 @@ class QdrantVectorCache(VectorCache):
         self._server.close()
 
     def _forget(self) -> None:
-        """Remove some vectors if there are too many: their ids are random numbers."""
-        surplus = min(self.count() - MAX_VECTORS, 2 * INTERVAL)  # the next time goes on
+        """Remove vectors if there are too many, at random places of their hashed ids."""
+        surplus = min(self.count() - MAX_VECTORS, 2 * INTERVAL)  # the next call removes the rest
         while surplus > 0:
             asked = {"limit": min(surplus, layout.CHUNK), "with_payload": False}
             with self._use() as stored:
@@ -130,8 +130,8 @@ class QdrantVectorCache(VectorCache):
             raise
 
     def _make(self) -> None:
-        """Make the collection, unless it exists."""
-        # Nothing is searched, so there is no graph; cosine would scale what is stored.
+        """Create the collection, unless it exists."""
+        # It is never searched, so it needs no graph. "Cosine" would normalise the stored vectors.
         vectors = {"size": self._dimension, "distance": "Dot", "on_disk": True}
         try:
             self._server.create(self._name, {"vectors": vectors, "hnsw_config": {"m": 0}})

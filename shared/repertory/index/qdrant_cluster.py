@@ -1,4 +1,4 @@
-"""The addresses of a Qdrant cluster: which one a request goes to, and when it is sent again."""
+"""The addresses of a Qdrant cluster: chooses a node for each request, and repeats requests."""
 
 import base64
 import logging
@@ -10,7 +10,7 @@ from urllib.parse import SplitResult, quote, unquote, urlsplit
 from repertory.errors import StoreError
 from repertory.index.qdrant_requests import Answer, NoAnswerError, Node, is_proxied
 
-MAX_RETRY_AFTER_S = 60.0  # that a write waits in all because a server asked for it
+MAX_RETRY_AFTER_S = 60.0  # the total time that a write waits because a server asks for it
 
 _USUAL_PORTS = {"http": 6333, "https": 443}
 _RATE_LIMITED, _UNAVAILABLE = 429, 503
@@ -21,29 +21,29 @@ _log = logging.getLogger(__name__)
 class Cluster:
     """The nodes of a cluster, or one server. Threads may share it.
 
-    A request goes to the node that answered last; if that is unreachable, to the next one. It may
-    be sent twice: a write compares revisions, and the others can be repeated; the maker of
-    a collection may learn that there is one already.
+    A request goes to the node that answered last, or if that is unreachable, to the next one. It
+    may be sent twice, which is harmless: writes compare revisions, and other requests can be
+    repeated. The creation of a collection may then fail because it exists.
 
     Attributes:
         shown: The addresses for messages, without users and passwords.
         is_encrypted: Whether all addresses are ``https``.
-        has_password: Whether one has a user or a password.
-        prefix: The path that all addresses have in common.
+        has_password: Whether any address has a user or a password.
+        prefix: The path of all addresses.
     """
 
     def __init__(self, urls: str) -> None:
         """Use some addresses, separated by commas.
 
         Raises:
-            StoreError: One is invalid.
+            StoreError: An address is invalid.
         """
         parts = [_parts(url.strip()) for url in urls.split(",")]
         if len({part.path.rstrip("/") for part in parts}) > 1:
             raise StoreError("The URLs of the Qdrant servers must have the same path.")
         self._nodes = [_node(part) for part in parts]
         self._current = 0
-        self._leaving = Lock()  # of the current node
+        self._leaving = Lock()  # guards the change to another node
         self.prefix = quote(parts[0].path.rstrip("/"), safe="/%:@!$&'()*+,;=~")
         self.is_encrypted = all(part.scheme == "https" for part in parts)
         self.has_password = any(node.authorization for node in self._nodes)
@@ -53,11 +53,11 @@ class Cluster:
         """The answer of a node that is available.
 
         Args:
-            send: Asks a node.
-            waits: Whether to ask again later if a node wants that.
+            send: Sends the request to a node.
+            waits: Whether to retry later if a node asks for it.
 
         Raises:
-            NoAnswerError: None of them answers.
+            NoAnswerError: No node answers.
         """
         left = MAX_RETRY_AFTER_S if waits else 0.0
         while True:
@@ -76,7 +76,8 @@ class Cluster:
     def _answer(self, send: Callable[[Node], Answer]) -> Answer:
         """The answer of the current node, else of the next one that is available.
 
-        After a timeout the next node is left to the next request: the caller has waited enough.
+        After a timeout no other node is tried, because the caller has waited long enough. The next
+        request goes to the next node.
         """
         for _ in self._nodes[1:]:
             asked = self._current
@@ -93,7 +94,7 @@ class Cluster:
         return send(self._nodes[self._current])
 
     def _leave(self, asked: int, reason: str) -> None:
-        """Go on with the next node, unless another thread has left this one already."""
+        """Switch to the next node, unless another thread has already done so."""
         with self._leaving:
             if self._current != asked:
                 return
@@ -114,7 +115,7 @@ def _parts(url: str) -> SplitResult:
 
 
 def _node(parts: SplitResult) -> Node:
-    """The address of a node with its port: 443 for ``https``, else 6333, unless it has one."""
+    """The address of a node. The default port is 443 for ``https``, else 6333."""
     port = parts.port or _USUAL_PORTS[parts.scheme]
     authorization = ""
     if parts.username or parts.password:
@@ -125,7 +126,7 @@ def _node(parts: SplitResult) -> Node:
 
 
 def _retry_after(answer: Answer) -> float | None:
-    """The seconds after which a server that refuses a request for now would take it."""
+    """The seconds after which a server asks to retry; None if it does not."""
     if answer.status not in (_RATE_LIMITED, _UNAVAILABLE) or not answer.retry_after.isdigit():
         return None
     return max(float(answer.retry_after), 1.0)

@@ -19,15 +19,15 @@ from repertory.index.vectors import Point, VectorAnswer, VectorQuery
 
 OPTIMIZE_TIMEOUT_S = 3_600.0
 _POLL_INTERVAL_S = 1.0
-DIGITS = 8  # of a number of a query's vector: as good as all 17, and half the text
+DIGITS = 8  # of each number of a query's vector; as good as all 17, with half the text
 
 _OWN_POINT = {"is_empty": {"key": "section"}}
 _SEARCH = {
     "hnsw_ef": layout.SEARCH_EF,
     "quantization": {"rescore": True, "oversampling": layout.OVERSAMPLING_OF_SERVER},
 }
-# Qdrant links the points of one value only if the value is rare: a search among the points of a
-# common one would be stranded without ACORN, which also steps over points that do not match.
+# Qdrant links the points with the same value only if the value is rare. A search filtered by a
+# common value needs ACORN, which also traverses points that do not match.
 _FILTERED_SEARCH = _SEARCH | {"acorn": {"enable": True, "max_selectivity": 1.0}}
 _EXACT = {"exact": True, "quantization": {"ignore": True}}
 
@@ -52,7 +52,7 @@ class _Payload(msgspec.Struct):
 
 
 class _Info(msgspec.Struct):
-    """What a server answers about a collection."""
+    """The server's information about a collection."""
 
     status: str
     optimizer_status: object
@@ -107,24 +107,24 @@ class QdrantCollection(StoredCollection):
     def is_ready(self) -> bool:
         """Whether the server has built its indexes, which it does by itself.
 
-        After a restart it begins only at the next write or change of a setting: this makes one.
+        After a restart it starts only at the next write or change of a setting, so this sends one.
 
         Raises:
-            StoreError: It failed to.
+            StoreError: The server failed to build them.
         """
         info = self._remote.about(Result[_Info])
         if info.status == "grey":
             self._remote.touch()
         if info.status == "red":
-            raise StoreError(  # which it says until then, whatever is written
+            raise StoreError(  # the status stays red until a restart
                 f"The Qdrant server cannot optimize {self._name} ({info.optimizer_status}): "
-                "mend that, and restart the server."
+                "fix the cause, and restart the server."
             )
         return info.status == "green"
 
     @override
     def optimize(self) -> None:
-        """Wait until the server has built its indexes, an hour at most."""
+        """Wait until the server has built its indexes, for at most an hour."""
         deadline = monotonic() + OPTIMIZE_TIMEOUT_S
         while not self.is_ready() and monotonic() < deadline:
             sleep(_POLL_INTERVAL_S)
@@ -147,8 +147,8 @@ class QdrantCollection(StoredCollection):
             old: dict[str, object] = {"must": [named], "must_not": kept}
             if sections_only:
                 kept.append(_OWN_POINT)
-                # Most items never had a section, and a deletion of nothing costs as much as a
-                # write: the server records it, and does one at a time.
+                # Count first, because most items never had a section. An empty deletion costs as
+                # much as a write, since the server logs it and does one at a time.
                 if not self._remote.count(old):
                     continue
             self._remote.delete(old)
@@ -188,9 +188,9 @@ class QdrantCollection(StoredCollection):
 
 
 def _requests(query: VectorQuery) -> Iterator[dict[str, Any]]:
-    """The search for matches, and those for the cosines and the records of items, as JSON."""
+    """The searches for matches, and if needed for cosines and records of items, as JSON."""
     numbers = layout.numbers(query.vector.astype(np.float64).round(DIGITS))
-    vector = msgspec.Raw(msgspec.json.encode(numbers))  # once, and sent twice
+    vector = msgspec.Raw(msgspec.json.encode(numbers))  # encoded once for all searches
     must = [
         {"key": field, "match": {"any": values}} for field, values in layout.conditions(query.where)
     ]
@@ -221,7 +221,7 @@ def _answer(
 
 
 def _records(found: Iterable[_Found]) -> Iterator[tuple[str, str]]:
-    """The records as JSON, by item; who asks for a damaged one reads it."""
+    """The records as JSON, by item. Damaged ones are left out; a later read reports them."""
     for point in found:
         match point.payload:
             case _Stored(item=str(item), record=str(record)):
@@ -229,5 +229,5 @@ def _records(found: Iterable[_Found]) -> Iterator[tuple[str, str]]:
 
 
 def _since(revision: int) -> dict[str, object]:
-    """That a point is of a revision or a later one; a damaged point is of none."""
+    """The condition that a point has at least this revision; a damaged point never has."""
     return {"key": "revision", "range": {"gte": revision}}

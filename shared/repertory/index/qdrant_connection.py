@@ -16,22 +16,23 @@ from repertory.index.qdrant_requests import Answer, Direct, NoAnswerError, Reque
 if TYPE_CHECKING:
     from repertory.index.qdrant_proxied import Proxied
 
-# Older servers ignore the condition of a conditional write, and would lose newer points. Newer ones
-# than the newest may answer otherwise.
+# Older servers ignore the condition of a conditional write, so newer points would be lost. Servers
+# above the newest known version may answer differently.
 OLDEST_SERVER, NEWEST_SERVER = (1, 16), (1, 18)
 _OLDEST, _NEWEST = (".".join(map(str, one)) for one in (OLDEST_SERVER, NEWEST_SERVER))
 
 TIMEOUT_S = 30  # for a write, a count or a wait
-QUERY_TIMEOUT_S = 5  # for a query, which a user waits for; the server stops then, too
+QUERY_TIMEOUT_S = 5  # for a query, for which a user waits; the server then stops, too
 
 _HEADERS = {
     "Content-Type": "application/json",
-    # Qdrant sends a compressed answer in several small pieces, of which TCP holds back the last
-    # ones for 40 ms.
+    # Qdrant sends a compressed answer in several small pieces, and TCP delays the last ones by
+    # 40 ms.
     "Accept-Encoding": "identity",
 }
 
-# Answers to an invalid request; others of this range may change: a key, a collection, a time limit.
+# The status codes for an invalid request. The excluded ones may be temporary, such as a wrong key,
+# a missing collection or a timeout.
 _REFUSALS = frozenset(range(400, 500)) - {401, 403, 404, 408, 429}
 
 T = TypeVar("T")
@@ -40,7 +41,7 @@ _log = logging.getLogger(__name__)
 
 
 class Result(msgspec.Struct, Generic[T]):
-    """What a server answers."""
+    """The answer of a server."""
 
     result: T
 
@@ -50,18 +51,18 @@ class _Exists(msgspec.Struct):
 
 
 class _About(msgspec.Struct):
-    """What a server answers about itself."""
+    """A server's information about itself."""
 
     version: str
 
 
 class Replication(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How a cluster spreads a new collection; None leaves it to the cluster.
+    """How a cluster distributes a new collection; None uses the cluster's default.
 
     Attributes:
-        replication_factor: Copies of each shard.
-        shard_number: Shards.
-        write_consistency_factor: Copies that must have a write before it counts as done.
+        replication_factor: The number of copies of each shard.
+        shard_number: The number of shards.
+        write_consistency_factor: The number of copies that must confirm a write.
     """
 
     replication_factor: int | None = None
@@ -75,14 +76,14 @@ class QdrantServer:
     def __init__(
         self, urls: str, api_key: str | None, replication: Replication | None = None
     ) -> None:
-        """Use some addresses, separated by commas; nothing is sent to them yet.
+        """Use some addresses, separated by commas; no request is sent yet.
 
         Raises:
             StoreError: A URL or the key is invalid.
         """
         api_key = (api_key or "").strip()
         if not (api_key.isascii() and api_key.isprintable()):
-            raise StoreError("The API key of Qdrant holds characters that no key can have.")
+            raise StoreError("The API key of Qdrant contains invalid characters.")
         self._replication = msgspec.to_builtins(replication or Replication())
         self._cluster = cluster = Cluster(urls)
         if (api_key or cluster.has_password) and not cluster.is_encrypted:
@@ -103,10 +104,10 @@ class QdrantServer:
     def check_version(self) -> None:
         """Refuse a server that ignores the condition of a conditional write.
 
-        A server that is newer than those that we know is used with a warning.
+        A server newer than the known versions is used with a warning.
 
         Raises:
-            StoreError: It is too old, or does not answer.
+            StoreError: The server is too old, or does not answer.
         """
         if self._known_version:
             return
@@ -122,16 +123,16 @@ class QdrantServer:
         self._known_version = True
 
     def create(self, name: str, settings: Mapping[str, Any]) -> None:
-        """Make a collection, payloads on disk.
+        """Create a collection with payloads on disk.
 
         Args:
-            name: Its name.
-            settings: As Qdrant's REST interface has them.
+            name: The collection's name.
+            settings: The settings of Qdrant's REST interface.
 
         Raises:
-            StoreError: A collection of that name exists already.
+            StoreError: A collection of that name already exists.
         """
-        conflict = f"There is a collection {name} already."
+        conflict = f"The collection {name} already exists."
         body = {**settings, "on_disk_payload": True, **self._replication}
         self.change("PUT", f"/collections/{name}", body, conflict=conflict)
 
@@ -140,7 +141,7 @@ class QdrantServer:
         return self.ask("GET", f"/collections/{name}/exists", Result[_Exists]).exists
 
     def read(self, path: str, body: object, answer: type[Result[T]], *, missing: str = "") -> T:
-        """Ask for points, as a search does; see ``ask``. The server stops after a while, too."""
+        """Request points with a timeout that the server applies as well; see ``ask``."""
         path = f"{path}?timeout={QUERY_TIMEOUT_S}"
         content = self._content("POST", path, body, timeout=QUERY_TIMEOUT_S, missing=missing)
         return self._decoded(content, answer).result
@@ -153,13 +154,13 @@ class QdrantServer:
         body: object = None,
         missing: str = "",
     ) -> T:
-        """Send a request of the REST interface that changes nothing; see ``change``.
+        """Send a read-only request of the REST interface; see ``change``.
 
         Args:
-            method: Of HTTP; GET has the timeout of a query.
-            path: Below the address of the server.
-            answer: What the answer is decoded to.
-            body: What is sent as JSON; None for nothing.
+            method: The HTTP method; GET has the timeout of a query.
+            path: The path below the server's address.
+            answer: The type of the decoded answer.
+            body: The body, which is sent as JSON; None for no body.
             missing: The message for a collection that does not exist.
         """
         timeout = QUERY_TIMEOUT_S if method == "GET" else TIMEOUT_S
@@ -179,15 +180,15 @@ class QdrantServer:
         """Send a request of the REST interface that changes something.
 
         Args:
-            method: Of HTTP.
-            path: Below the address of the server.
-            body: What is sent as JSON; None for nothing.
+            method: The HTTP method.
+            path: The path below the server's address.
+            body: The body, which is sent as JSON; None for no body.
             missing: The message for a collection that does not exist.
-            conflict: The message for a collection that exists already.
-            waits: Whether the server answers only when it is done, and may ask to send it later.
+            conflict: The message for a collection that already exists.
+            waits: Whether to wait until the change is done, and to retry if the server asks for it.
 
         Raises:
-            StoreError: The server cannot be reached, or refuses.
+            StoreError: The server cannot be reached, or refuses the request.
         """
         self._content(
             method,
@@ -227,7 +228,7 @@ class QdrantServer:
         return answer.content
 
     def _refusal(self, answer: Answer, missing: str, conflict: str) -> StoreError:
-        """The error for an answer whose status says that the request failed."""
+        """The error for an answer with the status of a failed request."""
         shown, status = self._cluster.shown, answer.status
         if missing and status == HTTPStatus.NOT_FOUND:
             return StoreError(missing)
@@ -248,7 +249,7 @@ class QdrantServer:
         except (msgspec.DecodeError, UnicodeDecodeError) as exc:
             raise StoreError(
                 f"The Qdrant server at {self._cluster.shown} "
-                f"answered in a form that we do not know ({exc}): "
+                f"answered in an unknown format ({exc}): "
                 f"use a version from {_OLDEST} to {_NEWEST}, and check the URL."
             ) from exc
 
@@ -262,7 +263,7 @@ def _requests(headers: dict[str, str], *, is_direct: bool) -> "Direct | Proxied"
 
 
 def _is_taken(answer: Answer) -> bool:
-    """Whether a collection of that name exists already."""
+    """Whether an answer says that a collection of that name already exists."""
     return answer.status == HTTPStatus.CONFLICT or (
         answer.status == HTTPStatus.BAD_REQUEST and b"already exists" in answer.content
     )

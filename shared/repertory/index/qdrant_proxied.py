@@ -1,6 +1,6 @@
-"""HTTP requests to a Qdrant server through the proxies that the environment names.
+"""HTTP requests to a Qdrant server through the proxies of the environment.
 
-Import this module only if it names one: httpx takes time and memory.
+Import this module only if a proxy is set, because httpx takes time and memory.
 """
 
 import httpx
@@ -16,17 +16,17 @@ from repertory.index.qdrant_requests import (
     Request,
 )
 
-# A connection for each thread. They are kept open, or a busy client would run out of ports.
+# Connections are kept open, one per thread, so that a busy client does not run out of ports.
 _LIMITS = httpx.Limits(
     max_connections=None, max_keepalive_connections=None, keepalive_expiry=IDLE_S
 )
 
 
 class Proxied:
-    """Sends requests by httpx, which knows how to ask a proxy. Threads may share it.
+    """Sends requests by httpx, which supports proxies. Threads may share it.
 
     Args:
-        headers: Those of every request.
+        headers: The headers of every request.
     """
 
     def __init__(self, headers: dict[str, str]) -> None:
@@ -42,7 +42,7 @@ class Proxied:
         """Send a request to a node.
 
         Raises:
-            NoAnswerError: There is no answer, or none in time.
+            NoAnswerError: The node does not answer, or not in time.
         """
         try:
             response = self._client.request(

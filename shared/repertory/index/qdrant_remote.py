@@ -1,4 +1,4 @@
-"""One collection of a Qdrant server: the requests that index and cache share."""
+"""Requests to one collection of a Qdrant server, shared by index and cache."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeVar
@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 class StoredPoint(msgspec.Struct):
-    """A point as the server answers it; fields that were not asked for are missing."""
+    """A point in a server's answer; only requested fields are set."""
 
     id: str
     payload: dict[str, Any] | None = None
@@ -31,11 +31,11 @@ class RemoteCollection:
     """Sends requests about one collection and its points. Threads may share it."""
 
     def __init__(self, server: QdrantServer, name: str, missing: str) -> None:
-        """Use a collection; nothing is sent yet.
+        """Use a collection; no request is sent yet.
 
         Args:
-            server: It has the collection.
-            name: Its name.
+            server: The server of the collection.
+            name: The collection's name.
             missing: The message if it does not exist.
         """
         self._server = server
@@ -44,25 +44,25 @@ class RemoteCollection:
         self._missing = missing
 
     def about(self, answer: type[Result[T]]) -> T:
-        """What the server says about the collection."""
+        """The server's information about the collection."""
         return self._server.ask("GET", self._about, answer, missing=self._missing)
 
     def touch(self) -> None:
-        """Change nothing, but let the server optimize the collection."""
+        """Send an empty change, which makes the server optimize the collection."""
         self._server.change("PATCH", self._about, {"optimizers_config": {}}, missing=self._missing)
 
     def read(self, path: str, body: object, answer: type[Result[T]]) -> T:
-        """Ask for points with the timeout of a query.
+        """Request points with the timeout of a query.
 
         Args:
-            path: Below that of the points.
-            body: What is sent as JSON.
-            answer: What the answer is decoded to.
+            path: The path below that of the points.
+            body: The body, which is sent as JSON.
+            answer: The type of the decoded answer.
         """
         return self._server.read(self._path + path, body, answer, missing=self._missing)
 
     def write(self, points: Sequence[Mapping[str, Any]], where: object = None) -> None:
-        """Write points; one that exists is replaced only if it fulfils a condition."""
+        """Write points; an existing one is replaced only if it fulfils the condition ``where``."""
         body = {"points": points} | ({} if where is None else {"update_filter": where})
         self._server.change("PUT", self._path, body, missing=self._missing, waits=True)
 
@@ -72,16 +72,16 @@ class RemoteCollection:
         self._server.change("POST", path, {"filter": where}, missing=self._missing, waits=True)
 
     def count(self, where: object = None) -> int:
-        """How many points there are, or fulfil a condition."""
+        """The number of points, or of those that fulfil a condition."""
         body = {"exact": True} | ({} if where is None else {"filter": where})
         path = f"{self._path}/count"
         return self._server.ask("POST", path, Result[_Count], body, self._missing).count
 
     def scroll(self, **asked: object) -> Iterator[StoredPoint]:
-        """Every point in the order of the ids, page by page.
+        """All points in the order of their ids, read page by page.
 
         Args:
-            asked: As Qdrant's REST interface has it.
+            asked: The parameters of Qdrant's REST interface.
         """
         while True:
             page = self._page(asked)
@@ -91,7 +91,7 @@ class RemoteCollection:
             asked["offset"] = page.next_page_offset
 
     def page(self, **asked: object) -> list[StoredPoint]:
-        """The first points in the order of the ids."""
+        """The first page of points in the order of their ids."""
         return self._page(asked).points
 
     def _page(self, asked: Mapping[str, object]) -> _Page:

@@ -1,4 +1,4 @@
-"""HTTP requests to the nodes of a Qdrant server, on connections that are kept open for a moment."""
+"""HTTP requests to the nodes of a Qdrant server, on connections that are briefly kept open."""
 
 import http.client
 import ssl
@@ -15,7 +15,7 @@ from repertory.addresses import is_this_machine
 from repertory.certificates import trusted
 
 CONNECT_TIMEOUT_S = 2
-IDLE_S = 2.0  # a kept connection; the server closes it after 5
+IDLE_S = 2.0  # how long an unused connection is kept; the server closes it after 5 s
 
 _PORTS_OF_SCHEMES = {"http": 80, "https": 443}
 
@@ -27,7 +27,7 @@ class Node(NamedTuple):
         scheme: ``http`` or ``https``.
         host: Its name or IP address.
         port: The port.
-        authorization: What a proxy before it wants in the header of that name, or "".
+        authorization: The ``Authorization`` header for a proxy in front of it; may be empty.
     """
 
     scheme: str
@@ -37,7 +37,7 @@ class Node(NamedTuple):
 
     @property
     def headers(self) -> dict[str, str]:
-        """What is sent to it alone."""
+        """The headers for this node only."""
         return {"Authorization": self.authorization} if self.authorization else {}
 
     @override
@@ -48,13 +48,13 @@ class Node(NamedTuple):
 
 
 class Request(NamedTuple):
-    """What is sent to any node.
+    """A request to any node.
 
     Attributes:
-        method: Of HTTP.
-        path: With the query.
-        content: The body, JSON; empty for none.
-        timeout: Seconds for each part of the request and of the answer.
+        method: The HTTP method.
+        path: The path with the query string.
+        content: The body as JSON; empty for no body.
+        timeout: The timeout in seconds for each read and write.
     """
 
     method: str
@@ -64,12 +64,12 @@ class Request(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What a node answered.
+    """The answer of a node.
 
     Attributes:
-        status: Of HTTP.
+        status: The HTTP status.
         content: The body.
-        retry_after: The header of that name, or "".
+        retry_after: The ``Retry-After`` header; empty if missing.
     """
 
     status: int
@@ -81,7 +81,7 @@ class NoAnswerError(Exception):
     """A node cannot be reached, or does not answer in time.
 
     Attributes:
-        is_late: Whether it was reached.
+        is_late: Whether the node was reached but did not answer in time.
     """
 
     def __init__(self, reason: str, *, is_late: bool) -> None:
@@ -90,7 +90,7 @@ class NoAnswerError(Exception):
 
 
 class _Connection(http.client.HTTPConnection):
-    """Sends a request in one piece, for which a server wakes up once: that saves 0.1 ms."""
+    """Sends a request in one piece, so that the server wakes up only once, which saves 0.1 ms."""
 
     _pieces: list[bytes] | None = None
 
@@ -102,7 +102,7 @@ class _Connection(http.client.HTTPConnection):
         finally:
             self._pieces = None
         rest = memoryview(b"".join(pieces))
-        while rest:  # ``sendall`` has one timeout for all of it
+        while rest:  # not ``sendall``, which has one timeout for the whole request
             rest = rest[self.sock.send(rest) :]
 
     @override
@@ -114,7 +114,7 @@ class _Connection(http.client.HTTPConnection):
 
 
 class _TlsConnection(_Connection, http.client.HTTPSConnection):
-    """The same over TLS."""
+    """A connection over TLS."""
 
 
 class _Idle(NamedTuple):
@@ -127,36 +127,36 @@ class Direct:
     """Sends requests by the standard library, in half the CPU time of httpx. Threads may share it.
 
     Args:
-        headers: Those of every request.
+        headers: The headers of every request.
 
     Attributes:
-        close: Closes the connections that are not in use.
+        close: Closes the unused connections.
     """
 
     def __init__(self, headers: dict[str, str]) -> None:
         self._headers = headers
-        self._idle: deque[_Idle] = deque()  # the one used last at the right
-        self.close = finalize(self, _drop, self._idle)  # at the end of this object, too
+        self._idle: deque[_Idle] = deque()  # the last used one at the right
+        self.close = finalize(self, _drop, self._idle)  # also called when this object is deleted
 
     def send(self, node: Node, request: Request) -> Answer:
         """Send a request to a node; it may be sent twice.
 
         Args:
-            node: It is asked without a proxy.
-            request: It can be repeated.
+            node: The node, which is reached without a proxy.
+            request: The request, which must be repeatable.
 
         Raises:
-            NoAnswerError: There is no answer, or none in time.
+            NoAnswerError: The node does not answer, or not in time.
         """
         try:
             if kept := self._kept(node):
-                # A connection that the server has closed meanwhile fails, however healthy it is.
+                # It fails if a healthy server has closed the connection. Then use a new one.
                 with suppress(ConnectionError, ssl.SSLEOFError, http.client.BadStatusLine):
                     return self._exchange(node, kept, request)
             return self._exchange(node, _connected(node), request)
         except TimeoutError as exc:
             raise NoAnswerError(str(exc), is_late=True) from exc
-        except (OSError, http.client.HTTPException, UnicodeError) as exc:  # or no name of a host
+        except (OSError, http.client.HTTPException, UnicodeError) as exc:  # Unicode: invalid host
             raise NoAnswerError(str(exc), is_late=False) from exc
 
     def _exchange(self, node: Node, connection: _Connection, request: Request) -> Answer:
@@ -169,13 +169,13 @@ class Direct:
         except BaseException:
             connection.close()
             raise
-        if connection.sock is not None:  # else the server closes it
+        if connection.sock is not None:  # it is None if the server closes the connection
             self._idle.append(_Idle(time.monotonic(), node, connection))
         _drop(self._idle, time.monotonic() - IDLE_S)
         return answer
 
     def _kept(self, node: Node) -> _Connection | None:
-        """The connection to a node that was used last, if the server still has it."""
+        """The last used connection to a node, if the server still keeps it open."""
         with suppress(IndexError):
             while one := self._idle.pop():
                 if one.node == node and time.monotonic() - one.since < IDLE_S:
@@ -201,14 +201,14 @@ def _connected(node: Node) -> _Connection:
 
 
 def _drop(idle: deque[_Idle], before: float = float("inf")) -> None:
-    """Close what was used last before some moment."""
+    """Close connections that were last used before a time."""
     with suppress(IndexError):
         while idle[0].since < before:
             idle.popleft().connection.close()
 
 
 def is_proxied(node: Node) -> bool:
-    """Whether requests to a node go through a proxy that the environment or the system names."""
+    """Whether the environment or the system sets a proxy for a node."""
     if is_this_machine(node.host):
         return False
     proxies = getproxies()

@@ -1,4 +1,4 @@
-"""The part of a collection that every store shares: reads and deletions by payload."""
+"""The part of a collection that all stores share: reads and deletions by payload."""
 
 import logging
 from abc import abstractmethod
@@ -18,9 +18,10 @@ _log = logging.getLogger(__name__)
 
 
 class StoredCollection(Collection):
-    """A collection whose points are stored as ``layout`` lays them out.
+    """A collection whose points are stored in the form of ``layout``.
 
-    A damaged point hides no other: it is logged, and written again once its item is compared.
+    A damaged point does not affect others. It is logged, and written again once its item is
+    compared.
     """
 
     @override
@@ -75,7 +76,7 @@ class StoredCollection(Collection):
 
     @abstractmethod
     def _scroll_whole(self) -> Iterator[tuple[UUID, Sequence[float], dict[str, Any] | None]]:
-        """Every point in the order of the ids: its id, its vector and its payload."""
+        """All points in the order of their ids, as id, vector and payload."""
 
     @abstractmethod
     def _delete(self, items: Sequence[str], before: int, *, sections_only: bool) -> None:
@@ -85,27 +86,27 @@ class StoredCollection(Collection):
     def _retrieve(
         self, keys: Sequence[int], fields: Sequence[str]
     ) -> Iterator[dict[str, Any] | None]:
-        """These payload fields of the own points of the items of these keys."""
+        """The payload fields of the own points of the items with these keys."""
 
     @abstractmethod
     def _page(
         self, start: UUID, limit: int, since: int
     ) -> Iterator[tuple[UUID, dict[str, Any] | None]]:
-        """The ids and the state fields of own points, in the order of the ids.
+        """The ids and the state fields of own points, in the order of their ids.
 
         Args:
             start: The lowest id.
-            limit: The most points; fewer are the last ones.
+            limit: The maximum number of points; a shorter page is the last one.
             since: The lowest revision.
         """
 
     @abstractmethod
     def _scroll(self, fields: Sequence[str]) -> Iterator[dict[str, Any] | None]:
-        """These payload fields of every item's own point."""
+        """The payload fields of all own points."""
 
 
 @lru_cache(maxsize=1_000)
 def _name(collection: str, item: str, error: str) -> None:
-    """Log that a point cannot be read, once in this process."""
+    """Log an unreadable point, once per process."""
     extra = {"collection": collection, "item": item, "error": error}
     _log.warning("point_unreadable", extra=extra)

@@ -14,7 +14,7 @@ import msgspec
 
 from repertory.catalogue.item import END_KEY, item_key
 
-if TYPE_CHECKING:  # requests to a server need no numpy, which takes a twentieth of a second
+if TYPE_CHECKING:  # requests to a server need no NumPy, whose import takes 50 ms
     import numpy as np
     from numpy.typing import NDArray
 
@@ -27,11 +27,11 @@ class Point(msgspec.Struct, frozen=True, kw_only=True):
         vector: Unit length, float32, of the collection's dimension.
         item: The id of the item.
         section: The number of the section, from 0; None for the item itself.
-        kind, source, server, tags: The fields of filters; the same on all points of an item.
+        kind, source, server, tags: The filter fields; the same on all points of an item.
         content_hash, metadata_hash: The item's hashes; the same on all points of an item.
-        revision: Grows with every observation of a source; a write never replaces a newer one.
-            Below 2**53: stores compare it as a float.
-        record: The item as plain data on the item's own point; ``{"heading": …}`` on a section's.
+        revision: Grows with every job; a write never replaces a higher revision. It is below 2**53,
+            because stores compare it as a float.
+        record: On the item's own point, the item as plain data; on a section's, ``{"heading": …}``.
     """
 
     id: UUID
@@ -59,9 +59,9 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Filter(msgspec.Struct, frozen=True, kw_only=True):
-    """Which items a search may return: any of the values within a field, all fields together.
+    """The items that a search may return: those with any of the values in each field.
 
-    An empty field filters nothing.
+    An empty field does not filter.
     """
 
     kinds: tuple[str, ...] = ()
@@ -74,7 +74,7 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Match(msgspec.Struct, frozen=True, kw_only=True):
-    """One point that a search found: its item's key (``item_key``), and its cosine in -1…1."""
+    """A point found by a search, with its item's key (``item_key``) and its cosine, -1…1."""
 
     key: int
     section: int | None
@@ -82,15 +82,15 @@ class Match(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class VectorQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """What one text of a search asks of the vectors.
+    """A vector query for one text of a search.
 
     Attributes:
         vector: Unit length.
-        limit: The most matches, at least 1.
+        limit: The maximum number of matches, at least 1.
         where: Filters the matches.
-        keys: The items whose cosines are wanted even if no point of theirs matches.
-        likely: The items whose records may be asked for next.
-        points: The ids of the points of ``keys`` whose cosines count, if they are known already.
+        keys: The items whose cosines are needed even if none of their points matches.
+        likely: The items whose records will probably be needed next.
+        points: The ids of the points whose cosines are needed for ``keys``, if already computed.
     """
 
     vector: "NDArray[np.float32]"
@@ -106,10 +106,10 @@ class VectorAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         matches: The nearest points, items and sections, best first.
-        scores: The cosine of each item of ``keys`` without a match, by key; missing items are left
-            out. It is the higher one of the item's own point and its ``LEAD``.
-        records: The records of likely items by id, as JSON: only where ``Collection.records`` would
-            be another request.
+        scores: The cosines of the items of ``keys`` without a match, by key. An item's cosine is
+            the higher one of its own point and its ``LEAD``. Missing items are left out.
+        records: The records of likely items by id, as JSON. Empty if ``Collection.records`` needs
+            no further request.
     """
 
     matches: Sequence[Match]
@@ -118,7 +118,7 @@ class VectorAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Searched(Protocol):
-    """What a search reads of a collection; see ``Collection``."""
+    """The part of a collection that a search reads; see ``Collection``."""
 
     @property
     def name(self) -> str:
@@ -126,20 +126,20 @@ class Searched(Protocol):
         ...
 
     def records(self, keys: Sequence[int]) -> dict[str, dict[str, Any]]:
-        """The records, by id, of the items of these keys; missing ones are left out."""
+        """The records of the items with these keys, by id; missing ones are left out."""
         ...
 
     def states(self, items: Sequence[str] | None = None) -> Iterator[State]:
-        """The states of these items, or of every item, in no order, one for each item.
+        """The states of these items, or of all items if None, in any order, one per item.
 
-        Missing items are skipped; an empty sequence gives nothing.
+        Missing items are skipped.
         """
         ...
 
     def query(self, queries: Sequence[VectorQuery]) -> list[VectorAnswer]:
-        """Answer each query, all of them with one request to a server.
+        """Answer queries; a server is sent one request for all of them.
 
-        Matches are filtered inside the search.
+        Matches are filtered during the search, not afterwards.
         """
         ...
 
@@ -153,14 +153,14 @@ class Searched(Protocol):
 class Collection(Searched, Protocol):
     """The points of one catalogue under one model and recipe, in one generation.
 
-    A context manager: leaving it flushes and closes. Every method raises ``StoreError`` when the
-    store is unavailable and ``StoreCorruptError`` when stored data are unreadable.
+    As a context manager it flushes and closes at the end. Every method raises ``StoreError`` if the
+    store is unavailable and ``StoreCorruptError`` if stored data are unreadable.
     """
 
     def upsert(self, points: Sequence[Point]) -> None:
         """Write points, each only if its id is new or has an older revision.
 
-        Writing the same points again changes nothing. An empty sequence is allowed.
+        The operation is idempotent. An empty sequence is allowed.
         """
         ...
 
@@ -180,25 +180,25 @@ class Collection(Searched, Protocol):
 
         Args:
             start: The lowest key.
-            limit: The most items, at least 1; fewer are the last ones.
+            limit: The maximum number of items, at least 1; a shorter page is the last one.
             since: The lowest revision.
         """
         ...
 
     def scan(self) -> Iterator[dict[str, Any]]:
-        """The record of every item, in no order. Sections are left out."""
+        """The records of all items, in any order, without sections."""
         ...
 
     def points(self) -> Iterator[Point]:
-        """Every point as ``upsert`` takes it, sections included, in the order of their ids.
+        """All points including sections, as ``upsert`` takes them, in the order of their ids.
 
-        So the points of an item follow each other, its own first. While it is written to, each item
-        comes as it was at some moment: its own point is written last, so what follows is complete.
+        So the points of an item are adjacent, with its own point first. An item's own point is
+        written last, so an item that is read during writes is complete.
         """
         ...
 
     def count(self) -> int:
-        """The number of points, sections included."""
+        """The number of points, including sections."""
         ...
 
     def count_items(self) -> int:
@@ -206,7 +206,7 @@ class Collection(Searched, Protocol):
         ...
 
     def is_ready(self) -> bool:
-        """Whether the structures for fast searches are built, as far as a server does it.
+        """Whether a server has built its structures for fast searches; true without a server.
 
         Raises:
             StoreError: The server failed to build them.
@@ -218,13 +218,13 @@ class Collection(Searched, Protocol):
         ...
 
     def build_graph(self, stopping: threading.Event) -> bool:  # noqa: ARG002 - the default has none
-        """Build the search graph of many points that have none, beside searches and writes.
+        """Build a search graph if many points have none, concurrently with searches and writes.
 
         Args:
-            stopping: Ends the building.
+            stopping: Set to stop building.
 
         Returns:
-            Whether one was built. A server builds its graphs by itself.
+            Whether a graph was built. A server builds its graphs by itself.
         """
         return False
 
@@ -257,7 +257,7 @@ def nearest(
         collection: The points.
         vector: Unit length.
         limit: The first limit, at least 1.
-        is_enough: Whether a full list of matches, best first, goes far enough.
+        is_enough: Whether a full list of matches, best first, is long enough.
         where: Filters the points.
     """
     while len(matches := collection.search(vector, limit, where)) >= limit:
@@ -268,34 +268,34 @@ def nearest(
 
 
 class VectorStore(Protocol):
-    """The collections of a data directory or a server, and the aliases that point at them."""
+    """The collections of a data directory or a server, and the aliases that point to them."""
 
     def collections(self) -> list[str]:
         """The names of all collections, sorted."""
         ...
 
     def create(self, name: str, dimension: int) -> Collection:
-        """Make an empty collection and open it.
+        """Create an empty collection and open it.
 
         Raises:
-            StoreError: A collection of that name exists already.
+            StoreError: A collection of that name already exists.
         """
         ...
 
     def open(self, name: str) -> Collection:
-        """Open a collection that exists.
+        """Open an existing collection.
 
-        One store may open a collection any number of times; each opening is closed by itself.
+        A store may open a collection any number of times; each opening must be closed separately.
 
         Raises:
             StoreError: No collection has that name.
-            StoreBusyError: Another process holds it; it was not touched.
-            StoreCorruptError: It cannot be read; it was left as it is.
+            StoreBusyError: Another process holds it; it is unchanged.
+            StoreCorruptError: It is unreadable; it is unchanged.
         """
         ...
 
     def drop(self, name: str) -> None:
-        """Delete a collection, its points and the aliases that point at it.
+        """Delete a collection, its points and the aliases that point to it.
 
         A missing collection is ignored; an unreadable one can be deleted.
 
@@ -305,15 +305,15 @@ class VectorStore(Protocol):
         ...
 
     def alias(self, name: str) -> str | None:
-        """The collection that an alias points at, or None."""
+        """The collection that an alias points to; None if missing."""
         ...
 
     def aliases(self, names: Iterable[str] | None = None) -> dict[str, str]:
-        """The collection of each alias, or of some by name; one that is missing is left out."""
+        """The collections of all aliases, or of the named ones; missing ones are left out."""
         ...
 
     def set_alias(self, name: str, collection: str) -> None:
-        """Point an alias at a collection, at once for all readers.
+        """Point an alias to a collection, atomically for all readers.
 
         Raises:
             StoreError: There is no such collection.
@@ -322,8 +322,8 @@ class VectorStore(Protocol):
 
     @contextmanager
     def waiting(self, seconds: float) -> Iterator[None]:  # noqa: ARG002 - for those that wait
-        """Meanwhile wait this many seconds for a collection that another process holds.
+        """Within the block, wait this many seconds for a collection that another process holds.
 
-        On a server processes share them.
+        This has no effect on a server, where processes share collections.
         """
         yield

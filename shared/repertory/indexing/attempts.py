@@ -1,7 +1,7 @@
 """Retries: a failing job is isolated from its neighbours, retried, then listed as failed.
 
-A job fails when its worker ends, its items cannot be embedded, or the store refuses them. While a
-store is unavailable no job fails.
+A job fails if its worker is killed, its items cannot be embedded, or the store refuses them. An
+unavailable store fails no job.
 """
 
 import contextlib
@@ -31,17 +31,18 @@ def attempt(
     """Do jobs together; if that fails, do each job alone, then each item of a failing job alone.
 
     An item that fails alone is retried with back-off, and fails for good after ``MAX_ATTEMPTS``.
-    So does an item that ended its worker as often while it was done alone. Before, its job is
-    retried together with the others as often, since none of them is known to be to blame.
+    If jobs kill their worker, they are first retried together ``MAX_ATTEMPTS`` times, because the
+    cause is unknown. Then each of their items is done alone. An item that kills its worker
+    ``MAX_ATTEMPTS`` times fails for good, too.
 
     Raises:
-        StoreError: A store is unavailable, which is no job's fault: do the same jobs later.
+        StoreError: A store is unavailable, which is no job's fault. Do the same jobs later.
     """
     _Attempt(queue_name, writer, failures, queue).run(jobs)
 
 
 class _Attempt:
-    """One attempt at jobs, taken apart as far as they fail."""
+    """One attempt at jobs, which are split where they fail."""
 
     def __init__(
         self, queue_name: QueueName, writer: Writer, failures: Failures, queue: JobQueue
@@ -52,23 +53,23 @@ class _Attempt:
         self._queue = queue
 
     def run(self, jobs: Sequence[Job]) -> None:
-        """Do the jobs that did not end their worker too often, then the items of the others."""
+        """Do the jobs that did not kill their worker too often, then the items of the others."""
         tried = {job.id: self._failures.attempt(job.id) for job in jobs}
         harmless = [job for job in jobs if tried[job.id] <= MAX_ATTEMPTS]
         if harmless:
             self._start(harmless)
         for job in jobs:
             if tried[job.id] > MAX_ATTEMPTS:
-                for piece in job.split():  # most are harmless, and so are whole jobs
+                for piece in job.split():  # most items are harmless
                     self._run_alone(piece)
 
     def _run_alone(self, piece: Job) -> None:
-        """Do the job of one item, unless it ended its worker too often."""
+        """Do a job of one item, unless it killed its worker too often."""
         tried = self._failures.attempt(piece.id)
         if tried <= MAX_ATTEMPTS:
             self._start([piece])
         else:
-            self._fail(piece, tried - 1, "Its worker ended each time.")
+            self._fail(piece, tried - 1, "Its worker was killed each time.")
 
     def _start(self, jobs: Sequence[Job]) -> None:
         try:
@@ -86,7 +87,7 @@ class _Attempt:
             self._take_apart(jobs, error)
         except StoreError:
             raise
-        # A boundary: whatever an item makes the engine raise, the other items go on.
+        # Whatever exception one item causes, the other items are done.
         except Exception as error:
             self._take_apart(jobs, error)
 
@@ -99,8 +100,8 @@ class _Attempt:
             self._retry_or_fail(jobs[0], str(error))
 
     def _retry_or_fail(self, job: Job, error: str) -> None:
-        """Retry the job of one item later, or fail it."""
-        # Counted apart from the attempts: those count only for what ends its worker.
+        """Retry a job of one item later, or fail it."""
+        # Counted separately: the other counter is for jobs that kill their worker.
         tried = self._failures.attempt(f"{job.id}:failed")
         if tried < MAX_ATTEMPTS:
             self._forget([job])
@@ -112,12 +113,12 @@ class _Attempt:
             self._fail(job, tried, error)
 
     def _forget(self, jobs: Sequence[Job]) -> None:
-        """Forget how often jobs were attempted; a job is done without that, too."""
+        """Reset the attempts of jobs. Errors are ignored, because the job itself is done."""
         with contextlib.suppress(StoreError):
             self._failures.forget([job.id for job in jobs])
 
     def _fail(self, job: Job, tried: int, error: str) -> None:
-        """Put the job of one item on the list of failures."""
+        """Add a job of one item to the list of failures."""
         self._writer.count(failed=1)
         extra = {"job": job.id, "items": _items(job), "attempt": tried, "error": error}
         _log.error("job_failed", extra=extra)

@@ -26,17 +26,18 @@ KEEP_KEYWORDS = "repertory.keep_keywords"
 
 MAINTENANCE = "maintenance"
 SNAPSHOTS = "snapshots"
-# In the order in which workers take from them. An outdated build should not hold up the beginning
-# of the next. A keyword snapshot only saves time, so nothing waits for one.
+# In the order in which workers take from them. An outdated build must not delay the start of the
+# next one. Keyword snapshots are last, because they only save time.
 QUEUES = (QueueName.SAVES.value, MAINTENANCE, QueueName.BUILDS.value, SNAPSHOTS)
-MAX_MAINTENANCE = 100  # waiting requests: without a worker the coordinator asks again and again
+# Waiting requests. The coordinator repeats them while no worker runs.
+MAX_MAINTENANCE = 100
 
 TASK_TIMEOUT_S = 600.0  # a first task may have to download the model
-# After which an unacknowledged message is delivered again. It must be longer than any task and any
-# delay, or another worker would get the same message meanwhile.
+# After this time an unacknowledged message is delivered again. It must be longer than any task and
+# any delay, or another worker would get the same message in the meantime.
 VISIBILITY_TIMEOUT_S = 1_800
-# A worker renews the messages that it has, the first time when it takes them. So those of one that
-# ended are delivered again this long after its end. The clocks of the workers may differ by less.
+# A worker renews its messages, first when it takes them. So the messages of a killed worker are
+# delivered again after this time. The clocks of workers must differ by less.
 LEASE_S = 20.0
 RESTORE_INTERVAL_S = 5.0  # between two checks for such messages
 
@@ -50,20 +51,21 @@ def redis_key(queue: str, namespace: str = NAMESPACE) -> str:
 
 
 def renewed_at() -> float:
-    """What is stored as the time when a message was taken, if it is renewed now.
+    """The time to store for a message that is renewed now.
 
-    Kombu delivers it again ``VISIBILITY_TIMEOUT_S`` later.
+    Kombu takes it for the time of delivery, and delivers the message again ``VISIBILITY_TIMEOUT_S``
+    later, which is ``LEASE_S`` from now.
     """
     return time.time() - VISIBILITY_TIMEOUT_S + LEASE_S
 
 
 def celery_app(redis_url: str, namespace: str = NAMESPACE) -> Celery:
-    """Celery as all of Repertory uses it; it does not connect yet."""
+    """The Celery application with Repertory's configuration. It does not connect yet."""
     keys = [redis_key(queue, namespace) for queue in QUEUES]
     app = Celery("repertory", broker=redis_url, set_as_current=False)
     app.conf.update(
         task_queues=[Queue(key, routing_key=key) for key in keys],
-        # An exchange would have bindings, which a flushed Redis loses.
+        # No exchange, because its bindings would be lost if Redis is flushed.
         task_default_exchange="",
         task_default_queue=redis_key(MAINTENANCE, namespace),
         task_create_missing_queues=False,
@@ -79,12 +81,13 @@ def celery_app(redis_url: str, namespace: str = NAMESPACE) -> Celery:
         worker_enable_remote_control=False,  # workers report to the status board
         worker_hijack_root_logger=False,
         worker_redirect_stdouts=False,
-        worker_cancel_long_running_tasks_on_connection_loss=False,  # doing one twice is harmless
+        # Not needed, because doing a task twice is harmless.
+        worker_cancel_long_running_tasks_on_connection_loss=False,
         broker_connection_retry_on_startup=True,
         broker_connection_max_retries=None,  # for ever
-        broker_channel_error_retry=True,  # also while Redis is full and refuses to note anything
+        broker_channel_error_retry=True,  # also while Redis is full and refuses writes
         broker_transport_options={
-            # In the order of ``QUEUES``, not in turns.
+            # Take from queues in the order of ``QUEUES``, not round-robin.
             "queue_order_strategy": "priority",
             "visibility_timeout": VISIBILITY_TIMEOUT_S,
             "unacked_key": redis_key(_UNACKED, namespace),
@@ -95,7 +98,7 @@ def celery_app(redis_url: str, namespace: str = NAMESPACE) -> Celery:
             "unacked_restore_throttle": 1,  # each time
             "socket_connect_timeout": CONNECT_TIMEOUT_S,
             "socket_timeout": TIMEOUT_S,
-            # Attempts to connect when submitting; a worker's consumer tries for ever.
+            # Connection attempts when submitting; a worker's consumer retries for ever.
             "max_retries": 1,
             "interval_start": 0.1,
         },
@@ -104,7 +107,7 @@ def celery_app(redis_url: str, namespace: str = NAMESPACE) -> Celery:
 
 
 def _is_request(message: bytes | str, task_id: str) -> bool:
-    """Whether a waiting message is the task with an id. A stranger may have sent it."""
+    """Whether a waiting message is the task with an id. The message is untrusted."""
     try:
         return bool(json.loads(message)["headers"]["id"] == task_id)
     except (ValueError, TypeError, LookupError, RecursionError):
@@ -112,7 +115,7 @@ def _is_request(message: bytes | str, task_id: str) -> bool:
 
 
 class CeleryQueue(JobQueue):
-    """Hands jobs to the workers that listen on a Redis. Thread-safe."""
+    """Sends jobs to the workers through Redis. Thread-safe."""
 
     def __init__(self, redis_url: str, namespace: str = NAMESPACE) -> None:
         self._redis = RedisServer(redis_url, namespace)
@@ -120,7 +123,7 @@ class CeleryQueue(JobQueue):
 
     @override
     def submit(self, job: Job, queue_name: QueueName, delay: float = 0.0) -> None:
-        # As text: Celery would find special keys of its own in an item's schema.
+        # As text, because Celery would interpret special keys in an item's schema.
         self._send(WRITE, queue_name, json.dumps(job.plain()), queue_name.value, delay=delay)
 
     @override
@@ -128,7 +131,7 @@ class CeleryQueue(JobQueue):
         waiting = self._length(MAINTENANCE)
         if waiting >= MAX_MAINTENANCE:
             raise StoreError(
-                f"No worker takes requests, and {waiting} of them wait; start `repertory worker`."
+                f"No worker takes requests, so {waiting} of them wait; start `repertory worker`."
             )
         self._send(BEGIN, MAINTENANCE, configuration, generation, RECIPE)
 
@@ -149,10 +152,10 @@ class CeleryQueue(JobQueue):
             return self._redis.client.hlen(self._redis.key(_UNACKED))
 
     def renew(self, tags: Iterable[str]) -> None:
-        """Keep messages that this process has taken from being delivered again, for ``LEASE_S``.
+        """Prevent messages that this process has taken from being delivered again for ``LEASE_S``.
 
         Args:
-            tags: Their delivery tags; those of other messages are ignored.
+            tags: Their delivery tags. Unknown tags are ignored.
         """
         if times := dict.fromkeys(tags, renewed_at()):
             with self._redis.translated():
@@ -186,8 +189,8 @@ class CeleryQueue(JobQueue):
                     task_id=task_id,
                     headers={spans.PARENT: parent} if parent else None,
                     compression="gzip",
-                    argsrepr="…",  # or a part of the job would be in the headers and in logs
+                    argsrepr="…",  # keeps the job's content out of headers and logs
                     retry=False,
                 )
-            except OperationalError as error:  # kombu's, around the client's
+            except OperationalError as error:  # kombu's wrapper around the client's error
                 raise error.__cause__ or ConnectionError(str(error)) from None

@@ -1,6 +1,6 @@
-"""The names of collections, and which of them is active. A slug is a model's short name.
+"""The names of collections and aliases. A slug is a model's short name.
 
-All names of a namespace begin with it, so several catalogues can share a store.
+Every name begins with its namespace, so several catalogues can share a store.
 """
 
 import hashlib
@@ -16,7 +16,7 @@ _HASH = "[0-9a-f]{16}"  # of a configuration, a directory or a sandbox
 _INDEX = re.compile(rf"{NAMESPACE_PATTERN}_{_HASH}_(.+)-r\d+_g\d+")
 _CACHE = re.compile(rf"{NAMESPACE_PATTERN}_vectors_(.+)")
 _CONFIGURATION = re.compile(rf"{NAMESPACE_PATTERN}_({_HASH})_")
-# An alias of a directory, the directory's key, and a configuration.
+# Groups: the alias of a directory, the directory's key, and a configuration.
 _ALIAS = re.compile(rf"({NAMESPACE_PATTERN}_({_HASH}))(?:_({_HASH})_next)?")
 _SANDBOX = re.compile(rf"{NAMESPACE_PATTERN}_sandbox_({_HASH})_.+")
 
@@ -32,24 +32,23 @@ def alias_name(namespace: str, configuration: str) -> str:
 
 
 def next_alias(active: str, configuration: str) -> str:
-    """The alias of the collection that a configuration's items are being written to.
+    """The alias of the target collection of a configuration.
 
-    It differs from the active collection until that one is complete.
+    During a build, the target is not the active collection.
 
     Args:
         active: The alias of the collection that is searched. Commands and servers that search
-            different collections do not move each other's target.
+            different collections do not change each other's target.
         configuration: The configuration hash.
     """
     return f"{active}_{configuration}_next"
 
 
 def alias_parts(alias: str) -> tuple[str, str, str]:
-    """The alias of a directory that an alias belongs to, and its two digests.
+    """Split an alias into the alias of its directory, and two digests; missing parts are empty.
 
-    The first digest is the directory's key, or a configuration hash for the alias of a
-    configuration. The second one is the configuration hash of a ``next_alias``. Parts that the
-    alias does not have are empty.
+    The first digest is the directory's key, or for the alias of a configuration its hash. The
+    second one is the configuration hash of a ``next_alias``.
     """
     found = _ALIAS.fullmatch(alias)
     own, key, configuration = found.groups("") if found else ("", "", "")
@@ -57,21 +56,21 @@ def alias_parts(alias: str) -> tuple[str, str, str]:
 
 
 def is_of_directory(alias: str, collection: str) -> bool:
-    """Whether an alias of a collection is that of a directory, not that of its configuration."""
+    """Whether an alias of a collection belongs to a directory, not to its configuration."""
     own, _, _ = alias_parts(alias)
     return bool(own) and alias != alias_name(namespace_of(alias), configuration_of(collection))
 
 
 def collection_name(namespace: str, configuration: str, slug: str, generation: int) -> str:
-    """The name of a collection: models and recipes never mix in one."""
+    """The name of a collection. It has the model and recipe, which never mix in a collection."""
     return f"{_prefix(namespace, configuration, slug)}{generation}"
 
 
 def current(store: VectorStore, namespace: str, configuration: str, slug: str) -> str | None:
-    """The collection of a configuration under a model: the alias's, else the newest, else None.
+    """The collection of a configuration and model: the alias's, else the newest; None if missing.
 
-    The alias may point at another model's collection; going back to a model that was used before
-    finds its collection intact.
+    The alias may point to another model's collection. Going back to an earlier model finds that
+    model's collection unchanged.
     """
     prefix = _prefix(namespace, configuration, slug)
     aliased = store.alias(alias_name(namespace, configuration))
@@ -81,9 +80,9 @@ def current(store: VectorStore, namespace: str, configuration: str, slug: str) -
 
 
 def is_complete(store: VectorStore, active: str) -> bool:
-    """Whether there is an active collection that was built to the end.
+    """Whether there is a complete active collection.
 
-    A first index is active while it is built. The configuration's own alias is set at the end.
+    A first index is active while it is built. The configuration's own alias is set at its end.
     """
     name = store.alias(active)
     if name is None:
@@ -92,7 +91,7 @@ def is_complete(store: VectorStore, active: str) -> bool:
 
 
 def generations(store: VectorStore, namespace: str, configuration: str, *slugs: str) -> list[str]:
-    """Every collection of a configuration under some models."""
+    """All collections of a configuration and any of the models."""
     prefixes = tuple(_prefix(namespace, configuration, slug) for slug in slugs)
     return [name for name in store.collections() if name.startswith(prefixes)]
 
@@ -104,18 +103,18 @@ def generation_of(collection: str) -> int:
 
 
 def recipe_of(collection: str) -> int:
-    """The embedding recipe of a collection's vectors; 0 if its name does not say."""
+    """The embedding recipe of a collection's vectors; 0 if its name has none."""
     found = re.search(r"-r(\d+)_g\d+$", collection)
     return int(found[1]) if found else 0
 
 
 def is_writable(collection: str, slug: str) -> bool:
-    """Whether this release writes to a collection with a model: models and recipes never mix."""
+    """Whether a collection has this model and this release's recipe."""
     return model_slug(collection) == slug and recipe_of(collection) == RECIPE
 
 
 def is_newer(collection: str) -> bool:
-    """Whether only a newer release knows the embedding recipe of a collection."""
+    """Whether the embedding recipe of a collection is from a newer release."""
     return recipe_of(collection) > RECIPE
 
 
@@ -162,7 +161,7 @@ def sandbox_key(sandbox: str | Path) -> str:
 
 
 def sandbox_of(collection: str) -> str:
-    """The key of the sandbox whose files a collection holds; empty if it is of none."""
+    """The key of the sandbox whose files a collection holds; empty for other collections."""
     found = _SANDBOX.fullmatch(collection)
     return found[1] if found else ""
 

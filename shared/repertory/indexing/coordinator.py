@@ -1,7 +1,7 @@
 """The coordinator turns scans into jobs until the index equals the sources.
 
-It only decides. Sources are scanned by its caller, and jobs are done by workers. It reads the state
-of the index from the store, so it may be stopped and started at any moment, even during a build.
+It only makes decisions. Its caller scans the sources, and workers do the jobs. It reads the state
+of the index from the store, so it can be stopped and restarted at any time, even during a build.
 """
 
 import logging
@@ -33,11 +33,11 @@ from repertory.sources.source import Problem, error, warning
 from repertory.stats import LATE_S, WatchStatus
 
 POLL_INTERVAL_S = 0.5  # between two reads of the aliases and of the failed items
-RETIRE_INTERVAL_S = 5.0  # between two checks for collections that are not used any more
+RETIRE_INTERVAL_S = 5.0  # between two checks for unused collections
 LOST_AFTER_S = 15.0  # after which a sent item may count as lost
-MAX_PENDING = 2_000  # items sent and not confirmed, which bounds the queue's memory
+MAX_PENDING = 2_000  # pending items; the limit bounds the queue's memory
 KEEP_UNUSED_S = 7 * 86_400.0
-MAX_PROBLEMS = 200  # of each audience, in a status report: of items, and others
+MAX_PROBLEMS = 200  # in a status report, per audience: of items, and as many others
 
 Affordable = Callable[[Sequence[Item]], Sequence[Item]]
 
@@ -49,15 +49,15 @@ class Coordinator:
 
     Args:
         active: The alias of the collection that is searched.
-        seen: When each source was last read whole by an earlier process, in Unix seconds.
+        seen: When an earlier process last read each source as a whole, in Unix seconds.
         found: The problems that the earlier process found.
-        unlisted: How many more it found about items.
-        searched: Who may see the sources of a collection, as an earlier process knew.
-        searched_of: The configuration of that collection: another one may be searched by now.
+        unlisted: The number of further problems of items that it found but did not list.
+        searched: Who could see the sources of the active collection, as the earlier process knew.
+        searched_of: The configuration of that collection; another one may be active now.
         clock: A monotonic clock, in seconds.
-        now: The time of day, in Unix seconds; jumps do no harm.
-        affordable: Gives the first of some items, which are sent now; the others wait.
-        gate: Withholds the items that a person must see first; without one, all pass.
+        now: The time of day, in Unix seconds; jumps are harmless.
+        affordable: Returns the first items of a sequence that may be sent now; the others wait.
+        gate: Withholds items that a person must approve first; without a gate, all pass.
         keep_unused_s: How long the index of an unused configuration is kept.
 
     Attributes:
@@ -96,19 +96,19 @@ class Coordinator:
         )
         self._trace = SaveTrace()
         self._emptied: frozenset[str] = frozenset()
-        self._indexed = Catalogue(())  # of the active collection, as far as is known
+        self._indexed = Catalogue(())  # the catalogue of the active collection; empty if unknown
         self._searched = dict(searched or {})
         self._searched_of = searched_of
         self._is_configured = False
-        self._current_at = clock()  # when it could proceed and was not behind
+        self._current_at = clock()  # when it last succeeded and was not behind
         self._polled_at = self._ready_at = self._retired_at = float("-inf")
-        self._is_fast = False  # a search in the build, when it was asked last
+        self._is_fast = False  # whether a search of the build was fast at the last check
         self._refusal = ""
         self.failure: StoreError | None = None
 
     def adopt(self, catalogue: Catalogue) -> None:
         """Follow another configuration; scans of unchanged sources stay valid."""
-        self._note_searched()  # it may have been published a moment ago
+        self._note_searched()  # the old catalogue may have just been published
         self._scans.adopt(catalogue)
         self._generations.adopt(catalogue.hash)
         self._is_configured = True
@@ -119,19 +119,19 @@ class Coordinator:
     def examine(
         self, result: ScanResult | ChangeResult, is_over: Callable[[], bool] = lambda: False
     ) -> None:
-        """Look at what a result brings, ahead of ``observe``, on any thread, until it is over."""
+        """Examine a result's items ahead of ``observe``, on any thread, until ``is_over``."""
         self._scans.examine(result, is_over)
 
     def observe(self, result: ScanResult | ChangeResult) -> None:
-        """Take in the result of one scan, or of reading what changed since."""
+        """Process the result of a scan, or a change since the last scan."""
         self._ledgers.compare(self._scans.add(result))
         self._trace.scanned(result)
         self._refusal = ""
 
     def reconcile(self) -> None:
-        """Compare with the store from the next tick on, and send what differs and is not pending.
+        """Compare with the store from the next tick on, and send differing items unless pending.
 
-        A large collection is compared slice by slice, so that no save waits for it.
+        A large collection is compared slice by slice, so that saves do not wait for it.
         """
         self._ledgers.reconcile()
         self._refusal = ""
@@ -153,7 +153,7 @@ class Coordinator:
         except StoreError as error:
             if str(self.failure) != str(error):
                 _log.warning("coordinator_waits", extra={"error": str(error)})
-            self.failure = error.with_traceback(None)  # it may stay for long
+            self.failure = error.with_traceback(None)  # free the frames; it may be kept for long
 
     @property
     def is_busy(self) -> bool:
@@ -163,7 +163,7 @@ class Coordinator:
 
     @property
     def is_verifying(self) -> bool:
-        """Whether a build is compared with what is stored, slice by slice, before it is published.
+        """Whether a build is being compared with the store before it is published.
 
         Each tick compares one slice.
         """
@@ -173,7 +173,7 @@ class Coordinator:
 
     @property
     def is_finished(self) -> bool:
-        """Whether the active collection equals the sources, as far as they can be read."""
+        """Whether the active collection equals the sources, as far as they are readable."""
         generations = self._generations
         is_published = generations.target is not None and not generations.is_building
         return (
@@ -182,7 +182,7 @@ class Coordinator:
 
     @property
     def error(self) -> str:
-        """Why it cannot proceed; empty when it can."""
+        """Why the coordinator cannot proceed; empty if it can."""
         return str(self.failure or "") or self._refused
 
     @property
@@ -197,13 +197,13 @@ class Coordinator:
 
     @property
     def unwritten(self) -> dict[str, str]:
-        """The items that are not written yet, or failed, by id, each with its path."""
+        """The paths of the items that are not written yet or failed, by id."""
         ids = [*self.ledger.unwritten(), *self.ledger.failed] if self.ledger else ()
         items = self._scans.items
         return {item: items[item].path if item in items else "" for item in ids}
 
     def retire(self) -> None:
-        """Drop the collections that this configuration no longer needs, without a delay."""
+        """Drop the collections that this configuration no longer needs, without delay."""
         self._generations.retire_now()
 
     @property
@@ -213,11 +213,11 @@ class Coordinator:
 
     @property
     def is_building(self) -> bool:
-        """Whether a collection is not complete yet: a build, or the first index."""
+        """Whether the target collection is incomplete: a build, or the first index."""
         return self._generations.is_building
 
     def status(self) -> WatchStatus:
-        """What is indexed and what is going on."""
+        """The state of the index and of its sources."""
         generations, now = self._generations, self._clock()
         target = self.ledger
         searched = self._ledgers.get(generations.active) or target
@@ -235,7 +235,7 @@ class Coordinator:
         first = self._first(problems, of_items)
         unlisted = len(of_items) - len(of_items.intersection(first)) + self._scans.unlisted
         return WatchStatus(
-            # Empty while there are no sources: nothing can be built from it.
+            # Empty without sources, because nothing can be built then.
             configuration=self._scans.catalogue.hash if self._scans.catalogue.sources else "",
             collection=self.active,
             error=self.error,
@@ -258,7 +258,7 @@ class Coordinator:
     def _is_behind(self) -> bool:
         """Whether a large change, or a changed configuration, is not searchable yet.
 
-        A first index says itself what it lacks.
+        A first index does not count, because answers already say that it is incomplete.
         """
         generations = self._generations
         active, is_first = generations.active, generations.active == generations.target
@@ -273,10 +273,10 @@ class Coordinator:
         )
 
     def _first(self, problems: Sequence[Problem], of_items: Collection[Problem]) -> list[Problem]:
-        """The first of each audience, errors first, so that none takes the places of another's.
+        """The first problems of each audience, errors first, with a separate limit for each.
 
-        Files take no places of items: the next process knows their problems, but no others of items
-        that it does not read.
+        Problems of items have their own limit, because the next process depends on the list for
+        items that it does not read again. It finds problems of files by itself.
         """
         sources = self._scans.catalogue.sources
         audiences = {one.name: one.visible_to for one in sources if one.visible_to}
@@ -293,7 +293,7 @@ class Coordinator:
         return first
 
     def _tick(self, now: float) -> None:
-        # Without a target the store is asked at every tick: a worker may just have made it.
+        # Without a target, poll at every tick, because a worker may have just created it.
         is_due = now - self._polled_at >= POLL_INTERVAL_S or self._generations.target is None
         if is_due:
             self._ledgers.keep(self._generations.poll(now))
@@ -325,9 +325,9 @@ class Coordinator:
             self._current_at = now
 
     def _note_searched(self) -> None:
-        """Note the catalogue of the active collection, if it is the one that is followed.
+        """Record the catalogue of the active collection if it is the current one.
 
-        What was known of another collection is forgotten.
+        If the collection of another configuration became active, forget the recorded catalogue.
         """
         configuration = configuration_of(self.active)
         if self._generations.is_own:
@@ -338,7 +338,7 @@ class Coordinator:
             self._indexed, self._searched = Catalogue(()), {}
 
     def _compare_due(self) -> None:
-        """Compare what is due with the ledgers."""
+        """Compare the due items with the ledgers."""
         due = self._ledgers.due
         if due is None or due:
             for ledger in self._ledgers:
@@ -346,7 +346,7 @@ class Coordinator:
             self._ledgers.due = set()
 
     def _compare(self, ledger: Ledger, compared: Collection[str] | None) -> None:
-        """Compare some items, or all of them; those that differ wait to be sent."""
+        """Compare some items, or all if None, and queue those that differ."""
         items, states = self._scans.items, ledger.states
         if compared is not None:
             items = {item: items[item] for item in compared if item in items}
@@ -359,7 +359,7 @@ class Coordinator:
     def _changes(
         self, ledger: Ledger, items: Mapping[str, Item], states: Mapping[str, State]
     ) -> Changes:
-        """Compare items with states, on behalf of a ledger."""
+        """Compare items with states by the rules for a ledger's collection."""
         is_target = ledger.collection == self._generations.target
         return diff(
             items,
@@ -375,7 +375,7 @@ class Coordinator:
         removed = batch.removed
         if not items and not removed:
             return
-        if ledger.collection != self._generations.active:  # it is not searched yet
+        if ledger.collection != self._generations.active:  # a build, which is not searched yet
             queue_name = QueueName.BUILDS
         milliseconds = int(self._now() * 1_000)
         revision = ledger.send(
@@ -396,33 +396,33 @@ class Coordinator:
         _log.info("jobs_sent", extra=extra)
 
     def _publish(self, now: float) -> None:
-        """Publish a complete build. A first index is searched from its first items on."""
+        """Publish a complete build. A first index is searchable from its first items on."""
         if self.ledger is not None and self.ledger.has_items and self._lease.is_held:
             self._generations.open_first()
         is_complete = self._is_sent() and self._is_ready(now) and self._is_complete(now)
-        if is_complete and self._lease.is_held:  # building may have taken long
+        if is_complete and self._lease.is_held:  # it may have expired during a long build
             self._generations.publish()
-            self._ledgers.compare()  # what is empty in the active collection
+            self._ledgers.compare()  # finds the suddenly empty sources of the new collection
             self._polled_at = self._ready_at = float("-inf")
 
     def _is_sent(self) -> bool:
-        """Whether all files were read and everything that a build lacks was sent."""
+        """Whether all sources of files were read, and everything was sent to the build."""
         ledger = self.ledger
         if ledger is None or not self._generations.is_building or self._refused:
             return False
         return not ledger.waits and self._scans.are_files_read
 
     def _is_ready(self, now: float) -> bool:
-        """Whether a search in the build is fast; asked once in each poll."""
+        """Whether a search of the build is fast; checked once per poll interval."""
         if now >= self._ready_at:
             self._is_fast = self._generations.is_ready()
             self._ready_at = now + POLL_INTERVAL_S
         return self._is_fast
 
     def _is_complete(self, now: float) -> bool:
-        """Whether a build can be published, after one more comparison with what is stored.
+        """Whether a build can be published, after a final comparison with the store.
 
-        Servers that are still starting are not waited for, unless nothing else offers an item.
+        It does not wait for servers that are still starting, unless no other source has an item.
         """
         ledger = self.ledger
         assert ledger is not None
@@ -430,7 +430,7 @@ class Coordinator:
             return False
         changes = self._changes(ledger, self._scans.items, ledger.states)
         if changes.written or changes.removed:
-            return False  # the next tick sends it
+            return False  # the next tick sends the changes
         if missing := self._carried(ledger):
             ledger.queue(missing, compared=[item.id for item in missing])
             return False
@@ -441,12 +441,12 @@ class Coordinator:
         return self._scans.is_complete and not self._refusal
 
     def _carried(self, ledger: Ledger) -> list[Item]:
-        """What a build lacks of the active collection and must not lose.
+        """The items of the active collection that a build lacks and must keep.
 
-        These are items of sources and files that cannot be read, or not yet, also where others have
-        their ids, and of sources that are suddenly empty. The active collection may belong to
-        another configuration, and a source of the same name may be another one there. Then it
-        inherits nothing if it is suddenly empty, or if others may see it now.
+        These are items of unreadable or not yet readable sources and files, even if another source
+        now has their ids, and of suddenly empty sources. If the active collection belongs to
+        another configuration, a source may differ from its namesake there. Such a source keeps no
+        items if it is suddenly empty, or if more callers may see it now.
         """
         active = self._generations.active
         if active in (None, ledger.collection) or self._scans.are_whole:
@@ -468,7 +468,7 @@ class Coordinator:
         return [*items_of(records.values())]
 
     def _displaced(self, ledger: Ledger, states: Mapping[str, State]) -> list[str]:
-        """The items of these states in whose places a build has items of other sources."""
+        """The ids of those states for which a build has an item of another source."""
         items = self._scans.items
         return [
             item

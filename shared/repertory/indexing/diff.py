@@ -1,4 +1,4 @@
-"""Compares hashes to find what changed. Pure: no input or output."""
+"""Compares hashes to find changes. Pure: no input or output."""
 
 from collections.abc import Callable, Collection, Mapping
 
@@ -15,8 +15,8 @@ class Changes(msgspec.Struct, frozen=True, kw_only=True):
         added: Items that are not indexed.
         changed: Items whose text or other data changed.
         removed: Ids of items that are gone.
-        kept: Ids of unreadable items, which stay as they were indexed.
-        emptied: The names of sources that had items and now have none; theirs are kept.
+        kept: Ids of unreadable items, which stay as indexed.
+        emptied: The names of sources that are suddenly empty; their items are kept.
     """
 
     added: list[Item]
@@ -31,10 +31,10 @@ class Changes(msgspec.Struct, frozen=True, kw_only=True):
         return [*self.added, *self.changed]
 
     def without(self, failed: Mapping[str, str]) -> "Changes":
-        """The changes, less those that failed before.
+        """The changes without those that failed before.
 
         Args:
-            failed: Their hashes by item; empty for a removal.
+            failed: The failed hashes by item; empty for a removal.
         """
         if not failed:
             return self
@@ -54,19 +54,19 @@ def diff(
     others: Collection[str] = (),
     holds: Callable[[State, Item], bool] = lambda *_: False,
 ) -> Changes:
-    """Compare what sources offer with what is indexed.
+    """Compare the items of the sources with the indexed ones.
 
-    A failure is never a deletion. The items of a failed source stay, an unreadable item stays, and
-    so does everything of a source that is suddenly empty.
+    A failure is never a deletion: items of a failed source, unreadable items, and all items of a
+    suddenly empty source are kept.
 
     Args:
         items: The items that were read, by id.
         states: The indexed items, by id.
         keeps: Whether an item that was not read may still exist.
-        prune: Remove the items of a source that is suddenly empty.
-        others: The sources that offer items which are not among ``items``: they were not read
+        prune: Whether to remove the items of a suddenly empty source.
+        others: The sources with items that are missing from ``items``, because they were not read
             again, are in quarantine, or are not compared now.
-        holds: Whether an indexed item keeps its place before one of another source with its id.
+        holds: Whether an indexed item wins over a new item of another source with the same id.
     """
     offering = {item.source for item in items.values()}.union(others)
     emptied = frozenset(

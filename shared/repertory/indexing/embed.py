@@ -1,4 +1,4 @@
-"""Texts become vectors, which are stored by content."""
+"""Embeds texts and caches their vectors by content."""
 
 from collections.abc import Mapping
 
@@ -15,7 +15,7 @@ def embed(
     """Embed one batch of texts and store their vectors in the cache.
 
     Args:
-        texts: The texts, by the keys of their vectors; best of similar length.
+        texts: The texts, by the keys of their vectors; preferably of similar length.
         engine: Embeds them.
         cache: Stores the vectors.
 

@@ -1,4 +1,4 @@
-"""The failed items: read when they change, and forgiven when they are obsolete."""
+"""The failed items: read when they change, and forgotten when they are obsolete."""
 
 from collections.abc import Callable, Mapping
 
@@ -6,7 +6,7 @@ from repertory.coordination.failures import Failure, Failures
 
 
 class FailedItems:
-    """Follows the failures. One check is one short request while nothing changes."""
+    """Follows the failures. While nothing changes, a check is one short request."""
 
     def __init__(self, failures: Failures) -> None:
         self._failures = failures
@@ -15,7 +15,7 @@ class FailedItems:
         self._without_items: list[Failure] = []  # unreadable jobs, and requests
 
     def read(self) -> None:
-        """Read them, if they have changed."""
+        """Read the failures if they have changed."""
         version = self._failures.version()
         if version != self._version:
             self._items = self._failures.failed_items()
@@ -27,7 +27,7 @@ class FailedItems:
         return self._items.get(collection, {})
 
     def forgive(self, is_obsolete: Callable[[str, str, str], bool]) -> None:
-        """Forget what is obsolete, with the failures that are about nothing else.
+        """Forget obsolete items, and failures with only such items.
 
         Args:
             is_obsolete: Called with a collection, an item and its hash.
@@ -57,7 +57,7 @@ class FailedItems:
         )
 
     def settle(self, is_over: Callable[[Failure], bool]) -> None:
-        """Take the failures without items off the list that are over."""
+        """Remove failures without items that are over."""
         if over := [one.id for one in self._without_items if is_over(one)]:
             self._failures.remove(over)
             self._without_items = [one for one in self._without_items if one.id not in over]

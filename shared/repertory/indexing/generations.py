@@ -1,4 +1,4 @@
-"""Which collection is searched, which one is being filled, and which can be dropped."""
+"""Manages which collection is searched, which one is being filled, and which are dropped."""
 
 import logging
 
@@ -18,23 +18,23 @@ from repertory.indexing.collection_names import (
 )
 from repertory.indexing.job import JobQueue
 
-REQUEST_INTERVAL_S = 5.0  # after which a worker is asked again for a target collection
-# A snapshot is requested after ``MIN_DELTAS`` announcements, or one for each ``ITEMS_OF_DELTA``
+REQUEST_INTERVAL_S = 5.0  # between two requests for a target collection
+# A snapshot is requested after ``MIN_DELTAS`` announcements, or if more, one per ``ITEMS_OF_DELTA``
 # items, so that snapshots take a small part of a build.
 MIN_DELTAS, ITEMS_OF_DELTA = 1_000, 200
 SNAPSHOT_INTERVAL_S = 10.0  # between two such requests
-# An unused collection is kept so long, for searches that still read it: a query process changes to
-# the active one when it has read its keyword index, which takes 1.1 ms for each item.
+# An unused collection is kept for this time plus the time per item, because searches may still read
+# it. A query process switches once it has read the new keyword index, at 1.1 ms per item.
 GRACE_S, GRACE_OF_ITEM_S = 15.0, 0.002
-# How often another process may replace the index. One that does so again is a watch service of
-# another catalogue: each would replace the other's index for ever.
+# How often another process may replace the index. If it happens again, there is a watch service of
+# another catalogue, and each would replace the other's index for ever.
 MAX_REPLACED = 1
 
 _log = logging.getLogger(__name__)
 
 
 class Generations:
-    """The collections of one configuration. Which they are is in the store's aliases.
+    """The collections of one configuration, as recorded in the store's aliases.
 
     Args:
         alias: The alias of the collection that is searched.
@@ -55,7 +55,7 @@ class Generations:
         self._namespace = namespace_of(alias)
         self._configuration = ""
         self._requested_at = self._snapshot_at = float("-inf")
-        self._replaced = 0  # times that another configuration took the place of this one
+        self._replaced = 0  # how often another configuration replaced this one
         self._is_built = False  # whether the configuration ever had a complete index
         self._unused_since: dict[str, float] = {}
         self.active: str | None = None
@@ -69,7 +69,7 @@ class Generations:
         self.request_target()
 
     def request_target(self) -> None:
-        """At the next poll, ask a worker for the target collection: its model may have changed."""
+        """Request the target collection at the next poll, because the model may have changed."""
         self._requested_at = float("-inf")
 
     def poll(self, now: float) -> set[str]:
@@ -85,12 +85,12 @@ class Generations:
             except StoreError:
                 if self.target is None:
                     raise
-                # Its queue is full: saves go on, and the next reconciliation asks again.
+                # The queue is full. Saves continue, and the next reconciliation requests it again.
             self._requested_at = now
         was_own = self.is_own
         target = next_alias(self._alias, self._configuration)
         own = alias_name(self._namespace, self._configuration)
-        found = self._store.aliases((self._alias, target, own))  # on a server one request
+        found = self._store.aliases((self._alias, target, own))  # one request on a server
         self.active, self.target = found.get(self._alias), found.get(target)
         self._replaced += was_own and self.active is not None and not self.is_own
         self._is_built = own in found
@@ -109,14 +109,14 @@ class Generations:
 
     @property
     def is_building(self) -> bool:
-        """Whether the target collection is not complete yet: a build, or the first index."""
+        """Whether the target collection is incomplete: a build, or the first index."""
         return self.target is not None and (self.target != self.active or not self._is_built)
 
     @property
     def is_rebuild(self) -> bool:
-        """Whether the build differs from the active collection in its generation alone.
+        """Whether the build differs from the active collection only in its generation.
 
-        Then a user has requested it. Other builds begin by themselves.
+        Such builds are requested by a user. Others start automatically.
         """
         if self.active is None or self.target is None:
             return False
@@ -131,7 +131,7 @@ class Generations:
             return collection.count() > 0
 
     def is_ready(self) -> bool:
-        """Whether a search of the target collection is fast. One that replaces nothing is."""
+        """Whether the target collection can be searched fast, or replaces no other collection."""
         assert self.target
         if self.active in (None, self.target):
             return True
@@ -139,7 +139,7 @@ class Generations:
             return collection.is_ready()
 
     def open_first(self) -> None:
-        """If nothing at all is searched yet, let the first index be searched while it is built."""
+        """If no collection is searched yet, make the first index searchable while it is built."""
         if self.active is None and self.target is not None and not self._is_built:
             self._store.set_alias(self._alias, self.target)
             self.active = self.target
@@ -155,11 +155,11 @@ class Generations:
         _log.info("collection_published", extra={"collection": self.target})
 
     def request_snapshot(self, now: float, items: int = 0) -> None:
-        """Request a new keyword snapshot when many deltas have come since the last one.
+        """Request a new keyword snapshot if there were many deltas since the last one.
 
         Args:
             now: The time, on the caller's clock.
-            items: How many items the active collection holds.
+            items: The number of items in the active collection.
         """
         name = self.active
         if name is None or not self.is_own:
@@ -171,7 +171,7 @@ class Generations:
                 self._queue.keep_keywords(name)
 
     def retire(self, now: float) -> None:
-        """Drop a collection that no alias points at, once no search can be reading it."""
+        """Drop a collection that no alias points to, once no search can still read it."""
         unused = self._unused()
         self._unused_since = {one: self._unused_since.get(one, now) for one in unused}
         due = [one for one, since in self._unused_since.items() if now - since >= GRACE_S]
@@ -179,20 +179,20 @@ class Generations:
             return
         with self._store.open(self.active) as collection:
             grace = GRACE_S + GRACE_OF_ITEM_S * collection.count_items()
-        for name in due[:1]:  # one at a time: dropping may take a while
+        for name in due[:1]:  # one at a time, because dropping may be slow
             if now - self._unused_since[name] >= grace:
                 self.drop(name)
 
     def retire_now(self) -> None:
-        """Drop every collection that no alias points at, unless another process has it open."""
+        """Drop all collections that no alias points to, unless another process has them open."""
         for name in self._unused():
             self.drop(name)
 
     def _unused(self) -> set[str]:
-        """Old generations of the active model, and collections stored without any model.
+        """Old generations of the active model, and collections stored without a model.
 
-        Other models' collections stay, so that going back to a model costs nothing. So does what
-        an alias points at: another command of the same project may search it.
+        Collections of other models are kept, so that going back to a model costs nothing. So are
+        collections with an alias, because another command of the project may search them.
         """
         name = self.active
         if name is None or not self.is_own:

@@ -24,27 +24,28 @@ from repertory.memory import trim
 from repertory.telemetry import spans
 
 WORKER = "worker:server"  # its name on the status board
-LATER_S = 10.0  # after which a rebuild that could not begin is tried again
-RETRY_INTERVAL_S = 1.0  # seconds after a store was away
-REST_AFTER_S = 1.0  # without a job; during frequent saves, memory is used again at once
+LATER_S = 10.0  # the wait before retrying a rebuild that could not begin
+RETRY_INTERVAL_S = 1.0  # the wait after an error of the store
+# The idle time after which memory is released. During frequent saves it would be needed again.
+REST_AFTER_S = 1.0
 
 _log = logging.getLogger(__name__)
 
 
 class InProcessQueue(JobQueue):
-    """A queue and its worker. A context manager: leaving it ends the thread soon.
+    """A queue and its worker. As a context manager it starts and ends a thread.
 
     A server enters the context, so that a thread does the jobs. A one-shot command calls ``work``
     instead and does them on its own thread.
 
-    Pending jobs are lost with the process; the coordinator sends them again. So are the deltas.
-    Before a collection is written to, its keyword snapshot is dropped: another process could not
-    bring it up to date. From then on the collection is held, so that none stores another one.
+    Pending jobs are lost with the process, and the coordinator sends them again. Deltas are lost,
+    too. So a collection's keyword snapshot is dropped before a write, because another process could
+    not update it. The collection is held open meanwhile, so that no process stores a new snapshot.
 
     Args:
         writer: Does the jobs.
-        coordination: That of the writer.
-        begins: Called with the name of a collection each time before it is written to.
+        coordination: The writer's coordination.
+        begins: Called with the name of a collection before each write to it.
     """
 
     def __init__(
@@ -58,13 +59,13 @@ class InProcessQueue(JobQueue):
         self._begins = begins
         self._queues: dict[QueueName, deque[Job]] = {name: deque() for name in QueueName}
         self._maintenance: deque[Callable[[], None]] = deque()
-        self._parents: dict[str, str] = {}  # of the trace that a job continues, by its id
+        self._parents: dict[str, str] = {}  # the parent spans of jobs, by job id
         self._taken = 0
         self._pace = Pace()
         self._delayed: list[tuple[float, Job, QueueName]] = []
-        self._later: dict[tuple[str, int], float] = {}  # rebuilds to begin, and when
+        self._later: dict[tuple[str, int], float] = {}  # rebuilds to retry, and when
         self._changed = threading.Condition()
-        self._is_rested = True  # nothing was done that took memory
+        self._is_rested = True  # whether memory was released since the last job
         self._stopped = False
         self._error = ""
         self._thread = threading.Thread(target=self._run, name="worker", daemon=True)
@@ -99,7 +100,7 @@ class InProcessQueue(JobQueue):
 
     @override
     def keep_keywords(self, collection: str) -> None:
-        """Do nothing: the search of this process stores its keyword index when it ends."""
+        """Do nothing, because this process's search stores its keyword index when it ends."""
 
     @override
     def waiting(self) -> dict[str, int]:
@@ -116,10 +117,10 @@ class InProcessQueue(JobQueue):
         return not (self._taken or any(self.waiting().values()))
 
     def work(self) -> bool:
-        """Do what is due next on the caller's thread.
+        """Do the next due work on the caller's thread.
 
         Returns:
-            Whether something was due.
+            Whether any work was due.
 
         Raises:
             StoreError: A store is unavailable. The work is lost; the coordinator sends it again.
@@ -135,25 +136,25 @@ class InProcessQueue(JobQueue):
             try:
                 work()
                 self._report("")
-            except StoreError as error:  # what was lost here is sent again
+            except StoreError as error:  # the coordinator sends lost jobs again
                 if self._stopped:
                     return
                 _log.warning("worker_waits", extra={"error": str(error)})
                 self._report(str(error))
                 time.sleep(RETRY_INTERVAL_S)
-            # A boundary: the thread outlives every job.
+            # No exception may end the thread.
             except Exception:
                 _log.exception("worker_failed")
 
     def _report(self, error: str) -> None:
-        """Report why it cannot work now, as a worker of a team does; nothing if it always could."""
+        """Report an error as a team's worker does, or its end; nothing if there never was one."""
         if error or self._error:
             with suppress(StoreError):
                 self._coordination.status.report(WORKER, {"error": error})
         self._error = error
 
     def _next(self) -> Callable[[], None] | None:
-        """Wait for work that is due; None at the end."""
+        """Wait for due work; None once stopped."""
         rest_at = math.inf if self._is_rested else time.monotonic() + REST_AFTER_S
         with self._changed:
             while not self._stopped:
@@ -168,12 +169,12 @@ class InProcessQueue(JobQueue):
             return None
 
     def _rest(self) -> None:
-        """Give back the memory that the last jobs took."""
+        """Release the memory used by the last jobs."""
         self._writer.rest()
         trim()
 
     def _due(self) -> Callable[[], None] | None:
-        """The work that is due now, in the order of ``JobQueue``; None if none is."""
+        """The next due work, in the order of ``JobQueue``; None if nothing is due."""
         now = time.monotonic()
         for one in [one for one in self._delayed if one[0] <= now]:
             self._delayed.remove(one)
@@ -195,7 +196,7 @@ class InProcessQueue(JobQueue):
         while jobs and texts < most:
             together.append(jobs.popleft())
             texts += text_count(together[-1])
-        self._taken = len(together)  # at once: it is never neither waiting nor taken
+        self._taken = len(together)  # set here, so that a job always counts as waiting or taken
         return lambda: self._do(together, queue_name, texts)
 
     def _do(self, jobs: Sequence[Job], queue_name: QueueName, texts: int) -> None:
@@ -210,7 +211,7 @@ class InProcessQueue(JobQueue):
                     self._coordination.snapshots.drop(collection)
                 try:
                     attempt(jobs, queue_name, writer=self._writer, failures=failures, queue=self)
-                finally:  # a search that was opened meanwhile may have stored one
+                finally:  # a search opened in the meantime may have stored a snapshot
                     for collection in collections:
                         self._coordination.snapshots.drop(collection)
             self._pace.took(queue_name, texts, time.monotonic() - began)
@@ -222,7 +223,7 @@ class InProcessQueue(JobQueue):
         try:
             maintenance.begin(configuration, generation, writer=self._writer, failures=failures)
         except StoreError:
-            if generation is not None:  # a user asked for it, and will not ask again
+            if generation is not None:  # a user's rebuild, which nothing else requests again
                 with self._changed:
                     self._later[configuration, generation] = time.monotonic() + LATER_S
             raise

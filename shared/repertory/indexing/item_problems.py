@@ -1,4 +1,4 @@
-"""Problems between items: what they are depends on which items are compared."""
+"""Finds problems between items, such as similar names or missing successors."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
@@ -22,7 +22,7 @@ def problems_between(
     Args:
         items: The items.
         precedence: The names of the sources, highest precedence first.
-        are_all: Whether these are all items, so that a missing one does not exist.
+        are_all: Whether these are all items, so that a missing item does not exist.
     """
     ordered = sorted(items, key=by_precedence(precedence))
     paths = {one.id: one.path for one in ordered}
@@ -30,7 +30,7 @@ def problems_between(
     found = [warning(paths[one], text, item=one) for one, text in alike.items()]
     if others:
         more = counted(others, "more tool has", "more tools have")
-        found.append(warning("", f"{more} the name of another server's, or one that is like it."))
+        found.append(warning("", f"{more} the name of another server's tool, or a similar one."))
     return [*found, *(_without_successor(ordered) if are_all else ())]
 
 

@@ -14,30 +14,30 @@ from repertory.indexing.collection_names import is_newer
 VERSION = 1
 MAX_ITEMS = 32  # per job
 MAX_REMOVED = 1_000  # per job
-# Of a job's items as JSON, or of its ids; one larger item is a job of its own. It has a hundred
-# texts or so: about a second of work without a GPU, for which newer saves wait.
+# The JSON size of a job's items, or of its ids. A larger item has its own job. Such a job has about
+# a hundred texts, which take about a second without a GPU. Newer saves wait for that long.
 MAX_BYTES = 100_000
 
 T = TypeVar("T")
 
-# A stranger may have written it. It becomes a key in Redis, and numbers are read from it.
+# Untrusted: a stranger may have sent it. It becomes a Redis key, and numbers are parsed from it.
 Name = Annotated[str, msgspec.Meta(pattern=r"\A[ -~]{1,500}\Z")]
 
 
 class QueueName(StrEnum):
-    """The queue that a job waits in: saves of a few items go before all else."""
+    """The queue of a job. Saves of a few items are done first."""
 
     SAVES = "saves"
     BUILDS = "builds"
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):
-    """Items to write and items to remove, as one scan found them.
+    """Items to write and items to remove.
 
     Attributes:
-        id: Unique; the same when the job is delivered again.
+        id: Unique, and unchanged when the job is delivered again.
         collection: The collection to write to.
-        revision: Decides which of two writes of an item is newer.
+        revision: Of two writes of an item, the higher revision wins.
         items: The items to write.
         removed: The ids of the items to remove.
         version: The version of this format.
@@ -56,7 +56,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
         return data
 
     def split(self) -> "list[Job]":
-        """A job for each item, so that a failing one does not hold up the others."""
+        """One job per item, so that a failing item does not affect the others."""
         apart: list[tuple[tuple[Item, ...], tuple[str, ...]]] = [
             *(((item,), ()) for item in self.items),
             *(((), (item,)) for item in self.removed),
@@ -71,8 +71,8 @@ def job_of(data: object) -> Job:
     """Read a job from JSON values.
 
     Raises:
-        NewerReleaseError: A newer release made them, or the collection that they write to.
-        JobError: They are no job, or one of an older version.
+        NewerReleaseError: A newer release made the job or its collection.
+        JobError: The data is not a job, or has an older version.
     """
     version = data.get("version") if isinstance(data, dict) else None
     if version != VERSION:
@@ -80,7 +80,7 @@ def job_of(data: object) -> Job:
         if isinstance(version, int) and version > VERSION:
             kind = NewerReleaseError
         raise kind(
-            f"The job is of version {version!r}, and this worker does version {VERSION}; run the "
+            f"The job has version {version!r}, but this worker needs version {VERSION}; run the "
             "same release everywhere."
         )
     try:
@@ -106,7 +106,7 @@ def jobs(
 
 
 def _chunks(values: Sequence[T], most: int) -> Iterator[tuple[T, ...]]:
-    """Split items or ids so that each part has at most so many, and ``MAX_BYTES`` of JSON."""
+    """Split items or ids into parts of at most ``most`` values and ``MAX_BYTES`` of JSON."""
     chunk: list[T] = []
     size = 0
     for value in values:
@@ -121,7 +121,7 @@ def _chunks(values: Sequence[T], most: int) -> Iterator[tuple[T, ...]]:
 
 
 class JobQueue(Protocol):
-    """Where jobs wait for a worker. Every method raises ``StoreError`` when it is unavailable.
+    """Where jobs wait for a worker. Every method raises ``StoreError`` if the queue is unavailable.
 
     A worker does saves first, then the requests of ``begin``, then builds, and the requests of
     ``keep_keywords`` last. A job may be lost, done twice, or done late and out of order.
@@ -129,35 +129,35 @@ class JobQueue(Protocol):
     """
 
     def submit(self, job: Job, queue_name: QueueName, delay: float = 0.0) -> None:
-        """Hand over a job, to be done at some time, at the earliest after a delay in seconds."""
+        """Queue a job, which is done after at least ``delay`` seconds."""
         ...
 
     def begin(self, configuration: str, generation: int | None = None) -> None:
-        """Request the collection that a configuration's items are written to.
+        """Request the target collection of a configuration.
 
-        The worker knows the model. It finds or creates the collection, then points
-        ``collection_names.next_alias`` at it.
+        Only a worker knows the model. It finds or creates the collection, and points
+        ``collection_names.next_alias`` to it.
 
         Args:
             configuration: The configuration hash.
-            generation: Create this generation unless it exists; None takes the newest.
+            generation: The generation to create unless it exists; None uses the newest.
         """
         ...
 
     def keep_keywords(self, collection: str) -> None:
         """Request a new keyword snapshot of a collection; a missing collection is ignored.
 
-        While one waits, another for the same collection is ignored. In one process all of them
-        are: its search has the index, and stores it at the end.
+        A request is ignored while another one for the collection waits. In an embedded server all
+        are ignored, because its search has the index and stores it at the end.
         """
         ...
 
     def waiting(self) -> dict[str, int]:
-        """How many jobs wait in each queue; delayed ones count, those a worker has do not."""
+        """The number of waiting jobs by queue, including delayed ones, without taken ones."""
         ...
 
     def taken(self) -> int:
-        """How many jobs workers have, and in a team requests: being done, or to be tried again."""
+        """The number of jobs that workers have taken; in a team, also of requests and retries."""
         ...
 
 

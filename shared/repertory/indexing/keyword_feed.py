@@ -1,4 +1,4 @@
-"""The keyword index of one collection, kept equal to it: a snapshot first, then its deltas."""
+"""Keeps a keyword index equal to its collection: loads a snapshot, then applies the deltas."""
 
 import contextlib
 import logging
@@ -14,25 +14,26 @@ from repertory.index.keywords.index import KeywordIndex
 from repertory.index.vectors import Collection, next_key
 from repertory.indexing import keyword_sync
 
-BUILD_CLAIM_S = 60.0  # that other processes wait for the one that builds the index
+BUILD_CLAIM_S = 60.0  # how long other processes wait for the one that builds the index
 POLL_INTERVAL_S = 0.2  # while another process builds it
-OVERLAP = 600_000  # revisions, as a rule milliseconds: jobs are not done in the order of revisions
+# Revisions, usually milliseconds, to reread, because jobs may be done out of order.
+OVERLAP = 600_000
 MAX_COMPARED = 5_000  # items that may be compared at once; more are compared in slices
-PAGE = 1_000  # states
-STEP = 5_000  # items that are read at once
-STORE_INTERVAL_S = 60.0  # between two stores of what was read, while a snapshot is made
+PAGE = 1_000  # states per read
+STEP = 5_000  # items that are compared and reread at once
+STORE_INTERVAL_S = 60.0  # between two intermediate stores while a snapshot is made
 
 _log = logging.getLogger(__name__)
 
 
 class KeywordFeed:
-    """The keyword index of a collection as it changes. Not thread-safe.
+    """The keyword index of a collection, which follows its changes. Not thread-safe.
 
     Attributes:
         collection: The collection.
         index: The index; a new object after each change.
         revision: Grows with each change.
-        is_partial: Whether it is a snapshot that was stored before all was read; see ``keep``.
+        is_partial: Whether the index comes from an incomplete snapshot; see ``keep``.
     """
 
     def __init__(self, collection: Collection, coordination: Coordination) -> None:
@@ -40,7 +41,7 @@ class KeywordFeed:
         self.index = KeywordIndex.empty()
         self.revision = 0
         self.is_partial = False
-        self._whole = 0  # the revision up to which nothing is missing
+        self._whole = 0  # the revision up to which the index is complete
         self._position = ""
         self._is_shared = True
         self._is_followed = False
@@ -55,9 +56,9 @@ class KeywordFeed:
         snapshots, deltas and claims are unavailable.
 
         Args:
-            is_shared: Whether other processes write to the store. Otherwise a snapshot has all that
-                was written before: it is dropped before any write, and its position was that of
-                another process.
+            is_shared: Whether other processes write to the store. Otherwise a snapshot is always
+                complete, because it is dropped before any write. Its position then belongs to an
+                earlier process and is replaced.
 
         Raises:
             StoreError: The collection is unreadable.
@@ -68,7 +69,7 @@ class KeywordFeed:
         is_ours = False
         try:
             end = "" if is_shared else self._deltas.position(self.collection.name)
-            # Once more when it is ours: another process may have stored it just before.
+            # Load once more after taking the claim, as another process may have just stored it.
             while not (self._load() or is_ours) and time.monotonic() < deadline:
                 is_ours = bool(self._claims.take([claim], BUILD_CLAIM_S))
                 if not is_ours:
@@ -89,7 +90,7 @@ class KeywordFeed:
                     self._claims.release([claim])
 
     def _drop_if_old(self) -> None:
-        """Drop what was just stored if other threads wrote since it was read."""
+        """Drop the new snapshot if other threads wrote to the collection since it was read."""
         name = self.collection.name
         if not self._is_shared and self._deltas.position(name) != self._position:
             self._snapshots.drop(name)
@@ -101,10 +102,10 @@ class KeywordFeed:
             wait: Seconds to wait for an announcement.
 
         Raises:
-            StoreError: The deltas or the collection are unavailable; nothing is lost.
+            StoreError: The deltas or the collection are unavailable. No change is lost.
         """
         delta = self._deltas.since(self.collection.name, self._position, wait)
-        # An announcement may be outdated by now: the collection decides.
+        # Read the collection, because an announcement may be outdated by now.
         if delta.gap:
             self.catch_up()
         else:
@@ -114,10 +115,10 @@ class KeywordFeed:
         self._is_followed = True
 
     def catch_up(self) -> None:
-        """Take over what was written lately, without reading a large collection whole.
+        """Apply recent writes without reading the whole of a large collection.
 
-        If its number of items still differs, a small collection is compared whole, and a larger one
-        only where nothing was searched before. Otherwise the verification finds the rest.
+        If the number of items still differs, the whole collection is compared, unless it is large,
+        shared and already being followed. In that case the verification finds the rest.
 
         Raises:
             StoreError: The collection is unreadable.
@@ -129,10 +130,10 @@ class KeywordFeed:
         """Make the index equal to the collection if their numbers of items differ.
 
         Args:
-            reported: Gives the number of items that were written, as the last report says.
+            reported: Returns the number of written items according to the last report.
 
         Raises:
-            StoreError: The collection has fewer than were written: files of it were removed.
+            StoreError: The collection has fewer items than were written, so files were removed.
         """
         count = self.collection.count_items()
         if count == len(self.index):
@@ -168,16 +169,16 @@ class KeywordFeed:
         self._whole, self.is_partial = self.revision, False
 
     def keep(self, after_step: Callable[[], object] = lambda: None) -> None:
-        """Store a snapshot of the collection as it is now.
+        """Store a snapshot of the collection's current state.
 
-        What was read is also stored meanwhile. If this ends early, the next call goes on from
-        there, and so does a process that loads it.
+        Partial snapshots are stored on the way. If the call is interrupted, the next call and any
+        process that loads the snapshot continue from there.
 
         Args:
-            after_step: What to do each time that ``STEP`` items are read.
+            after_step: Called after each ``STEP`` items.
 
         Raises:
-            StoreError: The collection is unreadable, or nothing can be stored.
+            StoreError: The collection is unreadable, or the snapshot cannot be stored.
         """
         self._load()
         name, has_gap = self.collection.name, True
@@ -190,9 +191,10 @@ class KeywordFeed:
                 keyword_sync.save(self._snapshots, name, self.index, self._whole, self._position)
                 stored, at = self.index, time.monotonic()
 
-        while has_gap:  # after a gap, what was announced meanwhile is read, too
+        while has_gap:  # after a gap, also read the changes that were announced meanwhile
             delta = self._deltas.since(name, self._position)
-            # Nothing verifies a stored index: what a gap hides would be in all later ones.
+            # Read everything, because nothing verifies a snapshot, so later ones would have the
+            # same fault.
             self._read(self._all() if delta.gap else delta.hashes.items(), store)
             self._position, has_gap = delta.position, delta.gap
         self._whole = self.revision
@@ -202,7 +204,7 @@ class KeywordFeed:
         """Store the index as a snapshot, and drop the deltas that it includes.
 
         Raises:
-            StoreError: It cannot be stored.
+            StoreError: The snapshot cannot be stored.
         """
         name = self.collection.name
         keyword_sync.save(self._snapshots, name, self.index, self.revision, self._position)
@@ -216,7 +218,7 @@ class KeywordFeed:
     def _read(
         self, hashes: Iterable[tuple[str, str]], after_step: Callable[[], object] = lambda: None
     ) -> None:
-        """Make the index equal to the collection for items of these hashes, step by step."""
+        """Update the index for items whose hashes differ from these, step by step."""
         found = iter(hashes)
         while some := dict(islice(found, STEP)):
             self.reread(self.differing(some))
@@ -225,8 +227,9 @@ class KeywordFeed:
     def _compare_unless_left(self) -> None:
         """Compare the whole collection if its number of items differs; see ``compare``.
 
-        A large one that processes share is left to the verification while it is searched. A command
-        ends before that, and what was removed since a snapshot would be searched for minutes.
+        A large shared collection that is already followed is left to the verification. Otherwise
+        items removed since the snapshot would stay searchable for minutes, and a command would
+        end before they are found.
         """
         count = self.collection.count_items()
         is_left = count > MAX_COMPARED and self._is_shared and self._is_followed
@@ -234,7 +237,7 @@ class KeywordFeed:
             self.compare()
 
     def _all(self) -> Iterator[tuple[str, str]]:
-        """The items of the collection and of the index, each with its hash in the collection."""
+        """All items of the collection or the index, each with its hash in the collection."""
         start = 0
         while start < END_KEY:
             states = self.collection.page(start, PAGE)
@@ -245,7 +248,7 @@ class KeywordFeed:
             start = end
 
     def _recent(self, revision: int) -> Iterator[tuple[str, str]]:
-        """The items that were written since about a revision, each with its hash."""
+        """The items written since ``OVERLAP`` before a revision, each with its hash."""
         start, since = 0, max(0, revision - OVERLAP)
         while start < END_KEY:
             states = self.collection.page(start, PAGE, since)
@@ -264,5 +267,5 @@ class KeywordFeed:
     def _replace(self, index: KeywordIndex, revision: int) -> None:
         if index is not self.index:
             self.index = index
-            # A removal leaves no revision behind, but it is a change.
+            # A removal has no revision in the states, but it is also a change.
             self.revision = max(self.revision + 1, revision)

@@ -1,4 +1,4 @@
-"""The keyword index of a collection: load it, store it, and make it equal to the collection."""
+"""Loads and stores the keyword index of a collection, and makes it equal to the collection."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -16,15 +16,15 @@ READ_BATCH_SIZE = 500  # records
 def load(snapshots: SnapshotStore, collection: str) -> Snapshot | None:
     """The stored keyword index of a collection; None if it must be built.
 
-    A damaged one is dropped.
+    A damaged snapshot is dropped.
     """
     stored = snapshots.load(collection)
     if stored is None:
         return None
     try:
         return unpack(stored.head, stored.segments)
-    except StoreCorruptError:  # it holds nothing that cannot be rebuilt
-        snapshots.drop(collection)  # or what it has would be taken for stored already
+    except StoreCorruptError:  # everything in it can be rebuilt
+        snapshots.drop(collection)  # so that its damaged segments are not reused
         return None
 
 
@@ -34,9 +34,9 @@ def synchronised(
     """An index equal to a whole collection; the same object if nothing differs.
 
     Args:
-        index: The index as it was.
-        states: Everything that the collection holds, by item.
-        collection: The collection, which is read only for items that differ.
+        index: The index to update.
+        states: The states of all items in the collection, by item.
+        collection: The collection, from which only differing items are read.
     """
     held = {entry.id: entry.hash for entry in index.all()}
     return _updated(index, held, states, collection)
@@ -79,12 +79,12 @@ def _updated(
     states: Mapping[str, State],
     collection: Collection,
 ) -> KeywordIndex:
-    """An index in which some items are as they are stored; the same object if they were.
+    """An index updated for some items; the same object if none of them differs.
 
     Args:
-        index: The index as it was.
-        held: The hashes of those of the items that it has.
-        states: The states of those that are stored.
+        index: The index to update.
+        held: The hashes of those items that the index has.
+        states: The states of those items that are stored.
         collection: The collection.
     """
     removed = [item for item in held if item not in states]
@@ -93,7 +93,7 @@ def _updated(
     ]
     if not removed and not changed:
         return index
-    # Read as they are indexed: many may have come at once, and whole items are large.
+    # Read lazily while indexing, because there may be many, and whole items are large.
     return index.updated(removed, _items(changed, collection))
 
 

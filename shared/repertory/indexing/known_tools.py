@@ -1,4 +1,4 @@
-"""The tools that servers offered when they were last asked, as scans: a search asks no server."""
+"""Known tools as scan results, because a one-shot search asks no server."""
 
 from collections.abc import Iterable, Sequence
 
@@ -16,15 +16,15 @@ from repertory.stats import SourceState, WatchStatus
 def known_tools(
     servers: Sequence[Source], collection: Collection | None, last: WatchStatus
 ) -> list[ScanResult]:
-    """What each server offered when it was last asked.
+    """The tools that each server offered when it was last asked.
 
     Args:
         servers: The sources that ask a server.
-        collection: The collection that is searched now, if there is one.
+        collection: The active collection, if any.
         last: The report of the last command.
 
     Returns:
-        A scan for each server. One that was never asked has no items, and 0 as its time.
+        A scan result for each server. If it was never asked, there are no items and the time is 0.
 
     Raises:
         StoreError: The collection cannot be read.
@@ -35,7 +35,7 @@ def known_tools(
     items: dict[str, list[Item]] = {name: [] for name in names}
     keys = [item_key(state.item) for state in stored if state.source in names]
     for item in items_of(collection.records(keys).values()) if collection is not None else ():
-        # The policies of tools are those of the configuration, which are applied again.
+        # Policies of tools come from the configuration and are applied again.
         items[item.source].append(item.under(None))
     return [
         _known(server, items[server.name], states.get(server.name), last.problems)
@@ -46,14 +46,14 @@ def known_tools(
 def _known(
     server: Source, items: list[Item], last: SourceState | None, problems: Iterable[Problem]
 ) -> ScanResult:
-    # One with its name as the path repeats its error. Those between items are found again, and so
-    # are those of the gate: a person may have approved what they were about.
+    # A problem with the server's name as its path repeats the error. Problems between items are
+    # found again. So are the gate's, because a person may have approved the items by now.
     own = [
         replace(one, sources=())
         for one in problems
         if one.sources == (server.name,) and one.path != server.name and not is_judgement(one)
     ]
-    # It was not trusted then, and is now.
+    # If the server was not trusted then, it is trusted now, so the error is obsolete.
     error = last.error if last and not last.awaits_trust else ""
     return ScanResult(
         source=server,

@@ -1,4 +1,4 @@
-"""How long saves take: from the moment an item is sent until its worker has announced it."""
+"""Measures how long saves take, from sending an item until its worker announces it."""
 
 from bisect import bisect_left
 from collections.abc import Iterable
@@ -9,20 +9,20 @@ from repertory.stats import SAVE_BOUNDS, SaveTimes
 
 
 class Lag:
-    """Counts how long saves took. Builds do not count: they are not saves."""
+    """A histogram of the durations of saves. Builds are not counted."""
 
     def __init__(self) -> None:
         self._durations = [0] * (len(SAVE_BOUNDS) + 1)
         self._seconds = 0.0
 
     def note(self, done: Iterable[Sent], now: float) -> None:
-        """Note items that are done now, on the clock on which they were sent."""
+        """Record items that are done now. ``now`` is by the clock used when they were sent."""
         for one in filter(_is_save, done):
             self._seconds += now - one.since
             self._durations[bisect_left(SAVE_BOUNDS, now - one.since)] += 1
 
     def times(self, pending: Iterable[Sent], now: float) -> SaveTimes:
-        """What was noted so far, and for how long the oldest of these pending items has waited."""
+        """The recorded durations, and how long the oldest pending save has waited."""
         oldest = min((one.since for one in pending if _is_save(one)), default=now)
         return SaveTimes(
             waiting=now - oldest, seconds=self._seconds, durations=tuple(self._durations)

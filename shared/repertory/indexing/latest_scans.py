@@ -18,7 +18,8 @@ from repertory.sources.configured import Catalogue
 from repertory.sources.source import Problem, Scan, Severity, Source, Trust, warning
 from repertory.stats import SourceState
 
-# The problems of a large catalogue take a while: they are collected in a part of the time only.
+# Collecting the problems of a large catalogue is slow. If it takes longer than ``QUICK_S``, it is
+# limited to this share of the time.
 QUICK_S, SHARE = 0.02, 0.05
 
 
@@ -27,12 +28,12 @@ class _Latest:
 
     Attributes:
         source: The source.
-        scanned: The scan, without its items.
-        result: The same; without a scan if nothing may pass.
+        scanned: The result of the scan, without its items.
+        result: The same result, but without a scan if no item may pass.
         read: The items that were read, by id.
-        passed: Those of them that the gate lets pass.
-        judged: The problems that the gate has with items, by id.
-        is_judged: Whether the gate could judge all of them.
+        passed: The read items that the gate lets pass.
+        judged: The gate's problems with items, by id.
+        is_judged: Whether the gate could judge all items.
     """
 
     def __init__(self, source: Source) -> None:
@@ -44,7 +45,7 @@ class _Latest:
         self.is_judged = False
 
     def replace(self, items: Iterable[Item], gone: Iterable[str]) -> dict[str, Item]:
-        """Replace and remove some of the items; returns those that differ."""
+        """Replace and remove some items; return those that differ."""
         changed = {item.id: item for item in items if self.read.get(item.id) is not item}
         self.read |= changed
         for item_id in gone:
@@ -53,7 +54,7 @@ class _Latest:
         return changed
 
     def judge(self, gate: Gate | None, changed: Mapping[str, Item]) -> None:
-        """Let items pass that are approved; what has not changed stays as it was judged."""
+        """Let approved items pass. Unchanged items keep their judgement."""
         self.result = self.scanned
         scan = self.scanned.scan
         if scan is None:
@@ -85,7 +86,7 @@ class _Latest:
 
     @property
     def admitted(self) -> ScanResult:
-        """The result, with the items that pass."""
+        """The result, with the items that passed."""
         if self.result.scan is None:
             return self.result
         scan = msgspec.structs.replace(self.result.scan, items=[*self.passed.values()])
@@ -93,7 +94,7 @@ class _Latest:
 
     @property
     def judgements(self) -> list[Problem]:
-        """The problems that the gate has."""
+        """The gate's problems with items."""
         if self.result.scan is None:
             return []
         judged = (problem for problems in self.judged.values() for problem in problems)
@@ -105,7 +106,7 @@ class _Latest:
         return from_source(self.result.scan.problems if self.result.scan else (), self.source.name)
 
     def _refuse(self, error: str) -> None:
-        """If the approvals are unreadable, so is the source, unless it is trusted."""
+        """Handle unreadable approvals: a trusted source passes, any other counts as unreadable."""
         self.is_judged = False
         if self.source.trust is Trust.TRUSTED:
             self.passed = dict(self.read)
@@ -132,11 +133,11 @@ class LatestScans:
         """Start without scans.
 
         Args:
-            seen: When each source was last read whole by an earlier process, in Unix seconds.
-            gate: Withholds items; without one, all pass.
-            found: The problems that the earlier process found. They hold for the items that are
+            seen: When an earlier process last read each source as a whole, in Unix seconds.
+            gate: Withholds items; without a gate, all pass.
+            found: The problems that the earlier process found. They stay valid for items that are
                 not read again.
-            unlisted: How many more it found about items.
+            unlisted: The number of further problems of items that it found but did not list.
         """
         self._gate = gate
         self.catalogue = Catalogue(())
@@ -153,7 +154,7 @@ class LatestScans:
 
     @property
     def admitted(self) -> list[ScanResult]:
-        """The scan of each source that was scanned, with the items that pass the gate."""
+        """The scan results of all scanned sources, with the items that passed the gate."""
         return [one.admitted for one in self._in_order]
 
     @property
@@ -164,13 +165,14 @@ class LatestScans:
 
     @property
     def items(self) -> Mapping[str, Item]:
-        """What all sources offer together, by id."""
+        """The items that all sources offer together, by id."""
         return self._merged.items
 
     def adopt(self, catalogue: Catalogue) -> None:
         """Follow another catalogue; scans of unchanged sources stay valid.
 
-        A source that was not trusted when it was scanned, and is now, was not asked yet.
+        The scan of a source that was not trusted then and is trusted now is dropped, because the
+        source was not really read.
         """
         identities = {source.name: source.identity() for source in catalogue.sources}
         sources = {source.name: source for source in catalogue.sources}
@@ -190,22 +192,22 @@ class LatestScans:
     def examine(
         self, result: ScanResult | ChangeResult, is_over: Callable[[], bool] = lambda: False
     ) -> None:
-        """Look at what a result brings, ahead of ``add`` and on any thread; see ``Gate``.
+        """Examine a result's items ahead of ``add``, on any thread; see ``Gate``.
 
-        What is left when it is over, ``add`` looks at.
+        This stops once ``is_over``; ``add`` examines the rest.
         """
         read = result.change if isinstance(result, ChangeResult) else result.scan
         if self._gate is not None and read is not None:
             self._gate.examine(result.source, takewhile(lambda _: not is_over(), read.items))
 
     def add(self, result: ScanResult | ChangeResult) -> set[str] | None:
-        """Take in a source's scan, or a change since its last scan.
+        """Process a source's scan, or a change since its last scan.
 
-        The result of a source that left the catalogue is ignored, and so is a change since a scan
-        that failed: what it does not name would count as gone.
+        Results of sources that left the catalogue are ignored. So is a change after a failed scan,
+        because all items that the change does not name would count as gone.
 
         Returns:
-            The ids of the items that may differ now; None if that may be any.
+            The ids of the items that may differ now; None if any item may differ.
         """
         name = result.source.name
         is_change = isinstance(result, ChangeResult)
@@ -245,7 +247,7 @@ class LatestScans:
         return name in self._latest and self._latest[name].scanned.scan is not None
 
     def review(self) -> bool:
-        """Follow what people approved since the last call; whether they did."""
+        """Apply approvals since the last call; whether there were any."""
         if self._gate is None or not self._gate.has_news():
             return False
         self._judge_all()
@@ -267,7 +269,7 @@ class LatestScans:
 
     @property
     def offering(self) -> frozenset[str]:
-        """The names of the sources that offer an item, also one that is another source's here."""
+        """The names of the sources that offer any item, even if another source's item wins."""
         kept = (name for name, count in self.unchanged.items() if count)
         return frozenset(name for name, one in self._latest.items() if one.read).union(kept)
 
@@ -278,7 +280,7 @@ class LatestScans:
 
     @property
     def are_files_read(self) -> bool:
-        """Whether every source of files was scanned; servers may still be starting."""
+        """Whether every source of files was scanned, while servers may still be starting."""
         return all(
             source.name in self._latest
             for source in self.catalogue.sources
@@ -287,21 +289,21 @@ class LatestScans:
 
     @property
     def are_whole(self) -> bool:
-        """Whether every source was read whole and offers an item: what is not there is gone."""
+        """Whether every source was read completely and offers items, so missing items are gone."""
         return self._are_all_whole and self.offering >= self._names
 
     @property
     def _are_all_whole(self) -> bool:
-        """Whether every source was read whole."""
+        """Whether every source was read completely."""
         return self.is_complete and all(one.result.is_whole for one in self._latest.values())
 
     @property
     def problems(self) -> list[Problem]:
-        """Every problem of the catalogue and of the scans; those of files come last.
+        """All problems of the catalogue and of the scans; those of files come last.
 
-        Reports have the first ones alone, and a command that reads a file again finds its problems.
-        For a large catalogue the list may be older, since collecting it is limited to ``SHARE`` of
-        the time.
+        Reports have only the first ones, and a command finds the problems of files again by
+        reading them. For a large catalogue the list may be outdated, because collecting it is
+        limited to ``SHARE`` of the time.
         """
         if self._are_problems_old and time.monotonic() >= self._problems_due:
             started = time.thread_time()
@@ -318,19 +320,19 @@ class LatestScans:
 
     @property
     def problems_of_items(self) -> Collection[Problem]:
-        """Those of the problems that a command does not find again without reading all items."""
+        """The problems that a command finds again only by reading all items."""
         return self._of_items
 
     @property
     def unlisted(self) -> int:
-        """How many problems of items that are not read again were not listed before."""
+        """The number of unlisted problems of items that are not read again."""
         scans = (one.result.scan for one in self._latest.values())
         return self._unlisted if any(scan and scan.unchanged for scan in scans) else 0
 
     def _still(self, known: Collection[Problem]) -> list[Problem]:
-        """The problems of items that are not read again, without those that are known.
+        """The earlier problems of items that are not read again, without those already known.
 
-        Those of no item, such as a policy that is about none, are of all items together.
+        Problems without an item, such as that of an unused policy, belong to all items together.
         """
         if not self._found:
             return []
@@ -353,17 +355,17 @@ class LatestScans:
         return source in self._names
 
     def same(self, other: Catalogue) -> frozenset[str]:
-        """The names of the sources that are the same in another catalogue."""
+        """The names of the sources that are identical in another catalogue."""
         identities = {source.name: source.identity() for source in other.sources}
         own = {source.name: source.identity() for source in self.catalogue.sources}
         return frozenset(name for name, one in own.items() if identities.get(name) == one)
 
     def seen_by_no_others(self, audiences: Mapping[str, tuple[str, ...]]) -> frozenset[str]:
-        """The names of the sources that only those may see who could see another of that name.
+        """The names of the sources with no new viewers compared with another catalogue.
 
         Args:
-            audiences: Who could see the sources of another catalogue, by name. If it is not known,
-                these are all sources, or none where any is for some callers only.
+            audiences: Who could see the sources of the other catalogue, by name. If unknown, the
+                result is all sources, or none if any source is restricted.
         """
         sources = self.catalogue.sources
         if not audiences and any(one.visible_to for one in sources):
@@ -372,11 +374,11 @@ class LatestScans:
         return frozenset(name for name, own, old in lists if not old or (own and own <= old))
 
     def may_offer(self, item: str, metadata_hash: str) -> bool:
-        """Whether the sources offer an item with this hash, or may do so where they are unread.
+        """Whether the sources offer an item with this hash, or may do so because they are unread.
 
         Args:
             item: Its id.
-            metadata_hash: The hash; empty for an item that is not offered at all.
+            metadata_hash: The hash; empty to ask whether the item may be missing.
         """
         if found := self.items.get(item):
             return found.metadata_hash() == metadata_hash
@@ -388,9 +390,9 @@ class LatestScans:
         return latest.result.keeps(state.item) if latest else self.has(state.source)
 
     def holds(self, state: State, item: Item) -> bool:
-        """Whether an indexed item keeps its place before one of another source with its id.
+        """Whether an indexed item wins over a new item of another source with the same id.
 
-        It does if it may still exist and would win: a source that is away loses none of its items.
+        It does if it may still exist and has precedence, so an unavailable source keeps its items.
         """
         return (
             state.source != item.source
@@ -400,9 +402,9 @@ class LatestScans:
 
     @property
     def unchanged(self) -> Counter[str]:
-        """How many items of each source are kept as they were, and were not read by a scan."""
+        """The number of items of each source that a scan kept as unchanged without reading them."""
         scans = {name: (one.passed, one.result.scan) for name, one in self._latest.items()}
-        # Subtracting keys from a set would go through all items, at each save.
+        # A set difference would go through all read items, at each save.
         return Counter(
             {
                 name: sum(item not in passed for item in scan.unchanged)
@@ -415,8 +417,8 @@ class LatestScans:
         """The state of each source.
 
         Args:
-            indexed: How many items of each source are indexed.
-            emptied: The sources that suddenly offer nothing.
+            indexed: The number of indexed items of each source.
+            emptied: The sources that are suddenly empty.
         """
         offered = self._merged.per_source + self.unchanged
         states = []
@@ -446,7 +448,7 @@ class LatestScans:
 
 
 def _stale(scan: ScanResult | None, indexed: int, offered: int, *, partial: bool) -> int:
-    """How many items of a source are kept although it cannot be read now."""
+    """The number of items of a source that are kept although they cannot be read now."""
     read = scan.scan if scan is not None else None
     if read is not None and read.stale:
         return indexed
@@ -455,6 +457,6 @@ def _stale(scan: ScanResult | None, indexed: int, offered: int, *, partial: bool
 
 
 def _is_of_all(problem: Problem) -> bool:
-    """Whether a problem is about the items of all sources together."""
+    """Whether a problem concerns the items of all sources together."""
     is_about_one = problem.item or problem.path or problem.sources
     return problem.severity == Severity.WARNING and not is_about_one

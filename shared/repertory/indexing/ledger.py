@@ -1,4 +1,4 @@
-"""The ledger of a collection: what it will hold once every pending job is done."""
+"""The ledger of a collection: the items that it will hold once every pending job is done."""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -11,7 +11,7 @@ from repertory.index.vectors import State
 from repertory.stats import Building
 
 NEVER = float("-inf")
-MAX_SAVED = 1_000  # items that a comparison found, and that are sent before all others
+MAX_SAVED = 1_000  # a change of up to this many items counts as saves, which are sent first
 _BUCKET_SHIFT = 8 * KEY_BYTES - 12  # 4,096 buckets
 
 
@@ -20,11 +20,11 @@ class Sent(NamedTuple):
 
     Attributes:
         hash: Its metadata hash; ``REMOVED`` for a deletion.
-        revision: Of its job.
-        queue: Where the job waits; empty if it could not be queued.
+        revision: The revision of its job.
+        queue: The queue of the job; empty if it could not be queued.
         at: When it was sent, on the caller's clock; ``NEVER`` if it could not be queued.
-        change: What happened to it: ``added``, ``changed`` or ``removed``.
-        since: When the same was sent for the first time: what is lost is sent again.
+        change: The kind of change: ``added``, ``changed`` or ``removed``.
+        since: When this change was first sent; a lost item is sent again.
     """
 
     hash: str
@@ -43,15 +43,15 @@ class Batch(NamedTuple):
 
 
 class Ledger:
-    """What one collection holds, and what is pending. Pure: no input or output.
+    """The indexed, pending and waiting items of one collection. Pure: no input or output.
 
     Attributes:
         collection: The collection's name.
-        states: What it will hold, by item.
-        pending: What was sent and not confirmed, by item.
+        states: The state of each item once the pending jobs are done.
+        pending: The items that were sent and are not confirmed.
         failed: The hashes that failed, by item; they are not sent again.
-        position: Up to where its deltas were read.
-        counts: How many items were sent so far, by what happened to them.
+        position: The position up to which the deltas were read.
+        counts: The number of items sent so far, by kind of change.
     """
 
     def __init__(self, collection: str) -> None:
@@ -61,24 +61,25 @@ class Ledger:
         self.failed: dict[str, str] = {}
         self.position = ""
         self.counts: Counter[str] = Counter()
-        # What waits to be sent, by id, the next one first; None for a removal.
-        self._saved: dict[str, Item | None] = {}  # before everything else
+        # Items waiting to be sent, by id, in order; None means a removal.
+        self._saved: dict[str, Item | None] = {}  # sent before the backlog
         self._backlog: dict[str, Item | None] = {}
-        self._new: set[str] = set()  # those of them that are written and not among the states
-        self._superseded: dict[str, dict[str, Sent]] = {}  # by item and hash, while it is pending
-        self._lost: dict[str, Sent] = {}  # was pending and is not stored, until it is sent again
-        self._unclear: set[str] = set()  # what the collection holds of them is not known
+        self._new: set[str] = set()  # the waiting items that the states do not have
+        # Earlier versions of pending items that were sent, too, by item and hash.
+        self._superseded: dict[str, dict[str, Sent]] = {}
+        self._lost: dict[str, Sent] = {}  # lost items, until they are sent again
+        self._unclear: set[str] = set()  # items whose stored state is unknown
         self._confirmed: dict[str, int] = {}  # the newest confirmed revision, by queue
         self._latest = 0
         self._per_source: Counter[str] | None = None
-        self._buckets: dict[int, set[str]] = {}  # the items by the start of their keys
+        self._buckets: dict[int, set[str]] = {}  # items by the first bits of their keys
 
     def load(self, states: Iterable[State], *, deleted: int = 0) -> None:
-        """Begin with what the collection holds.
+        """Start with the collection's current items.
 
         Args:
-            states: What it holds.
-            deleted: The newest revision at which anything was deleted from it.
+            states: Their states.
+            deleted: The newest revision of a deletion.
         """
         self.start_after(deleted)
         for state in states:
@@ -86,19 +87,20 @@ class Ledger:
             self.start_after(state.revision)
 
     def start_after(self, revision: int) -> None:
-        """Send only with higher revisions."""
+        """Use only higher revisions from now on."""
         self._latest = max(self._latest, revision)
 
     def compare(self, stored: Sequence[State], start: int, end: int) -> set[str]:
-        """Correct the states of a range of keys by what the collection holds; see ``item_key``.
+        """Correct the states in a range of keys to those of the collection; see ``item_key``.
 
         Args:
-            stored: What it holds in that range.
+            stored: The stored states in that range.
             start: The lowest key.
             end: The key after the highest one.
 
         Returns:
-            The items that differed. What is pending stays so, unless it was done.
+            The items that differed. Pending items stay pending, unless the store shows that their
+            job was done.
         """
         there = {state.item: state for state in stored}
         self.start_after(max((one.revision for one in stored), default=0))
@@ -111,7 +113,7 @@ class Ledger:
             if sent is not None and (state is None or state.revision < sent.revision):
                 continue
             if sent is not None:
-                self._end(item)  # it was done, and the announcement was missed
+                self._end(item)  # its job was done, but the announcement was missed
             before = self.states.get(item)
             if state is None or before is None or before.metadata_hash != state.metadata_hash:
                 differing.add(item)
@@ -124,15 +126,16 @@ class Ledger:
         removed: Sequence[str] = (),
         compared: Collection[str] | None = None,
     ) -> None:
-        """Let items wait to be sent.
+        """Add items to those that wait to be sent.
 
         Args:
             items: The items to write.
             removed: The ids of the items to remove.
-            compared: The items that were compared, others go on waiting; None for all.
+            compared: The ids of the compared items, whose waiting entries are replaced; None if
+                all items were compared.
 
-        A few, as after a save, are sent before all others. Of many, removals are sent first: they
-        take little time, and what is gone is found until then.
+        A small change, such as a save, is sent before all others. Of a large change, removals are
+        sent first, because they are fast and removed items are found until then.
         """
         if compared is None:
             self._backlog.clear()
@@ -150,18 +153,18 @@ class Ledger:
         self._new.update(item.id for item in items if item.id not in self.states)
 
     def next_saves(self, window: int) -> Batch:
-        """The first of the saves that wait, as many as have room: the window and ``MAX_SAVED``.
+        """The next waiting saves, so that at most ``window + MAX_SAVED`` items are pending.
 
-        It waits until it is sent. After the saves come the removals of large changes: what is to be
-        embedded may be pending for minutes.
+        They wait until ``send``. Removals of large changes come after the saves, because items that
+        must be embedded may be pending for minutes.
         """
         removals = takewhile(lambda one: one[1] is None, self._backlog.items())
         return _first(chain(self._saved.items(), removals), window + MAX_SAVED - len(self.pending))
 
     def next_batch(self, window: int) -> Batch:
-        """The first of the other items that wait, so that at most ``window`` are pending.
+        """The next items of the backlog, so that at most ``window`` items are pending.
 
-        It waits until it is sent. The window is refilled when half of it is free, not item by item.
+        They wait until ``send``. The window is refilled once half of it is free, not item by item.
         """
         room = window - len(self.pending)
         is_refilled = len(self._backlog) <= room or room >= window // 2
@@ -179,7 +182,7 @@ class Ledger:
         """Mark items as pending.
 
         Returns:
-            Their revision, higher than every one before, whatever the time of day says.
+            Their revision, which is higher than every earlier one, even if the clock went back.
         """
         self._latest = revision = max(self._latest + 1, milliseconds)
         self._unqueue([*(item.id for item in items), *removed])
@@ -200,12 +203,12 @@ class Ledger:
         return revision
 
     def not_queued(self, items: Iterable[str]) -> None:
-        """Note that the job of pending items could not be queued: they are lost."""
+        """Mark pending items as lost, because their job could not be queued."""
         for item in items:
             self.pending[item] = self.pending[item]._replace(queue="", at=NEVER)
 
     def confirm(self, hashes: Mapping[str, str]) -> list[Sent]:
-        """Mark announced items as done; an announcement of anything unexpected makes it unclear.
+        """Mark announced items as done. An item with an unexpected hash becomes unclear.
 
         Returns:
             The pending items that were done.
@@ -228,7 +231,7 @@ class Ledger:
         """Stop waiting for failed items.
 
         Args:
-            hashes: The hashes of all of them, by item.
+            hashes: The hashes of all failed items.
 
         Returns:
             The items that failed before and may be sent again.
@@ -244,12 +247,12 @@ class Ledger:
     def unclear(self, before: float, waiting: Callable[[], Mapping[str, int]]) -> list[str]:
         """The items that must be read from the collection, and sent again if they differ.
 
-        A pending item that was sent before a time may be lost. It counts as lost if nothing waits
-        in its queue, or if something was confirmed that was sent later through that queue.
+        These are unclear items, and lost ones. A pending item that was sent before a time counts as
+        lost if its queue is empty, or if a later item of that queue was confirmed.
 
         Args:
             before: The time, on the caller's clock.
-            waiting: Called only if it matters; gives the number of waiting jobs by queue.
+            waiting: Returns the number of waiting jobs by queue; called only if needed.
         """
         old = {item: sent for item, sent in self.pending.items() if sent.at < before}
         lengths = waiting() if old else {}
@@ -261,7 +264,7 @@ class Ledger:
         return sorted(lost | self._unclear)
 
     def correct(self, items: Iterable[str], states: Iterable[State]) -> None:
-        """Replace the states of some items by what the collection holds; they are not pending."""
+        """Replace the states of some items by the stored ones, and end their pending state."""
         stored = {state.item: state for state in states}
         self.start_after(max((one.revision for one in stored.values()), default=0))
         for item in items:
@@ -284,7 +287,7 @@ class Ledger:
         return bool(self._saved or self._backlog)
 
     def is_pending_since(self, time: float) -> bool:
-        """Whether anything is pending that was sent for the first time at a time or before."""
+        """Whether any pending item was first sent at or before a time."""
         return any(sent.since <= time for sent in self.pending.values())
 
     @property
@@ -294,12 +297,12 @@ class Ledger:
 
     @property
     def has_items(self) -> bool:
-        """Whether any item is stored, as far as is known."""
+        """Whether any item is known to be stored."""
         return self._stored > 0
 
     @property
     def _stored(self) -> int:
-        """How many items it holds, without those whose write is pending."""
+        """The number of stored items, without those whose write is pending."""
         return len(self.states) - sum(sent.hash != REMOVED for sent in self.pending.values())
 
     def unwritten(self) -> list[str]:
@@ -308,11 +311,11 @@ class Ledger:
 
     @property
     def written(self) -> Counter[str]:
-        """How many items were written so far, by what happened to them."""
+        """The number of items written so far, by kind of change."""
         return self.counts - Counter(sent.change for sent in self.pending.values())
 
     def progress(self) -> tuple[int, int]:
-        """How many of the items that differed were written so far, and how many there are."""
+        """How many of the differing items were written so far, and their total number."""
         sent = self.counts.total()
         return sent - len(self.pending), sent - len(self.pending) + self.outstanding
 
@@ -323,14 +326,14 @@ class Ledger:
 
     @property
     def per_source(self) -> Counter[str]:
-        """How many items of each source are stored, without new ones that are pending."""
+        """The number of stored items of each source, without new ones that are pending."""
         if self._per_source is None:
             self._per_source = Counter(state.source for state in self.states.values())
         new = [item for item, sent in self.pending.items() if sent.change == "added"]
         return self._per_source - Counter(self.states[item].source for item in new)
 
     def _unqueue(self, items: Iterable[str]) -> None:
-        """Let items wait no longer."""
+        """Remove items from those that wait to be sent."""
         for item in items:
             self._saved.pop(item, None)
             self._backlog.pop(item, None)
@@ -372,13 +375,13 @@ class Ledger:
         self.counts[self._end(item).change] -= 1
 
     def _overtake(self, sent: Sent) -> None:
-        """Note that what was sent before through the same queue has had its turn."""
+        """Record that earlier jobs in the same queue have had their turn."""
         newest = self._confirmed.get(sent.queue, 0)
         self._confirmed[sent.queue] = max(newest, sent.revision)
 
 
 def _first(waiting: Iterable[tuple[str, Item | None]], count: int) -> Batch:
-    """The first so many of some items, of which None is removed."""
+    """The first ``count`` waiting items; None means a removal."""
     batch = dict(islice(waiting, max(count, 0)))
     removed = [item_id for item_id, item in batch.items() if item is None]
     return Batch([item for item in batch.values() if item is not None], removed)

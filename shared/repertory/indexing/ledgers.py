@@ -1,4 +1,4 @@
-"""The ledgers of the collections that are written to, kept up to date with what workers do."""
+"""The ledgers of the collections that are written to, updated from the workers' announcements."""
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -15,7 +15,7 @@ from repertory.indexing.ledger import Ledger
 from repertory.stats import SaveTimes
 
 SLICE = 2_000  # items that are compared at a time
-IDLE_TIMEOUT_S = 10.0  # that a build waits for a moment at which nothing is pending
+IDLE_TIMEOUT_S = 10.0  # how long a build waits for a moment without pending items
 
 _log = logging.getLogger(__name__)
 
@@ -24,12 +24,12 @@ class _Pass:
     """One comparison of a collection, slice by slice.
 
     Args:
-        began: When it began, on the clock on which items are sent.
+        began: When it began, by the clock used for sending.
 
     Attributes:
         start: The lowest key of the next slice.
-        sent: The items that were sent since it began, if they are noted.
-        differs: Whether anything differed.
+        sent: The items sent since it began; recorded only before a build is published.
+        differs: Whether any item differed.
     """
 
     def __init__(self, began: float = 0.0) -> None:
@@ -39,7 +39,7 @@ class _Pass:
         self.differs = False
 
     def has_to_wait(self, ledger: Ledger, now: float) -> bool:
-        """Whether something pending has to be done first; after a while, only what is older."""
+        """Whether to wait for pending items, after a timeout only for those older than the pass."""
         if now - self.began < IDLE_TIMEOUT_S:
             return bool(ledger.pending)
         return ledger.is_pending_since(self.began)
@@ -50,8 +50,8 @@ class Ledgers:
 
     Args:
         store: Holds the collections.
-        coordination: Where workers announce what they did and what failed.
-        waiting: Gives the number of waiting jobs by queue.
+        coordination: Where workers announce done jobs and failures.
+        waiting: Returns the number of waiting jobs by queue.
 
     Attributes:
         due: The items to compare with the sources; None for all.
@@ -70,15 +70,15 @@ class Ledgers:
         self._waiting = waiting
         self._ledgers: dict[str, Ledger] = {}
         self._lag = Lag()
-        self._passes: dict[str, _Pass] = {}  # by collection
-        self._verifying: dict[str, _Pass] = {}  # the same, before a build is published
+        self._passes: dict[str, _Pass] = {}  # reconciliations, by collection
+        self._verifying: dict[str, _Pass] = {}  # passes before a build is published
         self.due: set[str] | None = set()
 
     def __iter__(self) -> Iterator[Ledger]:
         return iter(self._ledgers.values())
 
     def compare(self, items: Iterable[str] | None = None) -> None:
-        """Have some items compared with the sources; None for all."""
+        """Mark items as due for comparison with the sources; None for all."""
         if items is None:
             self.due = None
         elif self.due is not None:
@@ -89,11 +89,11 @@ class Ledgers:
         return self._ledgers.get(collection or "")
 
     def save_times(self, now: float) -> SaveTimes:
-        """How long saves took, and how long the oldest pending one has waited until now."""
+        """How long saves took, and how long the oldest pending save has waited."""
         return self._lag.times((sent for one in self for sent in one.pending.values()), now)
 
     def keep(self, wanted: set[str]) -> None:
-        """Have a ledger for each of these collections, and for no others."""
+        """Keep ledgers for exactly these collections, and load missing ones."""
         self._ledgers = {name: one for name, one in self._ledgers.items() if name in wanted}
         for name in sorted(wanted - set(self._ledgers)):
             self._ledgers[name] = self._load(name)
@@ -103,16 +103,16 @@ class Ledgers:
                 del passes[name]
 
     def _load(self, name: str) -> Ledger:
-        """The ledger of a collection, with what it holds now."""
+        """A ledger with the current items of a collection."""
         ledger = Ledger(name)
-        ledger.position = self._deltas.position(name)  # before reading: nothing is missed
+        ledger.position = self._deltas.position(name)  # before reading, so that no delta is missed
         deleted = self._tombstones.newest(name)
         with self._store.open(name) as collection:
             ledger.load(collection.states(), deleted=deleted)
         return ledger
 
     def reconcile(self) -> None:
-        """Compare all collections with their ledgers, from now on, slice by slice."""
+        """Start to compare all collections with their ledgers, slice by slice."""
         for ledger in self:
             self._passes.setdefault(ledger.collection, _Pass())
 
@@ -124,15 +124,15 @@ class Ledgers:
                 del self._passes[ledger.collection]
 
     def is_verified(self, ledger: Ledger, now: float) -> bool:
-        """Compare the next slice; whether everything was compared since this began, and equal.
+        """Compare the next slice, and return whether a complete pass found no difference.
 
-        It begins when nothing waits to be sent, and all that is pending then has to be done. What
-        is saved meanwhile and done is compared again after the last slice. If something is pending
-        at every moment, that may be so afterwards, too: a build ends although others save.
+        A pass starts once pending items are done; after ``IDLE_TIMEOUT_S`` it waits only for those
+        sent before. Items that were sent during the pass, and are done, are compared again at the
+        end. Items still pending then do not matter, so a build ends even during constant saves.
 
         Args:
             ledger: The ledger.
-            now: The time, on the clock on which items are sent.
+            now: The time, by the clock used for sending.
         """
         current = self._verifying.setdefault(ledger.collection, _Pass(now))
         if current.has_to_wait(ledger, now) or not self._compare_slice(ledger, current):
@@ -144,17 +144,17 @@ class Ledgers:
         return not done or self._are_equal(ledger, sorted(done))
 
     def is_verifying(self, ledger: Ledger, now: float) -> bool:
-        """Whether the next slice of a comparison before publishing can be compared."""
+        """Whether a pass before publishing has begun, and need not wait for pending items."""
         current = self._verifying.get(ledger.collection)
         return current is not None and not current.has_to_wait(ledger, now)
 
     def note_sent(self, ledger: Ledger, items: Iterable[str]) -> None:
-        """Note that items were sent: a comparison that has begun compares them again."""
+        """Record sent items, so that a pass before publishing compares them again."""
         if current := self._verifying.get(ledger.collection):
             current.sent.update(items)
 
     def _are_equal(self, ledger: Ledger, items: Sequence[str]) -> bool:
-        """Whether some items are stored as their ledger says; it is corrected if not."""
+        """Whether the stored items equal those of the ledger, which is corrected if not."""
         with self._store.open(ledger.collection) as collection:
             states = {state.item: state for state in collection.states(items)}
         stored = {item: one.metadata_hash for item, one in states.items()}
@@ -165,7 +165,7 @@ class Ledgers:
         return not differing
 
     def _compare_slice(self, ledger: Ledger, current: _Pass) -> bool:
-        """Compare a slice; whether that was the last one."""
+        """Compare the next slice; whether it was the last one."""
         if not current.start:
             ledger.start_after(self._tombstones.newest(ledger.collection))
         with self._store.open(ledger.collection) as collection:
@@ -178,10 +178,10 @@ class Ledgers:
         return end == END_KEY
 
     def follow_deltas(self, now: float) -> None:
-        """Take in announced changes; if some were missed, read what is stored.
+        """Process announced changes; after a gap, start to compare the whole collection.
 
         Args:
-            now: The time, on the clock on which items are sent.
+            now: The time, by the clock used for sending.
         """
         for ledger in self:
             delta = self._deltas.since(ledger.collection, ledger.position)
@@ -193,7 +193,7 @@ class Ledgers:
                 self._lag.note(ledger.confirm(delta.hashes), now)
 
     def follow_failures(self, scans: LatestScans) -> None:
-        """Stop waiting for failed items; forgive those that are obsolete."""
+        """Stop waiting for failed items, and forget obsolete failures."""
         self._failed.read()
         if scans.is_complete:
             self._failed.forgive(lambda *failed: self._is_obsolete(scans, *failed))
@@ -201,15 +201,15 @@ class Ledgers:
             self.compare(ledger.fail(self._failed.of(ledger.collection)))
 
     def settle_failures(self, scans: LatestScans) -> None:
-        """Take failures without items off the list that are over, once all is sent again."""
+        """Remove failures without items that are over, once every source was scanned."""
         if scans.is_complete:
             self._failed.settle(self._is_over)
 
     def clear_up(self, before: float) -> None:
-        """Read from the store what may be lost, if it was sent before a time.
+        """Read unclear items, and items that were sent before a time and may be lost.
 
-        What differs is then sent again. What is stored is announced: its worker may have ended
-        before it did so.
+        Differing items are sent again. Stored items are announced, because their worker may have
+        been killed before it announced them.
         """
         for ledger in self:
             items = ledger.unclear(before, self._waiting)
@@ -228,14 +228,14 @@ class Ledgers:
             _log.info("items_checked", extra=extra)
 
     def _is_over(self, failure: Failure) -> bool:
-        """Whether a failure without items is over: its collection is whole, or not kept."""
+        """Whether a failure without items is over: its collection is complete, or has no ledger."""
         ledger = self.get(failure.collection)
         if failure.is_request:
             return bool(failure.collection) and ledger is None
         return ledger is None or not ledger.outstanding  # an unreadable job
 
     def _is_obsolete(self, scans: LatestScans, collection: str, item: str, found: str) -> bool:
-        """Whether an item with this hash is not wanted in a collection, or is stored there."""
+        """Whether an item with this hash is no longer wanted in a collection, or already stored."""
         ledger = self.get(collection)
         if ledger is None or not scans.may_offer(item, found):
             return True

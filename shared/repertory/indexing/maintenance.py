@@ -1,4 +1,4 @@
-"""Maintenance: requests that workers do beside jobs. One that fails is listed."""
+"""Maintenance requests, which workers do beside jobs. Failed ones are listed."""
 
 import contextlib
 import logging
@@ -15,7 +15,8 @@ from repertory.indexing.job import JobQueue
 from repertory.indexing.keyword_feed import KeywordFeed
 from repertory.indexing.writer import Writer
 
-PAUSE_S = 300.0  # after the last step of a failing attempt; doubled by each, up to ``MAX_PAUSE_S``
+# The pause after the last step of a failed attempt. It doubles each time, up to ``MAX_PAUSE_S``.
+PAUSE_S = 300.0
 MAX_PAUSE_S = 3_600.0
 
 _REBUILD = re.compile(r"begin:([0-9a-f]{16}):(\d{1,9})")  # a configuration and a generation
@@ -26,12 +27,12 @@ _log = logging.getLogger(__name__)
 def begin(
     configuration: str, generation: int | None, *, writer: Writer, failures: Failures
 ) -> None:
-    """Do a request of ``JobQueue.begin``; if the store refuses it, put it on the list of failures.
+    """Do a request of ``JobQueue.begin``; if the store refuses it, add it to the failures.
 
     Raises:
         StoreError: A store or the model is unavailable; the same request can be done later.
     """
-    # A rebuild is a request of its own: others succeed beside it.
+    # A rebuild has its own name, because other requests may succeed while it fails.
     name = f"begin:{configuration}" + (f":{generation}" if generation is not None else "")
     try:
         writer.begin(configuration, generation)
@@ -42,30 +43,30 @@ def begin(
 
 
 def keep_keywords(collection: str, *, store: VectorStore, coordination: Coordination) -> None:
-    """Do a request of ``JobQueue.keep_keywords``, unless it failed a short while ago.
+    """Do a request of ``JobQueue.keep_keywords``, unless it failed recently.
 
-    A snapshot only saves time, so nothing waits for one. The pauses between failing attempts grow,
-    also if they ended their worker. From ``MAX_ATTEMPTS`` on, or as soon as the store refuses it,
-    it is on the list of failures with the reason.
+    A snapshot only saves time, so nothing waits for it. The pause after a failed attempt grows,
+    also if the attempt killed its worker. After ``MAX_ATTEMPTS``, or once the store refuses it, the
+    request is listed as failed, with the reason.
 
     Raises:
         StoreError: The claims or the failures are unavailable.
     """
     name, claims, failures = _snapshot(collection), coordination.claims, coordination.failures
     if not claims.take([name], PAUSE_S):
-        return  # another worker does it, or it failed
+        return  # another worker does it, or it failed recently
     tried = failures.attempt(name)
-    doublings = min(tried - 1, 10)  # after weeks of attempts the power would be too large
+    doublings = min(tried - 1, 10)  # avoids an overflow after very many attempts
     pause = min(PAUSE_S * 2.0**doublings, MAX_PAUSE_S)
 
     def renew() -> None:
-        with contextlib.suppress(StoreError):  # the next step comes in a moment
+        with contextlib.suppress(StoreError):  # the next step renews the claim
             claims.release([name])
             claims.take([name], pause)
 
     renew()
     if tried > MAX_ATTEMPTS:
-        ended = "The process that stored it was ended each time; it may need more memory."
+        ended = "The process that stored it was killed each time; it may need more memory."
         _fail(name, collection, ended, tried - 1, failures)
     try:
         if collection in store.collections():
@@ -83,15 +84,15 @@ def keep_keywords(collection: str, *, store: VectorStore, coordination: Coordina
 
 
 def interrupt(collection: str, coordination: Coordination) -> None:
-    """Note that ``keep_keywords`` ends with its worker, which is no failure of the snapshot."""
+    """Record that ``keep_keywords`` was stopped with its worker, so that it does not count."""
     with contextlib.suppress(StoreError):
         _end_pause(collection, coordination)
 
 
 def request_again(failed: Iterable[Failure], queue: JobQueue, coordination: Coordination) -> None:
-    """Request what failed and nothing else requests soon.
+    """Request failed snapshots and rebuilds again, which nothing else would do soon.
 
-    This is a snapshot, which is then stored without a pause, or a rebuild.
+    The pause of a snapshot is skipped.
 
     Raises:
         StoreError: The queue or the failures are unavailable.
@@ -105,7 +106,7 @@ def request_again(failed: Iterable[Failure], queue: JobQueue, coordination: Coor
 
 
 def _end_pause(collection: str, coordination: Coordination) -> None:
-    """Let the next request for a snapshot be done at once, whichever process pauses."""
+    """End the pause of a snapshot for all processes, so that its next request is done at once."""
     coordination.failures.forget([_snapshot(collection)])
     coordination.claims.end([_snapshot(collection)])
 
@@ -115,7 +116,7 @@ def _snapshot(collection: str) -> str:
 
 
 def _fail(name: str, collection: str, error: str, tried: int, failures: Failures) -> None:
-    """Put a request on the list of failures."""
+    """Add a request to the list of failures."""
     failure = Failure(
         id=name,
         collection=collection,

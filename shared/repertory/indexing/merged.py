@@ -1,4 +1,4 @@
-"""What all sources offer together, kept up to date item by item."""
+"""The items that all sources offer together, updated item by item."""
 
 import shlex
 from collections import Counter
@@ -18,16 +18,16 @@ _NO_RULES: tuple[frozenset[int], frozenset[int]] = (frozenset(), frozenset())
 
 
 class Merged:
-    """The items of a catalogue, under its policies.
+    """The items of a catalogue, with its policies applied.
 
-    If two sources offer the same id, an MCP server or a web API wins over a file that lists tools
-    under its name; otherwise the earlier source wins. One exception: a source that more callers may
-    see wins, so that a hidden item never takes the place of a visible one. A policy for an unknown
-    item is a problem, once every source was read.
+    If several sources offer the same id, the source that more callers may see wins, so that a
+    hidden item never replaces a visible one. Otherwise an MCP server or a web API wins over a file
+    that lists tools under its name, and else the earlier source wins. Once every source was read, a
+    policy for an unknown item is a problem.
 
     Attributes:
-        items: What is offered, by id.
-        per_source: How many items each source offers here.
+        items: The offered items, by id.
+        per_source: The number of these items by source.
     """
 
     def __init__(self, catalogue: Catalogue) -> None:
@@ -43,11 +43,11 @@ class Merged:
         self._withheld: Counter[int] = Counter()
 
     def update(self, ids: Iterable[str], offered: Sequence[Mapping[str, Item]]) -> None:
-        """Decide again about some items.
+        """Update some items.
 
         Args:
-            ids: The items.
-            offered: What each source offers now, by id; in the order of the catalogue.
+            ids: Their ids.
+            offered: The current items of each source, by id, in the order of the catalogue.
         """
         for item_id in ids:
             if (before := self.items.pop(item_id, None)) is not None:
@@ -64,10 +64,10 @@ class Merged:
             self._note(item_id, rules)
 
     def problems(self, *, is_whole: bool) -> list[Problem]:
-        """The problems between the items, and those of the policies.
+        """The problems between items, and those of the policies.
 
         Args:
-            is_whole: Whether these are all items, so that a missing one does not exist.
+            is_whole: Whether every item was read, so that a missing one does not exist.
         """
         rules = self._policies.rules
         return [
@@ -78,7 +78,7 @@ class Merged:
         ]
 
     def precedes(self, source: str, other: str) -> bool:
-        """Whether the item of one source wins over that of another one with the same id."""
+        """Whether an item of one source wins over an item of another source with the same id."""
         audience, others = self._audiences.get(source, ()), self._audiences.get(other, ())
         if _is_wider(audience, others) or _is_wider(others, audience):
             return _is_wider(audience, others)
@@ -99,7 +99,7 @@ class Merged:
         return first
 
     def _note(self, item_id: str, rules: tuple[frozenset[int], frozenset[int]]) -> None:
-        """Count which policies are about an item now."""
+        """Update the counts of the policies that apply to an item."""
         used, withheld = self._rules.pop(item_id, _NO_RULES)
         self._used.subtract(used)
         self._withheld.subtract(withheld)
@@ -110,7 +110,7 @@ class Merged:
 
 
 def _is_wider(audience: Sequence[str], other: Sequence[str]) -> bool:
-    """Whether an audience has everyone of another one, and more; an empty list is everyone."""
+    """Whether an audience is a proper superset of another; an empty list means everyone."""
     return bool(other) and (not audience or {*audience} > {*other})
 
 
@@ -132,13 +132,13 @@ def _unused(rule: Rule) -> Problem:
 
 def _withheld(rule: Rule) -> Problem:
     message = (
-        f"{rule.place} is about {rule.item!r}, which is also an item from elsewhere; a file that "
-        "was found decides about the items of its own folder alone. Run 'repertory config trust "
+        f"{rule.place} is about {rule.item!r}, which is also an item outside of its folder. A "
+        "discovered file may change only the items of its own folder. Run 'repertory config trust "
         f"{shlex.quote(rule.file)}' to allow more."
     )
     return Problem(severity=Severity.WARNING, message=message)
 
 
 def from_source(problems: Iterable[Problem], source: str) -> list[Problem]:
-    """These problems, as those of one source."""
+    """The problems, assigned to one source."""
     return [msgspec.structs.replace(problem, sources=(source,)) for problem in problems]

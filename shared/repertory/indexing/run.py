@@ -1,4 +1,4 @@
-"""One run of the lifecycle in this process, until the index equals the sources."""
+"""Runs the lifecycle in this process until the index equals the sources."""
 
 import threading
 import time
@@ -28,19 +28,21 @@ def run(
     is_late: Callable[[], bool] = lambda: False,
     on_wait: Callable[[], None] = lambda: None,
 ) -> None:
-    """Scan sources, and do the jobs that follow, until nothing is left to do.
+    """Scan sources, and do the resulting jobs, until no work is left.
 
-    Sources are scanned concurrently; what one offers is indexed while others are still scanned.
-    The run can be interrupted at any moment: its scans end soon, and the next one continues.
+    Sources are scanned concurrently, and items of one source are indexed while others are still
+    being scanned. The run can be interrupted at any time. Its scans then end soon, and the next run
+    continues.
 
     Args:
         sources: The sources to scan. The coordinator has the catalogue, and scans of the others.
         coordinator: Decides what to write.
-        queue: Its queue, without a thread of its own.
+        queue: The coordinator's queue, without a thread of its own.
         progress: Called after every step.
-        refreshes: Whether to fetch first what a source has elsewhere.
-        is_late: Whether the run is to end, once all is read and some of its items are written.
-        on_wait: Called each time that everything read so far is indexed and a scan still runs.
+        refreshes: Whether to fetch a source's content from elsewhere before scanning it.
+        is_late: Whether the time budget is used up. The run then ends once all sources are scanned
+            and any item was written.
+        on_wait: Called each time everything read so far is indexed while a scan still runs.
 
     Raises:
         StoreError: A store is unavailable.
@@ -67,7 +69,7 @@ def run(
             if ledger := coordinator.ledger:
                 done, total = ledger.progress()
                 progress(INDEXING, done, total)
-                # What was sent just now has not been tried yet: that it waits is known after that.
+                # Jobs that were just sent were not tried yet, so whether they wait is not known.
                 waits = not worked and ledger.counts.total() == sent > 0
                 sent = ledger.counts.total()
                 if not scanning and is_late() and (done or waits):
@@ -80,7 +82,7 @@ def run(
                 on_wait()
     finally:
         ended.set()
-        pool.shutdown(wait=False, cancel_futures=True)  # first: no scan starts after its cancel
+        pool.shutdown(wait=False, cancel_futures=True)  # first, so that no cancelled scan starts
         for source in sources:
             source.cancel()
 
@@ -88,7 +90,7 @@ def run(
 def _scan(
     source: Source, coordinator: Coordinator, ended: threading.Event, *, refresh: bool
 ) -> ScanResult:
-    """Scan a source, and look at its items, while others are embedded; until the run has ended."""
+    """Scan a source and examine its items, while others are embedded; stop when the run ends."""
 
     def pause() -> None:
         if ended.is_set():

@@ -1,4 +1,4 @@
-"""The trace of a save: the scans that found a change, and the jobs that were sent for it."""
+"""The trace of a save: the scans that found a change, and the jobs sent for it."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -12,20 +12,20 @@ Read = ScanResult | ChangeResult
 
 
 class SaveTrace:
-    """Keeps the scans since the last jobs. A scan without a change leaves no trace."""
+    """Collects the scans since the last jobs were sent. Scans without a change are not traced."""
 
     def __init__(self) -> None:
-        self._scans: dict[str, tuple[Read, float]] = {}  # each with its end, by source
-        self._parent = ""  # of the jobs that are sent later for the same change
+        self._scans: dict[str, tuple[Read, float]] = {}  # each with its end time, by source
+        self._parent = ""  # the parent span of jobs that are sent later for the same change
 
     def scanned(self, result: Read) -> None:
-        """Note a scan that has just ended."""
+        """Record a scan that has just ended."""
         if spans.are_on():
             self._scans[result.source.name] = result, time.time()
 
     @contextmanager
     def sending(self, items: int, removed: int) -> Iterator[None]:
-        """The span of the jobs that are sent in the block, below that of their scans."""
+        """A span around sending jobs, with the scans that led to them as its children."""
         if not spans.are_on():
             yield
             return
@@ -41,7 +41,7 @@ class SaveTrace:
             yield
 
     def compared(self) -> None:
-        """Forget the scans that led to nothing."""
+        """Forget scans that led to no jobs."""
         self._scans.clear()
 
 
@@ -50,8 +50,8 @@ def processing(jobs: Sequence[Job], parents: Sequence[str]) -> AbstractContextMa
 
     Args:
         jobs: The jobs.
-        parents: The ``traceparent`` of each of their messages, empty if it had none. The span is
-            in the trace of the first, and has a link to each of them.
+        parents: The ``traceparent`` of each job's message; empty if missing. The span belongs to
+            the trace of the first one and links to all of them.
     """
     attributes = {
         "repertory.jobs": len(jobs),

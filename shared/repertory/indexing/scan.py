@@ -18,11 +18,12 @@ CONCURRENCY = 16  # sources scanned at a time; most of them wait for a server
 
 
 class ScanResult(msgspec.Struct, frozen=True, kw_only=True):
-    """One source and the result of scanning it: a scan, or the error that prevented it.
+    """The result of scanning one source: a scan, or the error that prevented it.
 
     Attributes:
         awaits_sign_in: Whether the source's server asks for a sign-in.
-        is_known: Whether it is what the last command knew: the source was not asked.
+        is_known: Whether the items are those known from the last command, without asking the
+            server.
     """
 
     source: Source
@@ -48,7 +49,7 @@ class ScanResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ChangeResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What has changed in a source since its last scan."""
+    """The changes in a source since its last scan."""
 
     source: Source
     change: Change
@@ -56,25 +57,25 @@ class ChangeResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def scan_source(source: Source, *, refresh: bool = False) -> ScanResult:
-    """Scan one source; a failure is a result, too.
+    """Scan one source. A failure is returned as a result.
 
     Args:
         source: The source.
-        refresh: Whether to fetch first what lies elsewhere, which may take minutes.
+        refresh: Whether to first fetch its content from elsewhere, which may take minutes.
     """
     at = time.time()
     try:
         if refresh:
-            with contextlib.suppress(SourceError):  # the scan names it
+            with contextlib.suppress(SourceError):  # the scan reports it
                 source.refresh()
             at = time.time()
         scan = source.scan()
         return ScanResult(source=source, scan=scan, error=scan.stale, at=at)
     except SourceError as error:
         waits = isinstance(error, SignInError)
-        why = clean(str(error))  # a path in it need not be valid Unicode
+        why = clean(str(error))  # it may contain a path that is not valid Unicode
         return ScanResult(source=source, scan=None, error=why, at=at, awaits_sign_in=waits)
-    # A boundary: a bug in one source must not end the scans of the others.
+    # A bug in one source must not end the scans of the others.
     except Exception:
         _log.exception("scan_failed", extra={"source": source.name})
         fault = f"The source {source.name} could not be read because of a fault; see the log."
@@ -86,7 +87,7 @@ def scan_all(sources: Sequence[Source], done: Callable[[], None]) -> list[ScanRe
 
     Args:
         sources: The sources, in the catalogue's order.
-        done: Called after each.
+        done: Called after each scan.
 
     Returns:
         The results, in the same order.

@@ -1,4 +1,4 @@
-"""The collections of configurations and models that are not used any more, caches included."""
+"""The collections, including caches, of configurations and models that are no longer used."""
 
 from collections.abc import Callable, Collection
 
@@ -18,18 +18,19 @@ INTERVAL_S = 60.0  # between two checks
 class UnusedIndexes:
     """Lists the unused collections of a team, and drops them after a while.
 
-    Going back to a configuration or a model within that time costs nothing. An embedded store
-    holds the collections of other directories, too, so there nothing is listed or dropped. On a
-    server the collections of directories are those with an alias of one.
+    Until then, going back to a configuration or a model costs nothing. An embedded store also holds
+    the collections of other directories, so nothing is listed or dropped there. On a Qdrant server,
+    collections with an alias of a directory are kept.
 
     Args:
-        active: The alias of the collection that is searched; a team's begins all of its names.
-        since: Remembers since when they are unused.
+        active: The alias of the collection that is searched. In a team it is the prefix of all of
+            the team's names.
+        since: Remembers since when collections are unused.
         retention_s: How long they are kept, in seconds.
         drop: Drops a collection with all that belongs to it.
 
     Attributes:
-        listed: Those that are kept, as of the last check.
+        listed: The unused collections that are kept, as of the last check.
     """
 
     def __init__(
@@ -49,7 +50,7 @@ class UnusedIndexes:
         self.listed: list[UnusedIndex] = []
 
     def check(self, used: Collection[str], clock: float, now: float) -> None:
-        """List what is unused, and drop what was for long; at most once in ``INTERVAL_S``.
+        """List unused collections, and drop expired ones; at most once per ``INTERVAL_S``.
 
         Args:
             used: The collections that are searched or written to.
@@ -67,7 +68,7 @@ class UnusedIndexes:
         kept = {*used, *(name for alias, name in aliases.items() if is_of_directory(alias, name))}
         unused = [name for name in stored if is_index(name) and name not in kept]
         slugs = {model_slug(name) for name in stored if is_index(name)}
-        if slugs:  # else nothing is known of the models that are used
+        if slugs:  # without an index, the models in use are unknown
             unused += [name for name in stored if cached_slug(name) not in {"", *slugs}]
         listed = []
         for name, since in self._since.update(unused, now).items():

@@ -1,7 +1,7 @@
-"""A query process verifies its keyword index: it compares it with the collection, slice by slice.
+"""Verifies the keyword index of a query process by comparing it with the collection, in slices.
 
-Deltas are not enough. A worker may end between a write and its announcement, and in a cluster a
-read may be answered before it shows the write that was announced.
+Deltas are not enough, because a worker may be killed between a write and its announcement, and in a
+cluster a read may not yet show an announced write.
 """
 
 import logging
@@ -14,10 +14,10 @@ from repertory.index.vectors import State, next_key
 from repertory.indexing.keyword_feed import OVERLAP, KeywordFeed
 from repertory.jitter import jittered
 
-INTERVAL_S = 5.0  # between two slices, a fifth more or less
-SLICE = 500  # items: a store reads their whole records for it
-MIN_AGE_S = 4.0  # of a difference that no announcement has explained
-MAX_PAUSE = 128  # slices between two passes in a row that do not explain the number of items
+INTERVAL_S = 5.0  # between two slices, varied by up to a fifth
+SLICE = 500  # items per slice; small because the store reads their whole records
+MIN_AGE_S = 4.0  # a difference is repaired if no delta explains it within this time
+MAX_PAUSE = 128  # slices between two urgent passes if passes do not settle the number of items
 MAX_LOGGED = 20  # ids
 
 _log = logging.getLogger(__name__)
@@ -27,17 +27,17 @@ class Verifier:
     """Compares a keyword index with its collection and repairs it. Not thread-safe.
 
     It never reads a large collection at once. Every few seconds it counts the items, and reads the
-    states of the next slice of keys and, page by page, of what was written lately. Where the number
-    of items differs and nothing explains it, the slices follow without a pause; after a pass that
-    did not help, the next one waits, each time twice as long.
+    states of the next slice of keys and of a page of recent writes. If the number of items differs
+    for a while, the slices follow without a pause. After such a pass without success, the pause
+    before the next one doubles.
 
     Args:
         feed: The keyword index and its collection.
-        recent: Whether to read what was written lately, too: other processes write, and the store
-            has an index of revisions.
+        recent: Whether to also read recent writes. This is for stores to which other processes
+            write, which have an index of revisions.
 
     Attributes:
-        repaired: How many items were repaired.
+        repaired: The number of repaired items.
         verified_at: When the last slice of a pass was compared, in Unix seconds; 0 for never.
         is_urgent: Whether the slices follow without a pause.
     """
@@ -51,39 +51,40 @@ class Verifier:
         self._due = float("-inf")
         self._start = 0  # the lowest key of the next slice
         self._since, self._recent_start = feed.revision - OVERLAP, 0
-        self._suspects: dict[str, tuple[str, float]] = {}  # the stored hash, and when it was read
-        self._differed = 0  # counts in a row
+        # The stored hash of each differing item, and when it was read.
+        self._suspects: dict[str, tuple[str, float]] = {}
+        self._differed = 0  # how many counts in a row have differed
         self._pause = 1
 
     def step(self, now: float) -> None:
-        """Compare the next slice if it is due, and repair what still differs since the last one.
+        """Compare the next slice if due, and repair items that have differed for a while.
 
         Args:
             now: The time of a monotonic clock, in seconds.
 
         Raises:
-            StoreError: The collection is unreadable; what was read is not lost.
+            StoreError: The collection is unreadable. Earlier results are kept.
         """
         is_due = now >= self._due
         if not (is_due or self.is_urgent):
             return
         self._suspect(self._slice(), now)
         if is_due:
-            self._due = now + jittered(INTERVAL_S)  # processes take turns
+            self._due = now + jittered(INTERVAL_S)  # spreads the processes
             if self._reads_recent:
                 self._suspect(self._recent(), now)
             self._repair(now)
             self._count()
 
     def _suspect(self, found: Mapping[str, str], now: float) -> None:
-        """Note what differs: the stored hashes, by item."""
+        """Record differing items with their stored hashes."""
         for item, stored in found.items():
             known = self._suspects.get(item)
             if known is None or known[0] != stored:
                 self._suspects[item] = stored, now
 
     def _repair(self, now: float) -> None:
-        """Read items again that have differed for a while: a delta may explain newer ones."""
+        """Reread items that have differed for ``MIN_AGE_S``; a delta may explain newer ones."""
         feed = self._feed
         differing = {*feed.differing({item: one for item, (one, _) in self._suspects.items()})}
         self._suspects = {item: one for item, one in self._suspects.items() if item in differing}
@@ -104,7 +105,7 @@ class Verifier:
             _log.warning("items_repaired", extra=extra)
 
     def _slice(self) -> dict[str, str]:
-        """What differs in the next slice: the stored hashes, by item."""
+        """The stored hashes of items that differ in the next slice."""
         start = self._start
         states = self._feed.collection.page(start, SLICE)
         end = next_key(states, SLICE)
@@ -119,7 +120,7 @@ class Verifier:
         return differing
 
     def _recent(self) -> dict[str, str]:
-        """What differs in the next page of what was written lately."""
+        """The stored hashes of items that differ in the next page of recent writes."""
         newest = self._feed.revision
         states = self._feed.collection.page(self._recent_start, SLICE, max(0, self._since))
         self._recent_start = next_key(states, SLICE) % END_KEY
@@ -132,7 +133,7 @@ class Verifier:
         return {item: stored[item] for item in self._feed.differing(stored)}
 
     def _count(self) -> None:
-        """Hurry if the number of items has differed for a while."""
+        """Set ``is_urgent`` if the number of items has differed for a while."""
         if self._feed.collection.count_items() == len(self._feed.index):
             self.is_urgent, self._differed, self._pause = False, 0, 1
         elif not self.is_urgent:

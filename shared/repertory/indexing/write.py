@@ -1,4 +1,4 @@
-"""Items become points of a collection."""
+"""Writes items as points of a collection."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -22,7 +22,7 @@ def write(
     """Write items, and delete their old sections.
 
     Args:
-        collection: Where they are written; a newer revision there is not overwritten.
+        collection: The collection, in which newer revisions are not overwritten.
         items: The items.
         revision: Their revision.
         model: The model of the vectors.
@@ -31,7 +31,7 @@ def write(
     for start in range(0, len(items), BATCH_SIZE):
         batch = items[start : start + BATCH_SIZE]
         points = list(_points(batch, revision, model, vectors))
-        # The item's own point is written last: its hash says that the whole item is stored.
+        # The item's own point is written last, because its hash means that all points are stored.
         collection.upsert([point for point in points if point.section is not None])
         collection.delete_sections([item.id for item in batch], before=revision)
         collection.upsert([point for point in points if point.section is None])

@@ -1,8 +1,8 @@
-"""The worker's side: jobs become points, in whatever order they arrive.
+"""The worker's side: turns jobs into points, in whatever order they arrive.
 
 Of two writes of one item the higher revision wins. A deletion leaves a tombstone, so that a late
-write does not revive the item. Nothing is locked: every write is conditional, and its result is
-checked once more when it is done.
+write does not restore the item. There are no locks. Every write is conditional, and its result is
+checked again afterwards.
 """
 
 import contextlib
@@ -39,20 +39,20 @@ from repertory.indexing.job import Job
 from repertory.indexing.write import write
 from repertory.telemetry import spans
 
-CLAIM_S = 15.0  # for which other workers leave a batch of texts to the one that claimed it
-POLL_INTERVAL_S = 0.05  # while another worker embeds it
+CLAIM_S = 15.0  # how long other workers leave a batch of texts to the worker that claimed it
+POLL_INTERVAL_S = 0.05  # while another worker embeds the texts
 
 _log = logging.getLogger(__name__)
 
 
 class Writer:
-    """Does jobs. Thread-safe, and safe beside writers in other processes.
+    """Does jobs. Thread-safe, also with writers in other processes.
 
     Args:
-        engine: Gives the embedding engine; loads it at the first call.
-        cache: Gives the vector cache of a model.
+        engine: Returns the embedding engine, and loads it at the first call.
+        cache: Returns the vector cache of a model.
         active: The alias of the collection that is searched.
-        notify: Called with one sentence that the user should know.
+        notify: Called with a notice, one sentence, for the user.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class Writer:
         """The embedding engine, loaded at the first use.
 
         Raises:
-            StoreError: It is unavailable now, which is no fault of a job.
+            StoreError: It is unavailable now, which is no job's fault.
         """
         with self._lock:
             if self._engine is None:
@@ -99,19 +99,19 @@ class Writer:
         return self._engine
 
     def rest(self) -> None:
-        """Give back the memory that the engine keeps for the next texts."""
+        """Release the memory that the engine keeps for the next texts."""
         if self._engine is not None:
             self._engine.rest()
 
     def end(self) -> None:
-        """Embed no more: a job that needs it fails with ``StoreError``."""
+        """Stop embedding. A job that needs it fails with ``StoreError``."""
         self._ending.set()
 
     def write(self, jobs: Sequence[Job]) -> None:
-        """Do jobs together: all of their texts are embedded as one batch.
+        """Do jobs together, and embed their texts in common batches.
 
-        Jobs may be repeated, late and out of order. A job is obsolete, and skipped, if its
-        collection is gone or belongs to another model or embedding recipe.
+        Jobs may be repeated, late and out of order. A job is obsolete and skipped if its collection
+        is gone, or belongs to another model or embedding recipe.
 
         Raises:
             StoreRefusedError: The store refuses an item of one of the jobs.
@@ -135,7 +135,9 @@ class Writer:
         self.count(jobs=len(jobs), batches=1)
 
     def begin(self, configuration: str, generation: int | None = None) -> None:
-        """Point the ``next_alias`` at the collection that is to be filled; see ``JobQueue.begin``.
+        """Find or create the target collection, and point ``next_alias`` to it.
+
+        See ``JobQueue.begin``.
 
         Raises:
             StoreError: A store or the model is unavailable now.
@@ -147,7 +149,7 @@ class Writer:
         newest = max(map(generation_of, stored), default=0)
         name = before = self._store.alias(alias)
         if model == WORDS_MODEL and name is not None and model_slug(name) != WORDS_MODEL.slug:
-            return  # keep the vectors until there is a model again
+            return  # keep the vectors until a model is available again
         if name is None or not is_writable(name, model.slug):
             name = current(self._store, self._namespace, configuration, model.slug)
         if generation is not None and generation > newest:
@@ -155,7 +157,7 @@ class Writer:
         if name is not None:
             try:
                 self._store.open(name).close()
-            except StoreCorruptError as error:  # its content is in the sources and in the cache
+            except StoreCorruptError as error:  # it can be rebuilt from the sources and the cache
                 self._notify(f"{error} It is built again from the sources.")
                 self._store.drop(name)
                 self._coordination.snapshots.drop(name)
@@ -169,13 +171,13 @@ class Writer:
                 if name not in self._store.collections():
                     raise
                 # Another worker has just created it.
-        if name != before:  # what another worker has begun meanwhile stays
+        if name != before:  # otherwise keep a newer alias of another worker
             self._store.set_alias(alias, name)
             _log.info("collection_begun", extra={"collection": name})
 
     @contextlib.contextmanager
     def holding(self, collections: Iterable[str]) -> Iterator[None]:
-        """Keep collections open: no other process opens an embedded one meanwhile.
+        """Keep collections open, so that no other process opens an embedded one.
 
         Raises:
             StoreError: A store is unavailable.
@@ -204,13 +206,13 @@ class Writer:
                 self._cache = None
 
     def _reload_missing_model(self) -> None:
-        """If there was no model, load the engine again at its next use."""
+        """If no model was available, load the engine again at its next use."""
         with self._lock:
             if self._engine is not None and self._engine.model == WORDS_MODEL:
                 self._engine = self._cache = None
 
     def _opened(self, name: str) -> Collection | None:
-        """A collection to write to; None if it is gone, or of another model or recipe."""
+        """Open a collection for writing; None if it is gone, or has another model or recipe."""
         model = self.engine.model
         if model_slug(name) != model.slug:
             if model == WORDS_MODEL:
@@ -219,7 +221,7 @@ class Writer:
             _log.warning("job_of_another_model", extra={"collection": name})
             self.begin(configuration_of(name))
             return None
-        if not is_writable(name, model.slug):  # its successor gets the same items
+        if not is_writable(name, model.slug):  # its successor gets the items
             _log.info("job_of_another_recipe", extra={"collection": name})
             return None
         if name not in self._store.collections():
@@ -228,7 +230,7 @@ class Writer:
         return self._store.open(name)
 
     def _newer(self, collection: Collection, jobs: Iterable[Job]) -> list[tuple[Item, int]]:
-        """The items to write, with revisions newer than what is stored or was deleted."""
+        """The items to write whose revisions are newer than the stored ones and any deletion."""
         newest: dict[str, tuple[Item, int]] = {}
         removed = _removed(jobs)
         for job in sorted(jobs, key=lambda job: job.revision):
@@ -246,7 +248,7 @@ class Writer:
 
     @spans.traced("embed texts")
     def _embed(self, items: Sequence[Item]) -> dict[bytes, Vector]:
-        """The vectors of all texts of some items; each text is embedded by one worker only."""
+        """The vectors of all texts of some items. Claims let one worker embed each text."""
         if not items:
             return {}
         engine = self.engine
@@ -266,7 +268,7 @@ class Writer:
                 claimed = self._coordination.claims.take([key.hex() for key in batch], CLAIM_S)
                 ours = {key: text for key, text in batch.items() if key.hex() in claimed}
                 try:
-                    # Another worker may have done them since, as while this one did a batch.
+                    # Another worker may have embedded some while this one did an earlier batch.
                     done = cache.get([*ours])
                     ours = {key: text for key, text in ours.items() if key not in done}
                     vectors |= done
@@ -298,19 +300,19 @@ class Writer:
         for revision in sorted({revision for _, revision in items}):
             batch = [item for item, own in items if own == revision]
             write(collection, batch, revision, self.engine.model, vectors)
-        # Before anything is deleted: a later write that checks the tombstones finds it.
+        # Recorded before the deletion itself, so that a late write finds the tombstone.
         self._tombstones.record_deletions(collection.name, removed)
         self.count(written=len(items), removed=len(removed))
 
     def _settled(self, collection: Collection, jobs: Sequence[Job]) -> dict[str, str]:
-        """Delete items that were removed, and sections that an older write added to a newer item.
+        """Delete removed items, and sections that an older write added to a newer item.
 
-        Other workers may have written or deleted meanwhile, and a worker that did the job before
-        may have been killed in the middle of it.
+        Other workers may have written or deleted in the meantime, or may have been killed while
+        doing the same job.
 
         Returns:
-            The stored hash of every item of the jobs, to be announced, even if it was stored
-            before: that may not be known yet.
+            The stored hash of every item of the jobs. All are announced, including unchanged ones,
+            because an earlier write may not have been announced.
         """
         jobs = sorted(jobs, key=lambda job: job.revision)
         newest = {item.id: job.revision for job in jobs for item in job.items}
@@ -332,13 +334,13 @@ class Writer:
             return self._cache
 
     def count(self, **counters: int) -> None:
-        """Add to the counters of the status board: they are for people, and may be unavailable."""
+        """Add to the informational counters of the status board; store errors are ignored."""
         with contextlib.suppress(StoreError):
             self._coordination.status.count(counters)
 
 
 def _removed(jobs: Iterable[Job]) -> dict[str, int]:
-    """The items that jobs remove, each with its newest revision."""
+    """The items that jobs remove, each with its highest revision."""
     removed: dict[str, int] = {}
     for job in jobs:
         for item in job.removed:
@@ -347,6 +349,6 @@ def _removed(jobs: Iterable[Job]) -> dict[str, int]:
 
 
 def _delete(delete: Callable[[Sequence[str], int], None], older: Mapping[str, int]) -> None:
-    """Delete everything older than these revisions, by item."""
+    """Delete points older than these revisions, which are by item."""
     for revision in sorted(set(older.values())):
         delete([item for item, own in older.items() if own == revision], revision)

@@ -1,1 +1,1 @@
-"""Queries to answers: the two arms, their fusion, a confidence and a reason."""
+"""Turns queries into answers: the two arms, their fusion, confidences and reasons."""

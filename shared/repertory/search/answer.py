@@ -11,7 +11,7 @@ from repertory.catalogue.item import Kind
 
 
 class Mode(StrEnum):
-    """Which arms answered."""
+    """The arms that answered."""
 
     HYBRID = "hybrid"
     KEYWORD = "keyword"
@@ -26,7 +26,7 @@ class Term(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     field: Annotated[
         str,
         Meta(
-            description="Where the item has it: `name`, `description` (with title and tags), "
+            description="The field of the item: `name`, `description` (with title and tags), "
             "`server`, `parameters`, `headings` or `body`; empty if unknown."
         ),
     ] = ""
@@ -45,10 +45,11 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     ] = 0.0
     semantic: Annotated[
         float | None,
-        Meta(description="How much the meaning tells, 0 to 1; null without that arm."),
+        Meta(description="The evidence by meaning, 0 to 1; null without the semantic arm."),
     ] = None
     keyword: Annotated[
-        float | None, Meta(description="The share of a perfect word match; null without that arm.")
+        float | None,
+        Meta(description="The share of a perfect word match; null without the keyword arm."),
     ] = None
     name: Annotated[float, Meta(description="How similar the query is to the name, 0 to 1.")] = 0.0
     cosine: Annotated[float | None, Meta(description="The raw cosine, -1 to 1.")] = None
@@ -78,13 +79,13 @@ class Hit(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         Meta(
             ge=0,
             le=1,
-            description="Absolute, and never rising down the list. Of a task of several steps, the "
-            "best item of each step comes first, then the others; it rises in neither part.",
+            description="Absolute. Hits are sorted by it. For a task of several steps, the best "
+            "item of each step comes first, then the others; each part is sorted.",
         ),
     ]
     reason: Annotated[str, Meta(description="Why it was found, in a few words.")]
     description: Annotated[
-        str, Meta(description="Its first 400 characters; an ellipsis marks that it goes on.")
+        str, Meta(description="Its first 400 characters; an ellipsis means that it continues.")
     ]
     kind: Kind
     source: str
@@ -99,7 +100,7 @@ class Hit(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     ] = ""
     duplicates: Annotated[
         tuple[str, ...],
-        Meta(description="The ids of items that are the same, best first; they are no other hits."),
+        Meta(description="The ids of its copies, best first; they are not listed as other hits."),
     ] = ()
     evidence: Evidence
 
@@ -152,25 +153,25 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     ] = ()
     notices: Annotated[
         tuple[str, ...],
-        Meta(description="What to know beside the answer, one plain sentence each."),
+        Meta(description="What the user should know about the answer, one sentence each."),
     ] = ()
     best_below: Annotated[
         float, Meta(description="The confidence of the best item below the threshold; 0 if none.")
     ] = 0.0
     closest: Annotated[
-        str, Meta(description="The id of the best item below the threshold; empty without one.")
+        str, Meta(description="The id of the best item below the threshold; empty if none.")
     ] = ""
 
     def __post_init__(self) -> None:
-        """Count the hits: the search of tools over HTTP has their number beside them."""
+        """Count the hits, because the HTTP answer of a tool search includes their number."""
         msgspec.structs.force_setattr(self, "total_results", len(self.hits))
 
 
 def shown_confidence(confidence: float) -> float:
-    """A confidence as an answer shows it, and compares it with a threshold: of four digits."""
+    """A confidence rounded to four digits, as shown and as compared with the threshold."""
     return round(confidence, 4)
 
 
 def rounded_down(confidence: float) -> float:
-    """A confidence rounded down to two digits, as it is shown beside a threshold above it."""
+    """A confidence rounded down to two digits, so that it stays below a threshold shown with it."""
     return math.floor(100 * confidence + 1e-9) / 100

@@ -1,11 +1,11 @@
-"""The calibration of a model: fitted at its first use to graded pairs, then read from a file.
+"""The calibration of a model: fitted to graded pairs at its first use, then read from a file.
 
-Weights may bring theirs along, in a folder ``calibrations`` beside them; our own encoder does.
-Those of the usual models are in the folder of that name beside this module.
+Models may come with a calibration, in a folder ``calibrations`` beside their weights; our own
+encoder does. The calibrations of the usual models are in that folder beside this module.
 
-The log odds that an item is good for a query are ``slope * cosine + bias``, plus what their words
-say. The words say the same with every model, so only these two numbers are fitted. The pairs are
-in ``reference.jsonl``: 330 of a query and an item, written for this.
+The log odds that an item is good for a query are ``slope * cosine + bias``, plus the evidence of
+the words. That evidence is the same for every model, so only these two numbers are fitted. The
+reference set in ``reference.jsonl`` has 330 graded pairs of a query and an item.
 """
 
 import contextlib
@@ -34,22 +34,22 @@ from repertory.search.candidates import all_candidates, keyword_candidates
 from repertory.search.confidence import BESIDE_VECTORS, log_odds_of_words
 from repertory.search.query import Query
 
-# Raise it when the fit, the log odds of words or the views of an item without a body change: every
-# model is fitted again.
+# Raise it when the fit, the log odds of words or the views of an item without a body change, so
+# that every model is fitted again.
 VERSION = 3
 FOLDER = "calibrations"
 REFERENCE = Path(__file__).with_name("reference.jsonl")
 PACKAGED = Path(__file__).with_name(FOLDER)
-GOOD = 2  # the lowest grade of an item that the person is glad to see
-# Of a good pair; a bad one counts 1. A search finds more and harder bad items than were written.
-# With this weight the probabilities are right on the judged pairs too.
+GOOD = 2  # the lowest grade of a good pair
+# The weight of a good pair; a bad one has 1. A search finds more bad items, and harder ones, than
+# the reference set has. With this weight the probabilities are also right on the judged pairs.
 GOOD_WEIGHT = 0.186
-# The pairs are like first results, whose cosines are all high, so that a fit to them finds too
-# little in the cosine. With this factor the labelled sets are ordered best.
+# The pairs resemble first results, whose cosines are all high, so a fit to them underestimates the
+# slope. With this factor the labelled sets are ordered best.
 STEEPER = 1.33
-RIDGE = 1.0  # pulls the slope towards 0; it matters where the cosines say little
+RIDGE = 1.0  # pulls the slope towards 0, which matters if the cosines tell little
 STEPS = 30
-MAX_STEP = 2.0  # keeps Newton's method from jumping to where the curve is flat
+MAX_STEP = 2.0  # keeps Newton's method out of the flat parts of the curve
 
 Numbers = NDArray[np.float64]
 
@@ -57,7 +57,7 @@ _log = logging.getLogger(__name__)
 
 
 class Pair(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A query, an item, and the grade of the item for it, 0…3; a skill has no server."""
+    """A query, an item, and its grade for the query, 0…3. A skill has an empty ``server``."""
 
     query: str
     server: str
@@ -79,11 +79,11 @@ class Pair(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class Fitted(msgspec.Struct, frozen=True, kw_only=True):
-    """A calibration, and how good it is on the pairs that it was fitted to.
+    """A calibration and its quality on the pairs that it was fitted to.
 
     Attributes:
         calibration: The calibration.
-        pairs: How many there are.
+        pairs: The number of pairs.
         error: The expected calibration error, 0…1, in ten bins.
         auc: How often, 0…1, a good pair has a higher confidence than a bad one.
         at: When it was fitted, in Unix seconds.
@@ -97,11 +97,11 @@ class Fitted(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def calibrate(engine: EmbeddingEngine, models: Path, progress: Progress | None = None) -> None:
-    """Give an engine's model its calibration: the stored one, or else one fitted now.
+    """Set the calibration of an engine's model, and fit it if none is stored.
 
     Args:
         engine: The engine that embeds queries.
-        models: The folder of models; if it cannot be written, every process fits again.
+        models: The folder of models. If it is not writable, every process fits again.
         progress: Called with the progress of a fit.
 
     Raises:
@@ -124,7 +124,7 @@ def calibrate(engine: EmbeddingEngine, models: Path, progress: Progress | None =
 
 
 def stored(engine: EmbeddingEngine, models: Path) -> Fitted | None:
-    """The stored calibration of an engine's model; None if no file of it can be read."""
+    """The stored calibration of an engine's model; None if no file has a readable one."""
     with contextlib.suppress(OSError):
         file = _file(engine, models)
         for folder in (file.parent, engine.files[0].parent / FOLDER, PACKAGED):
@@ -134,7 +134,7 @@ def stored(engine: EmbeddingEngine, models: Path) -> Fitted | None:
 
 
 def _file(engine: EmbeddingEngine, models: Path) -> Path:
-    """The file of a calibration.
+    """The path of the stored calibration.
 
     Raises:
         OSError: The model has no files, or they cannot be read.
@@ -146,7 +146,7 @@ def _file(engine: EmbeddingEngine, models: Path) -> Path:
 
 
 def file_name(model: Model, files: Sequence[str]) -> str:
-    """The name of the file of a calibration: a digest of all that it depends on.
+    """The name of a calibration's file: a digest of everything that it depends on.
 
     Args:
         model: The model.
@@ -188,9 +188,9 @@ def fit_line(
 ) -> Calibration:
     """Logistic regression of ``is_good`` on the cosine, with an offset, by Newton's method.
 
-    A slope is never negative. All arguments have one value for each pair.
+    The slope is never negative. All arguments have one value per pair.
     """
-    # Cosines are standardised, so that their range makes no difference to the ridge.
+    # Standardise the cosines, so that the ridge does not depend on their range.
     mean, scale = cosine.mean(), max(float(cosine.std()), 1e-6)
     x = np.stack([(cosine - mean) / scale, np.ones_like(cosine)])
     ridge = np.array([RIDGE, 1e-3])
@@ -221,7 +221,7 @@ def _cosines(engine: EmbeddingEngine, pairs: Sequence[Pair]) -> Numbers:
 
 
 def _words(pairs: Sequence[Pair]) -> Numbers:
-    """What everything but the meaning says of each pair, in log odds."""
+    """The log odds of each pair from all evidence except the meaning."""
     index = KeywordIndex.empty().updated((), {pair.item.id: pair.item for pair in pairs}.values())
     odds = np.empty(len(pairs))
     for text in dict.fromkeys(pair.query for pair in pairs):

@@ -1,4 +1,4 @@
-"""The items that either arm found for a query, and how each compares with it."""
+"""The items that either arm found for a query, with the evidence for each."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from functools import cached_property
@@ -35,11 +35,11 @@ from repertory.search.similar_names import (
 )
 from repertory.telemetry.spans import traced
 
-# Candidates at any limit, so that a larger one only adds hits.
-MAX_BY_MEANING = 40  # by meaning: the nearest points
-MAX_BY_WORDS = 20  # by words, beside them; see benchmarks/NOTES.md
-MAX_LIKELY = 10  # best by words: for three queries in four, all three shown items are among them
-MAX_NAMED = 200  # items of a typed name, or of the only word; thousands may have it
+# Numbers of candidates. They do not depend on the query's limit, so a larger limit only adds hits.
+MAX_BY_MEANING = 40  # the nearest points
+MAX_BY_WORDS = 20  # the best by words, if there are vectors too; see benchmarks/NOTES.md
+MAX_LIKELY = 10  # the best by words; for three queries in four they include all three shown items
+MAX_NAMED = 200  # items with a typed name, or with a query's only word; thousands may have it
 MIN_NAME_LENGTH = 4  # characters of an identifier within a sentence
 
 Numbers = NDArray[np.float32]
@@ -50,14 +50,14 @@ class Words(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         matches: The query's terms in the keyword index.
-        shared: Those that a query in another language has in common with names; see ``languages``.
-            Or those of "payroll skill" without the last word.
+        shared: The terms that a query in another language shares with names (see ``languages``),
+            or the terms of a query such as "payroll skill" without the kind. None if neither.
         close: The rows whose names were typed; see ``NameIndex.close``.
-        found: All rows that are candidates whatever the vectors find: those above, and what
-            policies promote.
-        keys: The keys of their items, by row.
-        likely: The rows that are probably shown, best first.
-        limit: How many rows were taken by words, at most; with the copies among them.
+        found: All rows that are candidates whatever the vectors find, including rows promoted by
+            policies.
+        keys: The keys of the items whose cosines are needed, by row.
+        likely: The rows that will probably be shown, best first.
+        limit: The maximum number of rows taken by words, including copies.
     """
 
     matches: Matches
@@ -70,7 +70,7 @@ class Words(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Candidates(msgspec.Struct, frozen=True, kw_only=True, dict=True):
-    """The items that may answer a query, and how each compares with it.
+    """The items that may answer a query, with the evidence for each.
 
     Attributes:
         query: The cleaned query.
@@ -78,14 +78,14 @@ class Candidates(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         matches: The query's terms.
         shared: As in ``Words``.
         mode: The arms that answered.
-        rows: The candidates' rows, ascending; the arrays below have one value for each.
+        rows: The candidates' rows, ascending. The arrays below have one value per row.
         cosine: The best cosine of an item or one of its sections; 0 without the semantic arm.
-        semantic: What the cosine adds to the log odds.
+        semantic: The log odds from the cosine.
         weights: The weight of each term in each candidate: shape ``(terms, candidates)``.
-        keyword: The mean of these weights, by the rarity of the terms, 0…1.
+        keyword: The mean of these weights, weighted by rarity, 0…1.
         similarity: How similar the query is to the name, 0…1; 0 for a long query.
         close: Whether the name was typed; see ``NameIndex.close``.
-        sections: The number of the best section, of the rows where a section was best.
+        sections: The number of the best section, by row, where a section has the best cosine.
         limit: As in ``Words``.
     """
 
@@ -111,12 +111,12 @@ class Candidates(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def sorted_cosines(self) -> list[float]:
-        """The cosines, ascending: the rank of each hit is looked up in them."""
+        """The cosines, ascending, for the ranks of hits."""
         return sorted(self.cosine.tolist())
 
     @cached_property
     def sorted_keyword_scores(self) -> list[float]:
-        """The same for ``keyword``."""
+        """The keyword scores, ascending."""
         return sorted(self.keyword.tolist())
 
     def entry(self, place: int) -> Entry:
@@ -128,21 +128,21 @@ class Candidates(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 def keyword_candidates(
     query: Query, index: KeywordIndex, also: Collection[int] = (), *, limit: int = MAX_BY_WORDS
 ) -> Words:
-    """Look up the words of a query, which can be done while it is embedded.
+    """Look up the words of a query, which can be done while the query is embedded.
 
-    The rows ``also`` are candidates, too. So are the successors of all deprecated items: the
-    vectors may find what they succeed. ``limit`` is the number of candidates by words; it is higher
-    where there is no other arm.
+    The rows ``also`` are candidates in any case. ``keys`` also has the successors of deprecated
+    items, because the vectors may find the deprecated ones. ``limit`` is the number of candidates
+    by words; it is higher without the semantic arm.
     """
     matches = index.match(query.text)
     terms = shared_terms(query.text, matches) or _without_kind(query.text, matches)
     shared = matches.only(terms) if terms else None
-    # What is needed of the query alone after the embedding is made now, and kept.
+    # Compute cached values now that are needed after the embedding and depend on the query alone.
     _ = matches.shares, matches.whole, jobs(query.text), actions.of_request(plain(query.text))
     close = _close_names(query.text, index, query.where)
     found = {*also, *close, *matches.of_forms(MAX_BY_MEANING, query.where)}
     likely = {**close}
-    # What has the only word is right, as often as it is asked for.
+    # Every item that has a query's only word is a good candidate, so take more of them.
     most = MAX_NAMED if len(matches.terms) == 1 else limit
     taken = most
     for one in filter(None, (matches, shared)):
@@ -176,7 +176,7 @@ def all_candidates(
 ) -> Candidates:
     """Combine the results of both arms, ``words`` and ``nearest``; see ``Candidates``.
 
-    ``cosines_of`` returns the cosines of other items by key; none without the semantic arm.
+    ``cosines_of`` returns the cosines of other items by key; empty without the semantic arm.
     """
     cosines, sections = _fold(index, nearest, query.weights.section_weight)
     close = words.close
@@ -210,13 +210,13 @@ def all_candidates(
 
 
 def _without_kind(text: str, matches: Matches) -> list[Term]:
-    """The terms of "payroll skill" without the last one; none of another query."""
+    """The terms of a query such as "payroll skill" without the kind; empty for other queries."""
     kind = actions.kind_of(plain(text))
     return [term for term in matches.terms if term.typed != kind] if kind else []
 
 
 def _promoted(query: Query, found: Collection[int], index: KeywordIndex) -> set[int]:
-    """The rows that policies add to some others."""
+    """The rows that policies add to the found ones."""
     return _allowed(index.policies.promoted(query.text, found), index, query.where)
 
 
@@ -229,13 +229,13 @@ def _keys(index: KeywordIndex, rows: Sequence[int]) -> list[int]:
 def _fold(
     index: KeywordIndex, nearest: Sequence[Match], section_weight: float
 ) -> tuple[dict[int, float], dict[int, int]]:
-    """The best cosine of each row, and its section unless it is the item's own."""
+    """The best cosine of each row, and the number of its section unless the item itself is best."""
     cosines: dict[int, float] = {}
     sections: dict[int, int] = {}
     rows = index.rows_of([*{match.key for match in nearest}])
     for match in nearest:
         row = rows.get(match.key)
-        if row is None:  # indexed after this keyword index was made
+        if row is None:  # indexed after this keyword index was built
             continue
         is_section = match.section is not None and match.section != LEAD
         cosine = section_weight * match.score if is_section else match.score
@@ -248,9 +248,9 @@ def _fold(
 
 
 def _close_names(text: str, index: KeywordIndex, where: Filter) -> dict[int, float]:
-    """The rows whose names were typed: as the whole query, or as an identifier within it.
+    """The rows whose names were typed, as the whole query or as an identifier within it.
 
-    A name that is one edit away and has another word is ``OTHER``.
+    A name one edit away that has a different word gets ``OTHER``.
     """
     close = _first(index.names.close(text), index, where)
     wanted = bare(text)
@@ -269,7 +269,7 @@ def _close_names(text: str, index: KeywordIndex, where: Filter) -> dict[int, flo
 
 
 def _first(close: Mapping[int, float], index: KeywordIndex, where: Filter) -> dict[int, float]:
-    """The rows that a filter allows, ``MAX_NAMED`` at most; of equals, those of lower keys."""
+    """The allowed rows with the closest names, up to ``MAX_NAMED``. Ties are broken by key."""
     allowed = [*_allowed(close, index, where)]
     if len(allowed) > MAX_NAMED:
         rows, like = np.array(allowed), np.array([close[row] for row in allowed])
@@ -278,12 +278,12 @@ def _first(close: Mapping[int, float], index: KeywordIndex, where: Filter) -> di
 
 
 def _is_identifier(word: str) -> bool:
-    """Whether a word looks like the name of something: ``read_file``, ``readfile``."""
+    """Whether a word looks like an identifier: ``read_file``, ``readfile``."""
     return has_separators(word) or not is_known(term_of(compact_name(word)))
 
 
 def _has_words(word: str, entry: Entry) -> bool:
-    """Whether a word is an item's name and that has several words; `e-mail` is not `email`."""
+    """Whether a word is an item's name of several words; `e-mail` does not match `email`."""
     key = compact_name(word)
     names = (name for name in (entry.id, *entry.names) if compact_name(name) == key)
     return any(" " in split_name(name) for name in names)

@@ -10,16 +10,16 @@ from repertory.index.keywords.document import Entry
 from repertory.index.keywords.query_words import query_words
 from repertory.index.keywords.tokens import term_of, terms
 
-# How clearly a tool has a capability: by its name and its parameters, by one of them, …
+# How clearly a tool has a capability: by name and parameters, by either, for this job only, or not.
 BY_BOTH, BY_PARAMETER, BY_NAME, FOR_THIS_JOB, NO_CAPABILITY = 4, 3, 2, 1, 0
 MIN_SHARE = 0.7  # of a query's words that must belong to a job
 
-# Words of any request, which do not count for that share.
+# Words of any request, which are left out of that share.
 _PLAIN = """able all check create current every find first give help last latest left list look make
 many more most much new now old one open please quickly recent run see set show start tell thing
 today tool unused view whether work"""
-# For each capability, words of names as they are written: verbs / objects that these act on /
-# parameters of such tools / words of tools that do something else, or do it elsewhere.
+# For each capability, words of names, not stemmed: verbs / objects of these verbs / parameters of
+# such tools / words of tools that do something else, or do it elsewhere.
 _CAPABILITIES = {
     "shell": """run exec execute invoke start / shell bash zsh powershell terminal command commands
         cmd / command commands cmd script / adb android azure backup browser container database
@@ -30,8 +30,8 @@ _CAPABILITIES = {
     "database": """exec execute query run / database db duckdb mariadb mysql postgres postgresql sql
         sqlite / sql / azure backup container explain firewall format migration schema validate""",
 }
-# For each kind of job: the capabilities that can do it, the likeliest first / words that ask for it
-# / words that ask for it beside another word of it / other words of it.
+# For each kind of job: the capabilities that can do it, likeliest first / words that ask for it
+# alone / words that ask for it beside another of its words / its other words.
 _JOBS = {
     "git operations": """shell / git commit rebase gitignore unstage / branch change stash
         repository repo merge conflict remote / clone checkout cherry pick push pull diff staged
@@ -64,17 +64,17 @@ class Job(msgspec.Struct, frozen=True):
     words: frozenset[str]
 
     def is_asked_by(self, stems: Collection[str]) -> bool:
-        """Whether some stems ask for it."""
+        """Whether the stems of a query ask for this job."""
         own = self.words.intersection(stems)
         return not own.isdisjoint(self.alone) or (len(own) > 1 and not own.isdisjoint(self.objects))
 
 
 @lru_cache(maxsize=256)
 def jobs(query: str) -> list[Job]:
-    """The jobs that a query plainly asks for, those with most of its words first."""
+    """The jobs that a query plainly asks for, sorted by their share of its words."""
     asked = query_words(query)
     typed = {word.term for word in asked if len(word.term) > 1 and not word.term.isdigit()}
-    wholes = map(term_of, {word.whole for word in asked if word.whole})  # each may be long
+    wholes = map(term_of, {word.whole for word in asked if word.whole})
     typed.update(term for term in wholes if any(term in job.words for job in JOBS))
     own = {job: typed & job.words for job in JOBS if job.is_asked_by(typed)}
     plain = [job for job in own if len(own[job]) >= MIN_SHARE * len((typed - PLAIN) | own[job])]
@@ -84,7 +84,7 @@ def jobs(query: str) -> list[Job]:
 def certainty(capability: str, job: Job, tool: Entry, parameters: Collection[str]) -> int:
     """How clearly a tool has a capability, by its name and its parameters.
 
-    A tool such as ``Shell__cat`` has it for the jobs that its own name belongs to.
+    A tool such as ``Shell__cat`` has one only for the jobs that have all words of its own name.
     """
     verbs, objects, taken, unless = CAPABILITIES[capability]
     named, around = {*split_name(tool.name).split()}, {*split_name(tool.server).split()}
@@ -100,7 +100,7 @@ def certainty(capability: str, job: Job, tool: Entry, parameters: Collection[str
 
 
 def _sets(text: str) -> list[frozenset[str]]:
-    """The words of each part of an entry of a table."""
+    """The words of each part of a table entry."""
     return [frozenset(part.split()) for part in text.split("/")]
 
 

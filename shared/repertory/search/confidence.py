@@ -1,11 +1,11 @@
-"""From one item's evidence to its confidence.
+"""Turns the evidence for an item into its confidence.
 
-The confidence of an item says how likely the person who asked is glad to see it. It depends on
-the query and that item alone: on how close their meanings are, on the words that they share, and on
-the name. Word rarity comes from a fixed table. So neither the limit nor other items change it.
+The confidence says how likely the person who asked is glad to see the item. It depends only on the
+query and this item: on how close their meanings are, on the words that they share, and on the name.
+Word rarity comes from a fixed table. So neither the limit nor other items change the confidence.
 
-Log odds are a weighted sum of evidence, and give a probability. The confidence is its square root,
-raised where the words themselves answer: a name that was typed, a word that an item has.
+The log odds are a weighted sum of the evidence and give a probability. The confidence is its square
+root, raised if the words alone are decisive, such as a typed name or a query of one word.
 """
 
 import math
@@ -32,23 +32,23 @@ from repertory.values import Values
 
 
 class EvidenceWeights(msgspec.Struct, frozen=True, kw_only=True):
-    """What each unit of evidence adds to the log odds.
+    """The weight of each kind of evidence in the log odds.
 
-    ``benchmarks/quality/fit.py`` fits them: to the order of labelled queries, and at the same time
-    to judged pairs of a query and an item.
+    ``benchmarks/quality/fit.py`` fits them jointly to the order of labelled queries and to judged
+    pairs.
 
     Attributes:
         share: The share of the query's terms that the item has, by rarity.
-        mass: The rarities of these terms, each times its weight in the item.
+        mass: The sum of these terms' rarities, each times its weight in the item.
         named: The share of the query's terms that the name has.
-        whole: A name of two words or more all of which the query has.
+        whole: The name has two words or more, and the query has all of them.
         like: The similarity of the query to the name, above ``MIN_SIMILARITY``.
         action: The query asks for the action of the name.
-        mismatch: The query asks for an action that is not the name's.
-        server: The rarities of the words that the query and the server's name have in common.
-        length: The logarithm of the number of words of the query: long ones match less closely.
-        rarity: The rarities of all terms of the query: rare words rule more out.
-        bias: Always.
+        mismatch: The query asks for a different action than the name's.
+        server: The sum of the rarities of the words shared by the query and the server's name.
+        length: The logarithm of the query's word count, because long queries match less closely.
+        rarity: The sum of the rarities of all terms of the query.
+        bias: A constant.
     """
 
     share: float
@@ -91,55 +91,56 @@ WORDS_ALONE = EvidenceWeights(
     bias=-2.03,
 )
 
-MAX_RARITY = 14.0  # of all terms together: nearly no query of the fitted sets has more
-MAX_UNNAMED = 0.97  # the confidence that no evidence but a typed name exceeds
+MAX_RARITY = 14.0  # the maximum sum of rarities; nearly no query of the fitted sets has more
+MAX_UNNAMED = 0.97  # the maximum confidence without a typed name
 
-# The range of the confidence of an item that has the query's only word, by the best field that has
-# it. The rest are the names of server and parameters, and headings; a body counts for a rare word.
+# For a query of one word: the range of an item's confidence, by the best field that has the word.
+# "Rest" means the names of server and parameters, and headings. A body counts for a rare word only.
 IN_NAME, IN_DESCRIPTION, IN_REST, IN_BODY = (0.8, 0.97), (0.6, 0.79), (0.42, 0.59), (0.36, 0.41)
-# A word that texts in general do not have is corrected, too, beside the items that have it. Those
-# come before its corrections, but for these in names.
+# A word missing from the background table is also corrected, even if some items have it. Items with
+# the word as typed come before items with a correction, unless the correction is in a name.
 UNUSUAL_IN_BODY = (0.411, 0.419)
 CORRECTED_IN_NAME, CORRECTED, CORRECTED_IN_REST = (0.45, 0.59), (0.37, 0.41), (0.36, 0.4)
 WITHOUT_THE_WORD = (0.0, 0.41)
-# The part of a range that is of items with the word as it is typed: of `modified`, not `modify`.
+# The share of a range that is added for items with the word as typed: `modified`, not `modify`.
 AS_TYPED = 0.3
-RARE = 0.45  # the rarity from which a word in a body alone says something about the item
+RARE = 0.45  # the minimum rarity of a word for a match in the body alone to count
 
-# The least confidence of an item that has all words of a query, or a meaningful share of them, by
-# rarity and without the body; or all words anywhere, if they are rare enough; and what its other
-# evidence adds.
+# The minimum confidence of an item that has all words of a query, or a meaningful share of them by
+# rarity, outside of its body; or all words in any field, if they are rare enough. ``ADDED`` is the
+# weight of the item's other evidence.
 ALL_IN_NAME, ALL_IN_DESCRIPTION, ALL_ANYWHERE, MEANINGFUL = 0.6, 0.37, 0.36, 0.35
 CORRECTED_IN_DESCRIPTION = 0.36
 MEANINGFUL_SHARE = 0.55
-MIN_ANYWHERE = 1.2  # the rarities of all words together: most long texts have several usual ones
-# The rarity of a word that is none of English, and its share of a query, that say enough: "SSCC" of
-# "SSCC label".
+MIN_ANYWHERE = 1.2  # the minimum sum of rarities, because most long texts have some common words
+# The minimum rarity of words unknown in English, and their minimum share of a query, for these
+# words alone to be decisive: "SSCC" in "SSCC label".
 UNUSUAL, MOST = 0.8, 0.66
 ADDED = 0.05
 
-# The least confidence of an item whose name was typed, and what its other evidence adds.
+# The minimum confidence of an item whose name was typed.
 TYPED = 0.98
 TYPED_ALSO = 0.975  # ``create_issue`` for ``linear_create_issue``, or an alias
 MISSPELT = 0.972
-# A beginning: an unfinished identifier is nearly the name; an unfinished word says more than a word
-# that may mean something else; and so much more of the share that was typed.
+# The same if only the beginning of the name was typed. An unfinished identifier is nearly the name;
+# an unfinished word is better evidence than a whole word, which may mean something else. The shares
+# are multiplied by the part of the name that was typed, and added.
 BEGUN_IDENTIFIER, BEGUN, BEGUN_WORD = 0.955, 0.9, 0.7
 IDENTIFIER_SHARE, BEGUN_SHARE = 0.015, 0.05
-MIN_MISSPELT = 4  # characters; one edit of a shorter name is another word: `aws`, `awk`
-TIE = 0.0004  # what its own confidence adds to a least one, so that fewer are equal
-OPPOSITE = CORRECTED_IN_NAME[1]  # the confidence that no opposite of what is asked for exceeds
+MIN_MISSPELT = 4  # characters; one edit of a shorter name gives another word: `aws`, `awk`
+TIE = 0.0004  # the weight of an item's own confidence on top of a minimum, to break ties
+OPPOSITE = CORRECTED_IN_NAME[1]  # the maximum confidence of an opposite of the request
 
 Confidences = NDArray[np.float64]
 
-_LETTERS = re.compile("[a-z][&/][a-z]")  # of which one may be a stop word: m&a, a/b
+_LETTERS = re.compile("[a-z][&/][a-z]")  # one letter may be a stop word: m&a, a/b
 _PUNCTUATION = "\"'.,;:?!()"  # around a word
-_ROUNDING = 1e-3  # of weights, which are stored as 16-bit numbers
+_ROUNDING = 1e-3  # the tolerance for weights, which are stored as 16-bit floats
 _DEFAULTS = Values()
 
 
 def probability(confidence: float) -> float:
-    """The probability, 0…1, that a confidence stands for: its square."""
+    """The probability of a confidence, 0…1: its square."""
     return confidence**2
 
 
@@ -150,7 +151,7 @@ def likeness(similarity: Numbers) -> Numbers:
 
 
 def evidence_of_words(found: Candidates) -> Numbers:
-    """The evidence that is weighed: shape ``(candidates, fields of EvidenceWeights)``."""
+    """The evidence of each candidate: shape ``(candidates, fields of EvidenceWeights)``."""
     text, asked_terms, weights = found.query.text, found.matches.terms, found.weights
     shares = found.matches.shares
     rarities = np.array([term.rarity for term in asked_terms], np.float32)
@@ -183,14 +184,17 @@ def evidence_of_words(found: Candidates) -> Numbers:
 
 
 def _has_or_corrected(found: Candidates, field: Field) -> NDArray[np.bool_]:
-    """Which terms each field has: as typed, or corrected if no item has a term as typed."""
+    """Where a term is in a field of this kind or better, corrected if no item has it as typed.
+
+    Shape ``(terms, candidates)``.
+    """
     least = [field.least * (1.0 if one.exact else VARIANT_FACTOR) for one in found.matches.terms]
     has: NDArray[np.bool_] = found.weights >= np.array(least, np.float32)[:, None] - _ROUNDING
     return has
 
 
 def _has_whole_name(found: Candidates, typed: frozenset[str]) -> NDArray[np.bool_]:
-    """Which candidates have a name of two terms or more, all of which were typed."""
+    """Which candidates have a name of two terms or more that were all typed."""
     in_name = _has_or_corrected(found, NAME)
     has = np.zeros(len(found.rows), np.bool_)
     for place in np.flatnonzero(in_name.sum(axis=0) > 1).tolist():
@@ -200,7 +204,7 @@ def _has_whole_name(found: Candidates, typed: frozenset[str]) -> NDArray[np.bool
 
 
 def log_odds_of_words(found: Candidates, by: EvidenceWeights = BESIDE_VECTORS) -> Numbers:
-    """What everything but the meaning adds to the log odds of each candidate."""
+    """The log odds of each candidate from all evidence except the meaning."""
     like = by.like * found.query.weights.name_weight / _DEFAULTS.name_weight
     weights = msgspec.structs.astuple(replace(by, like=like))
     odds: Numbers = evidence_of_words(found) @ np.array(weights, np.float32)
@@ -210,7 +214,7 @@ def log_odds_of_words(found: Candidates, by: EvidenceWeights = BESIDE_VECTORS) -
 def confidences(found: Candidates) -> Confidences:
     """The confidence of each candidate, 0…1.
 
-    A query in another language counts as a whole, or as the words alone that it shares with names.
+    If ``shared`` is set, it is the higher one of all terms and of the shared terms alone.
     """
     whole = _by_terms(found)
     if found.shared is None:
@@ -220,7 +224,7 @@ def confidences(found: Candidates) -> Confidences:
 
 
 def _by_terms(found: Candidates) -> Confidences:
-    """The confidence of each candidate by the terms of ``matches``."""
+    """The confidence of each candidate for the terms of ``found.matches``."""
     if found.mode is Mode.KEYWORD:
         odds = log_odds_of_words(found, WORDS_ALONE)
     else:
@@ -238,7 +242,7 @@ def _by_terms(found: Candidates) -> Confidences:
 
 
 def _without_opposites(found: Candidates, confidence: Confidences) -> Confidences:
-    """The confidences, where those of opposites are no higher than ``OPPOSITE``."""
+    """The confidences, with those of opposites limited to ``OPPOSITE``."""
     high = np.flatnonzero(confidence > OPPOSITE)
     entries = found.index.entries(found.rows[high].tolist())
     corrected = {
@@ -251,13 +255,13 @@ def _without_opposites(found: Candidates, confidence: Confidences) -> Confidence
 
 
 def reaches(weights: Numbers, least: float) -> NDArray[np.bool_]:
-    """Where a term is in a field of this weight at least, as it was typed."""
+    """Where weights are at least that of a field: the term is in it, or a better one, as typed."""
     has: NDArray[np.bool_] = weights >= least - _ROUNDING
     return has
 
 
 def _of_words(found: Candidates, confidence: Confidences) -> Confidences:
-    """The confidences for a query of several words, which may be one identifier: ``zyx8quon``."""
+    """The confidences for a query of several terms, which may be parts of one identifier."""
     of_parts = np.maximum(confidence, _of_all_words(found, confidence))
     typed, whole = found.matches.terms, found.matches.whole
     if whole in typed:
@@ -275,16 +279,15 @@ def _of_words(found: Candidates, confidence: Confidences) -> Confidences:
 def _of_one_word(
     found: Candidates, term: Term, weight: Numbers, confidence: Confidences
 ) -> Confidences:
-    """The confidences for a query of one word: by the field that has it, then by other evidence.
+    """The confidences for a query of one word: by the best field that has it, then other evidence.
 
-    ``weight`` is that of the word in each candidate.
+    ``weight`` is the word's weight in each candidate.
     """
     in_body = IN_BODY if is_known(term.stem) else UNUSUAL_IN_BODY
     in_body = in_body if term.rarity >= RARE else WITHOUT_THE_WORD
-    # For each field, the best first: its range, and the range of what is not meant. A word of the
-    # same stem may be another word: it counts as if it were in lesser fields. So does the word of
-    # an item that does something else: set_volume for "get volume"; and one without the signs that
-    # are no terms: C for "C#".
+    # For each field, best first: its range, and a lower range for matches that are not meant. These
+    # are other words of the same stem, items with another action (set_volume for "get volume"), and
+    # words without the signs of the query, which are not part of terms (C for "C#").
     fields = (
         (NAME.least, IN_NAME, IN_REST),
         (DESCRIPTION.least, IN_DESCRIPTION, IN_BODY),
@@ -298,7 +301,7 @@ def _of_one_word(
     leasts, meant, others = zip(*fields, strict=True)
     best = np.argmax([reaches(weight, least) for least in leasts], axis=0)
     is_meant = found.matches.holds_form(term, found.rows) & _has_signs(found)
-    if len(found.matches.terms) == 1:  # no identifier, whose words are no verbs: `MediaQuery`
+    if len(found.matches.terms) == 1:  # words of an identifier are not verbs: `MediaQuery`
         is_meant &= ~_only_changes(found)
     bounds = np.where(is_meant[:, None], np.array(meant)[best], np.array(others)[best])
     bounds[(best == 0) & is_meant & _deletes_unasked(found)] = IN_DESCRIPTION
@@ -312,7 +315,7 @@ def _of_one_word(
 
 
 def _is_as_typed(found: Candidates, term: Term, weight: Numbers) -> NDArray[np.bool_]:
-    """Where the best field that has a word has it as it is typed; also where it is corrected."""
+    """Where the best field that has a word has it as typed; also true if it was corrected."""
     written = found.matches.weights_as_typed(term, found.rows)
     leasts = [field.least for field in (NAME, DESCRIPTION, HEADINGS, BODY)]
     as_typed: NDArray[np.bool_] = np.select(
@@ -324,13 +327,13 @@ def _is_as_typed(found: Candidates, term: Term, weight: Numbers) -> NDArray[np.b
 
 
 def _has_signs(found: Candidates) -> NDArray[np.bool_]:
-    """Which candidates have the words of a query that have signs, in a name or the description.
+    """Which candidates have all words with signs, such as ``C#``, in a name or the description.
 
-    They are those like ``C#`` and ``M&A``; a query without signs asks for none.
+    If the query has no words with signs, all candidates do.
     """
     words = (word.strip(_PUNCTUATION) for word in found.query.text.lower().split())
     signed = [word for word in words if signs(word) or _LETTERS.fullmatch(word)]
-    if not signed:  # as a rule
+    if not signed:  # the usual case
         return np.ones(len(found.rows), np.bool_)
     entries = found.index.entries(found.rows.tolist())
     texts = (" ".join((*entry.names, entry.description)).lower() for entry in entries)
@@ -338,7 +341,7 @@ def _has_signs(found: Candidates) -> NDArray[np.bool_]:
 
 
 def _only_changes(found: Candidates) -> NDArray[np.bool_]:
-    """Which candidates only change something, where a query is only to read."""
+    """Which candidates only change things, if the query asks only to read."""
     if not actions.only_reads(actions.of_request(plain(found.query.text))):
         return np.zeros(len(found.rows), np.bool_)
     changing: NDArray[np.bool_] = found.index.numbers(
@@ -348,7 +351,7 @@ def _only_changes(found: Candidates) -> NDArray[np.bool_]:
 
 
 def _deletes_unasked(found: Candidates) -> NDArray[np.bool_]:
-    """Which candidates only delete something, where a query asks for no action: `database`."""
+    """Which candidates only delete things, if the query asks for no action: `database`."""
     if actions.of_request(plain(found.query.text)):
         return np.zeros(len(found.rows), np.bool_)
     deleting: NDArray[np.bool_] = found.index.numbers(
@@ -360,7 +363,7 @@ def _deletes_unasked(found: Candidates) -> NDArray[np.bool_]:
 
 
 def _of_all_words(found: Candidates, confidence: Confidences) -> Confidences:
-    """The least confidences for a query of several words."""
+    """The minimum confidences for a query of several words."""
     in_name, in_description, anywhere = (
         reaches(found.weights, field.least) for field in (NAME, DESCRIPTION, BODY)
     )
@@ -383,7 +386,7 @@ def _of_all_words(found: Candidates, confidence: Confidences) -> Confidences:
 
 
 def _of_typed_names(found: Candidates, confidence: Confidences) -> Confidences:
-    """The least confidences of items whose names were typed."""
+    """The minimum confidences of items whose names were typed."""
     close = found.close
     begun, share = _least_begun(bare(found.query.text))
     is_near = (close >= OTHER) & (close < ONE_MORE)
@@ -396,7 +399,7 @@ def _of_typed_names(found: Candidates, confidence: Confidences) -> Confidences:
 
 
 def _least_begun(text: str) -> tuple[float, float]:
-    """The least confidence of an item whose name begins with a query, and what its share adds."""
+    """The minimum confidence if a name begins with the query, and the weight of the typed share."""
     if _is_short(text):
         return BEGUN_WORD, BEGUN_SHARE
     if len(text.split()) == 1 and has_separators(text):
@@ -405,8 +408,8 @@ def _least_begun(text: str) -> tuple[float, float]:
 
 
 def is_typed(found: Candidates) -> NDArray[np.bool_]:
-    """Which candidates' names were typed, apart from one edit of what is no other word."""
-    if not found.close.any():  # as a rule
+    """Which candidates' names were typed; one edit is allowed unless the query is another word."""
+    if not found.close.any():  # the usual case
         return np.zeros(len(found.rows), np.bool_)
     text = bare(found.query.text)
     words = split_name(plain(text)).split()
@@ -420,6 +423,6 @@ def _is_short(text: str) -> bool:
 
 
 def _are_known(text: str) -> list[bool]:
-    """Whether each word of a query is a usual one; stop words are left out."""
+    """Whether each word of a query is a known word; stop words are left out."""
     words = split_name(plain(text)).split()
     return [is_known(term_of(word)) for word in words if word not in STOP_WORDS]

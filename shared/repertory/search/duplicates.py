@@ -1,4 +1,4 @@
-"""Finds items that are the same thing twice, like a skill in two repositories."""
+"""Finds duplicate items, such as one skill in two repositories."""
 
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Sequence
@@ -8,25 +8,26 @@ from repertory.index.keywords.document import Entry
 from repertory.index.keywords.tokens import terms
 
 MAX_DUPLICATES = 20  # ids that one hit names
-MAX_COMPARED = 24  # terms of descriptions that are compared; the kept 400 characters have more
-# Terms below which a description is too general to compare: of tools of two servers ("Create an
-# issue") and of documents ("Introduction").
+# Terms of a description that are compared. The stored 400 characters have more.
+MAX_COMPARED = 24
+# A description with fewer terms is too general to identify a tool across servers ("Create an
+# issue") or a document ("Introduction").
 MIN_TERMS = 4
 
 
 def grouped(keys: Sequence[int], entry_at: Callable[[int], Entry]) -> list[list[int]]:
-    """Group items that are the same thing: copies follow the first of them.
+    """Group duplicate items: each group has an item, followed by its copies.
 
-    They have one kind, one name, apart from case, separators and the server's name before it, and
-    descriptions of the same words, apart from inflection and stop words. Documents have one text,
-    too: many begin alike.
+    Copies have the same kind, and the same name except for case, separators and a server's name as
+    a prefix. Their descriptions have the same words, except for inflection and stop words. Copies
+    of a document also have the same body, because many documents begin alike.
 
     Args:
-        keys: The ``duplicate_key`` of each item, which digests its kind and name.
-        entry_at: The entry of an item by its place; only those of equal keys are read.
+        keys: The ``duplicate_key`` of each item, a digest of its kind and name.
+        entry_at: Returns the entry at a place. Called only for items that share a key.
 
     Returns:
-        The places of the items of each group, in order; the groups by their first place.
+        The places of each group's items, ascending. Groups are sorted by their first place.
     """
     named: defaultdict[int, list[int]] = defaultdict(list)
     for place, key in enumerate(keys):
@@ -44,7 +45,7 @@ def grouped(keys: Sequence[int], entry_at: Callable[[int], Entry]) -> list[list[
 
 
 def _description(entry: Entry) -> Hashable:
-    """A value that is equal for the same description of one thing."""
+    """A comparison key, equal for items of one kind and name that are duplicates."""
     found = tuple(terms(entry.description)[:MAX_COMPARED])
     if not found or (entry.kind is Kind.DOCUMENT and len(found) < MIN_TERMS):
         return entry.id

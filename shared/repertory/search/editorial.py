@@ -1,7 +1,7 @@
 """Applies policies to the confidence of candidates, and notes each change for the reason.
 
-Confidence is the number that orders hits. An exact name keeps its confidence: only an item that the
-configuration pins for exactly that query comes before it.
+Hits are ordered by confidence. An item whose exact name was typed keeps its confidence. Only an
+item that the configuration pins for exactly this query ranks before it.
 """
 
 import math
@@ -17,28 +17,28 @@ from repertory.search.candidates import Candidates
 from repertory.search.confidence import MAX_UNNAMED, TIE, TYPED, Confidences, is_typed
 from repertory.text import cut
 
-# The least confidence of a pinned item; its own breaks ties.
-PINNED_ALONE = 0.995  # if the query is the phrase and nothing else: above any name
-PINNED = TYPED - 0.0005  # above all but exact names
+# The minimum confidence of a pinned item; its own confidence breaks ties.
+PINNED_ALONE = 0.995  # if the query is exactly the phrase: above any name
+PINNED = TYPED - 0.0005  # above everything except exact names
 PINNED_BY_AUTHOR = 0.85
 
-# A boost of 1 multiplies the odds by e²: an item without other evidence stays below the default
-# threshold.
+# A boost of 1 multiplies the odds by e². An item without other evidence then stays below the
+# default threshold.
 STRENGTH = 2.0
 DEPRECATED = -0.5  # the boost of a deprecated item
-UNFIT = -1.0  # the boost of an item whose warning is about the query
+UNFIT = -1.0  # the boost of an item whose warning matches the query
 
-MIN_UNFIT_SHARE = 0.4  # of the query, by rarity, that must occur in an item's warning
+MIN_UNFIT_SHARE = 0.4  # the share of the query's rarity that must occur in an item's warning
 MAX_NOTE_LENGTH = 120  # characters of an author's text
 
 
 def edited(
     found: Candidates, confidence: Confidences
 ) -> tuple[Confidences, Mapping[int, Sequence[str]]]:
-    """Apply the policies of the candidates, among them pinned items and successors.
+    """Apply the candidates' policies, including pins and successors of deprecated items.
 
     Returns:
-        The new confidence of each, and the notes of each change by place.
+        The new confidences, and the notes on the changes by place.
     """
     policies = found.index.policies
     rows = enumerate(found.rows.tolist())
@@ -52,7 +52,7 @@ def edited(
     for place, policy in with_one.items():
         pin, before = pins.get(int(found.rows[place])), float(result[place])
         result[place], notes[place] = before, []
-        if not typed[place]:  # else its confidence stays
+        if not typed[place]:  # a typed name keeps its confidence
             result[place], notes[place] = _judged(found, place, before, policy)
         if pin:
             result[place] = max(result[place], _least(found, pin) + TIE * result[place])
@@ -64,7 +64,7 @@ def edited(
 def _judged(
     found: Candidates, place: int, confidence: float, policy: Policy
 ) -> tuple[float, list[str]]:
-    """The confidence of one candidate after its own policy, and the notes."""
+    """The confidence of one candidate after its own policy, and the notes on the changes."""
     notes = []
     if policy.boost:
         confidence = boosted(confidence, policy.boost)
@@ -77,14 +77,14 @@ def _judged(
 
 
 def boosted(confidence: float, boost: float) -> float:
-    """A confidence with its odds multiplied; a boost raises it to ``MAX_UNNAMED`` at most."""
+    """A confidence with its odds multiplied. A boost raises it to at most ``MAX_UNNAMED``."""
     within = min(max(confidence, 1e-6), 1 - 1e-6)
     odds = within / (1 - within) * math.exp(STRENGTH * boost)
     return min(odds / (1 + odds), max(MAX_UNNAMED, confidence))
 
 
 def _is_unfit(found: Candidates, place: int) -> bool:
-    """Whether a good part of the query occurs in an item's warning, but not in its description."""
+    """Whether much of the query occurs in an item's warning, but not in its description."""
     against = found.index.policies.against(int(found.rows[place]))
     all_terms = found.matches.terms
     unfit = sum(term.rarity for term in all_terms if term.stem in against)
@@ -92,7 +92,7 @@ def _is_unfit(found: Candidates, place: int) -> bool:
 
 
 def _least(found: Candidates, pin: Pin) -> float:
-    """The least confidence that a pin gives."""
+    """The minimum confidence that a pin gives."""
     if not pin.is_vouched:
         return PINNED_BY_AUTHOR
     return PINNED_ALONE if pin.terms == {*terms(plain(found.query.text))} else PINNED
@@ -104,10 +104,10 @@ def _replace(
     confidence: Confidences,
     notes: dict[int, list[str]],
 ) -> None:
-    """Rank deprecated items behind their successors, which take over the confidence.
+    """Rank deprecated items behind their successors, which take over their confidence.
 
-    A deprecated item whose name was typed exactly stays first if no other item's name was.
-    ``deprecated`` are places; ``confidence`` and ``notes`` are changed.
+    A deprecated item stays first if its exact name was typed, and no other item's was.
+    ``deprecated`` has places. ``confidence`` and ``notes`` are changed in place.
     """
     exact = found.close >= EXACT
     stays = not exact[[place for place in range(len(exact)) if place not in deprecated]].any()
@@ -121,7 +121,7 @@ def _replace(
         if entry.policy:
             notes[place].insert(0, f"Deprecated, use {entry.policy.deprecated_by}")
         successor = found.place_of.get(successors.get(int(found.rows[place]), -1))
-        # The successor may be missing, filtered out, or have more confidence already.
+        # The successor may be missing, filtered out, or already have a higher confidence.
         if successor is not None and confidence[successor] < before:
             confidence[successor] = before
             notes[successor].append(f"Instead of {entry.name}, which is deprecated")

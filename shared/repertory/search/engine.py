@@ -1,4 +1,4 @@
-"""One search: both arms run in parallel, their candidates are scored together, hits explained."""
+"""One search: runs both arms in parallel, scores their candidates together, explains the hits."""
 
 import contextlib
 import copy
@@ -47,19 +47,19 @@ class SearchEngine:
     """Searches one catalogue. Safe to call from several threads.
 
     Args:
-        keywords: The keyword index; None if it is unavailable, which leaves the semantic arm.
-        collection: The vectors; None if they are unavailable, which leaves the keyword arm.
-        reader: Runs the keyword arm in parallel to the other.
-        embedding: Returns the engine that embeds queries and waits while it is loading; raises
+        keywords: The keyword index. If None, only the semantic arm answers.
+        collection: The vectors. If None, only the keyword arm answers.
+        reader: Runs the keyword arm in parallel to the semantic arm.
+        embedding: Returns the engine that embeds queries, and waits while it loads; raises
             ModelError if none is available.
-        degraded: Why an arm is missing, if one is.
+        degraded: Why an arm is unavailable, if one is.
         precedence: The names of the sources, highest precedence first.
         stale: The names of the sources whose items may be outdated.
-        notices: What to know beside each answer, one sentence each.
+        notices: The notices of every answer.
         version: The revision of the index.
-        item_cache: The items that were shown lately, also by the engines before this one.
-        hides: Whether there may be items that its callers may not see; see ``visible_subsets``.
-        is_gone: Whether an item is not there any more, where the index may not say so; None if
+        item_cache: The recently shown items, shared with earlier engines.
+        hides: Whether items may be hidden from this engine's callers; see ``visible_subsets``.
+        is_gone: Whether an item no longer exists although the index may still have it; None if
             the index is followed.
     """
 
@@ -102,7 +102,7 @@ class SearchEngine:
         notices: Sequence[str],
         hides: bool,
     ) -> "SearchEngine":
-        """This engine over some of its items and sources."""
+        """A copy of this engine that searches only some of its items and sources."""
         engine = copy.copy(self)
         engine.keywords = keywords
         engine.collection = collection
@@ -114,7 +114,7 @@ class SearchEngine:
 
     @traced("search")
     def search(self, query: Query) -> Answer:
-        """Find the items that fit a query best.
+        """Find the best items for a query.
 
         Raises:
             UsageError: The query is empty or too long, or one of its numbers is out of range.
@@ -140,7 +140,7 @@ class SearchEngine:
         )
 
     def _closest(self, task: Task, hits: Sequence[Hit]) -> int | None:
-        """The row of the best item below the threshold that is not inferred; None without one."""
+        """The row of the best item below the threshold that was not inferred; None if none."""
         index, confidence = task.texts[0].candidates.index, task.merged.confidence
         inferred = [hit for hit in hits if hit.evidence.capability]
         shown = [item_key(one) for hit in inferred for one in (hit.id, *hit.duplicates)]
@@ -155,7 +155,7 @@ class SearchEngine:
         return 0 if self.keywords is None else len(self.keywords)
 
     def notices_on(self, found: Ranked) -> tuple[str, ...]:
-        """What to know beside what was found for a query as a whole."""
+        """The notices of an answer, given the candidates of the whole query."""
         is_empty = self.keywords is not None and not len(found.candidates.index)
         if is_empty:
             return NOTHING_TO_SEARCH, *self.notices
@@ -167,11 +167,11 @@ class SearchEngine:
         return *self.notices, about_unknown_words(slug)
 
     def rank(self, query: Query, also: Sequence[int] = ()) -> Task:
-        """Find candidates by both arms and by name, for each step of a task; score and order them.
+        """Find, score and order candidates for each step of a task, by both arms and by name.
 
         Args:
             query: The search.
-            also: Rows to score even if nothing finds them.
+            also: Rows to score even if neither arm finds them.
 
         Raises:
             UsageError: As for ``search``.
@@ -181,9 +181,9 @@ class SearchEngine:
         query = _as_text(query)
         problems = list(self.degraded)
         queries = [replace(query, text=text) for text in searched(query.text)]
-        if self.keywords is None:  # each text would have rows of its own
+        if self.keywords is None:  # rows of different texts would not be comparable
             del queries[1:]
-        # The keyword arm runs on another thread: embedding releases Python's lock.
+        # The keyword arm runs on another thread, because embedding releases the GIL.
         index = self.keywords or KeywordIndex.empty()
         reading = [self._reader.submit(carried(self._read), one, index, also) for one in queries]
         found = self._nearest(queries, reading, problems)
@@ -196,12 +196,12 @@ class SearchEngine:
     def _read(
         self, query: Query, index: KeywordIndex, also: Sequence[int]
     ) -> tuple[Words, Callable[..., VectorQuery]]:
-        """The results of the keyword arm, and what is asked of the vectors once there is one."""
+        """The results of the keyword arm, and a vector query that lacks only the vector."""
         limit = MAX_BY_WORDS if self.collection else MAX_BY_MEANING
         words = keyword_candidates(query, index, also, limit=limit)
         entries = dict(zip(words.likely, index.entries(words.likely), strict=True))
         cached = self._item_cache.get(entries.values())
-        if self.collection:  # while the query is embedded; what is read here explains hits
+        if self.collection:  # prepare the explanation of likely hits while the query is embedded
             for entry in [*entries.values()][: query.limit]:
                 if entry.kind is Kind.TOOL or entry.id in cached:
                     places_of(entry, cached.get(entry.id))
@@ -211,7 +211,7 @@ class SearchEngine:
             limit=MAX_BY_MEANING,
             where=query.where,
             keys=keys,
-            points=own_and_leads(keys),  # making ids takes a while
+            points=own_and_leads(keys),  # computed here because it is slow
             likely=[
                 words.keys[row]
                 for row, entry in entries.items()
@@ -226,12 +226,12 @@ class SearchEngine:
         nearest: Nearest | None,
         problems: tuple[str, ...],
     ) -> Ranked:
-        """The candidates of one text, in order."""
+        """The ranked candidates of one text."""
         index = self.keywords
         mode = Mode.HYBRID if nearest else Mode.KEYWORD
         if index is None:
             if nearest is None or self.collection is None:
-                raise StoreError("Nothing can answer: " + " ".join(problems))
+                raise StoreError("Neither arm can answer: " + " ".join(problems))
             index = _index_of(nearest.matches, self.collection)
             words = keyword_candidates(query, index)
             mode = Mode.SEMANTIC
@@ -264,10 +264,10 @@ class SearchEngine:
         """The best candidates, up to a query's limit and down to its threshold.
 
         Args:
-            task: What was found.
+            task: The ranked candidates.
             query: The limit and the threshold.
-            problems: Gets why whole items could not be read, if they could not.
-            max_copies: How many copies each hit names at most.
+            problems: A list that gets the error if whole items could not be read.
+            max_copies: The maximum number of copies that a hit names.
         """
         whole = task.texts[0].candidates
         reached = task.reaching(query.threshold)
@@ -286,7 +286,7 @@ class SearchEngine:
             if sure[row] >= DEFAULT_THRESHOLD
             for one in (whole.index.entry(row).id, *same)
         }
-        # One read of all that is needed: on a server it is a request.
+        # Read everything at once, because with a Qdrant server each read is a request.
         needed = items_for(cut, whole.index, direct, shown)
         wanted = [*_with_body(whole.index, first), *needed]
         items = self.available_items(wanted, problems, task.records)
@@ -299,23 +299,23 @@ class SearchEngine:
     def _groups_left(
         self, rows: Sequence[int], index: KeywordIndex, limit: int
     ) -> tuple[list[list[int]], set[int]]:
-        """The first groups of equal items without those that are gone, and the rows of these."""
+        """The first groups of duplicates without items that are gone, and the rows of those."""
         groups = _groups(rows, index, limit)
         away: set[int] = set()
         while gone := self._gone(groups, index):
-            # The first of some copies may be gone, and others not: they may come later now.
+            # If the first of some copies is gone, the group may now rank lower.
             away |= gone
             groups = _groups([row for row in rows if row not in away], index, limit)
         return groups, away
 
     def _gone(self, groups: Sequence[Sequence[int]], index: KeywordIndex) -> set[int]:
-        """The rows whose items are not there any more."""
+        """The rows whose items no longer exist."""
         if self._is_gone is None:
             return set()
         return {row for group in groups for row in group if self._is_gone(index.entry(row))}
 
     def hits_at(self, task: Task, rows: Sequence[int]) -> list[Hit]:
-        """The hits for the candidates of some rows, each by the text that it fits best."""
+        """The hits for some rows, each explained by the text that it fits best."""
         index = task.texts[0].candidates.index
         items = self.available_items(_with_body(index, rows), given=task.records)
         return self._explained(task, rows, items)
@@ -339,7 +339,7 @@ class SearchEngine:
         return hits
 
     def items(self, ids: Sequence[str]) -> dict[str, Item]:
-        """Some whole indexed items by id; unknown ids are left out.
+        """Whole indexed items by id; unknown ids are left out.
 
         Raises:
             StoreError: The store cannot be read now.
@@ -356,10 +356,10 @@ class SearchEngine:
         problems: list[str] | None = None,
         given: Mapping[str, str] | None = None,
     ) -> dict[str, Item]:
-        """Some whole indexed items by id; without those that cannot be read now.
+        """Whole indexed items by id, except those that cannot be read now.
 
-        ``problems`` gets the reason, unless it is known that nothing can be read. ``given`` are
-        records that were read already, by id, as JSON.
+        If reading fails, the error is added to ``problems``; it is not if there is no collection.
+        ``given`` are records that were already read, by id, as JSON.
         """
         index = self.keywords or KeywordIndex.empty()
         rows = index.rows_of([item_key(item_id) for item_id in ids])
@@ -381,7 +381,7 @@ class SearchEngine:
         return found
 
     def _duplicate_keys(self, keys: Sequence[int]) -> Sequence[Hashable]:
-        """The ``duplicate_key`` of the items of some keys; of an unknown one its own key."""
+        """The ``duplicate_key`` for each item key; for an unknown item a unique value."""
         rows = self.keywords.rows_of(keys) if self.keywords else {}
         found: Mapping[int, Hashable] = {}
         if self.keywords and rows:
@@ -395,10 +395,10 @@ class SearchEngine:
         reading: Sequence[Future[tuple[Words, Callable[..., VectorQuery]]]],
         problems: list[str],
     ) -> Sequence[Nearest | None]:
-        """What the vectors answer to each text; None, and a problem added, if that failed.
+        """The answer of the vectors to each text; None for all, with a problem added, on failure.
 
-        None without a problem if the model does not know the words of a text.
-        They are asked once: for the nearest points, and for the cosines of what the words found.
+        None without a problem if the model does not know any word of a text. A single request
+        finds the nearest points and the cosines of the items found by words.
         """
         if self.collection is None:
             return [None] * len(queries)
@@ -406,7 +406,7 @@ class SearchEngine:
             embedding = self._embedding()
             vectors = embedded(embedding, queries)
             asked = [one.result()[1] for one in reading]
-            # Without words there is nothing else to answer with.
+            # Without a keyword index, ask with an empty vector too: no other arm can answer.
             known = [self.keywords is None or bool(vector.any()) for vector in vectors]
             wanted = [
                 one(vector=vector)
@@ -424,14 +424,14 @@ class SearchEngine:
 
 
 def _groups(rows: Sequence[int], index: KeywordIndex, limit: int) -> list[list[int]]:
-    """The first groups of rows whose items are equal; see ``grouped``."""
+    """The first groups of rows with duplicate items; see ``grouped``."""
     keys = index.duplicate_keys(np.array(rows, np.int64)).tolist()
     groups = grouped(keys, lambda place: index.entry(rows[place]))[:limit]
     return [[rows[place] for place in group] for group in groups]
 
 
 def _with_body(index: KeywordIndex, rows: Sequence[int]) -> list[str]:
-    """The ids of the items with a body in which something may be looked up; a tool has none."""
+    """The ids of the items that have a body, which tools do not."""
     return [entry.id for entry in index.entries(rows) if entry.kind is not Kind.TOOL]
 
 
@@ -442,7 +442,7 @@ def _index_of(nearest: Sequence[Match], collection: Searched) -> KeywordIndex:
 
 
 def _as_text(query: Query) -> Query:
-    """The query without lone surrogates, which a shell may pass; its accents are in its letters."""
+    """The query in NFC and without lone surrogates, which a shell may pass."""
 
     def whole(text: str) -> str:
         return text.encode("utf-8", "replace").decode()

@@ -1,4 +1,4 @@
-"""Makes the search engines of one process, which share a model and the items shown lately."""
+"""Makes the search engines of one process, which share a model and an item cache."""
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
@@ -25,7 +25,7 @@ class EngineFactory:
     """Makes a search engine for each state of the index. Thread-safe.
 
     Args:
-        embedding: Gives the engine for queries, waiting for it; raises ModelError.
+        embedding: Returns the engine for queries, and waits while it loads; raises ModelError.
         reader: Runs the keyword arm of searches.
         is_gone: As for ``SearchEngine``.
     """
@@ -49,7 +49,7 @@ class EngineFactory:
         sources: KnownSources,
         degraded: Sequence[str],
     ) -> SearchEngine:
-        """The engine of a keyword index and its vectors; see ``SearchEngine``."""
+        """The search engine for a keyword index and its vectors; see ``SearchEngine``."""
         return SearchEngine(
             keywords=keywords,
             collection=collection,
@@ -65,10 +65,10 @@ class EngineFactory:
         )
 
     def embedding(self, collection: Collection | None) -> EmbeddingEngine:
-        """The engine that embeds queries about the vectors of a collection; None for any.
+        """The engine that embeds queries for a collection; without a collection, any engine.
 
         Raises:
-            ModelError: No model is available, or it is not the one of the vectors.
+            ModelError: No model is available, or the vectors were made with a different one.
         """
         if collection and not has_vectors(collection):
             raise ModelError(NO_VECTORS)

@@ -18,9 +18,9 @@ from repertory.search.query import Query
 from repertory.text import counted
 
 NO_LIMIT = 1_000_000  # more than any search finds
-MAX_BETTER = 5  # items that are listed as better
-MAX_NEAR = 20  # missing words for which a similar one is searched
-NEAR = 70  # the similarity, 0…100, from which a word is near a missing one
+MAX_BETTER = 5  # better items that are listed
+MAX_NEAR = 20  # missing words for which a similar word is looked up
+NEAR = 70  # the minimum similarity, 0…100, of a word to a missing one
 
 
 def explain(engine: SearchEngine, query: Query, item: str) -> Explanation:
@@ -46,7 +46,7 @@ def explain(engine: SearchEngine, query: Query, item: str) -> Explanation:
         every = replace(query, threshold=0.0, limit=NO_LIMIT)
         ranking = engine.hits(task, every, max_copies=NO_LIMIT)
         place = _place(ranking, item_id)
-    if place is None:  # hits with more confidence would come before it
+    if place is None:  # it would rank after the hits with a higher confidence
         hit = _as_if_found(engine, query, row, is_allowed=is_allowed)
         better = [other for other in ranking if other.confidence > hit.confidence]
     else:
@@ -81,7 +81,7 @@ def explain(engine: SearchEngine, query: Query, item: str) -> Explanation:
 
 
 def _as_if_found(engine: SearchEngine, query: Query, row: int, *, is_allowed: bool) -> Hit:
-    """The hit for a row that the search does not find, scored as if it did."""
+    """The hit for a row that the search does not find, scored as if it had been found."""
     scored = engine.rank(replace(query, where=query.where if is_allowed else Filter()), also=[row])
     (hit,) = engine.hits_at(scored, [row])
     if is_allowed:  # neither arm found it
@@ -90,7 +90,7 @@ def _as_if_found(engine: SearchEngine, query: Query, row: int, *, is_allowed: bo
 
 
 def _place(hits: Sequence[Hit], item: str) -> int | None:
-    """The place of the hit that is an item, or that names it as a duplicate; None if none does."""
+    """The place of the hit that is an item or names it as a duplicate; None if missing."""
     return next(
         (place for place, hit in enumerate(hits) if item in (hit.id, *hit.duplicates)), None
     )
@@ -102,7 +102,7 @@ def _shown(hits: Sequence[Hit], place: int, item: str) -> str:
 
 
 def _with_notes(verdict: str, hit: Hit) -> str:
-    """A verdict, and the effects of policies on the hit."""
+    """A verdict with the effects of policies on the hit."""
     notes = (note if note.endswith(".”") else f"{note}." for note in hit.evidence.policy)
     return " ".join((verdict, *notes))
 
@@ -137,11 +137,11 @@ def _not_found(hit: Hit, found: Candidates) -> str:
 
 
 def _left_out(hit: Hit, better: Sequence[Hit], query: Query) -> str:
-    """Why a hit that was found is not shown, and which options would show it."""
+    """Why an item that was found is not shown, and which options would show it."""
     needed = []
     is_beyond = len(better) >= query.limit
     if hit.confidence < query.threshold or not is_beyond:
-        confidence = round(hit.confidence, 2)  # as it is shown beside the item
+        confidence = round(hit.confidence, 2)  # as displayed with the item
         if confidence >= query.threshold:
             confidence = rounded_down(hit.confidence)
         fault = (
@@ -158,7 +158,7 @@ def _left_out(hit: Hit, better: Sequence[Hit], query: Query) -> str:
 
 
 def _words(found: Candidates, row: int, item: Item | None) -> Iterator[Word]:
-    """Each word of the query, and how the item has it."""
+    """Each word of the query, with its match in the item."""
     places = Places(found.index.entry(row), item, with_body=True)
     spellings = places.words()
     total = sum(term.rarity for term in found.matches.terms) or 1.0

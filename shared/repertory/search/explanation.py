@@ -14,10 +14,10 @@ class Word(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """A word of the query, and its match in the item."""
 
     typed: str
-    matched: Annotated[str, Meta(description="As the item has it; empty if missing.")] = ""
-    fields: Annotated[tuple[str, ...], Meta(description="Where; see `Term`.")] = ()
+    matched: Annotated[str, Meta(description="The item's spelling; empty if missing.")] = ""
+    fields: Annotated[tuple[str, ...], Meta(description="The fields of the item; see `Term`.")] = ()
     near: Annotated[
-        str, Meta(description="The item's word most like a missing one; it did not match.")
+        str, Meta(description="The item's most similar word if this one is missing.")
     ] = ""
     share: Annotated[float, Meta(description="Its share of the query; rare words have more.")]
 
@@ -37,17 +37,17 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     shown: bool
     rank: Annotated[
         int | None,
-        Meta(description="Its place among all found items, from 1; null if not found or filtered."),
+        Meta(description="Its place among all found items, from 1; null if missing or filtered."),
     ]
-    hit: Annotated[Hit, Meta(description="The item as the search scores it, or would.")]
+    hit: Annotated[Hit, Meta(description="The item with the scores that it has or would have.")]
     words: Annotated[tuple[Word, ...], Meta(description="The words that are searched for.")]
     better: Annotated[tuple[Better, ...], Meta(description="The first items before it.")]
     mode: Annotated[Mode, Meta(description="The arms that answered.")]
-    degraded: Annotated[str, Meta(description="Why an arm did not answer.")] = ""
+    degraded: Annotated[str, Meta(description="Why an arm did not answer; empty if both did.")] = ""
     items: Annotated[int, Meta(description="The number of indexed items.")] = 0
     notices: Annotated[
         tuple[str, ...],
-        Meta(description="What to know beside the answer, one plain sentence each."),
+        Meta(description="What the user should know about the answer, one sentence each."),
     ] = ()
     links: Annotated[Links, Meta(description="The tools it needs, or the skills that need it.")] = (
         Links()

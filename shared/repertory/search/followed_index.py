@@ -1,4 +1,4 @@
-"""The index of the collection that is searched, and what keeps it right and small."""
+"""The keyword index of the searched collection: follows, verifies and trims it."""
 
 import contextlib
 
@@ -10,8 +10,8 @@ from repertory.indexing.verification import Verifier
 from repertory.memory import trim
 from repertory.stats import watch_status
 
-GROWTH = 1_000  # items that came or went before freed memory is given back
-REST_INTERVAL_S = 60.0  # after which the pages of the keyword index that were read are given back
+GROWTH = 1_000  # added or removed items after which freed memory is returned to the system
+REST_INTERVAL_S = 60.0  # after which pages of the keyword index that were read are released
 
 
 class FollowedIndex:
@@ -25,7 +25,7 @@ class FollowedIndex:
     def __init__(self, feed: KeywordFeed, *, is_shared: bool) -> None:
         self.feed = feed
         self.verifier = Verifier(feed, recent=is_shared)
-        self._trimmed = 0  # the items when freed memory was given back
+        self._trimmed = 0  # the number of items when memory was last returned
         self._rested_at = float("-inf")
 
     @property
@@ -34,20 +34,23 @@ class FollowedIndex:
         return self.feed.collection
 
     def verify(self, now: float) -> None:
-        """Compare a slice of the index with the collection if it is due; the time is monotonic."""
+        """Compare a slice of the index with the collection if due. ``now`` is a monotonic time."""
         with contextlib.suppress(StoreError):  # the next poll reports missing vectors
             self.verifier.step(now)
 
     def settle(self) -> None:
-        """Give back freed memory once many items came or went: a new index takes twice its size."""
+        """Return freed memory to the system after many changes.
+
+        Each change builds a new index, which temporarily takes twice the memory.
+        """
         if abs(len(self.feed.index) - self._trimmed) >= GROWTH:
             self._trimmed = len(self.feed.index)
             trim()
 
     def rest(self, now: float) -> None:
-        """Give back what searches have read of the keyword index, once in an interval.
+        """Release the pages of the keyword index that searches have read, once per interval.
 
-        At 100,000 items the next ten take about a millisecond longer each.
+        At 100,000 items the next ten searches take about a millisecond longer each.
         """
         if now - self._rested_at >= REST_INTERVAL_S:
             self._rested_at = now
@@ -57,16 +60,16 @@ class FollowedIndex:
 def followed(
     collection: Collection, coordination: Coordination, *, is_shared: bool, is_served: bool
 ) -> FollowedIndex:
-    """Load the keyword index of a collection, and read what a stored one lacks.
+    """Load the keyword index of a collection, and add what its snapshot lacks.
 
     Args:
         collection: The collection.
-        coordination: Where a stored one is.
+        coordination: Where the snapshot is.
         is_shared: Whether other processes write to the store.
         is_served: Whether another thread of this process may be writing.
 
     Raises:
-        StoreError: The collection is unreadable or lacks items; it is closed.
+        StoreError: The collection is unreadable or lacks items. It has been closed.
     """
     feed = KeywordFeed(collection, coordination)
     try:
@@ -86,6 +89,6 @@ def followed(
 
 
 def _reported(coordination: Coordination) -> int:
-    """The number of items of all sources, as they were last reported."""
+    """The total number of items of all sources, as last reported."""
     watch = watch_status(coordination.status)
     return sum(one.items for one in watch.sources) if watch else 0

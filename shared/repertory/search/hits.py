@@ -1,4 +1,4 @@
-"""Candidates to hits: the shown fields of each, with its reason and its evidence."""
+"""Turns candidates into hits: the displayed fields, the reason and the evidence."""
 
 import math
 from bisect import bisect_right
@@ -20,7 +20,7 @@ from repertory.search.candidates import MAX_BY_MEANING, Candidates
 from repertory.search.confidence import probability
 from repertory.search.reasons import NO_SECTION, best_section, reason, terms_of
 
-# Of the matched terms, by rarity, that must be in the body alone for a section to be named.
+# A section is named only if this share of the matched terms, by rarity, occurs just in the body.
 BODY_SHARE = 0.4
 _SKILLS = Filter(kinds=(Kind.SKILL,))
 
@@ -35,8 +35,8 @@ def explained(
 ) -> Hit:
     """The hit for the candidate at a place.
 
-    Its sections are looked up in ``item``, the whole item, unless that is unavailable. ``notes``
-    are the effects of policies; for ``shadowed_by`` see ``shadowing``.
+    Its section is read from ``item``, the whole item, if that is available. ``notes`` are the
+    effects of policies. For ``shadowed_by`` see ``shadowing``.
     """
     query, row, entry = found.query.text, int(found.rows[place]), found.entry(place)
     close = float(found.close[place])
@@ -75,7 +75,7 @@ def explained(
 
 
 def _is_of_the_body(matched: Sequence[ItemMatch]) -> bool:
-    """Whether a good part of the matched terms is in the body alone."""
+    """Whether many of the matched terms are only in the body."""
     within = sum(match.term.rarity for match in matched if match.fields[:1] == (BODY.name,))
     return within >= BODY_SHARE * sum(match.term.rarity for match in matched) > 0
 
@@ -88,7 +88,7 @@ def hit(
     section: str = "",
     shadowed_by: str = "",
 ) -> Hit:
-    """A hit on an entry, in one of its sections if that matched best."""
+    """A hit on an entry; ``section`` is the heading of the best section, if any."""
     return Hit(
         id=entry.id,
         kind=entry.kind,
@@ -112,14 +112,14 @@ def shadowing(
     precedence: Precedence,
     is_gone: Callable[[Entry], bool] | None = None,
 ) -> str:
-    """The id of the skill of the same name that takes precedence; empty if it is this one.
+    """The id of the skill of the same name that takes precedence; empty if this one does.
 
-    The source that comes first in the catalogue takes precedence; within a source, the first id.
+    Skills of earlier sources in the catalogue take precedence; within a source, lower ids do.
     """
     if entry.kind is not Kind.SKILL:
         return ""
     rows = np.array([*index.names.exact(entry.name)], np.int64)
-    skills = rows[index.allowed(rows, _SKILLS)].tolist()  # reading all others takes a while
+    skills = rows[index.allowed(rows, _SKILLS)].tolist()  # reading entries of all kinds is slow
     same = [
         other
         for other in index.entries(skills)
@@ -130,19 +130,19 @@ def shadowing(
 
 
 def _section(item: Item, number: int) -> Section:
-    """An embedded section."""
+    """The section of an item with the number of its view."""
     heading = next((view.heading for view in item.views() if view.section == number), "")
     parts = split_at_headings(item.body, deepest=SECTION_LEVEL)
     return next((part for part in parts if part.heading == heading), NO_SECTION)
 
 
 def _share(log_odds: float) -> float:
-    """What the semantic arm says alone, as a probability."""
+    """The probability by the semantic arm alone."""
     return 1 / (1 + math.exp(-log_odds))
 
 
 def _rank(values: Sequence[float], value: float, limit: int) -> int | None:
-    """The rank of a value among those of an arm, from 1; None beyond that arm's limit.
+    """The rank of a value among an arm's values, from 1; None beyond the arm's limit.
 
     ``values`` are ascending.
     """

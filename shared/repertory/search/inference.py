@@ -1,4 +1,4 @@
-"""Offers tools that can do a job in a more general way if no hit does it well."""
+"""Offers general tools that can do a job if no hit does it well."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from weakref import WeakKeyDictionary
@@ -24,18 +24,18 @@ from repertory.search.hits import hit
 from repertory.search.query import Query
 from repertory.values import Values
 
-GOOD_ENOUGH = 0.5  # the confidence of a direct hit from which nothing is inferred
-DEFAULT_THRESHOLD = Values().threshold  # direct hits from here on come before what is inferred
+GOOD_ENOUGH = 0.5  # nothing is inferred if a direct hit has this confidence
+DEFAULT_THRESHOLD = Values().threshold  # direct hits that reach it come before inferred ones
 FIRST_CONFIDENCE = 0.45  # the confidence of the likeliest tool
-CONFIDENCE_STEP = 0.03  # how much less each further tool has
-MAX_TOOLS = 2  # offered for one capability
-MAX_READ = 32  # tools of one capability that are compared, and as many whose parameters are read
+CONFIDENCE_STEP = 0.03  # how much lower it is for each further tool
+MAX_TOOLS = 2  # offered per capability
+MAX_READ = 32  # tools per capability that are compared, and tools whose parameters are read
 
-Certain = NDArray[np.int8]  # how clearly each of some tools has a capability; see ``certainty``
+Certain = NDArray[np.int8]  # how clearly each tool has a capability; see ``certainty``
 
 
 class _Tools:
-    """The tools of a segment that may have a capability, by their own name or their server's.
+    """The tools of a segment whose name, or server's name, suggests a capability.
 
     Attributes:
         rows: Their rows, ascending.
@@ -56,7 +56,7 @@ class _Tools:
     def certain(
         self, segment: Segment, capability: str, job: Job, parameters: Collection[str]
     ) -> Certain:
-        """How clearly each has a capability; kept, as a segment may have thousands of them."""
+        """How clearly each tool has a capability. Cached, as a segment may have thousands."""
         key = (capability, job.label, bool(parameters))
         if key not in self._certain:
             entries = map(segment.entry, self.rows.tolist())
@@ -80,10 +80,10 @@ def infer(
     Args:
         query: The search.
         index: The keyword index.
-        direct: The confidences of the hits from ``DEFAULT_THRESHOLD`` on, at any threshold, up to
-            the limit. No tool has more than the lowest one.
-        items: The whole items of ``items_for`` by id, as far as they are available.
-        exclude: The ids of the items that are not offered.
+        direct: The confidences of the hits that reach ``DEFAULT_THRESHOLD``, whatever the query's
+            threshold, up to the limit. No tool gets more than the lowest one.
+        items: The available whole items of ``items_for``, by id.
+        exclude: The ids of items that are not offered.
     """
     ways = _ways(query)
     if not ways or not _is_wanted(query, direct):
@@ -105,7 +105,7 @@ def infer(
 
 
 def beside(hits: list[Hit], inferred: Sequence[Hit]) -> list[Hit]:
-    """Hits with those that were inferred: after the usual ones, and instead of weak ones."""
+    """Add inferred hits: after the hits that reach the default threshold, among the weaker ones."""
     if not inferred:
         return hits
     known = {one for hit in inferred for one in (hit.id, *hit.duplicates)}
@@ -115,14 +115,14 @@ def beside(hits: list[Hit], inferred: Sequence[Hit]) -> list[Hit]:
         for hit in hits
         if hit.confidence < DEFAULT_THRESHOLD and known.isdisjoint((hit.id, *hit.duplicates))
     ]
-    # A policy may have lowered what was inferred below a weak hit.
+    # A policy may have lowered an inferred hit below a weak one.
     return [*usual, *sorted([*inferred, *weak], key=lambda hit: -hit.confidence)]
 
 
 def items_for(
     query: Query, index: KeywordIndex, direct: Sequence[float], exclude: Collection[str]
 ) -> list[str]:
-    """The ids of the items that ``infer`` needs: tools whose names leave open what they can do.
+    """The ids of the whole items that ``infer`` needs: tools whose names alone do not decide.
 
     The arguments are those of ``infer``.
     """
@@ -141,12 +141,12 @@ def items_for(
 
 
 def _is_wanted(query: Query, direct: Sequence[float]) -> bool:
-    """Whether there is room beside direct hits of these confidences, and none is good enough."""
+    """Whether the direct hits, given by confidence, leave room and none is good enough."""
     return len(direct) < query.limit and max(direct, default=0.0) < GOOD_ENOUGH
 
 
 def _ways(query: Query) -> dict[str, Job]:
-    """The capabilities that can do what is asked for, each with the first job of them."""
+    """The capabilities that can do the requested jobs, each with the first such job."""
     ways: dict[str, Job] = {}
     for job in jobs(query.text):
         for capability in job.by:
@@ -162,15 +162,15 @@ def _offered(
     job: Job,
     parameters: Collection[str] = (),
 ) -> tuple[Rows, Certain]:
-    """The rows of the tools that may have a capability and be offered, and how clearly each has it.
+    """The rows of the tools with a capability that may be offered, and how clearly each has it.
 
     Args:
         query: The search.
         index: The keyword index.
         out: The ids of items that are not offered.
         capability: The capability.
-        job: The job that it is for.
-        parameters: Those that each tool is taken to have.
+        job: The job to do.
+        parameters: The parameters that each tool is assumed to have.
     """
     found: list[tuple[Rows, Certain]] = []
     for part in index.parts:
@@ -189,7 +189,7 @@ def _offered(
 def _has_all_of_one(
     index: KeywordIndex, rows: Rows, phrases: Iterable[list[str]]
 ) -> NDArray[np.bool_]:
-    """Which of some rows have all terms of one of some phrases."""
+    """Which rows have all terms of at least one phrase."""
     has = np.zeros(len(rows), np.bool_)
     for phrase in phrases:
         has |= np.all([index.weights_in(term, rows) > 0 for term in phrase], axis=0)
@@ -197,7 +197,7 @@ def _has_all_of_one(
 
 
 def _most_certain(query: Query, index: KeywordIndex, rows: Rows, certain: Certain) -> list[int]:
-    """The rows of the clearest tools, ``MAX_READ`` at most; of equals, with the query's words."""
+    """The rows of the clearest tools, up to ``MAX_READ``; ties go to more words of the query."""
     if len(rows) > MAX_READ:
         typed = [index.weights_in(term, rows) > 0 for term in {*terms(plain(query.text))}]
         has = np.sum(typed, axis=0) if typed else np.zeros(len(rows))
@@ -216,8 +216,8 @@ def _able(
 ) -> list[list[Entry]]:
     """The tools that have a capability most clearly, each with its copies.
 
-    Of equals, those come first that name the query's words. Parameters count for those tools whose
-    names leave it open.
+    Ties go to descriptions with more of the query's words. Parameters count if the whole item is
+    among ``items``.
     """
     typed = set(terms(plain(query.text)))
     best = _most_certain(query, index, *_offered(query, index, out, capability, job))
@@ -237,7 +237,7 @@ def _able(
 
 
 def _tools_with(segment: Segment, words: Collection[str]) -> list[int]:
-    """The rows of the tools that have a stem of some words in their name or their server's."""
+    """The rows of the tools with a stem of one of the words in their name or their server's."""
     columns, postings = segment.columns.fields, segment.postings
     stems = {*map(term_of, words)}
     servers = columns["server"].values

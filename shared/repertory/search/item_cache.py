@@ -1,4 +1,4 @@
-"""The whole items that were shown lately: to show one again asks the store for nothing."""
+"""A cache of whole items that were shown recently, which saves reads from the store."""
 
 import threading
 from collections.abc import Iterable
@@ -9,16 +9,14 @@ from repertory.catalogue.item import Item
 from repertory.index.keywords.document import Entry
 
 MAX_CHARACTERS = 8_000_000  # of names, descriptions and bodies
-BESIDE_TEXT = 1_000  # characters that an item without any text counts as
+BESIDE_TEXT = 1_000  # the size of an item without any text, in characters
 
 
 class ItemCache:
-    """Items by id and hash, so that an item that has changed is another one. Thread-safe.
-
-    Those that were used least lately are forgotten.
+    """An LRU cache of items by id and hash, so that a changed item is a miss. Thread-safe.
 
     Args:
-        max_characters: The size of all texts together.
+        max_characters: The maximum total size of all texts.
     """
 
     def __init__(self, max_characters: int = MAX_CHARACTERS) -> None:
@@ -26,13 +24,13 @@ class ItemCache:
         self._lock = threading.Lock()
 
     def get(self, entries: Iterable[Entry]) -> dict[str, Item]:
-        """The items of some entries, by id; those that are not here are left out."""
+        """The cached items of some entries, by id."""
         with self._lock:
             found = ((entry.id, self._items.get((entry.id, entry.hash))) for entry in entries)
             return {item_id: item for item_id, item in found if item}
 
     def keep(self, items: Iterable[Item]) -> None:
-        """Keep items that were read; one that is too large for it is not kept."""
+        """Add items, except those that are too large for the cache."""
         for item in items:
             hashed = item.metadata_hash()
             if _size(item) <= self._items.maxsize:

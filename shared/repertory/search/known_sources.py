@@ -1,4 +1,4 @@
-"""What is known of the sources: their order, their state, and who may see their items."""
+"""The known sources: their order, their state, and who may see their items."""
 
 from collections.abc import Mapping
 
@@ -20,12 +20,12 @@ from repertory.notices import (
 from repertory.stats import LATE_S, SourceState, WatchStatus
 
 UNKNOWN = (
-    "Which sources you may see is not known yet: the watch service has not reported, or builds the "
-    "index of another configuration; check that it runs."
+    "It is not known yet which sources you may see: the watch service has not reported, or is "
+    "building the index of another configuration. Check that it runs."
 )
 BUILDING = "The first index is being built, so items are missing."
 
-Audience = frozenset[tuple[str, ...]]  # lists of groups; a caller needs a group of each
+Audience = frozenset[tuple[str, ...]]  # lists of groups; a caller needs one group of each list
 
 
 class KnownSources(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,12 +33,12 @@ class KnownSources(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         states: Their states, highest precedence first, without numbers that change all the time.
-        audiences: Who may see each, by name.
-        first_items: How many items a first index will have, while it is built; else 0.
-        notices: What to know about the configuration.
-        is_reported: Whether there was a report, and it says who may see what is searched.
+        audiences: Who may see each source, by name.
+        first_items: The number of items of a first index while it is built, else 0.
+        notices: Notices about the configuration.
+        is_reported: Whether a report says who may see the items of the searched collection.
         is_silent: Whether the watch service has not reported for a while.
-        is_part: Whether this is what a caller learns who may not see all of them.
+        is_part: Whether this is the view of a caller who may not see all sources.
     """
 
     states: tuple[SourceState, ...] = ()
@@ -50,20 +50,21 @@ class KnownSources(msgspec.Struct, frozen=True, kw_only=True):
     is_part: bool = False
 
     def after(self, watch: WatchStatus, configuration: str) -> "KnownSources":
-        """What is known after a report.
+        """The known sources after a report.
 
-        Until the collection of the reported configuration is searched, a name may mean another
-        source there: then who may see it needs a group of the new list and of the one before. The
-        report has both, for processes that have just started. If it has not, as after the loss of
-        all reports, only administrators see anything until then, where any source is restricted.
+        Until the collection of the reported configuration is searched, a name may stand for another
+        source in the searched one. So a caller then needs a group of the new list and one of the
+        former list. The report has both lists, for processes that have just started. If the former
+        lists are missing, as after the loss of all reports, and any source is restricted, only
+        administrators see anything until the switch.
 
         Args:
             watch: The report.
-            configuration: The configuration of the collection that is searched.
+            configuration: The configuration of the searched collection.
         """
         is_same = watch.configuration == configuration
         before = {} if is_same else self.audiences
-        # A report that was restored with an old Redis may be about another collection.
+        # A report from a restored old Redis may be about another collection.
         is_about = not is_same and configuration_of(watch.collection) == configuration
         former = watch.former if is_about else {}
         is_restricted = any(one.visible_to for one in watch.sources)
@@ -94,23 +95,22 @@ class KnownSources(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def stale(self) -> tuple[str, ...]:
-        """The names of those that failed or of which old items were kept."""
+        """The names of the sources that failed or kept old items."""
         return tuple(one.name for one in self.states if one.is_failing or one.stale)
 
     def missing(self, searched: int) -> int:
-        """How many items of a first index are not searchable yet; 0 if it is not the first one."""
+        """How many items of a first index are not searchable yet; 0 for later indexes."""
         return max(self.first_items - searched, 0)
 
     def every_notice(self, searched: int) -> tuple[str, ...]:
-        """What to know beside each answer, one sentence each.
+        """The notices of every answer.
 
         Args:
-            searched: The number of all items that are searched. The last report of a build may be
-                older.
+            searched: The number of all searchable items, which may be newer than the report.
         """
         first = []
         if missing := self.missing(searched):
-            # The numbers count every item.
+            # The numbers would reveal hidden items.
             first = [BUILDING if self.is_part else about_first_index(missing, self.first_items)]
         silent = [SILENT] if self.is_silent else []
         return *first, *silent, *self.notices, *about_sources(self.states)
@@ -119,7 +119,7 @@ class KnownSources(msgspec.Struct, frozen=True, kw_only=True):
         """The names of the sources that a caller with some groups may see.
 
         Raises:
-            StoreError: Nothing is known of the sources.
+            StoreError: The sources are not known yet.
         """
         if not self.is_reported:
             raise StoreError(UNKNOWN)
@@ -130,7 +130,7 @@ class KnownSources(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def only(self, names: frozenset[str]) -> "KnownSources":
-        """The part of it for a caller who may see some of the sources."""
+        """The view of a caller who may see only some of the sources."""
         if names.issuperset(self.audiences):
             return self
         return replace(

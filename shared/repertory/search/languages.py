@@ -1,4 +1,4 @@
-"""Queries in another language than the catalogue's: the words that both have in common."""
+"""Queries in another language than the catalogue's, and the words that both share."""
 
 import re
 
@@ -12,7 +12,7 @@ _WORD = re.compile(r"\w+")
 
 
 def shared_terms(text: str, matches: Matches) -> list[Term]:
-    """The terms of a query in another language that are words of names; none of an English query.
+    """The terms of a foreign-language query that are words of names; empty for an English query.
 
     An English catalogue can answer only the ASCII words of such a query that occur in names:
     ``GitHub``, ``issue``.
@@ -23,10 +23,10 @@ def shared_terms(text: str, matches: Matches) -> list[Term]:
 
 
 def _is_in_another_language(text: str) -> bool:
-    """Whether the query has as many foreign words as English function words.
+    """Whether the query has at least as many foreign words as English function words.
 
-    One foreign word in ASCII may be something else: ``du`` is also a command. English has words
-    with accents, too: ``résumé``.
+    A single foreign word in ASCII is not enough, as ``du`` is also a command. English also has
+    words with accents, such as ``résumé``.
     """
     words = _WORD.findall(text)
     others = sum(map(_is_foreign, words))

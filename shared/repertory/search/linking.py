@@ -1,7 +1,7 @@
 """The links between skills and the tools that they need, in both directions.
 
-Both apply the same rule to the same mentions, so a skill needs a tool exactly if the tool is needed
-by it. A link costs look-ups by id and of one key of the keyword index, never a scan.
+Both directions apply the same rule to the same mentions, so they always agree. Links are found by
+look-ups of ids and of keys of the keyword index, never by a scan.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,13 +13,13 @@ from repertory.index.keywords.index import KeywordIndex
 from repertory.search.links import Links, Lookup
 from repertory.search.lookup import unknown
 
-MAX_NAMESAKES = 20  # tools of one name; if there are more, a name alone tells none of them
-MAX_SKILLS = 100  # that are listed for one tool
-MAX_READ = 2_000  # skills that mention it or a tool of its name
+MAX_NAMESAKES = 20  # tools of one name; if there are more, a name alone identifies none of them
+MAX_SKILLS = 100  # skills listed for one tool
+MAX_READ = 2_000  # skills that mention the tool or its name, and are checked
 
 
 def links(index: KeywordIndex, item_id: str, seen: Lookup) -> Links:
-    """The links of an item, as a caller who sees some items sees them.
+    """The links of an item, among the items that a caller may see.
 
     Raises:
         UnknownItemError: There is no such item.
@@ -58,7 +58,7 @@ def _needing(index: KeywordIndex, tool: Item, seen: Lookup) -> list[str]:
     rows = [*dict.fromkeys([*index.mentioning(TOOL + tool.id), *named])][:MAX_READ]
     items = seen(list(dict.fromkeys([tool.id, *namesakes])))
     needing: list[str] = []
-    # A name may be that of other servers' tools, too: many skills may mean those.
+    # Other servers may have a tool of this name, and many skills may mean that one.
     for start in range(0, len(rows), MAX_SKILLS):
         skills = seen([index.entry(row).id for row in rows[start : start + MAX_SKILLS]])
         for skill in skills.values():
@@ -74,7 +74,7 @@ def _needing(index: KeywordIndex, tool: Item, seen: Lookup) -> list[str]:
 def _meant(
     mention: Mention, words: frozenset[str], items: Mapping[str, Item], namesakes: Sequence[str]
 ) -> str:
-    """The id of the tool that a mention means; empty if it means none or may mean several.
+    """The id of the tool that a mention means; empty if none or ambiguous.
 
     ``words`` are the subject of the skill.
     """
@@ -86,7 +86,7 @@ def _meant(
 
 
 def _namesakes(index: KeywordIndex, name: str) -> list[str]:
-    """The ids of the tools with a name, none if they are too many."""
+    """The ids of the tools with a name; empty if there are too many."""
     entries = index.entries(index.names.exact(name))
     found = [one.id for one in entries if one.name == name and one.kind is Kind.TOOL]
     return found if len(found) <= MAX_NAMESAKES else []

@@ -1,4 +1,4 @@
-"""What an item is linked to: the tools that a skill needs, or the skills that need a tool."""
+"""The links of an item: the tools that a skill needs, or the skills that need a tool."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -6,15 +6,15 @@ import msgspec
 
 from repertory.catalogue.item import Item
 
-Lookup = Callable[[Sequence[str]], Mapping[str, Item]]  # what a caller sees of some ids
+Lookup = Callable[[Sequence[str]], Mapping[str, Item]]  # the items that a caller may see, by id
 
 
 class Links(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
-    """What an item is linked to.
+    """The links of an item.
 
     Attributes:
         needs: The ids of the tools that a skill mentions.
-        missing: The tools that a skill mentions and that are not in the catalogue, as it has them.
+        missing: The mentioned tools that are missing from the catalogue, as the skill writes them.
         needed_by: The ids of the skills that mention a tool, sorted, at most 100.
     """
 

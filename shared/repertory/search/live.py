@@ -1,4 +1,4 @@
-"""The live search: it follows the active collection, and keeps answering when parts fail."""
+"""The live search follows the active collection, and keeps answering when parts fail."""
 
 import contextlib
 import logging
@@ -24,10 +24,10 @@ from repertory.search.watch_reports import WatchReports
 from repertory.stats import Verification
 
 POLL_INTERVAL_S = 1.0  # between two reads of the alias, and the longest wait for a delta
-FIRST_POLL_S = POLL_INTERVAL_S / 4  # the same until a first index is whole
-URGENT_WAIT_S = POLL_INTERVAL_S / 20  # for a delta between two urgent slices of a verification
-WORDS_INTERVAL_S = 10.0  # after which a keyword index that is searched alone is read again
-GRACE_S = 10.0  # after which no search can be using a replaced collection
+FIRST_POLL_S = POLL_INTERVAL_S / 4  # the same until a first index is complete
+URGENT_WAIT_S = POLL_INTERVAL_S / 20  # the wait for a delta between urgent verification slices
+WORDS_INTERVAL_S = 10.0  # between reloads of a stored keyword index that is searched alone
+GRACE_S = 10.0  # after this time no search uses a replaced collection any more
 OPENING = "The index has not been opened yet."
 NOTHING_INDEXED = (
     "Nothing is indexed yet: run `repertory index`, or wait for the server's first index."
@@ -37,19 +37,19 @@ _log = logging.getLogger(__name__)
 
 
 class LiveSearch:
-    """Gives the current search engine. Thread-safe.
+    """Provides the current search engine. Thread-safe.
 
-    A server enters the context: a thread then follows the alias of the active collection and the
-    deltas of that collection, verifies the keyword index, and replaces the engine, which itself
-    never changes; another checks whether queries can be embedded. A one-shot command calls
-    ``refresh`` instead, on its own thread.
+    A server enters the context. One thread then follows the active alias and the deltas of its
+    collection, verifies the keyword index, and replaces the engine, which is immutable. Another
+    thread checks whether queries can be embedded. A one-shot command calls ``refresh`` on its own
+    thread instead.
 
     Args:
         active: The alias of the collection that is searched.
-        embedding: Gives the engine for queries, waiting for it; raises ModelError.
+        embedding: Returns the engine for queries, and waits while it loads; raises ModelError.
         reader: Runs the keyword arm of searches.
         is_shared: Whether other processes write to the store.
-        folder: Where a large keyword index may keep files; None keeps all of it in memory.
+        folder: Where a large keyword index may keep files. If None, all of it stays in memory.
         clock: A monotonic clock, in seconds.
         is_gone: As for ``SearchEngine``.
 
@@ -79,14 +79,15 @@ class LiveSearch:
         self._clock = clock
         self._missing: dict[str, str] = {"index": OPENING}
         self._subsets: Subsets | None = None
-        self._replacing = threading.RLock()  # of the engine, with the sources that it is made for
+        self._replacing = threading.RLock()  # replaces the engine together with the known sources
         self._index: FollowedIndex | None = None
-        self._repaired = 0  # in earlier collections
+        self._repaired = 0  # items repaired in earlier collections
         self._reports = WatchReports(coordination.status, is_shared=is_shared, clock=clock)
         self._old: list[tuple[float, Collection]] = []
         self._polled_at = float("-inf")
         self.refreshed_at = float("-inf")
-        self._words = ("", float("-inf"))  # the stored index that is searched alone, and since when
+        # The collection whose stored keyword index is searched alone, and when that was loaded.
+        self._words = ("", float("-inf"))
         self._stopping = threading.Event()
         self._ready = threading.Event()
         self._threads: list[threading.Thread] = []
@@ -94,7 +95,7 @@ class LiveSearch:
     def __enter__(self) -> Self:
         if not self._is_shared:
             self._reports.inherit()
-        # A model may take long to load, and its first calibration longer.
+        # Loading a model may take long, and its first calibration longer.
         for name, step in (("live-search", self.step), ("model", self._watch_model)):
             thread = threading.Thread(target=self._run, args=(step,), name=name, daemon=True)
             self._threads.append(thread)
@@ -106,7 +107,7 @@ class LiveSearch:
         self.close()
 
     def stop(self) -> None:
-        """Stop the threads, if there are any."""
+        """Stop the threads, if any."""
         self._stopping.set()
         while self._threads:
             self._threads.pop().join()
@@ -122,23 +123,23 @@ class LiveSearch:
     def refresh(self) -> None:
         """Catch up with the active collection on the caller's thread.
 
-        Only for searches without a thread of their own. What fails is found in ``missing``.
+        Only for searches without threads. Failures are reported in ``missing``.
         """
         before = self._index
         self._poll(self._clock())
         self._let_go(float("inf"))
-        # A feed that was just opened is up to date: a snapshot is dropped before any write.
+        # A feed that was just opened is up to date, because every write first drops the snapshot.
         if before is not None and before is self._index and "vectors" not in self._missing:
             self._advance(before, 0.0)
-        self.refreshed_at = self._clock()  # it may have waited for another process
+        self.refreshed_at = self._clock()  # not the start: it may have waited for another process
 
     def save(self) -> None:
-        """Store the keyword index as a snapshot, without a thread running.
+        """Store the keyword index as a snapshot. Only while no thread runs.
 
-        One that may lack what was written is not stored: later processes would not notice.
+        An index that may lack recent writes is not stored, because later processes could not tell.
         """
         if self._index is not None and self._missing.keys().isdisjoint(("vectors", "deltas")):
-            with contextlib.suppress(StoreError):  # the next process builds it
+            with contextlib.suppress(StoreError):  # the next process builds the index instead
                 self._index.feed.save()
 
     @property
@@ -147,13 +148,13 @@ class LiveSearch:
 
         Raises:
             NothingIndexedError: Nothing has been indexed yet.
-            StoreError: Nothing can be searched now; the message says why.
+            StoreError: No search is possible now; the message says why.
         """
         return self.subsets.engine
 
     @property
     def subsets(self) -> Subsets:
-        """The same, and what callers see of it who may not see everything."""
+        """The current engine with its subsets for callers who may not see everything."""
         if self._subsets is None:
             if self._missing.get("index") == NOTHING_INDEXED:
                 raise NothingIndexedError(NOTHING_INDEXED)
@@ -162,11 +163,11 @@ class LiveSearch:
 
     @property
     def sources(self) -> KnownSources:
-        """What is known of the sources."""
+        """The sources as last reported."""
         return self._reports.known
 
     def count(self) -> int:
-        """The number of points of the collection that is searched, sections included."""
+        """The number of points in the searched collection, including sections."""
         return self._index.collection.count() if self._index else 0
 
     @property
@@ -176,46 +177,46 @@ class LiveSearch:
 
     @property
     def verification(self) -> Verification | None:
-        """When this process last verified its index, and what it repaired; None without one."""
+        """When this process last verified its index, and the repairs; None without an index."""
         if (index := self._index) is None:
             return None
         repaired = self._repaired + index.verifier.repaired
         return Verification(at=index.verifier.verified_at, repaired=repaired)
 
     def wait(self, seconds: float) -> bool:
-        """Wait until something can be searched.
+        """Wait until a search is possible.
 
         Returns:
-            Whether it can.
+            Whether it is.
         """
         return self._ready.wait(seconds)
 
     def await_first(self, seconds: float) -> None:
-        """If nothing is indexed yet, wait for the first index, at best until it is whole."""
+        """If nothing is indexed yet, wait for the first index, if possible until it is complete."""
         if self._missing.get("index") in {OPENING, NOTHING_INDEXED}:
             end = self._clock() + seconds
             self.wait(seconds)
-            # Without a collection, words alone are searched, or nothing can be.
+            # Without a collection, only words can be searched, or nothing.
             while self._index is not None and self._is_first and self._clock() < end:
                 if self._stopping.wait(FIRST_POLL_S):
                     return
 
     @property
     def _is_first(self) -> bool:
-        """Whether the first index is not whole yet."""
+        """Whether the first index is not complete yet."""
         return self._index is None or self.sources.missing(len(self._index.feed.index)) > 0
 
     def _run(self, step: Callable[[], None]) -> None:
         while not self._stopping.is_set():
             try:
                 step()
-            # A boundary: whatever happens on this thread, searches go on with what there is.
+            # Searches continue with the current engine, whatever fails on this thread.
             except Exception:
                 _log.exception("live_search_failed")
                 self._stopping.wait(POLL_INTERVAL_S)
 
     def step(self) -> None:
-        """Follow the index for a moment; a server's thread does nothing else."""
+        """Follow the index for a moment. The loop of a server's thread."""
         now = self._clock()
         interval = FIRST_POLL_S if self._is_first else POLL_INTERVAL_S
         if now - self._polled_at >= interval:
@@ -248,23 +249,23 @@ class LiveSearch:
             back = self._note_failure(name, str(error), now)
             if self._index is None:
                 return
-        self._follow_sources(is_new=back)  # also while the store is away
+        self._follow_sources(is_new=back)  # also while the store is unavailable
 
     @property
     def _searched(self) -> str:
-        """The name of the collection that is searched; empty for none."""
+        """The name of the searched collection; empty if there is no collection."""
         return self._index.collection.name if self._index else ""
 
     def _follow_sources(self, *, is_new: bool = False) -> None:
-        """Take over what the watch reports: it says who may see what."""
+        """Take over the watch's report, which also says who may see what."""
         with self._replacing:
             if self._read_sources(self._searched) or is_new:
                 self._replace()
 
     def _note_failure(self, name: str | None, error: str, now: float) -> bool:
-        """Note why the store or a collection cannot be read; whether that takes something away."""
+        """Record why the store or a collection is unreadable; whether the engine loses a part."""
         if self._index is not None and name not in (None, self._searched):
-            # The one that is searched still answers.
+            # The current collection still answers.
             _log.warning("index_not_opened", extra={"collection": name, "error": error})
             return False
         part = "index" if self._index is None else "vectors"
@@ -276,7 +277,7 @@ class LiveSearch:
         return True
 
     def _open(self, name: str) -> None:
-        """Switch to another collection, once its keyword index is loaded, too."""
+        """Switch to another collection once its keyword index is loaded."""
         collection = self._store.open(name)
         is_served = bool(self._threads)
         index = followed(
@@ -293,7 +294,7 @@ class LiveSearch:
         _log.info("index_opened", extra={"collection": name, "items": len(index.feed.index)})
 
     def _search_words_of(self, name: str, now: float) -> None:
-        """Search a stored keyword index alone: its collection cannot be opened now."""
+        """Search the stored keyword index of a collection that cannot be opened now."""
         read, at = self._words
         is_new = self._subsets is not None and read == name and now - at < WORDS_INTERVAL_S
         if self._index is not None or is_new:
@@ -310,7 +311,7 @@ class LiveSearch:
             self._become(self._factory.engine(keywords, None, version, self.sources, degraded))
 
     def _advance(self, index: FollowedIndex, wait: float) -> None:
-        """Apply the deltas; without them, the verification finds what changes."""
+        """Apply the deltas. Without them, the verification finds changes."""
         try:
             index.feed.advance(wait)
             self._missing.pop("deltas", None)
@@ -321,7 +322,7 @@ class LiveSearch:
             index.settle()
 
     def _show(self) -> bool:
-        """Search the keyword index as it is now; whether that is another one."""
+        """Use the feed's current keyword index; whether it is a new one."""
         searched = self._subsets.engine.keywords if self._subsets else None
         if self._index is None or searched is self._index.feed.index:
             return False
@@ -329,10 +330,10 @@ class LiveSearch:
         return True
 
     def _watch_model(self) -> None:
-        """Note whether queries can be embedded; the engine asks again at every search.
+        """Record whether queries can be embedded; the engine checks again at every search.
 
-        This thread also follows the report of the watch, since the other one may be opening another
-        collection for minutes.
+        This thread also follows the watch's report, because the other thread may take minutes to
+        open a collection.
         """
         if self._index is not None:
             self._follow_sources()
@@ -344,7 +345,7 @@ class LiveSearch:
         self._stopping.wait(POLL_INTERVAL_S)
 
     def _read_sources(self, collection: str) -> bool:
-        """Read what the watch reports of the sources; whether that changed."""
+        """Read the watch's report on the sources; whether it changed."""
         return self._reports.read(collection, is_served=bool(self._threads))
 
     def _replace(self) -> None:
@@ -353,12 +354,12 @@ class LiveSearch:
             if self._index is None:
                 return
             feed, collection = self._index.feed, self._index.collection
-            if self._threads:  # else one search builds what it needs
+            if self._threads:  # without a server, a search builds only what it needs
                 feed.index.prepare(self._folder)
             if not has_vectors(collection):
                 self._missing["model"] = NO_VECTORS
             elif self._missing.get("model") == NO_VECTORS:
-                self._missing.pop("model", None)  # the other thread may be doing so, too
+                self._missing.pop("model", None)  # with a default: the other thread may do the same
             unavailable = self._missing.get("vectors")
             engine = self._factory.engine(
                 feed.index,
@@ -370,14 +371,14 @@ class LiveSearch:
             self._become(engine)
 
     def _become(self, engine: SearchEngine) -> None:
-        """Search with another engine from now on."""
+        """Make an engine the current one."""
         before, self._subsets = self._subsets, Subsets(engine, self.sources)
         self._ready.set()
         if before is not None and self._threads:
             self._subsets.prepare(before)
 
     def _let_go(self, now: float) -> None:
-        """Close replaced collections that no search can be using."""
+        """Close replaced collections that no search uses any more."""
         for _, collection in [old for old in self._old if now - old[0] > GRACE_S]:
             collection.close()
         self._old = [old for old in self._old if now - old[0] <= GRACE_S]

@@ -1,4 +1,4 @@
-"""Looks items of an index up: all that a filter allows, or one by its id or unique name."""
+"""Looks up items of an index: all that a filter allows, or one by its id or unique name."""
 
 import re
 
@@ -34,7 +34,7 @@ def entries(engine: SearchEngine, where: Filter) -> list[Entry]:
 def page(
     engine: SearchEngine, where: Filter, limit: int, offset: int = 0, after: str = ""
 ) -> tuple[list[Entry], int]:
-    """A page of these entries, and how many all pages have; see ``paging``.
+    """A page of the entries that a filter allows, and the total number; see ``paging``.
 
     Raises:
         StoreError: The items cannot be read now.
@@ -70,23 +70,23 @@ def row_of(index: KeywordIndex, item: str) -> int:
     rows = [row for row in rows if index.entry(row).name == item] or rows
     if len(rows) > 1:
         ids = " or ".join(sorted(one.id for one in index.entries(rows))[:MAX_SUGGESTED])
-        raise UnknownItemError(f"Several items are called {item[:200]!r}; say {ids}.")
+        raise UnknownItemError(f"Several items are called {item[:200]!r}; use {ids}.")
     if not rows:
         raise unknown(index, item)
     return rows[0]
 
 
 def unknown(index: KeywordIndex | None, item_id: str) -> UnknownItemError:
-    """The error for an unknown id, with suggestions or what to do."""
+    """The error for an unknown id, with similar ids or advice."""
     close = " or ".join(close_to(index, item_id))
     hint = f"; did you mean {close}?" if close else "; search for it."
     return UnknownItemError(f"There is no item {item_id[:200]!r}{hint}")
 
 
 def close_to(index: KeywordIndex | None, item_id: str) -> list[str]:
-    """The ids of the items whose names are most similar to an unknown id, but not itself.
+    """The ids of the items with names most similar to an unknown id, without the id itself.
 
-    The index has it where its file was just deleted.
+    The index may still have the id of a file that was just deleted.
     """
     index = index or KeywordIndex.empty()
     name = re.split(r"__|/", item_id)[-1]

@@ -1,4 +1,4 @@
-"""The semantic arm: what the collection answers to the vectors of a query's texts."""
+"""The semantic arm: embeds a query's texts and asks the collection for the nearest points."""
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from itertools import islice
@@ -17,19 +17,18 @@ from repertory.telemetry.spans import traced
 
 DuplicateKeysOf = Callable[[Sequence[int]], Sequence[Hashable]]
 
-# An item has a point for each of its sections, so that a few long documents may be all that the
-# nearest points are of. More points are then asked for, until they are of so many items.
+# An item has a point for each of its sections, so the nearest points may all belong to a few long
+# documents. Then more points are requested, until they belong to at least this many items.
 MIN_ITEMS = 20
 MAX_POINTS = 1_000
 
 
 class Nearest:
-    """What the vectors answer to one text.
+    """The answer of the vectors to one text.
 
     Attributes:
-        calibration: What the cosines of the model mean.
-        matches: The nearest points, best first, of as many different things as the query's limit
-            at most: copies take no places of others.
+        calibration: The calibration of the model.
+        matches: The nearest points, best first. Copies count once towards the query's limit.
         records: Records of likely items, by id, as JSON.
     """
 
@@ -51,8 +50,7 @@ class Nearest:
     def cosines(self, keys: Sequence[int]) -> Mapping[int, float]:
         """The cosines of items without a match, by key; missing ones are left out.
 
-        Those that the query did not name are asked for now, and left out if the store is
-        unavailable by now.
+        Items that were not part of the query are requested now, and left out if that fails.
         """
         scores = dict(self._scores)
         if rest := [*{*keys}.difference(self._query.keys)]:
@@ -74,13 +72,13 @@ def ask(
     calibration: Calibration,
     duplicate_keys_of: DuplicateKeysOf,
 ) -> list[Nearest]:
-    """Ask a collection all of a search's queries at once.
+    """Send all vector queries of a search to a collection at once.
 
     Args:
         collection: The points.
-        queries: The vectors of the texts.
-        calibration: What the cosines of the model mean.
-        duplicate_keys_of: The values of the items of some keys that are equal for copies.
+        queries: The vector query of each text.
+        calibration: The calibration of the model.
+        duplicate_keys_of: Returns a value for each item key, equal for copies.
 
     Raises:
         StoreError: The collection is unavailable.
@@ -98,7 +96,7 @@ def _of_enough_items(
     matches: Sequence[Match],
     duplicate_keys_of: DuplicateKeysOf,
 ) -> Sequence[Match]:
-    """The matches of a query, or more of them if they are of few items."""
+    """The matches of a query, or more matches if these belong to too few items."""
 
     def is_enough(found: Sequence[Match]) -> bool:
         if len(found) >= MAX_POINTS:
@@ -106,7 +104,7 @@ def _of_enough_items(
         keys = {match.key for match in found}
         if len(keys) < MIN_ITEMS:
             return False
-        # Copies have equal scores.
+        # Copies have equal scores, so as many scores mean as many different items.
         is_varied = len({match.score for match in found}) >= MIN_ITEMS
         return is_varied or len({*duplicate_keys_of([*keys])}) >= MIN_ITEMS
 

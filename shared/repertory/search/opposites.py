@@ -14,23 +14,23 @@ from repertory.index.keywords.tokens import ENGLISH
 MIN_REVERSED = 3  # characters of a word that a prefix reverses
 ARTICLES = frozenset({"a", "an", "the", "my", "our", "your", "this", "that", "all", "some"})
 
-# Words after a verb that make two verbs of it, and prefixes that reverse one.
+# Particles that give a verb opposite meanings, and prefixes that reverse a verb.
 _PARTICLES = {"on": "off", "off": "on", "in": "out", "out": "in", "up": "down", "down": "up"}
 _REVERSING = ("un", "dis", "de")
 _SWITCHED = ("on", "off")
 _NONE: Mapping[str, Iterable[str]] = {}
-_TO, _FROM = ("to", "into", "2"), "from"  # of conversions: pdf to text, text from pdf
+_TO, _FROM = ("to", "into", "2"), "from"  # words of conversions: pdf to text, text from pdf
 
 
 def opposed(
     text: str, entries: Sequence[Entry], corrected: Mapping[str, Iterable[str]] = _NONE
 ) -> NDArray[np.bool_]:
-    """Which entries have a name that is the opposite of what a query asks for.
+    """Which entries have a name that is the opposite of a query's request.
 
-    ``turn_on_light`` is for "switch the light off", ``ban_player`` for "unban a player", and
-    ``csv_to_json`` for "csv from json". A prefix reverses only the verb of a query, of which
-    ``corrected`` has the words that may be meant: "remove duplicate rows" asks for
-    ``deduplicate_rows``.
+    Examples: ``turn_on_light`` for "switch the light off", ``ban_player`` for "unban a player",
+    and ``csv_to_json`` for "csv from json". A prefix reverses only the verb of the query, because
+    ``deduplicate_rows`` does fit "remove duplicate rows". ``corrected`` has the corrections of
+    typed words.
     """
     typed = split_name(plain(text)).split()
     verb = next((word for word in wanted(plain(text)) if word not in ENGLISH), "")
@@ -49,13 +49,13 @@ def opposed(
 
 
 def reverses(word: str, other: str) -> bool:
-    """Whether a word is another one with a prefix that reverses it: ``unban``, ``ban``."""
+    """Whether a word is ``other`` with a reversing prefix: ``unban``, ``ban``."""
     return other in _reversed(word)
 
 
 def _reversed(word: str) -> Sequence[str]:
-    """What a word reverses by its prefix; nothing, as a rule."""
-    if not word.startswith(_REVERSING):  # asked of each word of each name
+    """The word without a reversing prefix; usually empty."""
+    if not word.startswith(_REVERSING):  # fast path: called for each word of each name
         return ()
     return [
         word.removeprefix(prefix)
@@ -67,7 +67,7 @@ def _reversed(word: str) -> Sequence[str]:
 def _is_opposed(
     name: Sequence[str], asked: frozenset[str], opposites: Mapping[str, str], verbs: frozenset[str]
 ) -> bool:
-    """Whether a name has the opposite of a verb, or of a verb's particle, that was asked for."""
+    """Whether a name has the opposite of the requested verb or of its particle."""
     for before, word in zip(("", *name), name, strict=False):
         other = opposites.get(word) or next((one for one in _reversed(word) if one in verbs), None)
         if other is None or word in asked or other in name:
@@ -78,13 +78,13 @@ def _is_opposed(
 
 
 def _is_switched(particle: str, name: Sequence[str], asked: frozenset[str]) -> bool:
-    """Whether both a name and a query switch something, in whatever words: ``turn``, ``switch``."""
+    """Whether the name and the query both switch something: ``turn``, ``switch``."""
     is_switch = particle in _SWITCHED and not SWITCHING.isdisjoint(name)
     return is_switch and not SWITCHING.isdisjoint(asked)
 
 
 def _conversions(words: Sequence[str]) -> set[tuple[str, str]]:
-    """What some words convert, and into what."""
+    """The conversions that words describe, as pairs of what is converted and the result."""
     found = set()
     words = [word for word in words if word not in ARTICLES]
     for one, link, other in zip(words, words[1:], words[2:], strict=False):
@@ -96,6 +96,6 @@ def _conversions(words: Sequence[str]) -> set[tuple[str, str]]:
 
 
 def _is_backwards(name: Sequence[str], asked: set[tuple[str, str]]) -> bool:
-    """Whether a name is of the reverse of a conversion that was asked for."""
+    """Whether a name is the reverse of a requested conversion."""
     found = _conversions(name) if asked else set()
     return any((other, one) in asked for one, other in found - asked)

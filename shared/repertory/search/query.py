@@ -46,7 +46,7 @@ def query_of(
     tags: Iterable[str] = (),
     **weights: float | None,
 ) -> Query:
-    """A query; the settings supply missing values, of which ``Weights`` names the weights.
+    """A query, with missing values from the settings. ``weights`` are the fields of ``Weights``.
 
     Raises:
         UsageError: The text is empty or too long, a number is out of range, or a filter is invalid.
@@ -65,10 +65,10 @@ def query_of(
 
 
 def filter_of(**given: Iterable[str]) -> Filter:
-    """The filter for some ``kinds``, ``sources``, ``servers`` and ``tags``.
+    """The filter for ``kinds``, ``sources``, ``servers`` and ``tags``.
 
     Raises:
-        UsageError: One of them is a text instead of several, or a kind is unknown.
+        UsageError: One of them is a string instead of a list, or a kind is unknown.
     """
     where = Filter(**{name: tuple(texts_of(name, values)) for name, values in given.items()})
     if unknown := [kind for kind in where.kinds if kind not in list(Kind)]:
@@ -77,18 +77,18 @@ def filter_of(**given: Iterable[str]) -> Filter:
 
 
 def texts_of(name: str, values: Iterable[str]) -> list[str]:
-    """The texts of an argument that takes several.
+    """The strings of an argument that takes a list.
 
     Raises:
-        UsageError: It is a text instead of several, or no texts at all.
+        UsageError: It is a single string, or not a list of strings.
     """
     if isinstance(values, str):
-        raise UsageError(f"{name} is a text; give several, like {name}=[{values[:100]!r}].")
+        raise UsageError(f"{name} is a string; give a list, such as {name}=[{values[:100]!r}].")
     if isinstance(values, Iterable):
         texts = list(values)
         if all(isinstance(text, str) for text in texts):
             return texts
-    raise UsageError(f"{name} is {cut(repr(values), 100)}; it must be a list of texts.")
+    raise UsageError(f"{name} is {cut(repr(values), 100)}; it must be a list of strings.")
 
 
 def check(query: Query) -> None:
@@ -101,11 +101,11 @@ def check(query: Query) -> None:
     numbers = query.limit, query.threshold, *msgspec.structs.astuple(query.weights)
     try:
         _check_numbers(*numbers)
-    except TypeError:  # a list, which no cache takes
+    except TypeError:  # an unhashable value, such as a list
         _check_numbers.__wrapped__(*numbers)
 
 
-@lru_cache(typed=True)  # nearly all searches have the same; True is no 1, also in a weight
+@lru_cache(typed=True)  # nearly all searches have the same numbers; True must not pass as 1
 def _check_numbers(limit: int, threshold: float, *weights: float) -> None:
     names = "limit", "threshold", *Weights.__struct_fields__
     for name, value in zip(names, (limit, threshold, *weights), strict=True):
@@ -126,7 +126,7 @@ def _shown(value: object) -> str:
 def check_text(text: str) -> None:
     """Check that a query's text is neither empty nor too long; UsageError otherwise."""
     if not text.strip():
-        raise UsageError("The query is empty; say what you look for.")
+        raise UsageError("The query is empty; say what you are looking for.")
     if len(text) > MAX_QUERY_LENGTH:
         raise UsageError(
             f"The query has {len(text):,} characters; {MAX_QUERY_LENGTH:,} is the limit. Send the "

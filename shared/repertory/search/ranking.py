@@ -1,4 +1,4 @@
-"""The order of the candidates: of each text of a query, and of all its texts together."""
+"""Orders the candidates of each text of a query, and of all its texts together."""
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
@@ -17,14 +17,14 @@ from repertory.search.steps import Merged, merge
 
 
 class Ranked(msgspec.Struct, frozen=True, kw_only=True):
-    """The candidates of one text in order: of a query, or of a step of its task.
+    """The ranked candidates of one text: the query, or a step of its task.
 
     Attributes:
-        candidates: The candidates; their query is the cleaned one.
-        confidence: Of each candidate.
+        candidates: The candidates, with the cleaned query.
+        confidence: The confidence of each candidate.
         notes: The effects of policies, by place.
         order: The places of the candidates, best first.
-        problems: Why an arm is missing, if one is.
+        problems: Why an arm is unavailable, if one is.
         records: Records that came with the vectors' answer, by id, as JSON.
     """
 
@@ -40,9 +40,9 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     """The items that were found for a query, in order.
 
     Attributes:
-        query: The query, cleaned.
+        query: The cleaned query.
         texts: The candidates of the query as a whole, then of each of its steps.
-        merged: The order of them all, with the confidences that answers show.
+        merged: The merged order of all candidates, with confidences as shown in answers.
     """
 
     query: Query
@@ -55,12 +55,12 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
         return {one: record for text in self.texts for one, record in text.records.items()}
 
     def best_of(self, row: int) -> tuple[Ranked, int]:
-        """The text for which a row has the most confidence, and its place there."""
+        """The text for which a row has its highest confidence, and the row's place there."""
         ranked = self.texts[self.merged.text[row]]
         return ranked, ranked.candidates.place_of[row]
 
     def reaching(self, threshold: float) -> list[int]:
-        """The rows that reach a threshold, best first; one whose name was typed always does."""
+        """The rows that reach a threshold, best first; an item whose name was typed always does."""
         found = [ranked.candidates for ranked in self.texts]
         typed = {row for one in found for row in one.rows[is_typed(one)].tolist()}
         confidence = self.merged.confidence
@@ -68,7 +68,7 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def task_of(query: Query, texts: Sequence[Ranked]) -> Task:
-    """The task of some texts: the query as a whole, then each of its steps."""
+    """Merge ranked texts into a task: the query as a whole, then each of its steps."""
     found = [
         zip(
             one.candidates.rows[one.order].tolist(),
@@ -85,8 +85,7 @@ def task_of(query: Query, texts: Sequence[Ranked]) -> Task:
 def ordered(candidates: Candidates, confidence: Confidences, precedence: Precedence) -> list[int]:
     """The places of the candidates, best first.
 
-    Of equals, the more harmless tool, then the source of higher precedence, then the lower id comes
-    first.
+    Ties are broken by how harmless a tool is, then by the precedence of the source, then by id.
     """
 
     def among_equals(place: int) -> tuple[int, tuple[int, str]]:
@@ -96,7 +95,7 @@ def ordered(candidates: Candidates, confidence: Confidences, precedence: Precede
     rounded = confidence.round(6)
     order = np.argsort(-rounded)
     found: list[int] = order.tolist()
-    # Entries are read for equals only: reading one takes longer than sorting all of these.
+    # Read entries only to break ties, because reading one takes longer than this sort.
     falls = np.diff(rounded[order]) < 0
     if not falls.all():
         ends = [0, *(np.flatnonzero(falls) + 1).tolist(), len(found)]

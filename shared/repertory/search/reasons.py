@@ -1,4 +1,4 @@
-"""Why a hit was found, in words that a person and a model can use."""
+"""Why a hit was found, in words for people and models."""
 
 from collections.abc import Iterable, Sequence
 from itertools import groupby, pairwise, product
@@ -28,17 +28,17 @@ from repertory.search.capabilities import jobs
 from repertory.search.similar_names import OTHER, closest_name, may_be_one
 from repertory.text import one_line
 
-# In the order of a reason.
+# In the order in which a reason names them.
 FIELDS = ("name", "description", "server", "parameters", "headings", "body")
-MAX_READ = 10_000  # characters of a section in which words are looked up: a millisecond
+MAX_READ = 10_000  # characters of a section that are searched for words; takes a millisecond
 MAX_TERMS = 3  # matched words that a reason names
 NO_SECTION = Section(heading="", text="")
-MIN_LIKENESS = 0.75  # of a name to the query, from which a reason names it
-MIN_SEMANTIC = 0.5  # of the evidence of the semantic arm, from which a reason names it
+MIN_LIKENESS = 0.75  # the minimum similarity of a name for the reason to mention it
+MIN_SEMANTIC = 0.5  # the minimum semantic evidence for the reason to mention it
 
 
 def best_section(body: str, terms: Iterable[QueryTerm], matches: Matches) -> Section:
-    """The section of a body that has the most of some terms, by their rarity."""
+    """The section of a body that has most of the terms, by rarity; titles count twice."""
     wanted = [(matches.beginnings(term), term.rarity) for term in terms]
     best, found = 0.0, NO_SECTION
     for section in split_at_headings(body):
@@ -54,7 +54,7 @@ def best_section(body: str, terms: Iterable[QueryTerm], matches: Matches) -> Sec
 
 
 def terms_of(section: Section, matched: Iterable[QueryTerm]) -> list[Term]:
-    """The matched terms that a section has, or the beginning of a long one, spelt as in it."""
+    """The matched terms in a section's first ``MAX_READ`` characters, spelt as there."""
     spelt: dict[str, str] = {}
     for written, term in spellings(f"{section.title} {section.text[:MAX_READ]}"):
         spelt.setdefault(term, written)
@@ -75,8 +75,8 @@ def reason(
 ) -> str:
     """Why an entry was found, in one short line.
 
-    ``close`` tells whether the name was typed; see ``NameIndex.close``. ``section`` is the heading
-    of the section that matched, which has the terms ``within``; empty for the item itself.
+    ``close`` says whether the name was typed; see ``NameIndex.close``. ``section`` is the heading
+    of the section that matched, empty for the item itself. ``within`` are the section's terms.
     """
     name = _typed_name(query, entry) if close >= EXACT else closest_name(query, entry)
     what = "name" if name == entry.name else "alias"
@@ -107,7 +107,7 @@ def reason(
 
 
 def _name_match(query: str, name: str, what: str, evidence: Evidence, close: float) -> str:
-    """How a name or an alias is like a query that is not the same; empty if it is not."""
+    """How a name or an alias resembles the query without being equal; empty if it does not."""
     typed = one_line(query).strip(AROUND)
     others = _other_words(query, name)
     if close >= ONE_EDIT:
@@ -123,7 +123,7 @@ def _name_match(query: str, name: str, what: str, evidence: Evidence, close: flo
 
 
 def _typed_name(query: str, entry: Entry) -> str:
-    """The name or alias of an entry that the query is, or has among its words."""
+    """The name or alias of an entry that equals the query or one of its words."""
     if not entry.aliases:
         return entry.name
     names = {compact_name(name): name for name in reversed(entry.names)}
@@ -134,7 +134,7 @@ def _typed_name(query: str, entry: Entry) -> str:
 
 
 def _unspaced_words(query: str, terms: Sequence[Term]) -> Sequence[Term]:
-    """The terms, of which pairs of characters that overlap in the query are joined: 端末を."""
+    """The terms, with character pairs that overlap in the query joined: 端末を."""
     if query.isascii():
         return terms
     text, found = folded(query.lower()), list(terms[:1])
@@ -149,7 +149,7 @@ def _unspaced_words(query: str, terms: Sequence[Term]) -> Sequence[Term]:
 
 
 def _as_typed(query: str, terms: Sequence[Term]) -> Sequence[Term]:
-    """The terms with the accents that their words have in the query."""
+    """The terms with the accents of the query."""
     if query.isascii():
         return terms
     words = (*split_name(query).split(), *runs(query.lower()))
@@ -158,10 +158,10 @@ def _as_typed(query: str, terms: Sequence[Term]) -> Sequence[Term]:
 
 
 def _whole_words(query: str, terms: Sequence[Term]) -> list[Term]:
-    """The terms without parts of words: ``soc2`` alone, not ``soc`` too.
+    """The terms without parts of words: ``soc2`` alone, not also ``soc``.
 
-    Neighbours that an item has as one word are that word: ``postmortem``. So is a part of a word
-    of which the item has another form: ``shortcode``, for "shortcodes".
+    Neighbours that an item writes as one word are joined: ``postmortem``. A part of a typed word
+    becomes the word if the item has another form of it: ``shortcode``, for "shortcodes".
     """
     found: list[Term] = []
     typed = {*runs(query.lower())}
@@ -194,15 +194,15 @@ def _keywords(terms: Sequence[Term], *, is_placed: bool) -> str:
 
 
 def _other_words(query: str, name: str) -> list[tuple[str, str]]:
-    """Each word that only a query has with each that only a name has."""
+    """All pairs of a word that only the query has and a word that only the name has."""
     typed, named = ({*split_name(text).split()} - STOP_WORDS for text in (plain(query), name))
     return [*product(typed - named, named - typed)]
 
 
 def _correction(term: Term) -> str:
-    """A matched word as the item has it, beside the typed one if that was corrected."""
+    """A matched word as the item has it, after the typed one if that was corrected."""
     typed, matched = compact_name(term.typed), compact_name(term.matched)
-    # A word that is none may have the stem of another word: "provenence" and "proven".
+    # A typo may have the stem of another word: "provenence" and "proven".
     is_form = are_forms(typed, matched) or is_english(typed)
     if typed == matched:
         return term.typed

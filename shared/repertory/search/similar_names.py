@@ -1,4 +1,4 @@
-"""How similar a query is to a name, and which similar names are of something else."""
+"""How similar a query is to a name, and which similar names mean something else."""
 
 import re
 from collections.abc import Sequence
@@ -20,20 +20,23 @@ from repertory.search.opposites import ARTICLES, reverses
 
 MAX_NAME_WORDS = 4  # a longer query is a sentence, not a name
 MIN_SIMILARITY = 0.65  # names that are less similar to the query do not count
-SAME_END = 4  # letters, or a whole shorter word, that make words similar that mean something else
-SAME_BEGINNING = 3  # letters with which forms of a word begin alike, and
-SAME_SHARE = 0.6  # how much of the shorter one they are at least
+# Different words look similar if they share this many last letters, or if one ends with the other.
+SAME_END = 4
+# Forms of a word share at least this many first letters, and this share of the shorter form.
+SAME_BEGINNING = 3
+SAME_SHARE = 0.6
 
 _HAN = re.compile("[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003134f]")
 
-# How close a name is that is one edit away and has another word; beside those of ``NameIndex``.
+# The closeness of a name that is one edit away but has a different word. ``NameIndex`` defines the
+# other levels.
 OTHER = 0.8125
 
 
 def similarities(text: str, index: KeywordIndex, rows: Sequence[int]) -> NDArray[np.float32]:
-    """How similar a query is to the name of each row's item, 0…1; 0 for a long query."""
+    """How similar a query is to each row's name, 0…1; 0 if the query is too long for a name."""
     typed = _typed(text)
-    if not 0 < len(typed.split()) <= MAX_NAME_WORDS:  # the entries need not be read
+    if not 0 < len(typed.split()) <= MAX_NAME_WORDS:  # skip reading the entries
         return np.zeros(len(rows), np.float32)
     asked = signs(text)
     ratios = [
@@ -55,19 +58,19 @@ def closest_name(text: str, entry: Entry) -> str:
 
 
 def is_other(text: str, name: str) -> bool:
-    """Whether a name has another word in the place of one of a query: ``fire`` and ``hire``."""
+    """Whether a name differs from the query by a whole word, such as ``hire`` for ``fire``."""
     return _has_another_word(_typed(text), split_name(name))
 
 
 def _typed(text: str) -> str:
-    """The words of a query, as those of names are written."""
+    """The words of a query, normalised like those of names."""
     return split_name(DOTNETS.sub(DOTNET, plain(text)))
 
 
 def _alike(asked: str, typed: str, names: Sequence[str]) -> Sequence[str]:
-    """The names with the signs of the typed one, or an empty one: C# is neither C nor F#.
+    """The names with the same signs as the query, because C# is neither C nor F#; else ``[""]``.
 
-    Of a longer name, not all of it need be typed.
+    A query without signs also matches a name with signs that has more words than the query.
     """
     if not asked and not any("#" in name or "++" in name for name in names):
         return names
@@ -76,24 +79,25 @@ def _alike(asked: str, typed: str, names: Sequence[str]) -> Sequence[str]:
 
 
 def _ratio(typed: str, name: str, server: str) -> float:
-    """How similar a name is to the typed one, 0…100; one with another number or word is not.
+    """How similar a name is to the typed one, 0…100; 0 if it has a different number or word.
 
-    The words of the tool's server tell no two of its tools apart.
+    Words of the server's name are ignored, because all tools of the server share them.
     """
     number = digits(typed)
     if number and digits(name) not in ("", number):
         return 0.0
-    # A server that repeats its name in those of its tools does not lose to one that does not.
+    # A server's name as a prefix of its tools' names does not lower their similarity.
     ratio = max(fuzz.ratio(typed, one) for one in {name, name.removeprefix(f"{server} ")})
     is_near = ratio >= 100 * MIN_SIMILARITY
     return 0.0 if is_near and _has_another_word(typed, name, server.split()) else ratio
 
 
 def _has_another_word(typed: str, name: str, aside: Sequence[str] = ()) -> bool:
-    """Whether the typed name has a word that only looks like one of the name: ``fire``, ``hire``.
+    """Whether a typed word only looks like a word of the name: ``fire``, ``hire``.
 
-    A word that is none may be a misspelt one. Of a name with more words than were typed, only one
-    that ends alike counts: ``remove``, ``move``. Articles and the words ``aside`` do not count.
+    An unknown typed word may be a typo and does not count. If the name has more words than were
+    typed, only words with the same end count: ``remove``, ``move``. Articles and the words
+    ``aside`` are ignored.
     """
     if not typed.isascii() and _has_another_sign(typed, name):
         return True
@@ -119,22 +123,22 @@ def _has_another_word(typed: str, name: str, aside: Sequence[str] = ()) -> bool:
 
 
 def _alone(words: Sequence[str], others: Sequence[str]) -> list[str]:
-    """The words that others lack; two neighbours may be one word: ``auto import``."""
+    """The words missing from ``others``; two words also match their compound: ``autoimport``."""
     joined = {one + other for one, other in pairwise(others)}
     divided = {word for pair in pairwise(words) if "".join(pair) in others for word in pair}
     return [word for word in words if word not in {*others, *joined, *divided}]
 
 
 def _has_another_sign(typed: str, name: str) -> bool:
-    """Whether the typed name has a sign of Han in the place of another: 解密文件, 加密文件."""
+    """Whether each name has a Han character that the other lacks: 解密文件, 加密文件."""
     asked, named = ({*_HAN.findall(one)} for one in (typed, name))
     return bool(asked - named) and bool(named - asked)
 
 
 def _does_another_thing(typed: str, alone: Sequence[str], left: Sequence[str]) -> bool:
-    """Whether both the words of a longer query alone and those of a name have another one.
+    """Whether a longer query and a name each have a word with no counterpart in the other.
 
-    ``start``, for "switch on", is none: it does the same.
+    ``start`` is a counterpart of "switch on", because both ask for the same action.
     """
     is_another = any(
         _is_right(word)
@@ -150,16 +154,16 @@ def _does_another_thing(typed: str, alone: Sequence[str], left: Sequence[str]) -
 
 
 def _is_right(word: str) -> bool:
-    """Whether a word is spelt right: a stem is known also of words that are not."""
+    """Whether a word is spelt correctly. A known stem is not enough, as typos may share it."""
     if len(word) > SAME_BEGINNING:
         return is_english(word) or is_common(word, term_of(word))
     return len(word) == 1 or word in STOP_WORDS or is_known(word)
 
 
 def may_be_one(word: str, other: str) -> bool:
-    """Whether a word may be a form of another, or misspelt; few misspell the first letter.
+    """Whether a word may be a form of another, or a typo with the right first letter.
 
-    A short word that is right has no letter in the place of another: ``ceo`` is no ``cfo``.
+    A short word that is spelt correctly is no typo with a replaced letter: ``ceo`` is not ``cfo``.
     """
     is_near = word[0] == other[0] and OSA.distance(word, other, score_cutoff=1) <= 1
     is_replaced = len(word) == len(other) and sorted(word) != sorted(other)

@@ -1,4 +1,4 @@
-"""Long tasks: split into steps, which are searched one by one, and merged into one order."""
+"""Splits long tasks into steps, which are searched separately, and merges the results."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -9,14 +9,16 @@ from repertory.catalogue.actions import of_name
 from repertory.catalogue.names import split_name
 from repertory.index.keywords.tokens import ENGLISH, terms
 
-MAX_STEPS = 12  # of one task; in a longer one, several sentences make one step
-MAX_LENGTH = 4_000  # characters of one text in which words are searched
-MAX_EMBEDDED = 1_000  # characters of a step that are embedded: twelve take about half a second
-MIN_TERMS = 2  # words of a step, without stop words; a shorter one joins its neighbour
-MIN_REQUESTS = 2  # imperatives in a task of plain sentences; others give the context of a need
-WRAPPED_LENGTH = 60  # characters of a line from which it may continue in the next one
+MAX_STEPS = 12  # steps of one task; in longer tasks, several sentences form one step
+MAX_LENGTH = 4_000  # characters of one text that are searched for words
+MAX_EMBEDDED = 1_000  # characters of a step that are embedded; twelve take about half a second
+MIN_TERMS = 2  # words of a step, without stop words; a shorter step joins its neighbour
+# Imperatives that a task of plain sentences must have. With fewer, the text is one need with its
+# context.
+MIN_REQUESTS = 2
+WRAPPED_LENGTH = 60  # a line of at least this many characters may continue on the next one
 
-# The patterns read text in which all white space is single spaces: each takes linear time.
+# The patterns expect single spaces as the only white space, so each takes linear time.
 _MARK = re.compile(
     r"(?:[-*+•‣▪·\u2013\u2014]|\(?\d{1,2}[.):]|\(?[a-z]\)|step \d{1,2}[.):]?) ", re.I
 )
@@ -53,11 +55,11 @@ _PRONOUNS = frozenset({"her", "him", "it", "them", "these", "those"})
 
 
 class Merged(msgspec.Struct, frozen=True, kw_only=True):
-    """The items that were found for several texts of one task.
+    """The items that were found for the texts of one task.
 
     Attributes:
-        order: Their rows, best first.
-        confidence: Of each row, 0…1: the highest that it has for a text.
+        order: The rows, best first.
+        confidence: The highest confidence of each row for any text, 0…1.
         text: The place of that text, by row.
     """
 
@@ -68,15 +70,16 @@ class Merged(msgspec.Struct, frozen=True, kw_only=True):
 
 def searched(text: str) -> list[str]:
     """The texts to search for a task: its beginning, then its steps if it has several."""
-    text = text.strip()  # else its beginning may be blank
+    text = text.strip()  # so that its beginning is not blank
     found = steps(text)
     return [text[:MAX_LENGTH], *(found if len(found) > 1 else ())]
 
 
 def steps(text: str) -> list[str]:
-    """Split a task into at most ``MAX_STEPS`` steps; a text with one need is returned as it is.
+    """Split a task into at most ``MAX_STEPS`` steps; a text with a single need stays whole.
 
-    Lines, entries of lists, words like "then", sentences, and commas between requests end a step.
+    Line breaks, list entries, words like "then", ends of sentences, and commas between requests
+    separate steps.
     """
     found: list[str] = []
     is_list = False
@@ -93,13 +96,13 @@ def steps(text: str) -> list[str]:
 
 
 def merge(found: Sequence[Iterable[tuple[int, float]]]) -> Merged:
-    """Merge the items found for the whole task, which come first, and for each of its steps.
+    """Merge the items found for the whole task and for each of its steps.
 
-    The best item of each step comes first, then the others. Within both parts confidence falls.
+    The best item of each step comes first, then the others. Both parts are sorted by confidence.
 
     Args:
-        found: For each text, the rows that were found, best first, with their confidences, 0…1,
-            rounded to six digits: what differs by less is equal.
+        found: The rows found for the whole task, then for each step: best first, with their
+            confidences, 0…1, rounded to six digits, so that smaller differences are ties.
     """
     if len(found) == 1:
         alone = dict(found[0])
@@ -121,7 +124,7 @@ def merge(found: Sequence[Iterable[tuple[int, float]]]) -> Merged:
 
 
 def _pieces(text: str) -> Iterator[tuple[str, bool]]:
-    """The parts of a text, and whether each is an entry of a list or follows a linking word."""
+    """The parts of a text, and whether each is a list entry or follows a linking word."""
     for line in _lines(text):
         is_entry = True
         for sentence in _SENTENCE.split(line):
@@ -138,11 +141,11 @@ def _pieces(text: str) -> Iterator[tuple[str, bool]]:
 
 
 def _clauses(sentence: str) -> list[str]:
-    """The requests that commas and "and" join; the sentence itself if not all parts are requests.
+    """The requests joined by commas and "and"; the whole sentence if not all parts are requests.
 
-    A part is one if it begins with a usual verb, or with a word before an object with its article:
-    "import the model, generate previews and bake the lights". Politeness may stand before the first
-    one. A short part about "it" belongs to the part before, which tells what that is.
+    A request begins with a known verb, or with any word before an article and object: "import the
+    model, generate previews and bake the lights". The first may begin with a polite phrase. A short
+    part about "it" is joined to the part before, which says what "it" is.
     """
     polite = _POLITE.match(sentence)
     start = polite.end() if polite else 0
@@ -158,7 +161,7 @@ def _clauses(sentence: str) -> list[str]:
 
 
 def _is_about_the_same(part: str) -> bool:
-    """Whether a request has a pronoun as its object: "email it"."""
+    """Whether a part is a request with a pronoun as its object: "email it"."""
     return _is_request(part) and not _PRONOUNS.isdisjoint(split_name(part).split()[1:2])
 
 
@@ -170,7 +173,7 @@ def _is_whole_request(part: str) -> bool:
 
 
 def _lines(text: str) -> Iterator[str]:
-    """The lines of a text, wrapped lines joined; some may be blank."""
+    """The lines of a text, with wrapped lines joined; some may be blank."""
     line = ""
     for raw in text.splitlines():
         written = " ".join(raw.split())
@@ -196,13 +199,16 @@ def _is_request(piece: str) -> bool:
 
 
 def _cut(piece: str) -> list[str]:
-    """A piece in parts of the most characters; without blank ones, which find what is like none."""
+    """A piece in parts of at most ``MAX_LENGTH`` characters, without blank ones."""
     parts = (piece[start : start + MAX_LENGTH] for start in range(0, len(piece), MAX_LENGTH))
     return [part for part in parts if not part.isspace()]
 
 
 def _grouped(pieces: Sequence[str]) -> list[str]:
-    """At most ``MAX_STEPS`` texts; the first and the last piece, often the request, stay alone."""
+    """Join pieces into at most ``MAX_STEPS`` texts.
+
+    The first and the last piece are often the request, so they stay separate.
+    """
     if len(pieces) <= MAX_STEPS:
         return [*pieces]
     first, *middle, last = pieces

@@ -1,8 +1,8 @@
-"""A query that is still being typed: a page searches at each letter."""
+"""Queries that are still being typed, because a page searches at each letter."""
 
-TYPING_S = 5.0  # within it, a longer or shorter beginning is the same search being typed
+TYPING_S = 5.0  # within this time, a longer or shorter beginning continues the same search
 
 
 def continues(new: str, at: float, last: str, last_at: float) -> bool:
-    """Whether a query is the last one, typed further or taken back, by their times in seconds."""
+    """Whether a query is the last one with letters typed or deleted; times are in seconds."""
     return abs(at - last_at) < TYPING_S and (new.startswith(last) or last.startswith(new))

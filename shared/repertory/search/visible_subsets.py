@@ -1,8 +1,8 @@
-"""Subsets: the search as callers see it who may see some of the sources only.
+"""Subsets: the search for callers who may see only some of the sources.
 
-A subset is an engine of its own. Its keyword index is made without the hidden items, so that no
-part of the keyword arm can know them, and each question to the vectors names the visible sources.
-An item of an unknown source is hidden.
+A subset has its own engine. Its keyword index is built without the hidden items, so no part of the
+keyword arm knows them, and each vector query is filtered by the visible sources. Items of unknown
+sources are hidden.
 """
 
 import threading
@@ -21,10 +21,10 @@ from repertory.index.vectors import Filter, Searched, State, VectorAnswer, Vecto
 from repertory.search.engine import SearchEngine
 from repertory.search.known_sources import KnownSources
 
-MAX_SUBSETS = 16  # that are kept; each has a keyword index, which takes memory
-KEEP_S = 60.0  # after the last search in a subset until changes are left to the next one
-MAX_CALLERS = 1_000  # sets of groups that are remembered
-NOTHING = ("",)  # no source has an empty name
+MAX_SUBSETS = 16  # cached subsets; each has its own keyword index in memory
+KEEP_S = 60.0  # a subset is kept up to date for this time after its last search
+MAX_CALLERS = 1_000  # cached sets of groups
+NOTHING = ("",)  # a filter that matches nothing, because no source has an empty name
 
 
 class _OfSource(msgspec.Struct):
@@ -32,7 +32,7 @@ class _OfSource(msgspec.Struct):
 
 
 class VisibleCollection(Searched):
-    """A collection of which only some sources can be seen.
+    """A collection with only some sources visible.
 
     Args:
         collection: The collection.
@@ -62,7 +62,7 @@ class VisibleCollection(Searched):
 
     @override
     def records(self, keys: Sequence[int]) -> dict[str, dict[str, Any]]:
-        """As of a collection; hidden items are not requested, so they take as long as none."""
+        """The records of visible items. Hidden items are not read, so timing reveals nothing."""
         if self._index is not None:
             keys = [*self._index.rows_of(keys)]
         found = self._collection.records(keys) if keys else {}
@@ -84,14 +84,14 @@ class VisibleCollection(Searched):
         return {one: text for one, text in records.items() if _source_of(text) in self._sources}
 
     def _within(self, where: Filter | None) -> Filter:
-        """A filter, and that the source is visible."""
+        """A filter, restricted to the visible sources."""
         where = where or Filter()
         wanted = tuple(one for one in where.sources if one in self._sources)
         return replace(where, sources=(wanted or NOTHING) if where.sources else self._names)
 
 
 def _source_of(record: str) -> str | None:
-    """The source in a record, JSON; None if it cannot be read."""
+    """The source in a JSON record; None if invalid."""
     try:
         return msgspec.json.decode(record, type=_OfSource).source
     except msgspec.DecodeError:
@@ -99,12 +99,12 @@ def _source_of(record: str) -> str | None:
 
 
 def subset_of(engine: SearchEngine, sources: KnownSources, visible: frozenset[str]) -> SearchEngine:
-    """An engine as callers see it who may see some sources.
+    """The engine for callers who may see only some sources.
 
     Args:
         engine: The engine of all items.
-        sources: What is known of all sources.
-        visible: The names of those that may be seen.
+        sources: The state of all sources.
+        visible: The names of the visible sources.
     """
     index = engine.keywords.only(visible) if engine.keywords is not None else None
     is_whole = index is engine.keywords and visible.issuperset(sources.audiences)
@@ -124,29 +124,29 @@ def subset_of(engine: SearchEngine, sources: KnownSources, visible: frozenset[st
 
 
 class Subsets:
-    """An engine, and its subsets, each made at its first use. Thread-safe.
+    """An engine and its subsets, each made at its first use. Thread-safe.
 
     Args:
         engine: The engine of all items, which never changes.
-        sources: What is known of their sources.
+        sources: The state of their sources.
     """
 
     def __init__(self, engine: SearchEngine, sources: KnownSources) -> None:
         self.engine = engine
         self._sources = sources
-        # By the groups of a caller.
+        # By the groups of a caller: the visible sources, and the time of the last search.
         self._visible: LRUCache[frozenset[str], frozenset[str]] = LRUCache(MAX_CALLERS)
-        self._asked: LRUCache[frozenset[str], float] = LRUCache(MAX_CALLERS)  # when
-        self._subsets: LRUCache[frozenset[str], _Subset] = LRUCache(MAX_SUBSETS)
+        self._asked: LRUCache[frozenset[str], float] = LRUCache(MAX_CALLERS)
+        self._subsets: LRUCache[frozenset[str], _Subset] = LRUCache(MAX_SUBSETS)  # by sources
         self._lock = threading.Lock()
 
     def visible(self, groups: frozenset[str]) -> frozenset[str]:
         """The names of the sources that callers with some groups may see.
 
         Raises:
-            StoreError: Nothing is known of the sources.
+            StoreError: The sources are not known yet.
         """
-        with self._lock:  # a look changes the order
+        with self._lock:  # a read changes the LRU order
             found = self._visible.get(groups)
         if found is None:
             found = self._sources.visible(groups)
@@ -155,7 +155,7 @@ class Subsets:
         return found
 
     def of(self, groups: frozenset[str]) -> SearchEngine:
-        """The engine as callers with some groups see it; see ``visible`` for errors."""
+        """The engine for callers with some groups. For errors see ``visible``."""
         engine = self._of(groups)
         with self._lock:
             self._asked[groups] = time.monotonic()
@@ -170,7 +170,7 @@ class Subsets:
         return subset.engine
 
     def prepare(self, before: "Subsets") -> None:
-        """Make the subsets that were searched a moment ago, of the engine before."""
+        """Make the subsets that were recently searched in the previous engine."""
         oldest = time.monotonic() - KEEP_S
         with before._lock:
             asked = sorted(before._asked.items(), key=lambda one: one[1])
@@ -182,7 +182,7 @@ class Subsets:
 
 
 class _Subset:
-    """A subset that is made once, by the first thread that asks."""
+    """A subset that is made once, by the first thread that needs it."""
 
     def __init__(
         self, engine: SearchEngine, sources: KnownSources, visible: frozenset[str]

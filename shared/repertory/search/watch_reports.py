@@ -1,4 +1,4 @@
-"""The sources as a search knows them: by the last report of the watch service."""
+"""The state of the sources, as the watch service last reported it."""
 
 import contextlib
 import time
@@ -17,12 +17,12 @@ class WatchReports:
     """Follows the reports of the watch service. An unreadable report changes nothing.
 
     Args:
-        status: Where it reports.
+        status: Where the watch service reports.
         is_shared: Whether the watch service is another process.
         clock: A monotonic clock, in seconds.
 
     Attributes:
-        known: What is known of the sources.
+        known: The sources as last reported.
     """
 
     def __init__(
@@ -36,22 +36,22 @@ class WatchReports:
         self._status = status
         self._is_shared = is_shared
         self._clock = clock
-        # When a new report was seen, on this clock: that of another machine may be wrong.
+        # When a new report was seen, by our clock, because another machine's clock may be wrong.
         self._seen_at = clock()
         self._latest = 0.0  # when that report was made, by the watch service's clock
-        self._inherited: float | None = None  # when an earlier process reported
+        self._inherited: float | None = None  # when an earlier process made its last report
 
     def inherit(self) -> None:
-        """Take the present report for that of an earlier process: it has compared nothing yet."""
+        """Treat the current report as an earlier process's; this one has compared nothing yet."""
         if last := self._report():
             self._inherited = last.at
 
     def read(self, collection: str, *, is_served: bool) -> bool:
-        """Read the order and the state of the sources; whether that changed.
+        """Read the order and the state of the sources, and return whether they changed.
 
         Args:
-            collection: The name of the collection that is searched; empty for none.
-            is_served: Whether a watch service follows the files; a command looks at them itself.
+            collection: The name of the searched collection; empty if there is no collection.
+            is_served: Whether a watch service follows the files. A command checks them itself.
         """
         before, watch = self.known, self._report()
         known = before
@@ -65,7 +65,7 @@ class WatchReports:
         return self.known != before
 
     def _after(self, watch: WatchStatus, configuration: str, *, is_served: bool) -> KnownSources:
-        if watch.at == self._inherited:  # the own watch service has not compared them yet
+        if watch.at == self._inherited:  # our own watch service has not compared the sources yet
             watch = watch.inherited()
         elif not is_served:
             watch = replace(watch, saves=SaveTimes(), is_late=False, has_failed=False)

@@ -1,17 +1,17 @@
-"""How rare words are in texts about tools and skills in general.
+"""The background table: how rare words are in texts about tools and skills in general.
 
-A catalogue's own frequencies would make a confidence depend on the other items, and a small
-catalogue has no reliable ones.
+A catalogue's own frequencies would make a confidence depend on its other items, and those of a
+small catalogue are unreliable.
 """
 
 import math
 from functools import cache
 from importlib.resources import files
 
-MIN_RARITY = 0.1  # of the commonest word
-SHORT_RARITY = 0.25  # of a single letter or a number of one or two digits
+MIN_RARITY = 0.1  # the rarity of the most common word
+SHORT_RARITY = 0.25  # the rarity of a single letter, or of a number of one or two digits
 
-# The least number of texts that have a common word, by its letters: up to three, four, or more.
+# A common word occurs in at least this many texts, if it has up to three, four, or more letters.
 COMMON = (60, 20, 5)
 
 
@@ -32,32 +32,32 @@ def _english() -> frozenset[str]:
 
 @cache
 def longest() -> int:
-    """The characters of the longest known term."""
+    """The length of the longest known term, in characters."""
     return max(map(len, _table()[1]))
 
 
 def is_word(word: str, term: str) -> bool:
-    """Whether a word in lower case, with its term, is a usual one or a common word of English."""
+    """Whether a word in lower case, given with its term, is known or common in English."""
     return is_known(term) or is_english(word)
 
 
 def is_english(word: str) -> bool:
-    """Whether a word in lower case is a common one of English, of four letters or more."""
+    """Whether a word in lower case is a common English word of four letters or more."""
     return word in _english()
 
 
 def is_known(term: str) -> bool:
-    """Whether a term is a usual one, and so not a misspelt or unfinished word."""
+    """Whether a term is in the background table, and so not a typo or an unfinished word."""
     return term in _table()[1]
 
 
 def is_common(word: str, term: str) -> bool:
-    """Whether a word, with its term, is so common that longer words may consist of it."""
+    """Whether a word, given with its term, is common enough to be part of compounds."""
     return _table()[1].get(term, 0) >= least_texts(word)
 
 
 def least_texts(word: str) -> int:
-    """The least number of texts that have a common word of this length."""
+    """The minimum number of texts that have a common word of this length."""
     return COMMON[min(max(len(word) - 3, 0), 2)]
 
 

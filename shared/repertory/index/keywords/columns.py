@@ -1,4 +1,4 @@
-"""What searches read of every candidate, packed: the fields of filters, and what a name says."""
+"""Packed columns that searches read for every candidate: filter fields, actions, duplicate keys."""
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
@@ -14,7 +14,7 @@ from repertory.index.keywords.document import Entry
 from repertory.index.keywords.packed import Rows, Strings, Table, rearranged
 from repertory.index.vectors import Filter
 
-# Each column, with its value for an entry. ``actions`` are words.
+# The columns, with a function for an entry's value. ``actions`` are separated by spaces.
 FIELDS: Mapping[str, Callable[[Entry], str]] = {
     "kind": lambda entry: entry.kind,
     "source": lambda entry: entry.source,
@@ -27,28 +27,28 @@ DuplicateKeys = NDArray[np.uint64]
 
 
 class Column(msgspec.Struct, frozen=True):
-    """One field of every item: its values, sorted, and the place of each row's own value."""
+    """One field of every item: the sorted values, and the place of each row's value."""
 
     values: Strings
     codes: Rows
 
     @classmethod
     def of(cls, values: Sequence[str]) -> Self:
-        """The column of some values, one for each row."""
+        """Make a column from one value per row."""
         known = sorted({*values})
         place = {value: code for code, value in enumerate(known)}
         return cls(Strings.of(known), np.array([place[value] for value in values], np.int32))
 
     @classmethod
     def merged(cls, columns: Sequence["Column"], moved: Sequence[Rows]) -> Self:
-        """Several columns as one, each with the new row of each of its rows, or -1 to drop it."""
+        """Merge columns. ``moved`` has the new row of each row of each column, or -1 to drop it."""
         used = [np.unique(one.codes[new >= 0]) for one, new in zip(columns, moved, strict=True)]
         values, places = Strings.merged([one.values for one in columns], used)
         codes = [new[one.codes] for one, new in zip(columns, places, strict=True)]
         return cls(values, rearranged(codes, moved).astype(np.int32))
 
     def is_any(self, values: Sequence[str]) -> NDArray[np.bool_]:
-        """Which rows have one of some values."""
+        """Which rows have any of the values."""
         wanted = np.zeros(len(self.values), np.bool_)
         wanted[[code for value in values if (code := self.values.find(value)) is not None]] = True
         return wanted[self.codes]
@@ -69,14 +69,14 @@ class Columns(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, entries: Sequence[Entry]) -> Self:
-        """The columns of some entries; a row is an entry's place."""
+        """Make the columns of entries; a row is an entry's place."""
         fields = {field: Column.of([*map(value_of, entries)]) for field, value_of in FIELDS.items()}
         tags = ((tag, row) for row, entry in enumerate(entries) for tag in {*entry.tags})
         return cls(fields, Table.of(tags), np.array([*map(duplicate_key, entries)], np.uint64))
 
     @classmethod
     def merged(cls, parts: Sequence["Columns"], moved: Sequence[Rows]) -> Self:
-        """Several columns as one, each with the new row of each of its rows, or -1 to drop it."""
+        """Merge the columns of several parts; ``moved`` is as in ``Column.merged``."""
         fields = {
             field: Column.merged([one.fields[field] for one in parts], moved) for field in FIELDS
         }
@@ -84,7 +84,7 @@ class Columns(msgspec.Struct, frozen=True):
         return cls(fields, tags, rearranged([one.duplicate_keys for one in parts], moved))
 
     def allowed(self, rows: NDArray[np.integer], where: Filter) -> NDArray[np.bool_]:
-        """Which of some rows a filter allows."""
+        """Which of the rows a filter allows."""
         allowed = np.ones(len(rows), np.bool_)
         wanted = {"kind": where.kinds, "source": where.sources, "server": where.servers}
         for field, values in wanted.items():
@@ -97,7 +97,7 @@ class Columns(msgspec.Struct, frozen=True):
 
 
 def duplicate_key(entry: Entry) -> int:
-    """A digest of an item's kind and name, apart from case, separators and its server's name."""
+    """A digest of an item's kind and name, without case, separators and the server's name."""
     name = entry.compact.removeprefix(compact_name(entry.server)) or entry.compact
     digest = hashlib.blake2b(f"{entry.kind} {name}".encode("utf-8", "replace"), digest_size=8)
     return int.from_bytes(digest.digest())

@@ -1,4 +1,4 @@
-"""One item as the keyword index sees it: the entry that is shown, and the weights of its terms."""
+"""One item in the keyword index: its displayed entry, and the weights of its terms."""
 
 import hashlib
 from collections import Counter
@@ -16,33 +16,33 @@ from repertory.catalogue.views import split_at_headings
 from repertory.index.keywords.tokens import wholes, words
 from repertory.text import cut
 
-SHOWN_DESCRIPTION = 400  # characters of a description that are kept for showing
+SHOWN_DESCRIPTION = 400  # characters of a description that are stored for display
 MAX_SCHEMA_DEPTH = 4  # levels of nested parameters that are read
 SATURATION = 1.2  # BM25's k1
-# The prefix of a word that is indexed as written. A misspelt word has another stem than the right
-# one ("recipeint" and "recipi"), so typos are looked up among words, not among stems.
+# The prefix of a word that is indexed as written. A typo has a different stem than the correct word
+# ("recipeint" and "recipi"), so typos are looked up among words, not among stems.
 WRITTEN = "="
-# The prefixes of the tools that a skill mentions, by id and by name. No word has them, and they are
-# too long for a typo: only ``links`` reads these keys.
+# The prefixes of the keys of tools that a skill mentions, by id and by name. No word begins with
+# them, and they are too long to match by a typo, so only ``links`` reads these keys.
 TOOL = "@@"
 TOOL_NAME = "@:"
 
 
 class Field(msgspec.Struct, frozen=True):
-    """How much a term in one field counts. Two fields may have one name.
+    """The weight of a term in one field. Two fields may have the same name.
 
-    A field's length is measured against a fixed reference, not the catalogue's average, so that
-    the weight of a term depends on its own item alone: an index kept up to date item by item is
-    the same as one built at once.
+    A field's length is compared with a fixed reference, not with the catalogue's average. So a
+    term's weight depends only on its item, and an index updated item by item equals one that was
+    built at once.
     """
 
     name: str
     weight: float
-    length: float  # in terms: the reference
-    least: float  # the weight of a term that this field has, at least, and ``most`` at most
-    most: float
+    length: float  # the reference length, in terms
+    least: float  # the minimum weight of a term in this field
+    most: float  # its maximum weight
     normalisation: float = 0.75  # BM25's b
-    as_written: bool = True  # whether its words are kept unstemmed too, see ``WRITTEN``
+    as_written: bool = True  # whether words are also indexed unstemmed, see ``WRITTEN``
 
 
 NAME = Field("name", 5.0, 3, 0.9, 1.0, 0.5)
@@ -55,10 +55,10 @@ BODY = Field("body", 0.25, 400, 0.57, 0.65, 0.9, as_written=False)
 
 
 class Entry(msgspec.Struct, frozen=True, array_like=True):
-    """The fields of an item that are shown or filtered by, and the hash of its version.
+    """The fields of an item for display and filters, and the hash of its version.
 
     Attributes:
-        body: A hash of a document's text, by which copies are told from documents that only begin
+        body: A hash of a document's text. It distinguishes copies from documents that only begin
             alike, such as change logs.
     """
 
@@ -87,7 +87,7 @@ class Entry(msgspec.Struct, frozen=True, array_like=True):
 
 
 def shown_description(entry: Entry) -> str:
-    """The kept description of an item, with an ellipsis if it may be only the beginning."""
+    """The stored description of an item, with an ellipsis if it may be truncated."""
     kept = entry.description
     return cut(f"{kept} …", SHOWN_DESCRIPTION) if len(kept) >= SHOWN_DESCRIPTION else kept
 
@@ -115,12 +115,12 @@ def _digest(text: str) -> str:
 
 
 def term_weights(item: Item) -> dict[str, float]:
-    """The weight, 0…1, of every term of an item, of its words as written, and of its mentions.
+    """The weights, 0…1, of an item's terms, of its words as written, and of its mentions.
 
     A term's frequency in each field, normalised by the field's length, is weighted and summed over
-    the fields; the sum saturates (Robertson, Zaragoza and Taylor 2004, simple BM25F). The best
-    field that has the term sets the range within which the weight then lies, so that a term in a
-    name always weighs more than one in a description, however often a text repeats it.
+    the fields, and the sum is saturated (Robertson, Zaragoza and Taylor 2004, simple BM25F). It is
+    then scaled to the range of the best field that has the term. So a term in a name always weighs
+    more than one in a description, however often a text repeats it.
     """
     total: dict[str, float] = {}
     best: dict[str, Field] = {}
@@ -167,7 +167,7 @@ def fields(item: Item) -> list[tuple[Field, str]]:
 
 
 def spoken_tags(item: Item | Entry) -> list[str]:
-    """The tags that count as words: what a tool claims about its effects does not describe it."""
+    """The tags that are searched as words. A tool's claims about its effects are left out."""
     return [tag for tag in item.tags if item.kind is not Kind.TOOL or tag not in CLAIMS]
 
 
@@ -183,7 +183,7 @@ def _arguments(item: Item) -> Iterator[tuple[str, str]]:
 
 
 def _parameters(schema: Mapping[str, Any], depth: int) -> Iterator[tuple[str, str]]:
-    """The name and the description of each parameter of a tool, nested ones included."""
+    """The name and the description of each parameter of a tool, including nested ones."""
     properties = schema.get("properties")
     if depth == 0 or not isinstance(properties, Mapping):
         return

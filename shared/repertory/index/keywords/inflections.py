@@ -1,6 +1,7 @@
-"""The forms of one word: ``invoice``, ``invoices`` and ``invoicing``.
+"""Recognises forms of one word, such as ``invoice``, ``invoices`` and ``invoicing``.
 
-Other words may have the same stem: ``customs`` and ``customers``, ``object`` and ``objective``.
+A stem is not enough, because different words may share one: ``customs`` and ``customers``,
+``object`` and ``objective``.
 """
 
 import re
@@ -19,10 +20,10 @@ def are_forms(word: str, other: str) -> bool:
 
 @lru_cache(maxsize=256)
 def _bases_of(word: str) -> frozenset[str]:
-    """What a word has in common with its forms, which need not be a word.
+    """The bases that a word shares with its forms. They need not be words.
 
-    A word with -ing has two: ``reading`` is a form of ``read``, and the singular of ``readings``,
-    which only is a form of ``reading``.
+    A word with -ing has two: ``reading`` is a form of ``read``, and the singular of ``readings``.
+    But ``readings`` is only a form of ``reading``.
     """
     one = _PLURAL.sub("", word)
     if not one.endswith("ing"):
@@ -33,7 +34,7 @@ def _bases_of(word: str) -> frozenset[str]:
 def _base(word: str) -> str:
     """The base of a word in the singular."""
     rest = _ENDING.sub("", word)
-    base = rest if _VOWEL.search(rest) else word  # "string" is no form of a word
+    base = rest if _VOWEL.search(rest) else word  # the "ing" of "string" is not an ending
     base = base.rstrip("e")
     if base.endswith("i"):
         base = base[:-1] + "y"

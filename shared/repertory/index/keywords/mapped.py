@@ -1,4 +1,4 @@
-"""Large arrays in a file without a name: the system keeps only those pages in memory that are used.
+"""Large arrays in an anonymous file, of which the system keeps only used pages in memory.
 
 Most of a keyword index is postings and entries, and a search reads a small part of them.
 """
@@ -12,21 +12,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-ALIGNMENT = 64  # bytes: numbers at odd places would be slow to read
+ALIGNMENT = 64  # bytes; unaligned numbers are slow to read
 
 
 class MappedArrays:
-    """Copies of some arrays in a file, which is gone once nothing refers to it.
+    """Copies of arrays in a file, which is deleted once nothing refers to it.
 
     Args:
-        folder: Where the file is made.
+        folder: Where the file is created.
         arrays: The arrays, of one dimension.
 
     Attributes:
-        arrays: The copies, which cannot be written to.
+        arrays: The copies, which are read-only.
 
     Raises:
-        OSError: The file cannot be made or written.
+        OSError: The file cannot be created or written.
     """
 
     def __init__(self, folder: Path, arrays: Sequence[NDArray[Any]]) -> None:
@@ -44,6 +44,6 @@ class MappedArrays:
         ]
 
     def rest(self) -> None:
-        """Drop the pages from this process; each returns when it is used."""
+        """Release the pages from this process's memory; they are loaded again when used."""
         if hasattr(mmap, "MADV_DONTNEED"):  # not on Windows
             self._pages.madvise(mmap.MADV_DONTNEED)

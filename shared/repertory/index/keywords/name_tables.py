@@ -1,4 +1,4 @@
-"""The names of a segment's items by their letters and digits alone, packed."""
+"""Packed tables of a segment's names, by their letters and digits only."""
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
@@ -11,17 +11,17 @@ from repertory.index.keywords.document import Entry
 from repertory.index.keywords.packed import Rows, Table
 from repertory.index.keywords.typos import OneEdit
 
-MIN_MISSPELT_LENGTH = 2  # characters; a name of three may have lost one
+MIN_MISSPELT_LENGTH = 2  # characters of a query; a name of three may lack one
 
 
 class NameTables(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """The rows of a segment by the names of its items.
 
     Attributes:
-        names: By their own names.
-        ids: By the ids that are other than the name.
-        aliases: By the aliases that are other than the name.
-        unprefixed: By the names that begin with their server's, without that beginning.
+        names: By name.
+        ids: By id, if it differs from the name.
+        aliases: By alias, if it differs from the name.
+        unprefixed: By the rest of a name that begins with its server's name.
     """
 
     names: Table
@@ -31,7 +31,7 @@ class NameTables(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @classmethod
     def of(cls, entries: Sequence[Entry]) -> Self:
-        """The tables of some entries; a row is an entry's place."""
+        """Make the tables of entries; a row is an entry's place."""
         ids = [(compact_name(entry.id), row) for row, entry in enumerate(entries)]
         return cls(
             names=Table.of((entry.compact, row) for row, entry in enumerate(entries)),
@@ -51,7 +51,7 @@ class NameTables(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @classmethod
     def merged(cls, parts: Sequence["NameTables"], moved: Sequence[Rows]) -> Self:
-        """Several of them as one, each with the new row of each of its rows, or -1 to drop it."""
+        """Merge tables. ``moved`` has the new row of each row of each part, or -1 to drop it."""
         tables = {name: [part.tables[name] for part in parts] for name in cls.__struct_fields__}
         return cls(**{name: Table.merged(held, moved)[0] for name, held in tables.items()})
 

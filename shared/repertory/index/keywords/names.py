@@ -1,4 +1,4 @@
-"""Names found as they are typed: exact, prefix, any case and separators, one edit."""
+"""Looks up names: exact, by prefix, in any case and with any separators, or one edit away."""
 
 import re
 from collections.abc import Iterator
@@ -9,33 +9,33 @@ from repertory.catalogue.names import compact_name, digits, signs
 from repertory.index.keywords.part import Part
 from repertory.index.keywords.parts import Parts
 
-MIN_PREFIX_LENGTH = 3  # characters; one less in other scripts than ASCII, whose signs say more
+MIN_PREFIX_LENGTH = 3  # characters; one less in scripts other than ASCII
 MAX_COMPLETIONS = 100  # as many as either arm finds
-MAX_SPELT = 500  # items of one name whose spellings are compared; tens of thousands may be `README`
-MAX_ID_WORDS = 6  # of a query that is looked up among ids
+MAX_SPELT = 500  # namesakes whose spellings are compared; tens of thousands may be `README`
+MAX_ID_WORDS = 6  # longer queries are not looked up among ids
 
-# How similar the typed text is to a name. All are exact as 32-bit numbers.
+# How similar the typed text is to a name. All values are exact as 32-bit floats.
 EXACT = 1.0
 UNPREFIXED = 0.9375  # the name without the words of its server
-ALSO = 0.90625  # another spelling of the name, or an alias, where another item has what was typed
+ALSO = 0.90625  # another spelling of the name, or an alias, while another item has the typed name
 ONE_MORE = 0.890625  # the name without its last letter
 ONE_EDIT = 0.875
-BEGUN = 0.75  # the beginning of a name: so much of the share that was typed
+BEGUN = 0.75  # the beginning of a name; multiplied by the share that was typed
 
 _OF_HOST = re.compile(r"^\s*mcp__(?=\w+__\w)", re.IGNORECASE)
 _LAST_LETTER = re.compile(r"[^\W_][\W_]+[^\W_]\s*$")
 
 
 class NameIndex:
-    """Looks names up by their letters and digits alone; ids and aliases count as names too."""
+    """Looks up names by their letters and digits only. Ids and aliases count as names."""
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
 
     def exact(self, typed: str) -> list[int]:
-        """The rows whose name or id is the typed one, in any case and with any separators.
+        """The rows with the typed name or id, in any case and with any separators.
 
-        If no item has it, the rows of which it is an alias.
+        If no item has it, the rows with the typed alias.
         """
         keys = {compact_name(one): None for one in _spelt(typed)}
         tables = ("names", "ids") if len(typed.split()) <= MAX_ID_WORDS else ("names",)
@@ -46,10 +46,10 @@ class NameIndex:
         """The rows of names similar to the typed one, each with its similarity, 0…1.
 
         ``EXACT`` is the name itself, ``UNPREFIXED`` the name without the words of its server,
-        ``ALSO`` another spelling of it, ``ONE_MORE`` a name of which the last letter is missing,
-        ``ONE_EDIT`` any other name one edit away, unless the last letter begins a word:
-        ``search_c`` is not ``search``. A name of which only the beginning was typed counts by the
-        share that was typed, below ``BEGUN``.
+        ``ALSO`` another spelling, ``ONE_MORE`` a name without its last letter, and ``ONE_EDIT`` any
+        other name one edit away. But a last letter that begins a word is not an edit: ``search_c``
+        does not match ``search``. A name with only its beginning typed gets ``BEGUN`` times the
+        share that was typed.
         """
         spelt = _spelt(typed)
         key = compact_name(spelt[0])
@@ -106,7 +106,7 @@ class NameIndex:
 
 
 def _shortest(part: Part, key: str) -> Iterator[str]:
-    """The names and aliases of a part that start with the key and are longer, by their bytes."""
+    """The names and aliases of a part that start with the key and are longer, in byte order."""
     names = part.segment.names
     for table in (names.names, names.aliases):
         longer = (name for name in part.beginning_with(key, table) if name != key)
@@ -114,18 +114,18 @@ def _shortest(part: Part, key: str) -> Iterator[str]:
 
 
 def _spelt(typed: str) -> tuple[str, str]:
-    """A name without the beginning that agent hosts give the tools of their MCP servers, and whole.
+    """A name without the prefix that agent hosts give to tools of MCP servers, and as typed.
 
-    Few names have this beginning themselves.
+    Few names have this prefix themselves.
     """
     return _OF_HOST.sub("", typed).strip(), typed.strip()
 
 
 def _begins_a_word(typed: str) -> bool:
-    """Whether a text ends with the first letter of a word, but not of the only one."""
+    """Whether a text of several words ends with a word of one letter."""
     return _LAST_LETTER.search(typed) is not None
 
 
 def _min_prefix_length(key: str) -> int:
-    """The length from which a key is looked up as the beginning of a name."""
+    """The minimum length of a key that is looked up as a prefix."""
     return MIN_PREFIX_LENGTH - (not key.isascii())

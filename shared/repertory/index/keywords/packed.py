@@ -1,6 +1,6 @@
-"""Strings and the rows that are found under them, packed: each table is a few arrays.
+"""Tables from strings to rows, packed into a few arrays each.
 
-Packed tables take a tenth of the memory of dictionaries and are read from a snapshot as they are.
+Packed tables take a tenth of the memory of dictionaries, and are loaded from a snapshot unchanged.
 """
 
 from array import array
@@ -19,13 +19,13 @@ Rows = NDArray[np.int32]
 Offsets = NDArray[np.int64]
 Arrays = Mapping[str, NDArray[Any]]
 
-SORT_SIZE = 1_000_000  # rows of a table that are sorted at once
-HEAD, SKIPPED = 8, 16  # bytes of a string's head, and strings that share one
-ABOVE = b"\xff"  # no character has this byte in UTF-8
+SORT_SIZE = 1_000_000  # rows that are sorted at once
+HEAD, SKIPPED = 8, 16  # bytes of a head, and the interval of the strings whose heads are kept
+ABOVE = b"\xff"  # above every character, because this byte does not occur in UTF-8
 
 
 class Slices(NamedTuple):
-    """Parts of a text: UTF-8 as an array of bytes, where each part starts, and where it ends."""
+    """Parts of a text: the text as UTF-8 bytes, and where each part starts and ends."""
 
     text: NDArray[np.uint8]
     starts: Offsets
@@ -33,11 +33,11 @@ class Slices(NamedTuple):
 
 
 class Strings(Sequence[str]):
-    """Sorted strings, each once. A string's place is found by bisection.
+    """Sorted unique strings. A string's place is found by bisection.
 
     Args:
-        text: All of them as UTF-8.
-        offsets: Where each begins, and the end of the last one.
+        text: All strings as UTF-8, one after the other.
+        offsets: The start of each string, and the end of the last one.
     """
 
     def __init__(self, text: bytes, offsets: Offsets) -> None:
@@ -54,12 +54,13 @@ class Strings(Sequence[str]):
     def merged(
         cls, parts: Sequence["Strings"], used: Sequence[NDArray[np.integer]]
     ) -> tuple[Self, list[NDArray[np.int64]]]:
-        """Some strings of several, each once; ``used`` are their places, ascending.
+        """Merge the used strings of several parts; ``used`` are their places, ascending.
 
-        It makes no list of them: hundreds of thousands would leave holes in the memory.
+        This makes no list of strings, because hundreds of thousands would fragment the heap.
 
         Returns:
-            The strings; and for each part the new place of each used string, beside its own.
+            The strings, and for each part an array of the new places by the old ones. Only the
+            values for used strings are meaningful.
         """
 
         def numbered(number: int) -> Iterator[tuple[bytes, int]]:
@@ -80,12 +81,12 @@ class Strings(Sequence[str]):
 
     @property
     def text(self) -> NDArray[np.uint8]:
-        """All of them as an array of bytes."""
+        """All strings as an array of bytes."""
         return np.frombuffer(self._text, np.uint8)
 
     @property
     def slices(self) -> Slices:
-        """Each of them as a part of the text."""
+        """The strings as parts of the text."""
         return Slices(self.text, self.offsets[:-1], self.offsets[1:])
 
     @override
@@ -109,12 +110,12 @@ class Strings(Sequence[str]):
         return place if place < len(self) and self._bytes(place) == key else None
 
     def beginning_with(self, prefix: str) -> range:
-        """The places of the strings that begin with a prefix, which may be one of them."""
+        """The places of the strings that begin with a prefix or equal it."""
         key = encoded(prefix)
         return range(self._first(key), self._first(key + ABOVE))
 
     def _first(self, key: bytes) -> int:
-        """The place of the first string that is not less: UTF-8 sorts as characters do."""
+        """The place of the first string not less than a key. UTF-8 sorts like its characters."""
         head = int.from_bytes(key[:HEAD].ljust(HEAD, b"\0"), "big")
         heads, text, offsets = self._heads, self._text, self._offsets
         above = bisect_left(heads, head)
@@ -132,7 +133,7 @@ class Strings(Sequence[str]):
 
     @cached_property
     def _heads(self) -> memoryview:
-        """The first bytes of one string in ``SKIPPED`` as numbers, which are compared faster."""
+        """The heads of every ``SKIPPED``th string as numbers, which are faster to compare."""
         starts, ends = self.offsets[:-1:SKIPPED, None], self.offsets[1::SKIPPED, None]
         places = starts + np.arange(HEAD)
         text = np.append(self.text, np.zeros(HEAD, np.uint8))
@@ -144,12 +145,12 @@ class Strings(Sequence[str]):
 
 
 class Table:
-    """The rows under each of some strings.
+    """A table from strings to rows.
 
     Args:
         keys: The strings.
         offsets: The rows of key ``k`` are ``rows[offsets[k]:offsets[k + 1]]``, ascending.
-        rows: All of them.
+        rows: The rows of all keys.
     """
 
     def __init__(self, keys: Strings, offsets: Offsets, rows: Rows) -> None:
@@ -159,7 +160,7 @@ class Table:
 
     @classmethod
     def of(cls, pairs: Iterable[tuple[str, int]]) -> Self:
-        """The table of some keys with a row each; empty keys are left out."""
+        """Make a table from pairs of a key and a row; empty keys are left out."""
         found: defaultdict[str, list[int]] = defaultdict(list)
         for key, row in pairs:
             if key:
@@ -174,14 +175,15 @@ class Table:
     def merged(
         cls, tables: Sequence["Table"], moved: Sequence[Rows]
     ) -> tuple[Self, NDArray[np.intp]]:
-        """Several tables as one.
+        """Merge tables.
 
         Args:
             tables: The tables.
             moved: For each table, the new row of each of its rows, or -1 to drop it.
 
         Returns:
-            The table, and the place of each of its rows among all rows of the tables.
+            The merged table, and for each of its rows the place in the concatenated rows of the
+            tables.
         """
         counts = [table._counts(new) for table, new in zip(tables, moved, strict=True)]
         used = [np.flatnonzero(count) for count in counts]
@@ -194,7 +196,7 @@ class Table:
         starts = np.cumsum([0, *(len(table.rows) for table in tables)]).tolist()
         first = 0
         while first < len(keys):
-            # So many keys at once: all of them would take several times the memory of the table.
+            # Merge the keys in batches, because all at once need a multiple of the table's memory.
             last = max(
                 first + 1, int(offsets.searchsorted(offsets[first] + SORT_SIZE, "right")) - 1
             )
@@ -215,10 +217,10 @@ class Table:
     def arranged(
         cls, keys: Strings, numbers: NDArray[np.int64], rows: Rows
     ) -> tuple[Self, NDArray[np.intp]]:
-        """The table of rows in any order, with the number of each one's key.
+        """Make a table from rows in any order; ``numbers`` has the number of each row's key.
 
         Returns:
-            The table, and the place that each of its rows was given at.
+            The table, and for each of its rows the place in ``rows``.
         """
         order = _order(numbers, rows)
         offsets = np.zeros(len(keys) + 1, np.int64)
@@ -240,18 +242,19 @@ class Table:
         renumbered: NDArray[np.int64],
         start: int,
     ) -> tuple[NDArray[np.int64], Rows, NDArray[np.int64]]:
-        """The rows that are kept under some keys of a merged table.
+        """The kept rows of this table under a range of keys of the merged table.
 
         Args:
-            first: The number of the first key there.
-            last: That of the key after the last one.
+            first: The first key of the range, as a number in the merged table.
+            last: The key after the last one, also as a number in the merged table.
             moved: The new row of each row, or -1.
-            used: The keys that keep rows.
-            renumbered: The number there of each of them, beside its own.
-            start: The place of the first row of this table among those of all tables.
+            used: The keys of this table that keep rows.
+            renumbered: The numbers of this table's keys in the merged table.
+            start: The place of this table's first row in the concatenated rows of all tables.
 
         Returns:
-            For each row the number of its key, itself, and its place among those of all tables.
+            For each kept row the number of its key in the merged table, the new row, and its place
+            in the concatenated rows.
         """
         of_keys = used[slice(*renumbered[used].searchsorted([first, last]))]
         begin, end = (int(of_keys[0]), int(of_keys[-1]) + 1) if len(of_keys) else (0, 0)
@@ -271,29 +274,29 @@ class Table:
 
 
 def _order(numbers: NDArray[np.int64], rows: Rows) -> NDArray[np.intp]:
-    """The order of rows by the numbers of their keys, and under each key by themselves."""
+    """The order of rows by the numbers of their keys, then by row."""
     items = int(rows.max()) + 1 if len(rows) else 0
-    # What is merged is in order by parts, which makes a stable sort 20 times faster.
+    # Merged rows are already sorted within each part, which makes a stable sort 20 times faster.
     return np.argsort(numbers * items + rows, kind="stable")
 
 
 def numbers(offsets: NDArray[np.integer]) -> memoryview:
-    """The numbers of an array as plain ones, which are quicker to read one by one."""
+    """The numbers of an array as a memoryview, which is faster to read one by one."""
     return np.ascontiguousarray(offsets).data
 
 
 def encoded(string: str) -> bytes:
-    """A string as UTF-8, which sorts as its characters do; with lone surrogates, if it has any."""
+    """A string as UTF-8, which sorts like its characters. Lone surrogates are kept."""
     return string.encode("utf-8", "surrogatepass")
 
 
 def decoded(text: bytes) -> str:
-    """The string that ``encoded`` was given."""
+    """The inverse of ``encoded``."""
     return text.decode("utf-8", "surrogatepass")
 
 
 def packed(parts: Iterable[bytes]) -> tuple[bytes, Offsets]:
-    """Bytes one after the other, with the place where each begins and the end of the last one."""
+    """The concatenated bytes, and the start of each part and the end of the last one."""
     held = list(parts)
     offsets = np.zeros(len(held) + 1, np.int64)
     np.cumsum([len(part) for part in held], out=offsets[1:])
@@ -301,7 +304,7 @@ def packed(parts: Iterable[bytes]) -> tuple[bytes, Offsets]:
 
 
 def rearranged(arrays: Sequence[NDArray[Any]], moved: Sequence[Rows]) -> NDArray[Any]:
-    """The values of several arrays, each at the new place of its row; those at -1 are dropped."""
+    """Merge arrays, with each value at the new place of its row; values at -1 are dropped."""
     kept = [new >= 0 for new in moved]
     found = np.empty(sum(map(np.count_nonzero, kept)), arrays[0].dtype)
     for values, new, left in zip(arrays, moved, kept, strict=True):
@@ -310,13 +313,13 @@ def rearranged(arrays: Sequence[NDArray[Any]], moved: Sequence[Rows]) -> NDArray
 
 
 def named(name: str, arrays: Arrays) -> Iterator[tuple[str, NDArray[Any]]]:
-    """Some arrays by name, each with the name of their table before its own."""
+    """The arrays by name, with the table's name as a prefix."""
     for part, held in arrays.items():
         yield f"{name}.{part}", held
 
 
 def arrays_of(what: Strings | Table) -> dict[str, NDArray[Any]]:
-    """What is packed, as arrays by name."""
+    """The arrays of a packed table or strings, by name."""
     if isinstance(what, Strings):
         return {"text": what.text, "offsets": what.offsets}
     return {**dict(named("keys", arrays_of(what.keys))), "offsets": what.offsets, "rows": what.rows}

@@ -1,4 +1,4 @@
-"""Pages of an index by id: the rows of each segment are in this order, so nothing is sorted."""
+"""Pages of an index by id. Nothing is sorted, because the rows of segments are in this order."""
 
 import heapq
 from bisect import bisect_left, bisect_right
@@ -13,16 +13,16 @@ Page = tuple[list[Entry], int]
 
 
 def page_of(parts: Sequence[Part], where: Filter, limit: int, offset: int, after: str) -> Page:
-    """The entries of a page, and how many all pages have.
+    """The entries of a page, and the total number of entries.
 
-    It reads a few ids of each part to find where the page begins, and then its own entries.
+    A few ids of each part are read to find where the page begins, then only its entries.
 
     Args:
         parts: The parts of an index; no id is in two of them.
         where: Which items are listed.
-        limit: How many at most.
-        offset: How many are left out before.
-        after: The id that the page comes after; empty for the first one.
+        limit: The maximum number of entries.
+        offset: The number of entries to skip.
+        after: The id after which the page begins; empty for the first page.
     """
     runs = [_Run(part, where) for part in parts]
     begins = [bisect_right(run, after) for run in runs] if after else [0 for _ in runs]
@@ -50,13 +50,13 @@ class _Run(Sequence[str]):
         return self._part.segment.id_of(int(self._rows[place]))
 
     def pairs(self, begin: int) -> Iterator[tuple[str, int, Part, int]]:
-        """The id, a number of the part, the part and the row of each item from a place on."""
+        """The items from a place on, as (id, the part's start, part, row)."""
         for place in range(begin, len(self)):
             yield self[place], self._part.start, self._part, int(self._rows[place])
 
 
 def _places(runs: Sequence[_Run], number: int) -> list[int]:
-    """How many items of each run are among the first ones of all, by bisection."""
+    """How many items of each run are among the first ``number`` items of all, by bisection."""
     low, high = [0 for _ in runs], [len(run) for run in runs]
     while low != high:
         widest = max(range(len(runs)), key=lambda one: high[one] - low[one])
@@ -65,7 +65,7 @@ def _places(runs: Sequence[_Run], number: int) -> list[int]:
         below = [bisect_left(run, pivot, *ends) for run, *ends in zip(runs, low, high, strict=True)]
         if sum(below) >= number:
             high = below
-        else:  # the pivot is one of the first, too
+        else:  # the pivot is also among the first items
             low = below
             low[widest] = middle + 1
     return low

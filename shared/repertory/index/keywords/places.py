@@ -1,6 +1,6 @@
-"""Where the terms of one item occur, and how the item spells them.
+"""Finds where the terms of one item occur, and how the item spells them.
 
-The index keeps only a term's total weight in an item. These details are read from the item itself,
+The index has only a term's total weight in an item. These details are read from the item itself,
 for the few items that are shown.
 """
 
@@ -20,7 +20,7 @@ from repertory.index.keywords.document import (
 )
 from repertory.index.keywords.tokens import spellings
 
-MAX_KEPT = 300  # items whose words are kept: what is shown once is shown again
+MAX_KEPT = 300  # items whose words are cached, because shown items are often shown again
 
 
 class Places:
@@ -29,7 +29,7 @@ class Places:
     Args:
         entry: The item's entry in the keyword index.
         item: The whole item, which has more fields; None if it is unavailable.
-        with_body: Whether to read the body too; otherwise a term that occurs only there counts as
+        with_body: Whether to also read the body. Otherwise a term that occurs only there counts as
             unread.
     """
 
@@ -44,8 +44,8 @@ class Places:
     def of(self, key: str, unread: str) -> dict[str, str]:
         """An indexed term's spelling by field, in the order name, description, server, ….
 
-        A term that was not read has the spelling ``unread`` and is in the one unread field; the
-        field is empty if several are unread.
+        If no field that was read has the term, the spelling is ``unread``, and the field is the
+        unread one; empty if there are several unread fields.
         """
         spelling: dict[str, str] = {}
         is_written, key = key.startswith(WRITTEN), key.removeprefix(WRITTEN)
@@ -57,7 +57,7 @@ class Places:
         return spelling or {self._unread: unread}
 
     def first(self, keys: Sequence[str]) -> str:
-        """The one of some indexed terms that the most important field has; of equals, the first."""
+        """The term that occurs in the most important field; ties go to the first term."""
         for _, words in self._words if len(keys) > 1 else ():
             held = {term for _, term in words}
             if key := next((one for one in keys if one in held), ""):
@@ -65,23 +65,23 @@ class Places:
         return keys[0]
 
     def has_all(self, stems: Collection[str]) -> bool:
-        """Whether all of some stems occur in the fields that were read."""
+        """Whether all stems occur in the fields that were read."""
         return {*stems} <= {term for _, words in self._words for _, term in words}
 
     def words(self) -> list[str]:
-        """All words that were read, as the item spells them, each once and always in one order."""
+        """All words that were read, as spelt in the item, each once and in a stable order."""
         return list(dict.fromkeys(written for _, words in self._words for written, _ in words))
 
 
-# Otherwise each search would read the long texts of its hits again.
+# Cached, so that a search does not read the long texts of its hits again.
 @cached(LRUCache(MAX_KEPT), lambda entry, item: (entry.id, entry.hash, item is None), Lock())
 def places_of(entry: Entry, item: Item | None) -> Places:
-    """The places of the terms of an item, apart from its body's."""
+    """The places of an item's terms, without its body."""
     return Places(entry, item)
 
 
 def _texts(entry: Entry, item: Item | None) -> list[tuple[str, str]]:
-    """The texts of an item, each with the name of its field, the most important first."""
+    """The texts of an item with the names of their fields, most important first."""
     if item:
         return [(field.name, text) for field, text in fields(item)]
     return [
@@ -92,7 +92,7 @@ def _texts(entry: Entry, item: Item | None) -> list[tuple[str, str]]:
 
 
 def _unread_field(entry: Entry, item: Item | None) -> str:
-    """The field of a term that occurs in none that were read; empty if it may be any."""
+    """The field of a term that does not occur in any field that was read; empty if ambiguous."""
     if item is None and len(entry.description) >= SHOWN_DESCRIPTION:
-        return ""  # the entry's description is cut
+        return ""  # the entry's description is truncated
     return "parameters" if entry.kind is Kind.TOOL else "body"

@@ -1,4 +1,4 @@
-"""The policies of an index's items: their pins, and the successors of deprecated items."""
+"""The policies of an index's items, such as pins, and successors of deprecated items."""
 
 from collections import defaultdict
 from collections.abc import Collection
@@ -13,15 +13,15 @@ from repertory.index.keywords.parts import Parts
 from repertory.index.keywords.query_words import plain
 from repertory.index.keywords.tokens import terms
 
-MAX_STEPS = 10  # from a deprecated item to its last successor
+MAX_STEPS = 10  # the maximum length of a chain of successors
 
 
 class Pin(msgspec.Struct, frozen=True):
     """A phrase that puts an item first.
 
     Attributes:
-        row: The item's.
-        phrase: As it is written.
+        row: The item's row.
+        phrase: The phrase as written.
         terms: The terms that a query must contain.
         is_vouched: Whether the pin comes from the configuration, not only from the item's author.
     """
@@ -32,12 +32,12 @@ class Pin(msgspec.Struct, frozen=True):
     is_vouched: bool
 
     def is_in(self, typed: Collection[str]) -> bool:
-        """Whether a query contains it; an author's pin must also be half of the query."""
+        """Whether a query contains the pin. An author's pin must also be half of the query."""
         return self.terms <= set(typed) and (self.is_vouched or 2 * len(self.terms) >= len(typed))
 
 
 class PolicyIndex:
-    """Looks policies up. The cost grows with the items that have one, not with all items."""
+    """Looks up policies. The cost grows only with the number of items that have a policy."""
 
     def __init__(self, parts: Parts, names: NameIndex) -> None:
         self._parts = parts
@@ -45,7 +45,7 @@ class PolicyIndex:
         self._against: dict[int, frozenset[str]] = {}
 
     def prepare(self) -> None:
-        """Build all tables now, so that no search waits."""
+        """Build all tables now, so that no search waits for them."""
         _ = self._pins, self.successors
 
     @cached_property
@@ -69,7 +69,7 @@ class PolicyIndex:
         return dict(pins)
 
     def pinned(self, query: str) -> dict[int, Pin]:
-        """The pins that a query contains, by row; the one with the most terms of each item."""
+        """The pins that a query contains, by row; for each item the one with most terms."""
         if not self._pins:
             return {}
         typed = set(terms(plain(query)))
@@ -78,12 +78,12 @@ class PolicyIndex:
 
     @cached_property
     def successors(self) -> dict[int, int]:
-        """The row of each deprecated item, with the row of its last successor."""
+        """The row of the final successor of each deprecated item, by the item's row."""
         found = {row: self._last(row) for row, policy in self.of.items() if policy.deprecated_by}
         return {row: last for row, last in found.items() if last is not None}
 
     def _last(self, row: int) -> int | None:
-        """The first successor that is not deprecated itself, or None."""
+        """The first successor that is not deprecated itself; None if missing."""
         for _ in range(MAX_STEPS):
             policy = self.of.get(row)
             if policy is None or not policy.deprecated_by:
@@ -92,10 +92,10 @@ class PolicyIndex:
             if named is None:
                 return None
             row = named
-        return None  # a circle
+        return None  # a cycle
 
     def _named(self, name: str, by: Entry) -> int | None:
-        """The row that an item refers to: by id, else by name, its own kind and source first."""
+        """The row that an item refers to by id or name; its own kind and source are preferred."""
 
         def unlike(row: int) -> tuple[bool, bool, bool, str]:
             entry = self._parts.entry(row)
@@ -106,7 +106,7 @@ class PolicyIndex:
         return min(others, key=unlike, default=None)
 
     def promoted(self, query: str, found: Collection[int]) -> set[int]:
-        """The rows to add to those that were found: pinned items and successors."""
+        """The rows of pinned items, and of successors of pinned and found items."""
         if not self.of:
             return set()
         pinned = {*self.pinned(query)}
@@ -114,7 +114,7 @@ class PolicyIndex:
         return pinned | {self.successors[row] for row in rows if row in self.successors}
 
     def against(self, row: int) -> frozenset[str]:
-        """The terms of an item's warning when not to use it, without those of its description."""
+        """The terms of an item's warning, without those of its names and description."""
         if row not in self._against:
             entry = self._parts.entry(row)
             unfit = terms(entry.policy.when_not_to_use) if entry.policy else ()
@@ -123,6 +123,6 @@ class PolicyIndex:
         return self._against[row]
 
 
-@lru_cache(maxsize=10_000)  # each new index reads the phrases of all pins
+@lru_cache(maxsize=10_000)  # each new index needs the phrases of all pins
 def _terms_of(phrase: str) -> frozenset[str]:
     return frozenset(terms(plain(phrase)))

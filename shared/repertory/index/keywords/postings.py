@@ -1,4 +1,4 @@
-"""Postings: the items that contain each indexed term, with the term's weight in each."""
+"""Postings: for each indexed term, the items that contain it, with its weight in each."""
 
 from collections.abc import Mapping, Sequence
 from typing import Self
@@ -11,15 +11,15 @@ from repertory.text import MAX_REMEMBERED_LENGTH
 
 Scores = NDArray[np.float32]
 
-MAX_FOUND = 20_000  # places of terms that are remembered: queries repeat their words
+MAX_FOUND = 20_000  # cached term ids; queries repeat their words
 
 
 class Postings:
-    """A sorted vocabulary; a term's id is its place in it, an item is a row.
+    """The rows and weights of each term. A term's id is its place in the sorted vocabulary.
 
     Args:
-        table: The rows under each term.
-        weights: The weight, 0…1, of the term in the item, beside its row.
+        table: The rows of each term.
+        weights: For each of these rows, the term's weight in the item, 0…1.
 
     Attributes:
         vocabulary: The terms, sorted.
@@ -38,7 +38,7 @@ class Postings:
 
     @classmethod
     def of(cls, weights: Sequence[Mapping[str, float]]) -> Self:
-        """The postings of items by the weights of their terms; an item's row is its place."""
+        """Make postings from the term weights of items; an item's row is its place."""
         vocabulary = sorted({term for one in weights for term in one})
         ids = {term: term_id for term_id, term in enumerate(vocabulary)}
         terms = np.array([ids[term] for one in weights for term in one], np.int64)
@@ -49,7 +49,7 @@ class Postings:
 
     @classmethod
     def merged(cls, parts: Sequence["Postings"], moved: Sequence[Rows]) -> Self:
-        """Several postings as one, each with the new row of each of its rows, or -1 to drop it."""
+        """Merge postings. ``moved`` has the new row of each row of each part, or -1 to drop it."""
         table, order = Table.merged([one.table for one in parts], moved)
         return cls(table, np.concatenate([one.weights for one in parts])[order])
 
@@ -67,7 +67,7 @@ class Postings:
         return found
 
     def span(self, term_id: int) -> tuple[int, int]:
-        """Where the rows of a term begin, and where they end."""
+        """Where the rows of a term begin and end."""
         return self._offsets[term_id], self._offsets[term_id + 1]
 
     def of_term(self, term_id: int) -> tuple[Rows, Scores]:
@@ -86,7 +86,7 @@ class Postings:
         """The weight of a term in each of some rows, 0 in rows without it."""
         start, end = self.span(term_id)
         holding = self.rows[start:end]
-        # Numbers of another type would have all of them converted.
+        # With another integer type, NumPy would convert the whole posting list.
         place = holding.searchsorted(rows.astype(np.int32, copy=False))
         holds = holding.take(place, mode="clip") == rows
         weights: Scores = self.weights[start:end].take(place, mode="clip").astype(np.float32)

@@ -1,4 +1,4 @@
-"""The words of a query: its identifiers divided, whatever their case and separators."""
+"""Splits a query into words, and its identifiers into parts, whatever their case and separators."""
 
 import math
 import re
@@ -31,19 +31,21 @@ from repertory.index.keywords.tokens import (
 )
 from repertory.text import remembered
 
-MAX_FEW = 3  # words of a query that is nearly one: "get the invoice", not "who is on call"
+# A query of one term and at most this many words counts as one word: "get the invoice", but not
+# "who is on call".
+MAX_FEW = 3
 MIN_PART = 2  # characters of each common word into which a rare word is divided
-MIN_APART = 3  # characters of a known word that separators divide from another one
-LEAST = 1e-3  # the frequency of a stop word, which is not counted, when words are divided
+MIN_APART = 3  # characters of a known word that is separated from another one
+LEAST = 1e-3  # the assumed frequency of stop words, which are not counted, when dividing words
 AROUND = " \"'\u2018\u2019\u201c\u201d"  # quotation marks
-# With which identifiers begin, and few names of products.
+# Verbs with which identifiers begin, but few product names.
 _VERBS = """add create delete disable enable fetch get insert list remove rename send set uninstall
     update""".split()  # noqa: SIM905 -- a list of literals would be harder to read
-# Of "client's", "they're" and "don't"; all of "can't" and "won't".
+# The ends of "client's", "they're" and "don't", and the whole of "can't" and "won't".
 _CLITIC = re.compile(
     r"(?:\b(?:ca|wo|sha)|(?<=[a-z]))n['\u2019]t\b|(?<=[a-z])['\u2019](?:s|t|d|m|ll|re|ve)\b"
 )
-# What begins a request of any words, and what ends it.
+# Phrases that begin or end any request.
 _OPENING = re.compile(
     r"(?:(?:how (?:can|could|do|should) (?:i|we|you)|how to|(?:i|we) (?:need|want)(?: to)?"
     r"|(?:can|could) (?:i|we|you)|please,?|a|an|the) )+"
@@ -55,9 +57,9 @@ class Word(NamedTuple):
     """One word of a query.
 
     Attributes:
-        text: As it is typed, in lower case.
+        text: The word as typed, in lower case.
         term: Its term.
-        whole: The longer word without separators that it is a part of; empty if none.
+        whole: The longer word, without separators, that it is part of; empty if none.
     """
 
     text: str
@@ -66,11 +68,11 @@ class Word(NamedTuple):
 
 
 def query_words(text: str) -> list[Word]:
-    """The words of a query that are not stop words, in order.
+    """The words of a query without stop words, in order.
 
-    Case is not read, for ``anndata`` must find what ``AnnData`` finds: identifiers are divided at
-    separators, then at digits, then into common words. Of ``client's`` only ``client`` is a word.
-    Of stop words alone, each is one.
+    Case is ignored, because ``anndata`` must find the same as ``AnnData``. Identifiers are divided
+    at separators, then at digits, then into common words. The word of ``client's`` is ``client``.
+    If all words are stop words, they are kept.
     """
     typed = runs(_CLITIC.sub("", without_courtesy(text.lower())))
     found = [word for run in typed for word in _words(run)]
@@ -80,30 +82,30 @@ def query_words(text: str) -> list[Word]:
 
 @lru_cache(maxsize=256)  # each part of a search needs it
 def plain(text: str) -> str:
-    """A text with its identifiers as words, in lower case, as queries are embedded.
+    """A text in lower case with identifiers divided into words, as queries are embedded.
 
-    ``createIssue``, ``create_issue`` and ``CREATE-ISSUE`` are equal, and so are ``LaTeX`` and
-    ``latex``; versions and other words with digits stay as they are. Quotation marks around it all
-    say nothing, nor does what only asks for a tool.
+    ``createIssue``, ``create_issue`` and ``CREATE-ISSUE`` become equal, and so do ``LaTeX`` and
+    ``latex``. Versions and other words with digits stay unchanged. Outer quotation marks and
+    phrases that only ask for a tool are removed.
     """
     return RUN.sub(lambda run: _plain(run[0]), without_courtesy(text.lower().strip(AROUND)))
 
 
 @lru_cache(maxsize=256)
 def bare(text: str) -> str:
-    """A request in lower case without what begins or ends any: "how do I", "please"."""
+    """A request in lower case without common openings and endings: "how do I", "please"."""
     rest = _ENDING.sub("", without_courtesy(text.lower().strip(AROUND)))
     opening = _OPENING.match(rest)
     return rest[opening.end() :] if opening else rest
 
 
 def has_few_words(text: str) -> bool:
-    """Whether the one term of a query is nearly all of it; a word that is repeated counts once."""
+    """Whether a query has at most ``MAX_FEW`` words, where a repeated word counts once."""
     return word_count(" ".join(dict.fromkeys(plain(bare(text)).split()))) <= MAX_FEW
 
 
 def joined(text: str) -> str:
-    """The words of a query as one, without separators; of few words, without stop words."""
+    """The words of a query joined without separators; a query of few words without stop words."""
     typed = without_courtesy(text.lower()).split()
     if has_few_words(text):
         typed = [word for word in typed if word not in STOP_WORDS] or typed
@@ -119,8 +121,8 @@ def _words(text: str) -> tuple[Word, ...]:
     if _is_one_word(whole, parts):
         return itself
     inner = [word for part in parts for word in _words(part)]
-    # The letter of c-find, the digit of utf-8 and the stop word of useEffect are no words, but tell
-    # it from others; only "get" says nothing.
+    # The letter of c-find, the digit of utf-8 and the stop word of useEffect are not searched as
+    # words, but they distinguish the identifier, so the whole is added. "get" does not.
     kept = inner if whole.isdigit() else [word for word in inner if len(word.text) > 1]
     found = tuple(word._replace(whole=word.whole or whole) for word in kept)
     has_digits = any(map(str.isdigit, text))
@@ -145,7 +147,7 @@ def _plain(run: str) -> str:
 
 @remembered
 def _divided(text: str) -> tuple[str, ...]:
-    """What a word in lower case is divided into; it alone, if nothing divides it."""
+    """The parts of a word in lower case; the word itself if it cannot be divided."""
     by_separators = pieces(text)
     if len(by_separators) > 1:
         return tuple(by_separators)
@@ -156,14 +158,14 @@ def _divided(text: str) -> tuple[str, ...]:
 
 
 def _common_words(word: str) -> tuple[str, ...]:
-    """The likeliest common words that a rare word consists of: ``createissue``; empty if none.
+    """The likeliest common words of a rare compound such as ``createissue``; empty if none.
 
-    The likelihood of a division is the product of the frequencies of its words.
+    The likelihood of a division is the product of its words' frequencies.
     """
     if len(word) > MAX_TERM_LENGTH or not (word.isascii() and word.isalpha()):
         return ()
     is_whole = is_common(word, term_of(word)) or any(
-        map(is_english, (word, word.removesuffix("s")))  # no "member ship"
+        map(is_english, (word, word.removesuffix("s")))  # so that "membership" stays whole
     )
     if is_whole:
         return ()
@@ -182,9 +184,9 @@ def _common_words(word: str) -> tuple[str, ...]:
 
 
 def _verb_and_object(word: str) -> tuple[str, ...]:
-    """The words of an identifier that begins with a verb: ``deleteroom``; empty of another word.
+    """The words of an identifier that begins with a verb: ``deleteroom``; empty for other words.
 
-    Its object need not be a common word, as those of other identifiers have to be.
+    Unlike the words of other identifiers, the object need not be a common word.
     """
     if is_known(term_of(word)) or any(map(is_english, _without_double(word))):
         return ()
@@ -198,7 +200,7 @@ def _verb_and_object(word: str) -> tuple[str, ...]:
 
 
 def _is_likely(parts: Sequence[str]) -> bool:
-    """Whether a word consists of some parts, rather than by chance: "uptime" is no "up time"."""
+    """Whether a division into parts is meant, not coincidence: "uptime" is not "up time"."""
     if not parts:
         return False
     has_short = any(part in ENGLISH and len(part) == MIN_PART for part in parts)
@@ -206,11 +208,11 @@ def _is_likely(parts: Sequence[str]) -> bool:
 
 
 def _is_misspelt(word: str) -> bool:
-    """Whether a word is a common one with a letter doubled or left out: ``workspacee``, ``comand``.
+    """Whether a word is a common one with a letter doubled or missing: ``workspacee``, ``comand``.
 
-    A stem that is much shorter is of another word: that of ``errorate`` is ``error``.
+    A much shorter stem does not count, as it belongs to another word: ``error`` of ``errorate``.
     """
-    if len(word) > longest() + 2:  # two letters more than a stem, and one that is doubled
+    if len(word) > longest() + 2:  # longer than a stem with an ending and a doubled letter
         return False
     places = range(1, len(word))
     longer = (word[:at] + letter + word[at:] for at in places for letter in ascii_lowercase)
@@ -221,15 +223,15 @@ def _is_misspelt(word: str) -> bool:
 
 
 def _without_double(word: str) -> Iterator[str]:
-    """A word without one of each two equal letters: ``administer``, for ``addminister``."""
+    """The word with one doubled letter removed, for each such letter: ``administer``."""
     places = range(1, len(word))
     return (word[:at] + word[at + 1 :] for at in places if word[at - 1] == word[at])
 
 
 def _is_one_word(whole: str, parts: tuple[str, ...]) -> bool:
-    """Whether a word of several parts is one word: a usual one, or a short one with digits.
+    """Whether a word of several parts is one word: a known one, or a short one with digits.
 
-    A compound of common words has to be common itself: ``java-script`` is, ``issue_type`` is not.
+    A compound of common words must itself be common: ``java-script`` is, ``issue_type`` is not.
     """
     if any(map(str.isdigit, whole)) and all(len(part) < 3 for part in parts):
         return not whole.isdigit()  # k8s, s3
@@ -240,7 +242,7 @@ def _is_one_word(whole: str, parts: tuple[str, ...]) -> bool:
 
 
 def _may_stand_alone(word: str) -> bool:
-    """Whether a part of a word is one itself, as those of ``ssh-key`` are."""
+    """Whether a part of a word is a word itself, like those of ``ssh-key``."""
     is_long = len(word) >= MIN_APART and word.isalpha()
     return _is_part(word) or (is_long and is_known(term_of(word)))
 

@@ -21,6 +21,6 @@ _SPELT = re.compile(
 
 
 def other_spellings(word: str) -> Iterator[str]:
-    """What a word in lower case may be in the other spelling; most are no words."""
+    """Possible other spellings of a word in lower case; most of them are not words."""
     for found in _SPELT.finditer(word):
         yield word[: found.start()] + _OTHER[found[0]] + word[found.end() :]

@@ -1,4 +1,4 @@
-"""Text to the terms that are indexed and searched."""
+"""Splits text into the terms that are indexed and searched."""
 
 import re
 from collections.abc import Callable
@@ -10,8 +10,8 @@ import Stemmer
 from repertory.catalogue.names import MARKS, UNSPACED, compact_name, folded, split_name
 from repertory.text import MAX_REMEMBERED, MAX_REMEMBERED_LENGTH
 
-# Words too common to tell one item from another. They are left out of the index and of queries: a
-# small catalogue has no reliable statistics and would take them for rare.
+# Words too common to distinguish items. They are left out of the index and of queries, because a
+# small catalogue has no reliable statistics that would show them to be common.
 ENGLISH = frozenset(
     """a about above after all also am an and any are as at be been but by can could did do does for
     from get had has have how i if in into is it its let like me my need of on or our please she
@@ -19,7 +19,7 @@ ENGLISH = frozenset(
     using was we were what when where which while who will with would you your want
     wants cant didnt doesnt dont isnt wasnt whats wont""".split()  # noqa: SIM905 -- readable so
 )
-# The same for other languages, without accents, and without words that English uses too.
+# Stop words of other languages, without accents, and without words that English uses too.
 OTHER_LANGUAGES = frozenset(
     """auf bei das dem der ein eine einem einen einer fur ich im ist nach nicht und von wie wir
     zum zur avec aux cette dans de des du en et je la le les mes mon pour que qui sur un une
@@ -27,39 +27,39 @@ OTHER_LANGUAGES = frozenset(
     bir icin ile nasil""".split()  # noqa: SIM905 -- as above
 )
 STOP_WORDS = ENGLISH | OTHER_LANGUAGES
-MAX_ACRONYM = 4  # characters of a stop word in capitals that is a term: WHO, IT
+MAX_ACRONYM = 4  # characters of a stop word in capitals that is indexed: WHO, IT
 MAX_TERM_LENGTH = 40  # characters; longer runs are hashes and encoded data, not words
 
-# C++ and C# are words of their own; of longer ones, such as AFL++, the sign is no part.
+# C++ and C# are words. In longer words, such as AFL++, the sign is not part of the word.
 _SIGNED = r"[A-Za-z](?:\+\+|#)(?![#+A-Za-z])"
-# So is .NET, which many names of programs end with, and addresses as well.
+# .NET is a word, too. Many names of programs end with it, but so do addresses.
 _DOTNET = r"(?<![\w*)\]}>])\.(?:NET|Net|net)(?![A-Za-z_]|\.\w)"
 RUN = re.compile(rf"{_SIGNED}|{_DOTNET}|[\w{MARKS}]+(?:[-.](?!{_SIGNED})[\w{MARKS}]+)*")
 DOTNETS = re.compile(_DOTNET)
-_ALSO_LOWER = frozenset(("", "asp", "ado", "ml", "vb"))  # what is before it also in lower case
+_ALSO_LOWER = frozenset(("", "asp", "ado", "ml", "vb"))  # these also precede ".net" in lower case
 _SEPARATORS = re.compile("[-._]+")
 DOTNET = "dotnet"  # the term of .NET, as it is written in commands
-MAX_PIECES = 3  # of a word with separators that is a term as a whole
+MAX_PIECES = 3  # a word with more separated pieces is no term as a whole
 _UNSPACED = re.compile(f"([{UNSPACED}]+)")
-_stem = Stemmer.Stemmer("english", 0)  # its cache takes longer than the stemming
+_stem = Stemmer.Stemmer("english", 0)  # no cache, because it is slower than stemming
 
-Pair = tuple[str, str]  # a word as it is written, in lower case, and its term
+Pair = tuple[str, str]  # a word as written, in lower case, and its term
 Find = Callable[[str], tuple[Pair, ...]]
 
 
 def runs(text: str) -> list[str]:
-    """Every word of a text as it is typed, with its hyphens, dots and underscores, in order."""
+    """All words of a text as typed, with hyphens, dots and underscores, in order."""
     return RUN.findall(text)
 
 
 def pieces(run: str) -> list[str]:
-    """What hyphens, dots and underscores divide a word into."""
+    """The parts of a word between hyphens, dots and underscores."""
     at = -4 if _is_dotnet(run) else len(run)
     return [piece for piece in (*_SEPARATORS.split(run[:at]), run[at:]) if piece]
 
 
 def _is_dotnet(run: str) -> bool:
-    """Whether a word ends with the name .NET, and is no address."""
+    """Whether a word ends with the name .NET and is not an address."""
     before, dot, last = run.rpartition(".")
     if not dot or last.lower() != "net":
         return False
@@ -67,20 +67,20 @@ def _is_dotnet(run: str) -> bool:
 
 
 def terms(text: str) -> list[str]:
-    """Every term of a text, in order, repeats included; stop words are left out."""
+    """All terms of a text, in order and with repeats, without stop words."""
     return [term for _, term in words(text)]
 
 
 def words(text: str) -> list[Pair]:
-    """Every word of a text that is not a stop word, as it is written, with its term."""
+    """All words of a text except stop words, as written, each with its term."""
     return _of_runs(_words, _words_of, text)
 
 
 def wholes(text: str) -> list[Pair]:
-    """Every word of a text that has parts and may be one word itself, with its term.
+    """All words of a text that have parts but may be one word, each with its term.
 
-    It is written without separators: ``latex`` for ``LaTeX``, ``gpt4o`` for ``gpt-4o``. Words of
-    scripts without spaces are none.
+    They are written without separators: ``latex`` for ``LaTeX``, ``gpt4o`` for ``gpt-4o``. Words of
+    scripts without spaces are left out.
     """
     return _of_runs(_wholes, _wholes_of, text)
 
@@ -90,7 +90,7 @@ def spellings(text: str) -> list[Pair]:
     return _of_runs(_spellings, _spellings_of, text)
 
 
-@lru_cache(maxsize=MAX_REMEMBERED)  # names and servers, which every search reads
+@lru_cache(maxsize=MAX_REMEMBERED)  # for names and servers, which every search reads
 def term_set(text: str) -> frozenset[str]:
     """The terms of a short text."""
     return frozenset(terms(text))
@@ -108,14 +108,14 @@ def is_unspaced(text: str) -> bool:
 
 
 def word_count(text: str) -> int:
-    """The number of words, stop words too; two characters of an unspaced script make one."""
+    """The number of words, including stop words; two unspaced characters count as one word."""
     unspaced = 0 if text.isascii() else sum(map(len, _UNSPACED.findall(text)))
     spaced = _UNSPACED.sub(" ", text) if unspaced else text
     return max(len(spaced.split()) + unspaced // 2, 1)
 
 
 def _of_runs(remembered: Find, find: Find, text: str) -> list[Pair]:
-    """What a function finds in each run of a text; that of long runs is not remembered."""
+    """The pairs that a function finds in each run of a text. Long runs are not cached."""
     found = runs(text)
     if max(map(len, found), default=0) <= MAX_REMEMBERED_LENGTH:  # nearly always
         return [*chain.from_iterable(map(remembered, found))]
@@ -155,7 +155,7 @@ def _wholes(run: str) -> tuple[Pair, ...]:
 
 def _wholes_of(run: str) -> tuple[Pair, ...]:
     if not run.isascii():
-        is_undivided = run.isalpha() and run[1:].lower() == run[1:]  # as most words are
+        is_undivided = run.isalpha() and run[1:].lower() == run[1:]  # like most words
         if is_undivided or _UNSPACED.search(run):
             return ()
     inner = pieces(run)
@@ -174,19 +174,19 @@ def _spellings_of(run: str) -> tuple[Pair, ...]:
 
 
 def _may_be_one_word(text: str) -> bool:
-    """Whether a text of several words may be one: by case, digits or separators."""
+    """Whether a text divided by case, digits or separators may be one word."""
     is_several = len(text) <= MAX_TERM_LENGTH and " " in split_name(text)
     return is_several and any(map(str.isalpha, text))
 
 
 def _word(word: str) -> list[Pair]:
-    """A word with its stem, in a list; empty for a word that is not indexed."""
+    """A word with its stem, in a list; empty if it is not indexed."""
     if not word or word in STOP_WORDS or len(word) > MAX_TERM_LENGTH:
         return []
     return [(word, term_of(word))]
 
 
 def _pairs(chars: str) -> list[Pair]:
-    """The overlapping pairs of characters of an unspaced script; a single character is itself."""
+    """The overlapping character pairs of an unspaced script, or a single character."""
     pairs = [chars[i : i + 2] for i in range(len(chars) - 1)] or [chars]
     return [(pair, pair) for pair in pairs]

@@ -1,9 +1,9 @@
-"""Strings one edit away from a typed one, at a cost that hardly grows with their number.
+"""Finds strings one edit away from a typed one, at a cost that hardly grows with their number.
 
-One edit (a character dropped, added, replaced, or swapped with its neighbour) leaves either the
-first or the last part of a string as it was, if a character stands between the two parts. So the
-strings of each length are sorted twice, as they are and backwards; a lookup reads six ranges of
-them and measures the distance to each string there.
+One edit is a character dropped, added, replaced, or swapped with its neighbour. It leaves either
+the first or the last half of a string unchanged, if a middle character is excluded. So the strings
+of each length are sorted twice, forwards and backwards. A lookup reads six ranges and measures the
+distance to each string there.
 """
 
 from bisect import bisect_left
@@ -19,12 +19,12 @@ from rapidfuzz.distance import OSA
 
 from repertory.index.keywords.packed import ABOVE, Slices, decoded, encoded
 
-MIN_LENGTH = 4  # characters; one edit in a shorter word makes too many other words
-MAX_WIDTH = 2**16 - 1  # bytes of a string that is found
+MIN_LENGTH = 4  # characters; one edit of a shorter word gives too many other words
+MAX_WIDTH = 2**16 - 1  # bytes; longer strings are ignored
 NUMBER = 8  # bytes
 
-Sorted = NDArray[np.bytes_]  # UTF-8, which takes a quarter of what numpy's own strings take
-Bytes = NDArray[np.uint8]  # of strings of one width, shape (strings, width)
+Sorted = NDArray[np.bytes_]  # UTF-8, which takes a quarter of the memory of NumPy's strings
+Bytes = NDArray[np.uint8]  # strings of one width, shape (strings, width)
 
 
 class OneEdit:
@@ -42,7 +42,7 @@ class OneEdit:
                 self._sorted[length].append((_sorted(held), backwards))
 
     def near(self, typed: str) -> list[str]:
-        """The strings exactly one edit away, sorted; none for a very short one."""
+        """The strings exactly one edit away, sorted; empty for a very short one."""
         if len(typed) < self._min_length:
             return []
         found: set[str] = set()
@@ -55,9 +55,9 @@ class OneEdit:
 
 
 def _by_length(strings: Slices) -> Iterator[tuple[int, Bytes]]:
-    """The strings that are not empty by their length in characters, and by their width in bytes."""
+    """The non-empty strings, grouped by length in characters and width in bytes."""
     widths = strings.ends - strings.starts
-    widths = np.where(widths <= MAX_WIDTH, widths, 0).astype(np.uint16)  # sorted by their digits
+    widths = np.where(widths <= MAX_WIDTH, widths, 0).astype(np.uint16)  # allows a radix sort
     counts = np.bincount(widths)
     by_width = np.argsort(widths, kind="stable")
     ends = np.cumsum(counts)
@@ -83,12 +83,12 @@ def _reversed(strings: Bytes, length: int) -> Bytes:
 
 
 def _sorted(strings: Bytes) -> Sorted:
-    """Sort strings that are in order but for a few places, which is fast."""
+    """Sort strings that are nearly in order, which is fast."""
     return np.sort(_joined(strings), kind="stable")
 
 
 def _put_in_order(strings: Bytes) -> Sorted:
-    """Sort strings that are in no order: as numbers of eight bytes, which is faster."""
+    """Sort strings in any order. They are compared as numbers of eight bytes, which is faster."""
     count, width = strings.shape
     padded = np.zeros((count, -(-width // NUMBER) * NUMBER), np.uint8)
     padded[:, :width] = strings
@@ -101,13 +101,13 @@ def _joined(strings: Bytes) -> Sorted:
 
 
 def _near(strings: Sorted, typed: str, length: int) -> list[str]:
-    """The strings of a length one edit away that begin as the first half of the typed one."""
+    """The strings one edit away that begin with the first half of the typed one."""
     first = encoded(typed[: (length - 1) // 2])
     start, end = bisect_left(strings, first), bisect_left(strings, first + ABOVE)
-    if start == end:  # mostly so for a segment of few items
+    if start == end:  # the usual case for a small segment
         return []
     begun = strings[start:end].tolist()
-    if typed.isascii() and strings.itemsize == length:  # their bytes are their characters
+    if typed.isascii() and strings.itemsize == length:  # all are ASCII
         return [*map(decoded, _one_edit_away(encoded(typed), begun))]
     return _one_edit_away(typed, [*map(decoded, begun)])
 

@@ -1,4 +1,4 @@
-"""The words of a segment's vocabulary as the lexicon looks them up: by typos, and by character."""
+"""Tables of a segment's vocabulary for the lexicon: words by typo, and terms by character."""
 
 from collections import defaultdict
 from functools import cached_property
@@ -34,7 +34,7 @@ class WordTables:
         """The terms of unspaced scripts that contain a character."""
         vocabulary = self._vocabulary
         text, starts, ends = vocabulary.slices
-        # Two characters have at most eight bytes, and those of these scripts are beyond ASCII.
+        # Terms of two characters have at most eight bytes, and these scripts are not ASCII.
         widths = ends - starts
         short = np.flatnonzero((widths > 0) & (widths <= 8))
         possible = short[text[starts[short]] >= 0x80]
