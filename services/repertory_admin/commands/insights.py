@@ -1,4 +1,4 @@
-"""``repertory insights``: what callers searched for, and what follows for the catalogue."""
+"""``repertory insights``: reports on searches, and advice for the catalogue."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -43,11 +43,11 @@ def insights(
 ) -> None:
     """Show which searches found nothing and which items are not used, and what to do.
 
-    The server that is configured or runs for this directory answers, else the records here. Servers
+    The configured or running server of this directory answers, else the records here. Servers
     record searches and what callers read or called afterwards; see docs/insights.md.
 
-    With --labelled-set, each query's right answer is what its callers used soon afterwards, else
-    the nearest item. The latter are only proposals: check them before you measure.
+    With --labelled-set, the right answer to a query is the item that its callers used soon
+    afterwards, else the nearest item, which is only a proposal: check it before you measure.
     """
     target = target_of(flags)
     if target.server:
