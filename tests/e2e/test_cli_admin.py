@@ -586,7 +586,7 @@ def test_eval_measures_the_index(cli: Cli, indexed: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "project, generated:" in done.stdout
     assert re.search(r"^prefix +2 +1.000", done.stdout, re.MULTILINE)
-    assert "generated from the very texts" in done.stdout
+    assert "generated from the searched texts" in done.stdout
 
 
 def test_eval_fits_a_terminal(
