@@ -294,9 +294,10 @@ def require(caller: Caller, scope: Scope) -> None:
     """
     if scope not in caller.scopes:
         if caller.who.startswith("key:"):
-            raise _forbidden(f"This takes a key of the scope {scope}.", scope)
+            raise _forbidden(f"This needs a key with the scope {scope}.", scope)
         if caller.who.startswith("user:"):
-            raise _forbidden(f"This takes the scope {scope}, which no group of yours has.", scope)
+            text = f"This needs the scope {scope}, which none of your groups has."
+            raise _forbidden(text, scope)
         raise _forbidden(
             "Without keys this is only for the machine that the server runs on; make one with "
             "`repertory keys create`.",

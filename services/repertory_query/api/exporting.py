@@ -1,6 +1,6 @@
 """``/export``: a collection that this process has open, for a backup by its user.
 
-No interface for others: it is not described, and takes no key but the token of the server's user.
+This is a private interface: it is not documented, and only accepts the token of the server's user.
 """
 
 from collections.abc import Iterator
@@ -30,7 +30,7 @@ def routes(service: Service, pool: Pool) -> list[BaseRoute]:
 
         def content() -> Iterator[bytes]:
             with service.parts.store.open(name) as collection:
-                yield b""  # from now on it is closed, also if the rest is not read
+                yield b""  # from now on, closing the generator closes the collection
                 yield from frames.of_points(collection.points())
 
         points = content()

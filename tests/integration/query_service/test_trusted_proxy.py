@@ -104,7 +104,7 @@ def test_a_key_works_beside_and_does_not_help_a_spoofed_name(
     with served(server, proxy_addresses="127.0.0.1", keys=str(keys.path), **SETTINGS) as url:
         assert httpx.get(f"{url}/items", headers=key).status_code == 200
         both = httpx.post(f"{url}/rebuild", headers={**ANNA, **key}, json={})
-        assert "key of the scope admin" in problem(both, 403)
+        assert "key with the scope admin" in problem(both, 403)
         wrong = {"Authorization": "Bearer of-the-proxy"}
         assert httpx.get(f"{url}/items", headers={**ANNA, **wrong}).status_code == 200
         assert httpx.get(f"{url}/items", headers=wrong).status_code == 401
