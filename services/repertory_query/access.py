@@ -159,7 +159,7 @@ class Access:
         if not self._is_own(request.headers.get("host", "")):
             raise HTTPException(
                 403,
-                "The Host header names no server like this; use its address, or make keys with "
+                "The Host header does not name this server; use its address, or create keys with "
                 "`repertory keys create`.",
             )
         check_origin(request)
@@ -184,7 +184,7 @@ class Access:
 
     async def _by_token(self, request: HTTPConnection, token: str) -> Caller:
         """The caller with a token of the provider."""
-        why = "The key is not valid, or no longer; ask for another."
+        why = "The key is invalid or was revoked; ask for another."
         if self.openid:
             try:
                 return self.caller_of(await self.openid.person_of_token(token))
@@ -217,14 +217,14 @@ class Access:
         if not cookies.sent(request).keys().isdisjoint(self.cookie_names(request.scope)):
             raise self._unauthorized(
                 request,
-                "The key or the session is not valid, or no longer; sign in again.",
+                "The key or the session is not valid any more; sign in again.",
                 ', error="invalid_token"',
             )
         other = f", or a token of {self.provider}" if self.openid else ""
         raise self._unauthorized(
             request,
-            f"This server answers only who started it, and callers with a key{other}. Send "
-            "`Authorization: Bearer TOKEN` with what `repertory keys token` prints, or a key."
+            f"This server answers only the user who started it, and callers with a key{other}. "
+            "Send a key or the output of `repertory keys token` as `Authorization: Bearer TOKEN`."
             if self._owner
             else f"This server asks for a key{other}; send it as `Authorization: Bearer KEY`.",
         )
@@ -299,8 +299,8 @@ def require(caller: Caller, scope: Scope) -> None:
             text = f"This needs the scope {scope}, which none of your groups has."
             raise _forbidden(text, scope)
         raise _forbidden(
-            "Without keys this is only for the machine that the server runs on; make one with "
-            "`repertory keys create`.",
+            "Without keys, this is only allowed on the machine that the server runs on; create one "
+            "with `repertory keys create`.",
             scope,
         )
 

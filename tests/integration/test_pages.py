@@ -150,7 +150,7 @@ def test_no_hits_come_with_suggestions(client: TestClient) -> None:
     assert "Nothing fits well enough" in text
     closest = re.search(r'<a href="/view/(\S+)" dir="auto">\1</a> is closest', text)
     assert closest
-    assert re.search(r"with a confidence of 0\.\d\d; shown are those from 0\.90", text)
+    assert re.search(r"with a confidence of 0\.\d\d; a result needs at least 0\.90", text)
     assert client.get(f"/view/{closest[1]}").status_code == 200
     assert 'href="/?q=zxqv+wobbly&amp;threshold=0&amp;kind=skill"' in text
     assert 'href="/?q=zxqv+wobbly&amp;threshold=0.9"' in text
@@ -167,7 +167,7 @@ def test_a_degraded_answer_says_so(
     monkeypatch.setitem(vars(server.live.engine), "_embedding", failing)
     monkeypatch.setitem(vars(server.live.engine), "_stale", ("documents",))
     text = client.get("/?q=notes&threshold=0").text
-    assert "Found by words alone. The model is away." in text
+    assert "Found only by words. The model is away." in text
     assert "documents." not in text
     assert re.search(r"<dt>Meaning</dt>\s*<dd title=\"The meaning was not searched", text)
 

@@ -139,7 +139,7 @@ class OpenId:
         """
         if not may_be_token(token):
             raise TokenError(
-                "The key is not valid, or no longer; a token of the provider must be a signed JWT."
+                "The key is invalid or was revoked; a token of the provider must be a signed JWT."
             )
         return self._person(await claims_of(token, self.provider, self._audiences()))
 
