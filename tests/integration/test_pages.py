@@ -383,7 +383,7 @@ def test_without_a_key_a_browser_gets_the_login_page(
         response = client.get(path)
         assert response.status_code == 401
         assert f'name="target" value="{path.replace("&", "&amp;")}"' in response.text
-        assert "not valid" not in response.text
+        assert "is invalid" not in response.text
     program = client.get("/", headers={"Accept": "*/*"})
     assert program.headers["content-type"] == "application/problem+json"
     assert 'value="/"' in client.post("/status/retry", data={"a": "b"}).text
@@ -423,7 +423,7 @@ def test_an_invalid_key_is_reported(
     for sent in ({}, {"key": ""}, {"key": "rpt_wrong", "target": "//evil.example"}):
         response = client.post("/login", data=sent)
         assert response.status_code == 401
-        assert "not valid" in response.text
+        assert "is invalid" in response.text
         assert 'name="target" value="/"' in response.text
         assert "set-cookie" not in response.headers
     client = browser(server, tmp_path, keys[Scope.READ])
