@@ -188,7 +188,7 @@ def server(client: Client) -> Iterator[Finding]:
         vectors = counted(one.points, "vector")
         text = (
             f"{one.collection}: {vectors}, unused since {date.fromtimestamp(one.since)}; it is "
-            "removed after the days of REPERTORY_WATCH_KEEP_UNUSED"
+            "removed after REPERTORY_WATCH_KEEP_UNUSED days"
         )
         yield Finding(State.UNSURE, "unused index", text)
 

@@ -42,7 +42,7 @@ def _provider(openid: "OpenId", values: Values) -> Iterator[Finding]:
         yield Finding(State.BAD, "sign-in", str(error))
         return
     if not keys:
-        text = f"{openid.provider.issuer} publishes no key that it could sign with"
+        text = f"{openid.provider.issuer} publishes no key for signatures"
         yield Finding(State.BAD, "sign-in", text)
         return
     known = f"{openid.provider.issuer} answers, with {counted(len(keys), 'key')}"

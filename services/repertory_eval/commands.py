@@ -49,7 +49,7 @@ def evaluate(
             min=0,
             metavar="N",
             help="The maximum number of queries of a labelled set, and of each generated kind; "
-            f"0 asks all  [default: all; {GENERATED_QUERIES} of each generated kind]",
+            f"0 means all  [default: all; {GENERATED_QUERIES} of each generated kind]",
             show_default=False,
         ),
     ] = None,

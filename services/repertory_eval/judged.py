@@ -94,7 +94,7 @@ def probability(hit: Hit) -> float:
 
 
 def stated(engine: SearchEngine, query: Query, items: Iterable[str]) -> dict[str, float]:
-    """The stated probabilities for a query of those of the items that are indexed, by id.
+    """The stated probabilities of the indexed items among these for a query, by id.
 
     The search need not find the items.
 

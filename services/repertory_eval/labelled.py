@@ -31,7 +31,7 @@ class LabelledQuery(msgspec.Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if not self.text.strip():
-            raise UsageError("The query has no text, which no search can answer.")
+            raise UsageError("The query has no text, so no search can answer it.")
 
 
 class _Judgement(msgspec.Struct, frozen=True):
@@ -101,12 +101,12 @@ def _read_set(name: str, folder: Path) -> LabelledSet:
     problems = []
     if proposed := sum(PROPOSED in query.tags for query in queries):
         problems.append(
-            f"Proposed answers that were not checked: {proposed:,}, those of the queries with the "
-            f"tag `{PROPOSED}`. The figures flatter until they are."
+            f"Proposed answers that were not checked: {proposed:,}, for the queries with the tag "
+            f"`{PROPOSED}`. Until they are checked, the figures are too good."
         )
     known = {query.id for query in (*queries, *too_long)}
     if unknown := len({*graded, *right} - known):
-        problems.append(f"Ids with grades that no query in {QUERIES} has: {unknown:,}.")
+        problems.append(f"Ids with grades but without a query in {QUERIES}: {unknown:,}.")
     if unlabelled := len(
         {query.id for query in queries} - {one.id for one in (*answered, *judged)}
     ):
@@ -127,8 +127,8 @@ def _queries(file: Path) -> tuple[list[LabelledQuery], list[LabelledQuery]]:
     for number, query in _read(file, LabelledQuery):
         if (line := first.setdefault(query.id, number)) != number:
             raise UsageError(
-                f"{file}:{number}: the id {query.id} is that of line {line}, too; give each query "
-                "one of its own."
+                f"{file}:{number}: the id {query.id} is already used in line {line}; give each "
+                "query its own id."
             )
         (too_long if len(query.text) > MAX_QUERY_LENGTH else queries).append(query)
     return queries, too_long

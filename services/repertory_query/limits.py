@@ -22,7 +22,7 @@ def check_rate(rates: Rates, caller: str) -> None:
     if seconds := math.ceil(rates.wait(caller)):
         raise HTTPException(
             429,
-            f"More than {rates.per_minute:,} requests a minute; go on in {seconds} s.",
+            f"More than {rates.per_minute:,} requests a minute; try again in {seconds} s.",
             {"Retry-After": str(seconds)},
         )
 
@@ -42,7 +42,7 @@ def check_address(scope: Scope) -> None:
         unquote_to_bytes(path + query).decode()
     except UnicodeDecodeError as error:
         raise HTTPException(
-            400, "The address is not UTF-8; encode it so, and then by percent."
+            400, "The address is not UTF-8; encode it as UTF-8, then percent-encode it."
         ) from error
 
 

@@ -86,7 +86,7 @@ def incident(event: str, error: Exception) -> str:
     """
     number = secrets.token_hex(4)
     _log.error(event, extra={"incident": number}, exc_info=error)
-    return f"Something went wrong here; the server's log says what, at {number}."
+    return f"Something went wrong here; the server's log has the details, under {number}."
 
 
 def install(app: Starlette) -> None:

@@ -146,7 +146,7 @@ class Projects:
         is_near = client and (is_loopback(client.host) or (server and client.host == server[0]))
         given = request.headers.get("authorization", "")
         if not (is_near and is_same_secret(given, f"Bearer {self._secret}")):
-            raise HTTPException(403, "Only the user who runs this server adds projects to it.")
+            raise HTTPException(403, "Only the user who runs this server may add projects to it.")
         if self._ending.is_set():
             raise HTTPException(503, "This server is ending; ask again.", {"Retry-After": "1"})
         body = await Request(scope, bounded(scope, receive)).body()
@@ -171,7 +171,7 @@ class Projects:
         taken = self._own if project.key == self._own.key else found.project if found else project
         if not taken.serves(project):
             raise HTTPException(
-                409, "This server serves the directory with other settings; give it the same."
+                409, "This server serves the directory with other settings; use the same settings."
             )
         unheld = [] if taken is project else taken.unheld(project)
         if taken is self._own:

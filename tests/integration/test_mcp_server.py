@@ -537,7 +537,9 @@ def test_a_defect_is_reported_without_details(
     assert result.is_error
     assert error.code == INTERNAL_ERROR
     for message in (text_of(result), error.message):
-        assert message.startswith("Something went wrong here; the server's log says what, at ")
+        assert message.startswith(
+            "Something went wrong here; the server's log has the details, under "
+        )
         assert "secret" not in message
 
 

@@ -58,8 +58,8 @@ def test_the_redirect_url_is_that_of_the_public_url() -> None:
         ({"oidc_client_secret": "short"}, "less than 16 characters"),
         ({"read_groups": ""}, "access.read_groups"),
         ({"public_url": "http://repertory.example.org"}, "must be https"),
-        ({"public_url": "https://repertory.example.org/below"}, "a host alone"),
-        ({"public_url": "https://repertory.example.org?x"}, "a host alone"),
+        ({"public_url": "https://repertory.example.org/below"}, "only a host"),
+        ({"public_url": "https://repertory.example.org?x"}, "only a host"),
         ({"public_url": "repertory.example.org"}, "must be https"),
     ],
 )

@@ -107,7 +107,7 @@ def add(  # noqa: PLR0913 - its options
     given = {key: value for key, value in options.items() if value is not None}
     recognised = recognise(Address(address, Path.cwd(), given, registry))
     if ignored := given.keys() - recognised.entry.keys():
-        raise UsageError(f"--{min(ignored)} means nothing for {recognised.title}.")
+        raise UsageError(f"--{min(ignored)} does not apply to {recognised.title}.")
     store = settings.data_dir / FETCHED
     kept = used(store)
     found = _fetched(recognised, workspace, store, name)

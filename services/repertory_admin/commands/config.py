@@ -219,7 +219,7 @@ def untrust(flags: Flags, files: FilesArgument) -> None:
         else:
             others.append(str(file))
     if others:
-        raise UsageError(f"Not trusted before: {', '.join(others)}.")
+        raise UsageError(f"These were not trusted: {', '.join(others)}.")
 
 
 def _problems(workspace: Workspace) -> Iterator[str]:
@@ -235,7 +235,7 @@ def _problems(workspace: Workspace) -> Iterator[str]:
             if "path" in entry:
                 path = workspace.base / Path(entry["path"]).expanduser()
                 if not path.exists():
-                    yield f"The source of type {entry['type']!r} reads {path}, which is not there."
+                    yield f"The source of type {entry['type']!r} reads {path}, which is missing."
     try:
         workspace.catalogue()
     except ConfigurationError as error:  # repeats one of these, or concerns all entries

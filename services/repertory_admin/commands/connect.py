@@ -119,7 +119,7 @@ def _server(settings: Settings, url: str, key: str, key_file: Path | None) -> Ou
     words = words_of(settings)
     if not url:
         if key or key_file:
-            raise UsageError("--key and --key-file belong to --url, which is missing.")
+            raise UsageError("--key and --key-file need --url, which is missing.")
         return OurServer(words)
     if key and key_file:
         raise UsageError("Give either --key or --key-file.")
@@ -138,12 +138,12 @@ def _target(name: str, scope: Scope, machine: Machine) -> Target:
     """The configuration of a host.
 
     Raises:
-        UsageError: There is no such host, or it has no configuration of a project.
+        UsageError: There is no such host, or it has no project configuration.
     """
     host = host_named(name)
     target = target_for(host, scope, machine)
     if target is None:
-        raise UsageError(f"{host.title} has no configuration of a project; leave out --project.")
+        raise UsageError(f"{host.title} has no project configuration; leave out --project.")
     return target
 
 

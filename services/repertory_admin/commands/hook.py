@@ -56,7 +56,7 @@ def hook(
         float, typer.Option(metavar="NUMBER", help="The lowest confidence of an item, 0…1.")
     ] = 0.6,
     limit: Annotated[
-        int, typer.Option("--limit", "-n", metavar="N", help="The highest number of items.")
+        int, typer.Option("--limit", "-n", metavar="N", help="The maximum number of items.")
     ] = 3,
     timeout: Annotated[
         float,
@@ -110,7 +110,7 @@ def _answer(flags: Flags, threshold: float, limit: int) -> str:
         given = msgspec.json.decode(with_whole_characters(_input()), type=Prompt)
     except msgspec.MsgspecError as error:
         raise UsageError(
-            f'The input is not that of a prompt hook: {error}; give JSON like {{"prompt": "…"}}.'
+            f'The input is invalid for a prompt hook: {error}; give JSON like {{"prompt": "…"}}.'
         ) from error
     target = target_of(flags)
     text = given.prompt[:MAX_PROMPT_LENGTH]

@@ -97,7 +97,7 @@ def _leave_to(client: Client, target: Target, paths: list[Path]) -> None:
         Workspace(target.settings, target.directory).set_paths(paths)
     elif paths:
         raise UsageError(
-            f"The sources of the server at {client.remote.url} are configured there; name no paths."
+            f"The sources of the server at {client.remote.url} are configured there; give no paths."
         )
 
 

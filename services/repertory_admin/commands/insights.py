@@ -100,9 +100,9 @@ def _write(
         if report().recording != "plain":
             raise UsageError(
                 "The queries are not recorded as text; set REPERTORY_INSIGHTS_RECORD=plain for the "
-                "server, and the next ones are."
+                "server to record new ones as text."
             )
-        raise UsageError("No recorded search found nothing, so there is no query to write.")
+        raise UsageError("All recorded searches found something, so there is no query to write.")
     items = backend.items([entry.id for entry in backend.entries()])
     folder = folder.expanduser()
     written = write_set(folder, found.queries, items.values())

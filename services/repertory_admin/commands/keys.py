@@ -117,8 +117,8 @@ def list_keys(flags: Flags, output: OutputOption = Output.TABLE) -> None:
         terminal.show_text(f"There are no keys of {server}, so it answers only you.")
     elif keys.required:
         terminal.show_text(
-            f"All keys of {server} are revoked, and every caller needs one: create one, or "
-            "`repertory keys reset` lets callers in without."
+            f"All keys of {server} are revoked, and every caller needs one: create one, or run "
+            "`repertory keys reset` to let callers in without a key."
         )
     else:
         terminal.show_text(f"There are no keys of {server}, so callers need none.")
@@ -138,8 +138,8 @@ def revoke(flags: Flags, name: NameArgument) -> None:
     terminal.show_text(f"The key {name!r} is no longer valid.")
     if is_team and not keys.list():
         terminal.note(
-            f"It was the last one of {server}, which now refuses all callers: create another, or "
-            "`repertory keys reset`."
+            f"It was the last key of {server}, which now refuses all callers: create another, or "
+            "run `repertory keys reset`."
         )
 
 
@@ -163,7 +163,7 @@ def token(flags: Flags, output: OutputOption = Output.TABLE) -> None:
     if note is None:
         raise StoreError(
             "No server that you started runs for this directory; start `repertory serve`. A team's "
-            "server has keys only."
+            "server only has keys."
         )
     url = running.sign_in_url(note.url, note.token)
     if output is Output.JSON:

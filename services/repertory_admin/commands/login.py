@@ -71,7 +71,7 @@ def login(
         if taken_by:
             _ask(server, address, taken_by)
         if browser:
-            terminal.show_text(f"Sign in in the browser that opens, or at {address}")
+            terminal.show_text(f"Sign in with the browser that opens, or at {address}")
             threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
         else:
             terminal.show_text(f"Sign in at {address}")
@@ -95,8 +95,8 @@ def _ask(server: str, address: str, taken_by: str) -> None:
         UsageError: The answer is no.
     """
     what = (
-        f"{server} has you sign in at {urlsplit(address).hostname}, and {taken_by} gets access "
-        "with that."
+        f"{server} wants you to sign in at {urlsplit(address).hostname}, which gives access to "
+        f"{taken_by}."
     )
     if sys.stdin.isatty() and sys.stderr.isatty():
         confirm(safe(f"{what} Is that right?"), yes=False, done="signed in")

@@ -76,8 +76,8 @@ class _Callbacks:
         if joined.unheld:
             names = ", ".join(f"--{name.replace('_', '-')}" for name in joined.unheld)
             terminal.warn(
-                f"It has other settings for this directory, so these do not hold: {names}. End the "
-                "other process of this directory to have them."
+                f"It has other settings for this directory, so these have no effect: {names}. To "
+                "use them, end the other process of this directory."
             )
         _invite(joined.url, joined.key)
         while not self._stopping and joined.lasts(INTERVAL_S):

@@ -78,7 +78,7 @@ def approve(
         typer.Argument(metavar="[ID]...", help="Items, or ID@VERSION to approve this version."),
     ] = None,
     everything: Annotated[
-        bool, typer.Option("--all", help="Approve all that review lists.")
+        bool, typer.Option("--all", help="Approve all items that review lists.")
     ] = False,
 ) -> None:
     """Approve items as review has shown them, and index those that were in quarantine.

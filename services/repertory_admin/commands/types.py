@@ -36,7 +36,7 @@ def types(
     ] = None,
     only: Annotated[
         list[str] | None,
-        typer.Option("--filter", metavar="NAME", help="As NAME; commas separate several."),
+        typer.Option("--filter", metavar="NAME", help="Like NAME; separate several by commas."),
     ] = None,
 ) -> None:
     """Print a TypeScript module of tools.

@@ -108,7 +108,7 @@ def notes(change: Plan, server: OurServer, *, undo: bool) -> list[str]:
     if undo:
         kept = backup_of(target.file)
         stays = not change.is_exact and kept.exists()
-        return [f"The file from before stays as {short_path(str(kept))}."] if stays else []
+        return [f"The previous file is kept as {short_path(str(kept))}."] if stays else []
     check = f"To see it, {target.host.check}. To undo it: {_undo(target)}"
     return [*_notes(target, server), check]
 
@@ -141,7 +141,7 @@ def _notes(target: Target, server: OurServer) -> Iterator[str]:
         )
     if writes_key(host, server):
         yield (
-            f"The file has the key in plain text, since {host.title} reads none from the "
+            f"The file has the key in plain text, since {host.title} cannot read it from the "
             "environment; keep the file private."
         )
     elif server.key and host.remote is None:
@@ -149,7 +149,7 @@ def _notes(target: Target, server: OurServer) -> Iterator[str]:
     elif server.key:
         yield f"The key was not written: set {VARIABLE} where {host.title} starts."
     if target.scope is Scope.PROJECT and not server.url:
-        yield "The entry has the path of the program on this machine; others have another one."
+        yield "The entry has the program's path on this machine, which differs on others."
 
 
 def _undo(target: Target) -> str:

@@ -23,7 +23,7 @@ def routes(service: Service, pool: Pool) -> list[BaseRoute]:
 
     async def export(request: Request) -> Response:
         if request.state.caller is not OWNER:
-            raise HTTPException(403, "Only the user who runs this server exports its index.")
+            raise HTTPException(403, "Only the user who runs this server may export its index.")
         from repertory.backup import frames  # noqa: PLC0415 - rarely needed
 
         name = request.path_params["collection"]

@@ -81,7 +81,8 @@ def routes(service: Service, pool: Pool) -> list[BaseRoute]:
         sent = await posted_fields(request)
         about(request, [sent.get("file", "")])
         if service.parts.is_team or not _may_trust(caller):
-            raise HTTPException(403, "Only the user who started this server trusts configurations.")
+            text = "Only the user who started this server may trust configurations."
+            raise HTTPException(403, text)
         await pool.run(lambda: _trust(service.workspace.again(), sent))
         return redirection(request, PATH)
 

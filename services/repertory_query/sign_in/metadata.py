@@ -1,4 +1,4 @@
-"""OAuth protected resource metadata (RFC 9728), which tells MCP hosts the provider."""
+"""OAuth protected resource metadata (RFC 9728), by which MCP hosts find the provider."""
 
 from typing import TYPE_CHECKING
 

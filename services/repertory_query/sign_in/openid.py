@@ -151,7 +151,7 @@ class OpenId:
         """
         cookie = self.session.close(Session(person.name, tuple(sorted(person.groups))))
         if len(cookie) > MAX_LENGTH:
-            raise TokenError("You have too many groups; have the provider name only those needed.")
+            raise TokenError("You have too many groups; let the provider send only those needed.")
         return cookie
 
     def person_of_session(self, cookie: str) -> Person | None:
@@ -226,7 +226,7 @@ def _public_url(values: Values) -> str:
     parts = urlsplit(url)
     if not is_safe(url) or parts.path or parts.query:
         raise ConfigurationError(
-            f"server.public_url is {url!r}; with a sign-in it must be https and a host alone, "
+            f"server.public_url is {url!r}; with a sign-in, it must be https and only a host, "
             "such as https://repertory.example.org."
         )
     return url
@@ -250,8 +250,8 @@ def _secret(values: Values) -> str:
             ) from error
     if not given or len(given) < MIN_SECRET_LENGTH:
         raise ConfigurationError(
-            f"The client secret has less than {MIN_SECRET_LENGTH} characters; sessions are "
-            "encrypted with it, so have the provider make a longer one."
+            f"The client secret has fewer than {MIN_SECRET_LENGTH} characters; sessions are "
+            "encrypted with it, so let the provider make a longer one."
         )
     return given
 

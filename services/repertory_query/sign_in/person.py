@@ -41,7 +41,7 @@ def person_of(name: object, groups: object) -> Person:
     listed = [groups] if isinstance(groups, str) else groups if isinstance(groups, list) else []
     if len(listed) > MAX_GROUPS:
         raise ValueError(
-            f"it names more than {MAX_GROUPS} groups; have it name only those that matter here"
+            f"it names more than {MAX_GROUPS} groups; let it name only those that matter here"
         )
     return Person(_cleaned(name.strip()), frozenset(one for one in listed if _is_group(one)))
 

@@ -17,7 +17,7 @@ ALGORITHMS += ["EdDSA", "Ed25519"]
 MAX_LENGTH = 16_384  # characters of a token
 LEEWAY_S = 60  # for the difference between the provider's clock and ours
 _TYPES = {"jwt", "at+jwt", "application/jwt", "application/at+jwt", ""}
-_OTHER_TYPE = "The token is of another type than an ID token or an access token."
+_OTHER_TYPE = "The token is neither an ID token nor an access token."
 _UNSIGNED = "The token is not signed by a key of the provider."
 _REGISTRY = JWSRegistry(algorithms=ALGORITHMS, strict_check_header=False)
 
