@@ -55,7 +55,7 @@ def test_the_redirect_url_is_that_of_the_public_url() -> None:
         ({"oidc_client_secret": ""}, "Set one of oidc.client_secret"),
         ({"oidc_client_secret_file": "x"}, "Set one of oidc.client_secret"),
         ({"oidc_client_secret": "", "oidc_client_secret_file": "/no/file"}, "No such file"),
-        ({"oidc_client_secret": "short"}, "less than 16 characters"),
+        ({"oidc_client_secret": "short"}, "fewer than 16 characters"),
         ({"read_groups": ""}, "access.read_groups"),
         ({"public_url": "http://repertory.example.org"}, "must be https"),
         ({"public_url": "https://repertory.example.org/below"}, "only a host"),
