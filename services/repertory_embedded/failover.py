@@ -144,12 +144,12 @@ class Failover(Forwarding):
     @override
     def contents(self) -> Contents:
         """The numbers of the indexed items; StoreError as above."""
-        return self._told(self.forward(lambda backend: backend.contents(), LIST_TIMEOUT_S))
+        return self._as_permitted(self.forward(lambda backend: backend.contents(), LIST_TIMEOUT_S))
 
     @override
     def stats(self) -> Stats:
         """The statistics of the server, with this process's own permission to call tools."""
-        return self._told(super().stats())
+        return self._as_permitted(super().stats())
 
     @property
     @override
@@ -184,7 +184,7 @@ class Failover(Forwarding):
         """Whether this process allows calls; a configured server decides by the key alone."""
         return self._settings.values.allow_calls or not self._is_own
 
-    def _told(self, found: Told) -> Told:
+    def _as_permitted(self, found: Told) -> Told:
         return found if self._may_call else msgspec.structs.replace(found, calls_allowed=False)
 
     @override

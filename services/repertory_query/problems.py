@@ -67,7 +67,7 @@ def problem(
 
 def refusal(error: HTTPException, *, error_is_message: bool = False) -> Response:
     """The response to a refused request; see ``Operation`` for ``error_is_message``."""
-    detail = _IN_OUR_WORDS.get(error.detail, error.detail)
+    detail = _DETAILS.get(error.detail, error.detail)
     more = {"error": detail} if error_is_message else {}
     return problem(error.status_code, detail, error.headers, **more)
 
@@ -145,7 +145,7 @@ _STATUS: dict[type, int] = {  # by the class of the error
 # The side that failed, by status; all others are the caller's.
 _SIDES = {500: "us", 502: "server", 503: "us", 504: "server"}
 
-_IN_OUR_WORDS = {  # replacements for the framework's texts
+_DETAILS = {  # replacements for the framework's texts
     "Not Found": f"There is nothing at this address{TO_PROGRAMS}.",
     "Method Not Allowed": f"This address does not support this method{TO_PROGRAMS}.",
 }

@@ -120,13 +120,13 @@ class WatchedPaths:
         """
         now = {path: signature(path) for path in self._signatures}
         changed = [path for path, last in self._signatures.items() if now[path] != last]
-        unsettled = {path for path, one in now.items() if one and _may_stay(one)}
+        unsettled = {path for path, one in now.items() if one and _may_change_again(one)}
         settled = self._unsettled & now.keys() - unsettled
         self._signatures, self._unsettled = now, unsettled
         return [*dict.fromkeys([*changed, *sorted(settled)])]
 
 
-def _may_stay(one: Signature) -> bool:
+def _may_change_again(one: Signature) -> bool:
     """Whether the file may still change without a change of its signature."""
     _, changed_at, *_ = one
     return not changed_at % SECOND and abs(time.time_ns() - changed_at) <= GRANULARITY

@@ -177,7 +177,7 @@ class McpServer:
         self.server.add_request_handler("skills/get", skills.SkillParams, self._get_skill)
         if announcing:
             self.server.add_notification_handler(
-                "notifications/initialized", NotificationParams, self._begun
+                "notifications/initialized", NotificationParams, self._initialized
             )
 
     async def announce(self) -> None:
@@ -198,7 +198,7 @@ class McpServer:
                         await self._session.send_resource_list_changed()
             await anyio.sleep(FRESH_S if self._listed else RETRY_INTERVAL_S)
 
-    async def _begun(self, context: Context, _: NotificationParams) -> None:
+    async def _initialized(self, context: Context, _: NotificationParams) -> None:
         """Remember the only session, to notify clients of the older protocol."""
         self._session = context.session
 

@@ -88,16 +88,16 @@ class _Intake(ObjectReceiveStream[SessionMessage | Exception]):
             if not isinstance(item, ValidationError):
                 return item
             try:
-                return _mended(item)
+                return _repaired(item)
             except ValidationError as error:
-                refusal = JSONRPCError(jsonrpc="2.0", id=None, error=_fault(error))
+                refusal = JSONRPCError(jsonrpc="2.0", id=None, error=_error_of(error))
                 await self._sent.send(SessionMessage(refusal))
 
     async def aclose(self) -> None:
         await self._inner.aclose()
 
 
-def _mended(error: ValidationError) -> SessionMessage:
+def _repaired(error: ValidationError) -> SessionMessage:
     """The message that could not be read, with lone surrogates replaced.
 
     Raises:
@@ -110,7 +110,7 @@ def _mended(error: ValidationError) -> SessionMessage:
     return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
 
 
-def _fault(error: ValidationError) -> ErrorData:
+def _error_of(error: ValidationError) -> ErrorData:
     if error.errors()[0]["type"] == _NO_JSON:
         return ErrorData(code=PARSE_ERROR, message="The line is not JSON.")
     return ErrorData(code=INVALID_REQUEST, message="The line is not a JSON-RPC 2.0 message.")

@@ -193,10 +193,10 @@ def _changed(
     try:
         return answer(file, change, file.after(change))
     except ConfigurationError as error:
-        return _again(request, file, change, sent, str(error))
+        return _form_again(request, file, change, sent, str(error))
 
 
-def _again(
+def _form_again(
     request: Request, file: File, change: Change, sent: Mapping[str, str], detail: str
 ) -> Response:
     """The same form with its values, and with the error."""
