@@ -1,7 +1,8 @@
-"""The health check of a container: whether its process reported to the status board lately.
+"""The health check of a container: whether its process has reported to the status board recently.
 
-``alive.py watch`` or ``alive.py worker``; exits with 1 if not, or if the board is unavailable. With
-``live`` an unavailable board is no fault of the process: to start it again would not help.
+Call it as ``alive.py watch`` or ``alive.py worker``. It exits with 1 if there is no recent report,
+or if the board is unavailable. With ``live`` as the second argument, an unavailable board is no
+failure, because restarting the process would not help.
 """
 
 import socket
@@ -13,11 +14,11 @@ from repertory.compose import Parts
 from repertory.errors import RepertoryError
 from repertory.settings import load
 
-MAX_AGE_S = 60.0  # of a report; each process reports every few seconds, also during a task
+MAX_AGE_S = 60.0  # of a report; each process reports every few seconds, even during a task
 
 
 def main(part: str, *, live: bool = False) -> int:
-    """Check a part, ``watch`` or the ``worker`` of this host, and return an exit code."""
+    """Check ``watch``, or the ``worker`` of this host, and return the exit code."""
     who = f"worker:{socket.gethostname()}:" if part == "worker" else part
     try:
         parts = Parts(load({}, Path.cwd()), Path.cwd())

@@ -7,18 +7,18 @@ from typing import NoReturn
 
 from repertory import python_process
 
-# Their first argument. They handle signals by themselves once they run.
+# Long-running commands, by their first argument. They install their own signal handlers.
 SERVICES = frozenset(("serve", "mcp", "watch", "worker", "api"))
-# The number of new objects after which Python collects cycles. A search of 10,000 items makes many
-# objects and no cycles; by default a tenth of its time is spent on looking for them.
+# New objects between two garbage collections. A search of 10,000 items makes many objects and no
+# cycles; with Python's default, it spends a tenth of its time looking for cycles.
 OBJECTS_BETWEEN_COLLECTIONS = 100_000
 
 
 def main() -> None:
-    """Run it. While it is still being imported, Ctrl-C ends the process without a traceback.
+    """Run the command line. During its imports, Ctrl-C ends the process without a traceback.
 
-    A service is ended this way until it handles signals: an exception from a handler can be
-    swallowed while modules are imported.
+    A service keeps this behaviour until it installs its own handlers, because an exception from a
+    handler can be swallowed during imports.
     """
     python_process.read_as_utf8()
     is_service = not SERVICES.isdisjoint(sys.argv[1:2])
@@ -26,27 +26,27 @@ def main() -> None:
         python_process.open_many_files()
     else:
         gc.set_threshold(OBJECTS_BETWEEN_COLLECTIONS)
-    is_heeded = signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    if is_heeded:
+    is_default = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if is_default:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     from repertory_admin.cli import cli  # noqa: PLC0415 - it takes a moment
 
-    if is_heeded and not is_service:
+    if is_default and not is_service:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if not is_service:
-        _heed_other_signals()
+        _handle_other_signals()
     cli()
 
 
-def _heed_other_signals() -> None:
-    """Have a command end what it started when it is ended or its terminal is closed."""
+def _handle_other_signals() -> None:
+    """Let a command clean up what it started when it is ended or its terminal is closed."""
     for number in (signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)):
         if signal.getsignal(number) is signal.SIG_DFL:  # ``nohup`` has it ignored
             signal.signal(number, _exit)
 
 
 def _exit(number: int, _: object) -> NoReturn:
-    # A terminal that is closed says so twice; a second SIGTERM ends the process at once.
+    # A closed terminal sends SIGHUP twice; a second SIGTERM ends the process at once.
     signal.signal(number, signal.SIG_DFL if number == signal.SIGTERM else signal.SIG_IGN)
     sys.exit(128 + number)
 

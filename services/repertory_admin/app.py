@@ -10,8 +10,8 @@ from typer.core import TyperCommand, TyperGroup
 from repertory_admin.exits import MEANINGS
 from repertory_admin.options import PANEL, with_flags
 
-# The sections of the help. Each command: its module, which is imported when the command is chosen,
-# and its line of help.
+# The sections of the help. Each command maps to its module, which is imported on demand, and its
+# help line.
 SECTIONS = {
     "Search": {
         "search": ("admin.commands.search", "Find items for a task, some words or a name."),
@@ -51,7 +51,7 @@ SECTIONS = {
         ),
         "restore": (
             "admin.commands.backup",
-            "Make an index of a backup again, without embedding anything.",
+            "Restore the indexes of a backup, without embedding anything.",
         ),
     },
     "Serve": {
@@ -99,7 +99,7 @@ def _unwrapped(title: str, lines: Iterable[str]) -> str:
 
 
 class _Group(TyperGroup):
-    """A group whose help lists what each command does in whole sentences."""
+    """A group whose help shows the whole first paragraph of each command."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401, ARG002 - Typer's own
         with formatter.section("Commands"):
@@ -116,7 +116,7 @@ class _Root(TyperGroup):
 
     def __init__(self, **attributes: Any) -> None:  # noqa: ANN401 - Typer's own
         super().__init__(**attributes)
-        # A module that was imported has added its commands to ``app``.
+        # Modules that are imported already have added their commands to ``app``.
         unloaded = {name: _Unloaded(name, help=line) for name, (_, line) in COMMANDS.items()}
         self.commands = {**unloaded, **self.commands}
 

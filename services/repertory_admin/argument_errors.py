@@ -1,15 +1,15 @@
-"""Errors in the arguments of a command, in the words of Repertory's own errors."""
+"""Errors in the arguments of a command, worded like Repertory's own errors."""
 
 import re
 from typing import Any
 
 import typer
 
-# The class of all of them; Typer exports only this descendant.
+# The base class of all argument errors; Typer exports only its subclass.
 ArgumentsError: type[Exception] = typer.BadParameter.__mro__[2]
 
 _MUST = "; it must be "
-# What Typer says, and what we say instead. Any other text stays as it is.
+# Typer's messages, and their replacements. Other messages are unchanged.
 _WORDS = (
     (r"Invalid value for '([^']+)'[^:]*: (.+) is not (.+?)\.?", r"\1 is \2; it must be \3."),
     (r"Missing (?:argument|option) '([^']+?)(?:\.\.\.)?'.*", r"\1 is missing."),
@@ -34,7 +34,7 @@ def is_help(error: Any) -> bool:  # noqa: ANN401 - Typer's own class is private
 
 
 def refusal(error: Any) -> str:  # noqa: ANN401 - as above
-    """What is wrong with the arguments, in one sentence, and which help shows the right ones."""
+    """What is wrong with the arguments, in one sentence, and the command that shows their help."""
     text = _in_words(error.format_message())
     context = getattr(error, "ctx", None)
     if context is None or _MUST in text:

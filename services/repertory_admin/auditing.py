@@ -1,4 +1,4 @@
-"""The lines of the audit log for administrative commands."""
+"""Audit log entries for administrative commands."""
 
 import time
 from collections.abc import Iterable, Iterator
@@ -15,7 +15,7 @@ from repertory_admin import terminal
 def audited(
     settings: Settings, directory: Path, action: str, what: Iterable[object]
 ) -> Iterator[None]:
-    """Record what a command does, with its outcome; warn if the log cannot be written."""
+    """Record an action of a command and its outcome; warn if the log cannot be written."""
     audit, began, outcome = Audit(settings, directory), time.perf_counter(), "failed"
     try:
         yield

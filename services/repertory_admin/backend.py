@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from repertory.review.wire import Reviews
     from repertory.stats import Run
 
-ASKED_AGAIN_S = 1.0  # for a server that has the index and did not answer before
+ASKED_AGAIN_S = 1.0  # timeout for a server that holds the index but did not answer at first
 
 
 class Target(msgspec.Struct, frozen=True):
@@ -75,9 +75,9 @@ class Target(msgspec.Struct, frozen=True):
         """The server, or the index of this directory.
 
         Args:
-            indexing: Shows the progress of indexing the files that are new or have changed, which
-                is done first; None does not index.
-            embeds: Whether queries will be embedded; the model then loads meanwhile.
+            indexing: Shows the progress of indexing new and changed files, which is done first;
+                None does not index.
+            embeds: Whether queries will be embedded; if so, the model loads during the indexing.
         """
         if self.server:
             yield self.server
@@ -95,13 +95,13 @@ class Target(msgspec.Struct, frozen=True):
                     raise
             else:
                 server = self._started() if is_busy else None
-            if not (server or embeds) and repertory.behind:  # an answer to a query says it itself
+            if not (server or embeds) and repertory.behind:  # answers to queries have a notice
                 indexing.clear()
                 terminal.note(repertory.behind)
             yield server or repertory
 
     def _indexed(self, stack: ExitStack, indexing: Bars, *, embeds: bool) -> "Repertory":
-        """The index of this directory, with what is new or has changed in files."""
+        """The index of this directory, after new and changed files have been indexed."""
         repertory = stack.enter_context(self.open_here(indexing))
         if not repertory.is_to_begin:
             if embeds:
@@ -116,7 +116,7 @@ class Target(msgspec.Struct, frozen=True):
         return repertory
 
     def _started(self) -> "Client | None":
-        """The server that has the index since this command looked for one."""
+        """The server that took the index after this command had looked for one, if any."""
         return running.client(self.settings, self.directory, ASKED_AGAIN_S)
 
     def reviews(self) -> "Reviews":
@@ -130,7 +130,7 @@ class Target(msgspec.Struct, frozen=True):
 
     @contextmanager
     def naming_quarantined(self, *wanted: str) -> Iterator[None]:
-        """Say of an unknown item if it is in quarantine, unless the caller may not see reviews.
+        """If an unknown item is in quarantine, say so, unless the caller may not see reviews.
 
         Raises:
             UnknownItemError: An item is unknown.
@@ -148,7 +148,7 @@ class Target(msgspec.Struct, frozen=True):
             raise
 
     def _open_for_words(self) -> "Repertory":
-        """An index that is not stored: the named model is unavailable, and words alone answer."""
+        """A keyword-only index that is not stored, because the configured model is unavailable."""
         from repertory.one_shot import Repertory  # noqa: PLC0415 - as in ``open_here``
 
         values = replace(self.settings.values, no_cache=True)
@@ -169,14 +169,14 @@ class Target(msgspec.Struct, frozen=True):
 
 
 def _is_held_elsewhere(repertory: "Repertory") -> bool:
-    """Whether the index cannot be opened, or not wholly: a server may just have taken it."""
+    """Whether the index cannot be opened completely: a server may just have taken it."""
     with suppress(StoreError):
         repertory.engine  # noqa: B018 - opens it
     return not {"index", "vectors"}.isdisjoint(repertory.live.missing)
 
 
 def here(flags: Flags) -> tuple[Settings, Path]:
-    """The settings and the directory of the user's project; a note names another directory."""
+    """The settings and directory of the user's project; a note names it if it is elsewhere."""
     start = Path.cwd()
     settings, project = located(flags, start)
     if project.directory != start and not settings.values.server_url:
@@ -186,7 +186,7 @@ def here(flags: Flags) -> tuple[Settings, Path]:
 
 
 def target_of(flags: Flags) -> Target:
-    """The user's project, with the settings that hold there."""
+    """The user's project, with its settings and its server."""
     return target(*here(flags))
 
 
@@ -196,13 +196,13 @@ def target(settings: Settings, directory: Path) -> Target:
 
 
 def index(repertory: "Repertory", bars: Bars, names: Collection[str]) -> "Run":
-    """Index a directory; of its servers only those of some names are asked for their tools."""
+    """Index a directory; only the MCP servers with these names are asked for their tools."""
     bars.wait()
     return repertory.index(bars.step, words_suffice=True, asks=lambda one: one.name in names)
 
 
 def index_tools(settings: Settings, directory: Path, servers: Collection[str]) -> None:
-    """Index the tools of some MCP servers, unless a server of Repertory does so by itself.
+    """Index the tools of some MCP servers, unless a running Repertory server does so itself.
 
     Raises:
         typer.Exit: An MCP server could not be read.

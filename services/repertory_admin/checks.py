@@ -41,7 +41,7 @@ from repertory.text import counted
 from repertory_admin.progress import Bars
 from repertory_admin.text import short_path
 
-PROBE_SIZE = 1 << 14  # bytes: a full disk takes an empty file
+PROBE_SIZE = 1 << 14  # bytes; an empty file can be written even to a full disk
 MIN_FREE_BYTES = 500e6  # a model and its optimised copy take half of that
 _ORIGINS = {
     "path": "a folder",
@@ -68,7 +68,7 @@ class Finding(msgspec.Struct, frozen=True):
 
 
 class Found(msgspec.Struct, frozen=True, kw_only=True):
-    """A source: the ids of its items or why it cannot be read, and the groups that see it."""
+    """A source: its item ids, or why it cannot be read, and the groups that see it."""
 
     name: str
     type: str
@@ -79,14 +79,14 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Sources(msgspec.Struct, frozen=True, kw_only=True):
-    """What was read of every source.
+    """The result of reading every source.
 
     Attributes:
         findings: Whether each source can be read.
         problems: The problems of the configuration, the files and the items.
         sources: The sources with their items, in the catalogue's order.
-        passed_over: What could hold items and was not read: first what discovery did not take, then
-            what each source did not read.
+        passed_over: Unread places that could hold items: first those that discovery skipped, then
+            those that each source skipped.
     """
 
     findings: list[Finding]
@@ -96,7 +96,7 @@ class Sources(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def data_directory(data: Path) -> Iterator[Finding]:
-    """Whether the data directory can be written, and has room."""
+    """Whether the data directory can be written, and has enough free space."""
     probe = data / ".doctor"
     try:
         make_directory(data)
@@ -188,13 +188,13 @@ def server(client: Client) -> Iterator[Finding]:
         vectors = counted(one.points, "vector")
         text = (
             f"{one.collection}: {vectors}, unused since {date.fromtimestamp(one.since)}; it is "
-            "removed after the days of REPERTORY_WATCH_KEEP_UNUSED"
+            "removed after REPERTORY_WATCH_KEEP_UNUSED days"
         )
         yield Finding(State.UNSURE, "unused index", text)
 
 
 def redis(url: str) -> Iterator[Finding]:
-    """Whether a team's Redis answers, and keeps what it was given."""
+    """Whether a team's Redis answers, and evicts no keys."""
     from repertory.coordination.redis_server import RedisServer  # noqa: PLC0415 - slow, optional
 
     try:
@@ -292,7 +292,7 @@ def _findings(one: ScanResult) -> Iterator[Finding]:
 
 
 def _passed_over(catalogue: Catalogue, scans: list[Scan]) -> list[PassedOver]:
-    """The places that were passed over; of a hidden folder that is read in part, the rest."""
+    """The places that were passed over; for a partly read hidden folder, its unread subfolders."""
     used = {source.folder.path for source in catalogue.sources if source.folder}
     above = {parent for path in used for parent in path.parents}
     owned = used | above
@@ -314,7 +314,7 @@ def _passed_over(catalogue: Catalogue, scans: list[Scan]) -> list[PassedOver]:
 
 
 def _beside(folder: Path, above: set[Path], read: set[Path]) -> Iterator[Path]:
-    """The unread folders in a folder; where sources lie deeper, those at any depth above them."""
+    """The unread folders in a folder, and in those of its subfolders that contain sources."""
     try:
         inner = sorted(path for path in folder.iterdir() if path.is_dir())
     except OSError:  # the scan reports it
@@ -327,6 +327,6 @@ def _beside(folder: Path, above: set[Path], read: set[Path]) -> Iterator[Path]:
 
 
 def _is_within_another(one: PassedOver, found: dict[str, PassedOver]) -> bool:
-    """Whether a folder around it was passed over for the same reason."""
+    """Whether a parent folder was passed over for the same reason."""
     outer = (found.get(str(parent)) for parent in Path(one.path).parents)
     return any(other is not None and other.reason == one.reason for other in outer)

@@ -44,15 +44,15 @@ def cli() -> None:
     except OSError as error:
         if not isinstance(error, BrokenPipeError):  # the reader has gone
             code = _explained(error)
-        # Python would say so again when it flushes at its end.
+        # Otherwise Python reports the error again when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     _end(code)
 
 
 def _end(code: int | str | None) -> NoReturn:
-    """End the process. If nothing runs any more, its memory is not taken apart first.
+    """End the process. If no other thread runs, skip freeing its memory.
 
-    That would take a sixth of the time of a search.
+    Freeing it would take a sixth of the time of a search.
     """
     if isinstance(code, int) and threading.active_count() == 1:
         atexit._run_exitfuncs()
@@ -69,14 +69,17 @@ def _run() -> int | str | None:
         return app(prog_name="repertory", standalone_mode=False) or ExitCode.DONE
     except SystemExit as end:
         return end.code
-    except (KeyboardInterrupt, typer.Abort):  # before Typer could see it, or at a question
+    except (KeyboardInterrupt, typer.Abort):  # outside of Typer's handling, or at a prompt
         return ExitCode.INTERRUPTED
     except Exception as error:  # the boundary: users never see a traceback unless they ask
         return _explained(error)
 
 
 def _explained(error: Exception) -> ExitCode:
-    """Explain an error in one line on stderr, and return its exit code; a defect may be raised."""
+    """Explain an error in one line on stderr, and return its exit code.
+
+    With ``--verbose``, a defect is raised again.
+    """
     if isinstance(error, ArgumentsError):
         if is_help(error):
             print(error, file=sys.stderr)

@@ -8,11 +8,12 @@ Style = Callable[[str], str]  # the rich style of a cell, given its text
 
 MIN_PROSE_WIDTH = 24  # cells left for wrapped text
 
-_ON_THE_LAST = {"Mn", "Me", "Cf"}  # categories of accents, vowel signs and joiners
-_AS_EMOJI = "\ufe0f"  # after a sign of one cell, which then takes two
-_MARKS = 3  # of a letter, more than which few have
+_ZERO_WIDTH = {"Mn", "Me", "Cf"}  # categories of accents, vowel signs and joiners
+_AS_EMOJI = "\ufe0f"  # makes the one-cell character before it two cells wide
+_CHARACTERS_PER_CELL = 3  # a letter with two combining marks; more are rare
 
-# A word that is too long is continued after a separator of an id, a name or a path; not in numbers.
+# The pieces of a word. A long word is broken after a separator of an id, a name or a path, but not
+# inside a number.
 _PIECES = re.compile(r"[/_.:=,-]*(?:[^/_.:=,-]|[.,](?=\d))+(?:/|[_.:=,-]+)?|[/_.:=,-]+")
 
 
@@ -24,12 +25,12 @@ def width_of(text: str) -> int:
 
 
 def _cells(letter: str) -> int:
-    """The cells that a letter takes: none if it is written on the one before, as an accent is."""
+    """The width of a character in cells: 0 if it combines with the one before, like an accent."""
     if unicodedata.east_asian_width(letter) in "WF":
         return 2
     if letter == _AS_EMOJI:
         return 1
-    is_part = unicodedata.category(letter) in _ON_THE_LAST or "\u1160" <= letter <= "\u11ff"
+    is_part = unicodedata.category(letter) in _ZERO_WIDTH or "\u1160" <= letter <= "\u11ff"
     return 0 if is_part else 1
 
 
@@ -50,8 +51,8 @@ def wrapped(text: str, width: int) -> list[str]:
 
 
 def shortened(text: str, width: int) -> str:
-    """As many words as fit one line; an ellipsis stands for the others."""
-    kept = text[: _MARKS * width + 1]  # a longer one does not fit
+    """The words that fit one line, with an ellipsis if some are left out."""
+    kept = text[: _CHARACTERS_PER_CELL * width + 1]  # more do not fit
     lines = wrapped(kept, width)
     if len(lines) == 1 and kept == text:
         return lines[0]
@@ -61,8 +62,8 @@ def shortened(text: str, width: int) -> str:
 def widths(columns: Sequence[Sequence[str]], room: int) -> list[int]:
     """The width of each column in cells, together at most ``room``.
 
-    The last column gives way first, then the widest one. A piece of a word is split only where
-    nothing else helps.
+    The last column shrinks first, then the widest one. A piece of a word is split only as a last
+    resort.
 
     Args:
         columns: The texts of each column, with its heading.

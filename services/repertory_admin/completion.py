@@ -1,7 +1,7 @@
-"""What the shell completes: ids, sources, servers and tags of the indexed items.
+"""Shell completion of the ids, sources, servers and tags of the indexed items.
 
-A shell takes an offered value as if it was typed, and zsh evaluates the list of them, so a value
-that a shell may read as a command or an option is not offered.
+A shell treats a completed value as if it had been typed, and zsh evaluates the list of values. So
+values that a shell may read as a command or an option are not offered.
 """
 
 import re
@@ -19,10 +19,10 @@ _PLAIN = re.compile(r"\w[\w./:@+-]*(?: \w[\w./:@+-]*)*")
 
 
 def _completing(values: "Callable[[Entry], Iterable[str]]") -> Callable[[str], list[str]]:
-    """A completion of some values of the items; it offers nothing while they cannot be read."""
+    """A completion function for some values of the items; empty while they cannot be read."""
 
     def complete(incomplete: str) -> list[str]:
-        terminal.be_quiet(quiet=True)  # what is written would appear in the line that is typed
+        terminal.be_quiet(quiet=True)  # output would appear in the line being typed
         try:
             with target_of({}).open() as backend:
                 found = {value for entry in backend.entries() for value in values(entry)}

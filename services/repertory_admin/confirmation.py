@@ -13,7 +13,7 @@ def confirm(question: str, *, yes: bool, done: str = "removed") -> None:
     Args:
         question: The question.
         yes: Whether ``--yes`` was given.
-        done: What is not done without the answer yes, as a participle.
+        done: The participle for the error message "Nothing was …".
 
     Raises:
         UsageError: The answer is no, or there is no terminal to ask in.

@@ -1,4 +1,4 @@
-"""The checks of `repertory doctor` of what the data directory holds: databases and keys."""
+"""The checks of `repertory doctor` for the databases and keys in the data directory."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,7 +19,7 @@ _REMEDIES = {
 
 
 def databases(data: Path) -> Iterator[Finding]:
-    """Whether the databases of all directories can be read, each to its last page."""
+    """Whether the databases of all directories can be read completely."""
     bad = [
         Finding(State.BAD, "database", f"{path} is damaged ({why}); {remedy}")
         for pattern, remedy in _REMEDIES.items()

@@ -1,4 +1,4 @@
-"""Tables and texts drawn with rich, for terminals alone: it takes a tenth of a second to import."""
+"""Tables and texts drawn with rich, only for terminals: its import takes a tenth of a second."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -53,12 +53,12 @@ def table(
 
 
 def markdown(to: Console, text: str) -> None:
-    """Draw Markdown; links of an author are shown and not hidden behind their texts."""
+    """Draw Markdown; the URLs of links are shown, not hidden behind the link texts."""
     to.print(Markdown(safe_lines(text), hyperlinks=False))
 
 
 def words(to: Console, *parts: tuple[str, str]) -> None:
-    """Write some words, each with its style, on as many lines as they need."""
+    """Write styled texts beside each other, wrapped to as many lines as they need."""
     drawn = Text()
     width = 0
     for text, style in parts:
@@ -79,7 +79,7 @@ def one_line(to: Console, text: str, style: str = "") -> None:
 
 
 def line(to: Console, text: str, style: str = "") -> None:
-    """Write a line as it is, which the terminal may wrap."""
+    """Write a line unchanged; the terminal may wrap it."""
     to.print(Text(text, style), soft_wrap=True)
 
 
@@ -102,5 +102,5 @@ def _write(to: Console, line: str, style: Style) -> None:
 
 
 def _cell(text: str, width: int, style: str) -> Text:
-    # Text, and not a string, in which rich would look for markup.
+    # A Text, because rich would look for markup in a string.
     return Text("\n".join(wrapped(text, width)), style)

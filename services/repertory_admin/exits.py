@@ -1,4 +1,4 @@
-"""The exit codes of the command line, and which error leads to which."""
+"""The exit codes of the command line, and which error leads to which code."""
 
 from enum import IntEnum
 from pathlib import Path
@@ -49,7 +49,7 @@ def missing_package(error: ModuleNotFoundError) -> str:
 
 
 def of_the_system(error: Exception) -> str:
-    """What is wrong with the system, for the user to put right; empty if an error is a defect."""
+    """The system problem behind an error, with a remedy; empty if the error is a defect."""
     if isinstance(error, MemoryError):
         return "There is not enough memory: end other programs, or allow this one more."
     if not isinstance(error, OSError):
@@ -64,5 +64,5 @@ def of_the_system(error: Exception) -> str:
 
 
 def code_of(error: RepertoryError) -> ExitCode:
-    """The exit code of a command that ended in an error."""
+    """The exit code of a command that failed with this error."""
     return ExitCode.USAGE if isinstance(error, UsageError) else ExitCode.NOT_NOW

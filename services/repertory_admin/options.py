@@ -1,4 +1,4 @@
-"""The options that commands share: one for every setting, generated from their declarations."""
+"""The options that commands share: one for each setting, generated from its declaration."""
 
 import functools
 import inspect
@@ -12,7 +12,7 @@ import typer
 from repertory.values import SETTINGS, Setting, Weights
 from repertory_admin import logs, terminal
 
-# The value given for each setting, None if none was; see ``repertory.settings.load``.
+# The value given for each setting, None if not given; see ``repertory.settings.load``.
 Flags = dict[str, Any]
 
 PANEL = "Settings"
@@ -27,7 +27,7 @@ CALLING = ("allow_calls", "call_timeout", "sandbox")
 SERVING = ("host", "port", "keys", "requests_per_minute", *CALLING)
 WATCHING = ("debounce", "poll", "reconcile")
 TEAM = ("redis_url",)
-# All settings with a flag in a command. `config show` shows these, and takes them, too.
+# All settings that have a flag in some command. `config show` accepts all of these flags.
 FLAGGED = frozenset(
     {
         *("data_dir", "tools_max_age", "registry"),
@@ -90,7 +90,7 @@ def _options() -> dict[str, inspect.Parameter]:
         ],
     }
     for setting in SETTINGS.values():
-        # As text, because ``settings.load`` checks the value and explains a wrong one.
+        # As text, because ``settings.load`` validates the value and explains an invalid one.
         options[setting.field] = Annotated[
             (bool if setting.type is bool else str) | None, _setting(setting)
         ]
@@ -126,7 +126,7 @@ def with_flags(function: Callable[..., None], fields: Iterable[str]) -> Callable
         terminal.be_quiet(quiet=bool(flags.pop("quiet")))
         try:
             function(flags=flags, **given)
-        except BrokenPipeError:  # before Typer makes an error of it
+        except BrokenPipeError:  # before Typer turns it into an error
             if not terminal.reader_has_gone():
                 raise
             raise typer.Exit from None

@@ -21,7 +21,7 @@ class Bars:
 
     def __init__(self) -> None:
         self._shown = sys.stderr.isatty() and not terminal.is_quiet()
-        self._lock = threading.Lock()  # stages step from several threads
+        self._lock = threading.Lock()  # stages report from several threads
         self._progress: RichProgress | None = None
         self._tasks: dict[str, TaskID] = {}
         self._spinner: Spinner | None = None
@@ -33,12 +33,12 @@ class Bars:
         self.clear()
 
     def wait(self) -> None:
-        """Show that something is done, until there is a step or the end. Imports nothing slow."""
+        """Show a spinner until the first step or the end. Imports nothing slow."""
         if self._shown and self._spinner is None and self._progress is None:
             self._spinner = Spinner("Searching")
 
     def clear(self) -> None:
-        """Remove everything from the terminal, for lines to be written there."""
+        """Remove everything from the terminal, so that lines can be written there."""
         with self._lock:
             self._end_spinner()
             if self._progress is not None:
@@ -73,7 +73,7 @@ class Bars:
 
 
 class Spinner:
-    """A turning mark with a word on stderr, drawn at once and then by a thread of its own."""
+    """A spinner with a word on stderr, drawn at once and then updated by its own thread."""
 
     def __init__(self, word: str) -> None:
         self._word = word
@@ -83,7 +83,7 @@ class Spinner:
         self._thread.start()
 
     def stop(self) -> None:
-        """Remove it."""
+        """Remove the spinner."""
         self._stopping.set()
         self._thread.join()
         self._write("\r\x1b[K")

@@ -1,4 +1,4 @@
-"""`repertory add --find`: the servers of an MCP registry that fit some words."""
+"""`repertory add --find`: search the servers of an MCP registry."""
 
 from typing import Annotated
 
@@ -13,12 +13,12 @@ MAX_SHOWN = 20  # servers
 
 FindOption = Annotated[
     bool,
-    typer.Option("--find", help="Only find servers of the MCP registry, by the words given."),
+    typer.Option("--find", help="Only search the MCP registry for servers with these words."),
 ]
 
 
 def show_servers(registry: str, words: str) -> None:
-    """Show the servers that fit some words; ends the command with code 1 without any."""
+    """Show the servers that match some words; exit with code 1 if no server matches."""
     found = Registry(registry).find(words, MAX_SHOWN)
     if not found:
         terminal.show_text(f"{registry} has no server for {words!r}; try a part of its name.")

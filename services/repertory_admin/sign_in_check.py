@@ -1,4 +1,4 @@
-"""The check of `repertory doctor` whether people can sign in without a key."""
+"""The check of `repertory doctor` for sign-in without a key."""
 
 import asyncio
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def sign_in(values: Values) -> Iterator[Finding]:
-    """Whether the settings fit together, and the provider answers; nothing if there is no sign-in.
+    """Whether the settings are consistent and the provider answers; empty without a sign-in.
 
     Args:
         values: The settings.
@@ -42,7 +42,7 @@ def _provider(openid: "OpenId", values: Values) -> Iterator[Finding]:
         yield Finding(State.BAD, "sign-in", str(error))
         return
     if not keys:
-        text = f"{openid.provider.issuer} publishes no key that it could sign with"
+        text = f"{openid.provider.issuer} publishes no key for signatures"
         yield Finding(State.BAD, "sign-in", text)
         return
     known = f"{openid.provider.issuer} answers, with {counted(len(keys), 'key')}"

@@ -1,4 +1,4 @@
-"""Adds ``[[sources]]`` entries to configuration files and removes them; comments stay."""
+"""Adds and removes ``[[sources]]`` entries of configuration files, keeping comments."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,13 +7,13 @@ from repertory.configuration_file import checked
 from repertory.sources.reading import toml
 
 _HEAD = """\
-# What Repertory indexes in this project, besides what it finds here.
+# The sources that Repertory indexes in this project, besides those that it finds here.
 # `repertory config check` checks this file, `repertory config show` explains every setting.
 """
 
 
 def with_entry(text: str, entry: Mapping[str, Any]) -> str:
-    """The text of a configuration file with one more source, at the end of those that it has.
+    """The text of a configuration file with one more source, after the existing ones.
 
     Raises:
         ConfigurationError: The file cannot be changed without losing something.
@@ -45,7 +45,7 @@ def with_entry(text: str, entry: Mapping[str, Any]) -> str:
 
 
 def without_entry(text: str, name: str) -> str:
-    """The text of a configuration file without the sources of a name; the same if it has none.
+    """The text of a configuration file without the sources of this name; unchanged if none match.
 
     Raises:
         ConfigurationError: The file cannot be changed without losing something.

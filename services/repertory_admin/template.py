@@ -14,16 +14,16 @@ _HEAD = """\
 # Settings with a good default are commented out; secrets belong in the environment.
 """
 _SOURCES = """
-# Of two items with one name, that of the earlier source is preferred.
+# If two items have the same name, the one from the earlier source is preferred.
 # The servers of an MCP configuration run only after `repertory config trust FILE`.
 # Folders outside of this one are read only while this file is trusted, until it changes.
-# A source with visible_to = ["team-a"] is shown to callers of that group alone; see `keys create`.
+# A source with visible_to = ["team-a"] is shown only to callers of that group; see `keys create`.
 """
 _HOME = """
 # From the home directory: remove these if you share this file with others.
 """
 _POLICY = """
-# Your knowledge of items that no search can find out, by id, name or pattern.
+# What you know about items and no search can find out, by id, name or pattern.
 # [[policy]]
 # item = "deploy-legacy"
 # deprecated_by = "deploy"  # comes before it; also: pin, aliases, boost, when_not_to_use
@@ -81,5 +81,5 @@ def _short(path: Path, folder: Path, home: Path) -> str:
 
 
 def _toml(value: object) -> str:
-    """A string, number, boolean or list of these as TOML, which writes them as JSON does."""
+    """A string, number, boolean or list of these in TOML, whose syntax for them is that of JSON."""
     return msgspec.json.encode(value).decode()

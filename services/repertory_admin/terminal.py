@@ -22,7 +22,7 @@ _quiet = False
 
 
 def be_quiet(*, quiet: bool) -> None:
-    """Show no notes and no progress from now on, or show them again."""
+    """Turn notes and progress off, or on again."""
     global _quiet  # noqa: PLW0603 - a property of the process, like its streams
     _quiet = quiet
 
@@ -33,9 +33,9 @@ def is_quiet() -> bool:
 
 
 def prepare() -> None:
-    """Escape characters that the streams cannot encode, instead of failing; replace closed ones."""
+    """Make the streams escape what they cannot encode, and replace closed streams."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
-        if getattr(sys, name) is None:  # its caller closed it
+        if getattr(sys, name) is None:  # the parent process closed it
             stream = Path(os.devnull).open(mode, encoding="utf-8")  # noqa: SIM115 - it stays open
             setattr(sys, name, stream)
     for one in (sys.stdout, sys.stderr):
@@ -73,14 +73,14 @@ def warn(text: str) -> None:
 
 
 def note(text: str) -> None:
-    """Write a note, which is no warning, to stderr; nothing with ``--quiet``."""
+    """Write a note to stderr, unless ``--quiet`` was given."""
     if not is_quiet():
         print(safe_lines(text), file=sys.stderr)
 
 
 def size(number: int) -> str:
-    """A number of bytes in the unit that fits: ``213.0 kB``."""
-    from rich.filesize import decimal  # noqa: PLC0415 - no help of a command needs it
+    """A number of bytes with a suitable unit: ``213.0 kB``."""
+    from rich.filesize import decimal  # noqa: PLC0415 - not needed for help texts
 
     return decimal(number)
 
@@ -91,7 +91,7 @@ def is_terminal() -> bool:
 
 
 def reader_has_gone() -> bool:
-    """Whether what reads our output has ended, such as ``head``."""
+    """Whether the reader of stdout, such as ``head``, has exited."""
     if not hasattr(select, "poll"):  # Windows
         return True
     waiting = select.poll()
@@ -103,7 +103,7 @@ def show_json(value: object) -> None:
     """Write a value as JSON."""
     try:
         say(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
-    except UnicodeEncodeError:  # the name of a file is no valid Unicode
+    except UnicodeEncodeError:  # a file name is not valid Unicode
         say(json_bytes(value, indent=2).decode())
 
 
@@ -118,7 +118,7 @@ def show_markdown(text: str) -> None:
 
 
 def show_facts(facts: Mapping[str, str], indent: int = 0) -> None:
-    """Write names and values, one pair a line; a long value is wrapped on a terminal."""
+    """Write names and values, one pair per line; a long value is wrapped on a terminal."""
     width = max(map(width_of, facts), default=0)
     hanging = indent + width + 2
     for name, value in facts.items():
@@ -143,7 +143,7 @@ def show_table(
     Args:
         columns: The headings.
         rows: One text for each column.
-        right: The columns that are aligned at the right.
+        right: The right-aligned columns.
         short: The columns whose texts a terminal shortens to one line.
         styles: How to colour the cells of a column.
     """

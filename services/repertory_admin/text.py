@@ -1,4 +1,4 @@
-"""Texts made safe for a terminal, and paths as people write them."""
+"""Texts made safe for a terminal, and paths in their short form."""
 
 import os
 import re

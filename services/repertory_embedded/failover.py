@@ -1,7 +1,7 @@
-"""The backend of a session that outlives servers: it asks the server of a directory or becomes it.
+"""The backend of a session that outlives servers: it uses the server of a directory or becomes it.
 
-A server of the same data directory is asked to serve the directory as well; without one, this
-process becomes the server, which others then join. When that server ends, the next request finds
+If the data directory has a server, that server is asked to serve the directory as well. Otherwise
+this process becomes the server, and others join it. When a server ends, the next request uses
 another one, or this process takes its place.
 """
 
@@ -30,15 +30,15 @@ if TYPE_CHECKING:
     from repertory.calling.result import CallResult
     from repertory_query.service import Service
 
-REQUEST_TIMEOUT_S = 20.0  # of a request while a server starts and indexes for the first time
-LIST_TIMEOUT_S = 2.0  # of a list: hosts request it before anything else
+REQUEST_TIMEOUT_S = 20.0  # while a server starts and indexes for the first time
+LIST_TIMEOUT_S = 2.0  # for a list, which hosts request before anything else
 RETRY_INTERVAL_S = 0.25
-ALIVE_TIMEOUT_S = 2.0  # of the check whether a server still runs
+ALIVE_TIMEOUT_S = 2.0  # for the check whether a server still runs
 
 _SERVED_WITHOUT = (
     "Calling tools is off: this process has --allow-calls, but the server of this directory was "
-    "started without it, and its settings hold for all who use it. End the other process of this "
-    "directory, or start that one with --allow-calls, and try again."
+    "started without it, and its settings apply to everyone who uses it. End the other process of "
+    "this directory, or start that one with --allow-calls, and try again."
 )
 
 _log = logging.getLogger(__name__)
@@ -48,7 +48,7 @@ Told = TypeVar("Told", Contents, Stats)
 
 
 class Failover(Forwarding):
-    """Asks the server of a directory, which ``run`` finds or becomes.
+    """Forwards requests to the server of a directory, which ``run`` finds or becomes.
 
     Args:
         settings: The active settings.
@@ -66,7 +66,7 @@ class Failover(Forwarding):
         self._stopping: Sequence[int] = ()
 
     def run(self, stopping: Sequence[int]) -> None:
-        """Follow the server, or be it, until ``stopping`` is not empty; on the main thread.
+        """Use the server, or be it, until ``stopping`` is not empty. Call it on the main thread.
 
         Raises:
             UsageError: The settings allow neither.
@@ -83,11 +83,11 @@ class Failover(Forwarding):
                     self._use(None)
 
     def ready(self, _: str, __: str, service: "Service") -> None:
-        """Answer from this process, which is the server now."""
+        """Answer requests in this process, which is the server now."""
         self._use(service)
 
     def joined(self, joined: Joined) -> None:
-        """Ask a server that serves the directory for this process, until it ends."""
+        """Use the server that serves the directory for this process, until it ends."""
         if joined.unheld:
             extra = {"settings": ", ".join(joined.unheld), "server": joined.url}
             _log.warning("settings_do_not_hold", extra=extra)
@@ -98,11 +98,11 @@ class Failover(Forwarding):
             pass
 
     def apart(self, reason: str) -> None:
-        """Log why no server is shared."""
+        """Log why this process cannot join another server."""
         _log.info("server_not_shared", extra={"reason": reason})
 
     def _follow_or_serve(self) -> None:
-        """Ask one server, or be one, until it ends."""
+        """Use one server, or be one, until it ends."""
         values = self._settings.values
         if values.server_url or (values.redis_url and not values.no_cache):
             self._follow()
@@ -114,14 +114,14 @@ class Failover(Forwarding):
                 raise
 
     def _follow(self) -> bool:
-        """Ask the server of the directory until it ends; whether there is one."""
+        """Use the server of the directory until it ends; return whether there was one."""
         client = running.client(self._settings, self._directory)
         if client:
-            client.remote.is_recorded = True  # which only a server of our own user heeds
+            client.remote.is_recorded = True  # only a server of our own user respects it
             self._use(client)
             with self._changed:
                 while self._uses(client):
-                    self._changed.wait(RETRY_INTERVAL_S)  # signals are noted meanwhile
+                    self._changed.wait(RETRY_INTERVAL_S)  # signals are handled in between
         return client is not None
 
     def _uses(self, backend: Backend) -> bool:
@@ -129,27 +129,27 @@ class Failover(Forwarding):
 
     @override
     def entries(self, where: Filter | None = None) -> Sequence[Entry]:
-        """The indexed items; StoreError after ``LIST_TIMEOUT_S``, when there is no index yet."""
+        """The indexed items; StoreError if there is no index after ``LIST_TIMEOUT_S``."""
         return self.forward(lambda backend: backend.entries(where), LIST_TIMEOUT_S)
 
     @override
     def page(
         self, where: Filter, limit: int, offset: int = 0, after: str = ""
     ) -> tuple[Sequence[Entry], int]:
-        """A page of them; StoreError as above."""
+        """A page of the indexed items; StoreError as above."""
         return self.forward(
             lambda backend: backend.page(where, limit, offset, after), LIST_TIMEOUT_S
         )
 
     @override
     def contents(self) -> Contents:
-        """Their numbers; StoreError as above."""
-        return self._told(self.forward(lambda backend: backend.contents(), LIST_TIMEOUT_S))
+        """The numbers of the indexed items; StoreError as above."""
+        return self._as_permitted(self.forward(lambda backend: backend.contents(), LIST_TIMEOUT_S))
 
     @override
     def stats(self) -> Stats:
-        """The statistics of the server, as far as they hold for this process."""
-        return self._told(super().stats())
+        """The statistics of the server, with this process's own permission to call tools."""
+        return self._as_permitted(super().stats())
 
     @property
     @override
@@ -162,7 +162,7 @@ class Failover(Forwarding):
 
     @override
     def call(self, tool_id: str, arguments: Mapping[str, Any]) -> "CallResult":
-        """Call a tool, once: a call that failed may have taken effect."""
+        """Call a tool without a retry, because a call that failed may have taken effect."""
         if not self._may_call:
             raise CallsOffError(CALLS_OFF)
         self.items([tool_id])  # waits for the server
@@ -184,12 +184,12 @@ class Failover(Forwarding):
         """Whether this process allows calls; a configured server decides by the key alone."""
         return self._settings.values.allow_calls or not self._is_own
 
-    def _told(self, found: Told) -> Told:
+    def _as_permitted(self, found: Told) -> Told:
         return found if self._may_call else msgspec.structs.replace(found, calls_allowed=False)
 
     @override
     def forward(self, request: Callable[[Backend], T], timeout: float = REQUEST_TIMEOUT_S) -> T:
-        """Ask the server, waiting while it starts; if it is gone, find another once."""
+        """Make a request, waiting while the server starts; if it is gone, try one other server."""
         deadline, found_again = self._since + timeout, False
         while True:
             backend = self._current(deadline - time.monotonic())
@@ -226,7 +226,7 @@ class Failover(Forwarding):
                 self._use(None)
 
     def _private(self) -> Settings:
-        """The settings of a server on any free port that only this machine can reach."""
+        """The settings for a server on any free port, reachable only from this machine."""
         settings = self._settings
         values = msgspec.structs.replace(settings.values, host="127.0.0.1", port=0)
         origins = {name: one for name, one in settings.origins.items() if name != "port"}

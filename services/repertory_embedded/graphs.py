@@ -1,6 +1,6 @@
-"""The search graphs of an embedded server: built beside searches, when nothing waits to be written.
+"""Builds the search graphs of an embedded server, in the background and while no write is pending.
 
-Without a graph a search compares the query with every vector.
+Without a graph, a search compares the query with every vector.
 """
 
 import logging
@@ -13,7 +13,7 @@ from repertory.index.vectors import VectorStore
 from repertory.memory import trim
 
 INTERVAL_S = 10.0  # between two checks
-MAX_INTERVAL_S = 3_600.0  # between two attempts that fail
+MAX_INTERVAL_S = 3_600.0  # between two failed attempts
 
 _log = logging.getLogger(__name__)
 
@@ -25,14 +25,14 @@ def building_graphs(store: VectorStore, active: str, is_idle: Callable[[], bool]
     Args:
         store: The embedded store.
         active: The alias of the collection that is searched.
-        is_idle: Whether nothing waits to be written: it would be written twice.
+        is_idle: Whether no write is pending. Writes during a build are made twice.
     """
     stopping = threading.Event()
 
     def run() -> None:
         pause = INTERVAL_S
         while not stopping.wait(pause):
-            # Each attempt copies the index: one that fails is repeated less and less often.
+            # Each attempt copies the index, so failed ones are repeated less and less often.
             later = min(2 * pause, MAX_INTERVAL_S)
             try:
                 if is_idle():
@@ -41,7 +41,7 @@ def building_graphs(store: VectorStore, active: str, is_idle: Callable[[], bool]
             except StoreError as error:  # such as a full disk: searches go on without a graph
                 pause = later
                 _log.warning("graph_not_built", extra={"error": str(error)})
-            # A boundary: the thread outlives every attempt.
+            # A boundary: a failed attempt must not end the thread.
             except Exception:
                 pause = later
                 _log.exception("graph_failed")

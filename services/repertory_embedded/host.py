@@ -1,4 +1,4 @@
-"""The projects of a host: its own, and those that other processes ask it for."""
+"""The projects of a host: its own, and those that it serves for other processes."""
 
 import socket
 from collections.abc import Callable, Iterator, Sequence
@@ -27,11 +27,11 @@ SERVICE = "repertory"  # its name in traces
 
 
 class Host:
-    """Opens the projects of one process: they share the checks of requests and the models.
+    """Opens the projects of one process, which share the checks of requests and the models.
 
     Args:
         settings: The settings of the process.
-        url: Where it answers.
+        url: The URL at which it answers.
         secret: The token of its user.
     """
 
@@ -55,9 +55,9 @@ class Host:
 
         Args:
             directory: The directory of its own project.
-            claim: The file of the claim to be its only server.
-            listener: The socket of requests.
-            stopping: Ends it as soon as it is not empty; see ``termination_signals``.
+            claim: The lock file that makes this process the only server of the directory.
+            listener: The socket that accepts requests.
+            stopping: Ends the server once it is not empty; see ``termination_signals``.
             ready: Called with the service of its own project once requests are answered.
         """
         memory.keep_little()
@@ -70,7 +70,7 @@ class Host:
             serve(projects, listener, stopping, projects.end, lambda: is_gone(claim))
 
     def find(self, wanted: WantedProject) -> Project:
-        """The project that another process wants, with that process's settings.
+        """The project that another process requests, with that process's settings.
 
         Raises:
             ConfigurationError: Its settings are invalid.
@@ -80,11 +80,11 @@ class Host:
         return HostedProject(self, load(flags, directory, wanted.environment), directory)
 
 
-_OF_PROCESS = frozenset({"data_dir", "host", "port"})  # settings that say where it answers
+_OF_PROCESS = frozenset({"data_dir", "host", "port"})  # settings of the process, not of a project
 
 
 def _value(settings: Settings, name: str) -> object:
-    """The value of a setting; that of a path without the working directory."""
+    """The value of a setting; paths are absolute, so that the working directory does not matter."""
     value = getattr(settings.values, name, None)
     return Path(value).expanduser().absolute() if value and name in PATHS else value
 
@@ -93,8 +93,8 @@ class HostedProject:
     """One project of a host.
 
     Attributes:
-        parts: What it is made of.
-        key: Its part of the address.
+        parts: Its components.
+        key: Its part of the URL.
     """
 
     def __init__(self, host: Host, settings: Settings, directory: Path) -> None:
@@ -103,7 +103,7 @@ class HostedProject:
         self._host = host
 
     def serves(self, other: Project) -> bool:
-        """Whether it can answer for another project of the same directory."""
+        """Whether this project can answer for another project of the same directory."""
         if not isinstance(other, HostedProject):
             return False
         directory = self.parts.workspace.directory
@@ -111,7 +111,7 @@ class HostedProject:
         return note.serves(other.parts.settings, other.parts.workspace.directory)
 
     def unheld(self, other: Project) -> list[str]:
-        """The settings that another project was given and that this one has otherwise."""
+        """The settings that were given to another project and differ in this one."""
         if not isinstance(other, HostedProject):
             return []
         own, theirs = self.parts.settings, other.parts.settings
@@ -120,7 +120,7 @@ class HostedProject:
 
     @contextmanager
     def open(self, path: str) -> Iterator[Starlette]:
-        """Its application, below a path of the host.
+        """The application of this project, below a path of the host.
 
         Raises:
             StoreBusyError: Another process serves its directory.

@@ -1,8 +1,8 @@
-"""One server for all projects of a data directory: who is the host, and how others join it.
+"""One server for all projects of a data directory: the host, and how other processes join it.
 
 The first server of a data directory is the host: it holds a lock, and leaves a note that only its
-user can read. A second server sends it the directory that it would have served, and keeps the
-connection open. The host serves the directory until the connection ends; see
+user can read. A second server sends the host the directory that it would have served, and keeps
+the connection open. The host serves the directory until the connection ends; see
 ``repertory_query.projects``.
 """
 
@@ -32,7 +32,7 @@ ANSWER_TIMEOUT_S = 60.0  # for the host to open a project
 
 
 class Terms(msgspec.Struct, frozen=True, kw_only=True):
-    """What concerns a server as a whole, so that all its projects must agree on it."""
+    """The properties of a whole server, which all its projects must agree on."""
 
     release: str
     host: str
@@ -54,8 +54,8 @@ class HostNote(msgspec.Struct, frozen=True, kw_only=True):
     """The note of the host, in a file of its user.
 
     Attributes:
-        url: Where it answers.
-        pid: Its process.
+        url: The URL at which it answers.
+        pid: Its process id.
         secret: The token of the user's own processes, which may also add projects.
         terms: The terms of all its projects.
     """
@@ -66,7 +66,7 @@ class HostNote(msgspec.Struct, frozen=True, kw_only=True):
     terms: Terms
 
     def check(self, settings: Settings) -> None:
-        """Check that a server with these settings can join it.
+        """Check that a process with these settings can join the host.
 
         Raises:
             UsageError: It cannot; the message says why.
@@ -99,10 +99,11 @@ class Joined:
     """A project that the host serves for this process. A context manager.
 
     Attributes:
-        url: Where the project answers.
-        pid: The process of the host.
-        key: The host accepts it as a key with all scopes.
-        unheld: The settings of this process that do not hold there, since the project was open.
+        url: The URL of the project.
+        pid: The process id of the host.
+        key: A key with all scopes on the host.
+        unheld: The settings of this process that have no effect, since the host had already opened
+            the project with others.
     """
 
     def __init__(
@@ -133,11 +134,11 @@ class Joined:
             received = connected.recv(4_096)
         except OSError:
             return False
-        return bool(received) and not received.strip()  # the end of a line belongs to the answer
+        return bool(received) and not received.strip()  # a line break belongs to the answer
 
 
 def hosting(settings: Settings) -> AbstractContextManager[bool]:
-    """Try to be the host of a data directory, which must exist; gives whether this process is.
+    """Try to become the host of a data directory, which must exist; yields whether it succeeded.
 
     Raises:
         StoreError: The data directory cannot be written.
@@ -146,7 +147,7 @@ def hosting(settings: Settings) -> AbstractContextManager[bool]:
 
 
 def invite(settings: Settings, url: str, secret: str) -> None:
-    """Leave the note of the host, which this process is.
+    """Write the note of the host, which is this process.
 
     Raises:
         StoreError: The note cannot be written.
@@ -156,7 +157,7 @@ def invite(settings: Settings, url: str, secret: str) -> None:
 
 
 def join(settings: Settings, directory: Path) -> Joined:
-    """Have the host of the data directory serve a directory.
+    """Ask the host of the data directory to serve a directory.
 
     Raises:
         StoreError: The host cannot be reached: it is starting or ending.
@@ -177,7 +178,7 @@ def join(settings: Settings, directory: Path) -> Joined:
         flags=_plain(settings),
         environment=dict(settings.variables),
     )
-    body = json.dumps(msgspec.to_builtins(wanted))  # escaped: names need not be valid Unicode
+    body = json.dumps(msgspec.to_builtins(wanted))  # escapes names that are not valid Unicode
     address = urlsplit(host.url)
     connection = http.client.HTTPConnection(
         address.hostname or "", address.port, timeout=ANSWER_TIMEOUT_S
@@ -189,7 +190,7 @@ def join(settings: Settings, directory: Path) -> Joined:
         }
         connection.request("POST", PROJECTS, body, headers)
         response = connection.getresponse()
-        # The rest of the answer comes at its end, so only its first line is read.
+        # The answer continues until the project ends, so only its first line is read.
         first = response.readline() if response.status == 200 else response.read()
         answer = json.loads(first)
     except (OSError, http.client.HTTPException, ValueError) as error:
@@ -204,10 +205,11 @@ def join(settings: Settings, directory: Path) -> Joined:
 
 
 def _plain(settings: Settings) -> dict[str, Any]:
-    """The flags as JSON has them; the data directory is the host's in any case."""
+    """The flags as JSON, without the data directory, which is that of the host."""
     plain: dict[str, Any] = msgspec.to_builtins(settings.flags, enc_hook=str)
     plain.pop("data_dir", None)
-    # They start from the working directory, which the host's is not; a sandbox from the project.
+    # These are relative to our working directory, not the host's; a sandbox is relative to the
+    # project.
     for name in PATHS - {"data_dir", "sandbox"}:
         if path := getattr(settings.values, name):
             plain[name] = str(Path(path).expanduser().absolute())

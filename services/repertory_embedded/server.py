@@ -15,7 +15,7 @@ from repertory_query.run import READERS
 from repertory_query.service import Service
 from repertory_watch.service import WatchService
 
-RETRY_INTERVAL_S = 5.0  # after which a failed watch is started again
+RETRY_INTERVAL_S = 5.0  # before a failed watch is restarted
 
 _log = logging.getLogger(__name__)
 
@@ -25,15 +25,15 @@ def running(parts: Parts, claim: Path) -> Iterator[Service]:
     """Watch and index a directory, and answer from its index, until the block ends.
 
     Args:
-        parts: What it is made of.
-        claim: The file of the claim to be its only server. If it is gone at the end, so is the
-            index, and another process may have made a new one.
+        parts: The components of the server.
+        claim: The lock file that makes this process the only server of the directory. If it is
+            gone at the end, so is the index, and another process may have made a new one.
     """
     parts.workspace.forget()
     with ThreadPoolExecutor(READERS, "keywords") as reader, parts.live_search(reader) as live:
         with (
             closing(parts.writer()) as writer,
-            # A command that began before this server may leave a record after it was forgotten.
+            # A command that began before this server may write a new record after this ``forget``.
             parts.in_process_queue(writer, begins=lambda _: parts.workspace.forget()) as queue,
             _watching(parts, queue),
             building_graphs(parts.store, parts.active, queue.is_idle),
@@ -42,7 +42,7 @@ def running(parts: Parts, claim: Path) -> Iterator[Service]:
             yield service
         live.stop()
         if not is_gone(claim):
-            # Nothing is written any more, so the snapshot will equal the collection.
+            # There are no more writes, so the snapshot will equal the collection.
             live.refresh()
             live.save()
 
@@ -61,7 +61,7 @@ def _watching(parts: Parts, queue: JobQueue) -> Iterator[None]:
                     parts.coordinator(queue),
                     parts.coordination.status,
                 ).run(stop)
-            # A boundary: whatever happens, searches go on, and watching starts again.
+            # A boundary: after any failure, searches go on, and watching starts again.
             except Exception:
                 _log.exception("watch_failed")
                 stop.wait(RETRY_INTERVAL_S)

@@ -1,6 +1,7 @@
-"""Starts the embedded server of a directory, or joins the one that serves other directories.
+"""Starts the embedded server of a directory, or joins the server of other directories.
 
-It imports little: a server listens before it imports the rest, and a joined process never does.
+This module imports little: a server listens before it imports the rest, and a process that joins
+another one never imports it.
 """
 
 import secrets
@@ -26,18 +27,18 @@ RETRY_INTERVAL_S = 0.1
 
 
 class Callbacks(Protocol):
-    """What ``run`` calls when it knows which server serves the directory."""
+    """The functions that ``run`` calls when it knows which server serves the directory."""
 
     def ready(self, url: str, token: str, service: "Service") -> None:
-        """Requests with a token are answered by this process, at a URL."""
+        """Called when this process answers requests, at this URL and with this token."""
         ...
 
     def joined(self, joined: joining.Joined) -> None:
-        """The host serves the directory. The server is left when this returns."""
+        """Called when the host serves the directory. The host is left when this returns."""
         ...
 
     def apart(self, reason: str) -> None:
-        """The host cannot be joined, so this process serves the directory by itself."""
+        """Called when the host cannot be joined, so that this process serves the directory."""
         ...
 
 
@@ -51,18 +52,18 @@ def run(
 
     Connections are accepted at once, and answered when everything is imported.
 
-    The first server of a data directory is its host. The next ones have it serve their directory,
-    or are servers of their own if their settings do not allow that.
+    The first server of a data directory is its host. Later ones ask the host to serve their
+    directory, or are servers of their own if their settings do not allow that.
 
     Args:
         settings: The active settings.
         directory: The directory whose catalogue is served.
-        stopping: Ends it as soon as it is not empty; see ``termination_signals``.
+        stopping: Ends the server once it is not empty; see ``termination_signals``.
         callbacks: Called once it is known which server serves the directory.
 
     Raises:
-        UsageError: The settings contradict this, or the address is unavailable.
-        DeviceUnavailableError: A GPU is asked for and is missing.
+        UsageError: The settings do not allow this, or the address is unavailable.
+        DeviceUnavailableError: A GPU is requested but missing.
         StoreError: The directory has another server, or the data directory is not writable or was
             removed.
     """
@@ -100,9 +101,9 @@ def run(
 
 
 def _join(settings: Settings, directory: Path, stopping: Sequence[int]) -> joining.Joined | None:
-    """Have the host serve the directory; None if this process is asked to end meanwhile.
+    """Ask the host to serve the directory; None if this process is asked to end meanwhile.
 
-    The host may hang, and nothing interrupts a thread that waits for its answer.
+    This waits on another thread, because the host may hang and the wait cannot be interrupted.
 
     Raises:
         UsageError, StoreError: As for ``joining.join``.
@@ -133,7 +134,7 @@ def _serve(
     """Serve the directory from this process; the host also serves those of other processes."""
     with the_only_server(settings, directory) as claim, listening(settings) as listener:
         # From now on, other commands wait for this server instead of indexing beside it, and other
-        # servers for it to open their directories.
+        # servers wait for it to open their directories.
         url = url_of(*listener.getsockname()[:2])
         token = secrets.token_urlsafe(32)
         announce(settings, directory, url, token)
@@ -154,14 +155,14 @@ def _check(settings: Settings) -> None:
     """Check that a directory can be served with these settings.
 
     Raises:
-        UsageError: The settings contradict this.
-        DeviceUnavailableError: A GPU is asked for and is missing.
+        UsageError: The settings do not allow this.
+        DeviceUnavailableError: A GPU is requested but missing.
     """
     values = settings.values
     if values.redis_url:
         raise UsageError(
-            "`repertory serve` is all in one process, without a Redis; unset REPERTORY_REDIS_URL, "
-            "or run `repertory watch`, `repertory worker` and `repertory api`."
+            "`repertory serve` runs in one process, without a Redis; unset REPERTORY_REDIS_URL, or "
+            "run `repertory watch`, `repertory worker` and `repertory api`."
         )
     if values.no_cache:
         raise UsageError(

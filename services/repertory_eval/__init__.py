@@ -1,1 +1,1 @@
-"""Measures how good the ranking is, on labelled and generated queries; needs the extra ``eval``."""
+"""Measures the ranking on labelled and generated queries. Needs the extra ``eval``."""

@@ -1,4 +1,4 @@
-"""``repertory eval``: its options, without the packages that it needs."""
+"""``repertory eval``: the command and its options, without importing the packages it needs."""
 
 from pathlib import Path
 from typing import Annotated
@@ -13,7 +13,7 @@ from repertory_admin.backend import here
 from repertory_admin.exits import ExitCode
 from repertory_admin.options import ASKING, INDEXING, STORE, WEIGHTS, Flags, Output, OutputOption
 
-TRIED = (*WEIGHTS, "threshold")  # settings that change searches alone
+TRIED = (*WEIGHTS, "threshold")  # settings that affect only searches, not the index
 GENERATED_QUERIES = 200  # of each kind
 
 
@@ -34,14 +34,14 @@ def evaluate(
         list[Path] | None,
         typer.Argument(
             metavar="[FOLDER]...",
-            help="Labelled sets: folders of corpus.jsonl, queries.jsonl and qrels.jsonl, and "
-            "judgements.jsonl if all items of some queries were judged  "
+            help="Labelled sets: folders with corpus.jsonl, queries.jsonl and qrels.jsonl, and "
+            "judgements.jsonl if all items were judged for some queries  "
             "[default: generated queries for the items indexed here]",
             show_default=False,
         ),
     ] = None,
     generate: Annotated[
-        bool, typer.Option("--generate", help="Ask generated queries for labelled sets, too.")
+        bool, typer.Option("--generate", help="Also ask generated queries for labelled sets.")
     ] = False,
     queries: Annotated[
         int | None,
@@ -49,7 +49,7 @@ def evaluate(
             min=0,
             metavar="N",
             help="The maximum number of queries of a labelled set, and of each generated kind; "
-            f"0 asks all  [default: all; {GENERATED_QUERIES} of each generated kind]",
+            f"0 means all  [default: all; {GENERATED_QUERIES} of each generated kind]",
             show_default=False,
         ),
     ] = None,
@@ -78,11 +78,11 @@ def evaluate(
 ) -> None:
     """Measure the ranking on labelled or generated queries.
 
-    Labelled sets are indexed apart from your own items and searched without a threshold, unless
-    `--against` tries one. For judged pairs the confidence is compared with the grades, and what is
-    shown is measured at `--limit` and `--threshold`. Generated queries are made from the
-    items: their names in every spelling, shortened and misspelt, their descriptions, and the
-    sections of their bodies. All figures of rankings have 95 % confidence intervals.
+    Labelled sets are indexed separately from your own items and searched without a threshold,
+    unless `--against` tries one. For judged pairs, the confidence is compared with the grades, and
+    the shown results are measured at `--limit` and `--threshold`. Generated queries are made from
+    the items: their names in every spelling, shortened and misspelt, their descriptions, and the
+    sections of their bodies. All ranking figures have 95 % confidence intervals.
     """
     active, directory = here(flags)
     others = {text: _changed(active.flags, text, directory) for text in against or ()}
@@ -111,7 +111,7 @@ def evaluate(
 
 
 def _changed(flags: Flags, text: str, directory: Path) -> Settings:
-    """The settings with the changes of an ``--against``."""
+    """The settings with the changes of one ``--against`` option."""
     changes = {}
     for change in text.split(","):
         name, equals, value = change.partition("=")
@@ -119,7 +119,7 @@ def _changed(flags: Flags, text: str, directory: Path) -> Settings:
         if not equals or field not in TRIED:
             raise UsageError(
                 f"--against cannot try {change.strip()!r}; give SETTING=VALUE with one of "
-                f"{', '.join(TRIED)}, which need no other index."
+                f"{', '.join(TRIED)}, which do not change the index."
             )
         changes[field] = value.strip()
     return load({**flags, **changes}, directory)

@@ -1,4 +1,4 @@
-"""Whether one ranking is better than another, on the same queries."""
+"""Tests whether one ranking is better than another on the same queries."""
 
 from collections.abc import Sequence
 
@@ -10,7 +10,7 @@ from scipy.stats import permutation_test
 from repertory_eval.measure import NORMAL_95
 
 PERMUTATIONS = 10_000
-EQUAL = 1e-12  # between two differences that rounding alone makes
+EQUAL = 1e-12  # differences that vary by less are equal apart from rounding
 BATCH_SIZE = 100  # permutations in memory
 
 
@@ -21,11 +21,11 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
         name: The figure.
         before, after: Its means.
         difference: The mean of ``after - before``.
-        low, high: Its 95 % confidence interval, over pairs; None if all pairs differ equally, which
-            tells nothing about others.
-        better, same, worse: The numbers of queries whose figure rose, stayed or fell.
-        p: The probability, 0…1, that chance alone makes a difference at least as large: a paired
-            permutation test, exact for few queries that differ.
+        low, high: The 95 % confidence interval of the difference, over pairs; None if all pairs
+            differ equally, because that allows no estimate.
+        better, same, worse: The numbers of queries whose figure rose, stayed the same or fell.
+        p: The probability, 0…1, of a difference at least as large by chance alone, from a paired
+            permutation test, which is exact if few queries differ.
     """
 
     name: str
@@ -64,15 +64,15 @@ def compare(name: str, before: Sequence[float], after: Sequence[float]) -> Compa
 
 
 def _chance(differences: NDArray[np.float64]) -> float:
-    if len(differences) < 2:  # either sign of one difference is as large
+    if len(differences) < 2:  # a single difference has the same size with either sign
         return 1.0
     tested = permutation_test(
         (differences,),
         np.sum,
-        permutation_type="samples",  # of one sample it draws the signs
+        permutation_type="samples",  # for a single sample, this permutes the signs
         vectorized=True,
         n_resamples=PERMUTATIONS,
         batch=BATCH_SIZE,
-        rng=np.random.default_rng(0),  # the same figure every time
+        rng=np.random.default_rng(0),  # for reproducible figures
     )
     return float(tested.pvalue)

@@ -1,4 +1,4 @@
-"""Opens and indexes the corpus of a labelled set, apart from the user's own items."""
+"""Opens and indexes the corpus of a labelled set, separately from the user's own items."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -31,7 +31,7 @@ def open_corpus(settings: Settings, folder: Path, download: Download | None = No
         withheld=(),
         mcp_configs=(),
     )
-    # A file cannot be anyone's directory, so no other paths were given for this one.
+    # The corpus file serves as the directory, so that no paths were ever given for it.
     return Repertory(alone, base / CORPUS, download=download)
 
 
@@ -45,7 +45,7 @@ def indexed(
         labelled: The set.
         settings: The settings.
         bars: Shows the progress.
-        words_suffice: Whether an index of words alone is enough if no model can be loaded.
+        words_suffice: Whether a keyword index is enough if no model can be loaded.
     """
     with open_corpus(settings, labelled.folder, bars.download) as repertory:
         run = repertory.index(bars.step, words_suffice=words_suffice)

@@ -1,4 +1,4 @@
-"""Asks sets of queries under the active settings and under others."""
+"""Runs sets of queries under the active settings and under others."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
@@ -22,16 +22,16 @@ from repertory_eval.labelled import LabelledQuery, evenly, read_sets
 from repertory_eval.measure import DEPTH, Found, Outcome, outcomes
 from repertory_eval.trial import Trial
 
-ACTIVE = ""  # the change that leaves the active settings as they are
+ACTIVE = ""  # the empty change: the active settings
 
 
 class Evaluation:
-    """Asks sets of queries.
+    """Runs sets of queries.
 
     Args:
         active: The active settings.
-        others: The settings to compare with, by the ``--against`` that changes them.
-        generated: The maximum number of generated queries of each kind; 0 asks all.
+        others: The settings to compare with, by their ``--against`` option.
+        generated: The maximum number of generated queries of each kind; 0 means all.
     """
 
     def __init__(self, active: Settings, others: Mapping[str, Settings], generated: int) -> None:
@@ -41,17 +41,17 @@ class Evaluation:
         self._warned = {""}  # the reasons why an arm did not answer
 
     def of_directory(self, directory: Path) -> Trial:
-        """Ask generated queries for the items that are indexed in a directory."""
+        """Run generated queries for the items that are indexed in a directory."""
         with Bars() as bars, target(self._active, directory).open(bars) as backend:
             return self._generated(directory.name or "/", backend, bars)
 
     def of_sets(self, folders: Iterable[Path], limit: int, *, generate: bool) -> list[Trial]:
-        """Ask the queries of labelled sets and, if wanted, generated ones for each corpus.
+        """Run the queries of labelled sets and, on request, generated ones for each corpus.
 
         Args:
             folders: The sets.
-            limit: The maximum number of queries of each; 0 asks all.
-            generate: Whether generated queries are asked too.
+            limit: The maximum number of queries per set; 0 means all.
+            generate: Whether to run generated queries, too.
         """
         trials = []
         for labelled in read_sets(folders):
@@ -78,10 +78,10 @@ class Evaluation:
         return trials
 
     def _generated(self, name: str, backend: Backend, bars: Bars) -> Trial:
-        """Ask queries made from the items, with the threshold, as a user would.
+        """Run queries generated from the items, with the threshold, like a user's queries.
 
         Raises:
-            UsageError: Nothing is indexed that queries could be made from.
+            UsageError: No indexed item yields a query.
         """
         queries = generate(backend.entries(), self._limit, _bodies(backend))
         if not queries:
@@ -92,7 +92,7 @@ class Evaluation:
     def _judged(
         self, repertory: Repertory, bars: Bars, queries: Sequence[LabelledQuery], name: str
     ) -> list[Observed]:
-        """What the active settings make of judged queries."""
+        """The results of judged queries under the active settings."""
         values, engine = self._active.values, repertory.engine
 
         def show(text: str) -> list[Found]:
@@ -113,9 +113,9 @@ class Evaluation:
         *,
         has_threshold: bool = False,
     ) -> dict[str, list[Outcome]]:
-        """The outcomes under all settings, by the change.
+        """The outcomes under all settings, by change.
 
-        The threshold applies to a change that names it, and to all if ``has_threshold``.
+        The threshold applies to changes that set it, and to all changes if ``has_threshold``.
         """
         results = {}
         for changed, settings in self._tried.items():
@@ -134,7 +134,7 @@ class Evaluation:
         return found(self._checked(backend.search(query)))
 
     def _checked(self, answer: Answer) -> Answer:
-        """The answer, after a warning if an arm is missing for a new reason."""
+        """The answer, after a warning if an arm is unavailable for a new reason."""
         if answer.degraded not in self._warned:
             self._warned.add(answer.degraded)
             warn_if_degraded(answer)
@@ -142,7 +142,7 @@ class Evaluation:
 
 
 def found(answer: Answer) -> list[Found]:
-    """The ids of each hit: its own, and those of its duplicates."""
+    """The ids of each hit: its own, then those of its duplicates."""
     return [(hit.id, *hit.duplicates) for hit in answer.hits]
 
 
@@ -151,7 +151,7 @@ def _step(bars: Bars, stage: str, total: int, done: int) -> None:
 
 
 def _bodies(backend: Backend) -> dict[str, str]:
-    """The bodies of the indexed items by id; empty if only words are indexed."""
+    """The bodies of the indexed skills and documents by id; empty if only keywords are indexed."""
     ids = [entry.id for entry in backend.entries() if entry.kind is not Kind.TOOL]
     try:
         return {item: whole.body for item, whole in backend.items(ids).items()}

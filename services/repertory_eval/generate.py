@@ -1,7 +1,8 @@
 """Generates queries from the items themselves, for a catalogue without labels.
 
-Such queries flatter: their words are those of the texts that are searched. They show whether typed
-names are found and whether a change does harm, not how well people's questions fare.
+Such queries give flattering figures, because their words come from the searched texts. They show
+whether typed names are found and whether a change does harm, but not how well people's own
+questions are answered.
 """
 
 import random
@@ -19,13 +20,13 @@ from repertory_eval.labelled import LabelledQuery, evenly
 from repertory_eval.names import Names
 
 MIN_PREFIX_LENGTH = 4  # letters and digits
-MAX_SHARING = 5  # names that may begin with a prefix
+MAX_SHARING = 5  # names that may share a prefix
 MAX_QUERY_LENGTH = 1_000  # characters
 
 MIN_SENTENCE_WORDS = 5  # of a description
 MAX_SENTENCE_WORDS = 20
-DROPPED_SHARE = 0.25  # of these words, in a summary
-SECTION_WORDS = 8  # of a section's text that are asked with its heading
+DROPPED_SHARE = 0.25  # of the words of a sentence, for a summary
+SECTION_WORDS = 8  # from a section's text, added to its heading
 
 _INSIDE = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _SEPARATORS = re.compile(r"[\W_]+")
@@ -43,22 +44,23 @@ _NO_VERBS = {
 def generate(
     entries: Sequence[Entry], limit: int = 0, bodies: Mapping[str, str] | None = None
 ) -> list[LabelledQuery]:
-    """Generate queries for a catalogue, the same every time, each tagged with its kind.
+    """Generate queries for a catalogue, deterministically, each tagged with its kind.
 
     The kinds are ``name``; its variants ``upper``, ``spaced``, ``compact``, ``camel``, ``snake``
-    and ``kebab``; ``prefix``, the shortest of at least four letters and digits that at most five
-    names begin with; ``typo``, one edit of the name anywhere; ``task`` and ``summary``, from the
+    and ``kebab``; ``prefix``, the shortest prefix of at least four letters and digits that at most
+    five names share; ``typo``, one edit anywhere in the name; ``task`` and ``summary``, from the
     first sentence of the description; ``section``, a heading of a long body with the first words
-    below it. One item gets no text twice.
+    below it. No item gets the same text twice.
 
-    All items with an equal name or alias are right; for ``typo`` all whose name is as close to the
-    query; for ``task`` and ``summary`` all with an equal first sentence; for ``section`` all with a
-    section that begins with the same words. The successor of a deprecated item is right too.
+    The right answers are all items with an equal name or alias; for ``typo``, all whose name is as
+    close to the query; for ``task`` and ``summary``, all with an equal first sentence; for
+    ``section``, all with a section that begins with the same words. The successor of a deprecated
+    item is right, too.
 
     Args:
         entries: The catalogue.
-        limit: The maximum number of each kind, chosen evenly; 0 takes all.
-        bodies: The bodies of items by id, as far as they are available.
+        limit: The maximum number of queries per kind, evenly selected; 0 means all.
+        bodies: The available bodies of items by id.
     """
     names = Names(entries)
     same_sentence: defaultdict[str, set[str]] = defaultdict(set)
@@ -99,7 +101,7 @@ def generate(
 
 
 def _variant(form: Callable[[str], str]) -> Callable[[Entry, Names], str]:
-    """Make the name in another form; empty where that would be another name."""
+    """A maker of another form of the name; empty if the form would be a different name."""
 
     def make(entry: Entry, _names: Names) -> str:
         text = form(entry.name)
@@ -131,7 +133,7 @@ def _prefix(entry: Entry, names: Names) -> str:
 
 
 def _typo(entry: Entry, _names: Names) -> str:
-    """The name with one edit of its letters and digits; empty where it has none."""
+    """The name with one edit of its letters and digits; empty if it has none."""
     name, rng = entry.name if entry.compact else "", _random(entry)
     for place in rng.sample(range(len(name)), len(name)):
         before, here, after = name[:place], name[place], name[place + 1 :]
@@ -174,14 +176,14 @@ def _infinitive(verb: str) -> str:
 
 
 def _summary(entry: Entry, _names: Names) -> str:
-    """The first sentence with a quarter of its words left out."""
+    """The first sentence without a quarter of its words."""
     words, rng = _sentence(entry).split(), _random(entry)
     kept = sorted(rng.sample(range(len(words)), len(words) - int(len(words) * DROPPED_SHARE)))
     return " ".join(words[place] for place in kept)
 
 
 def _sections(body: str) -> list[str]:
-    """The beginning of each section of a long body: its heading and some words below."""
+    """The beginning of each section of a long body: the heading and the first words below it."""
     if len(body) < LONG_BODY:
         return []
     found = ((one.title, _WORD.findall(one.text)) for one in split_at_headings(body))
@@ -194,7 +196,7 @@ def _sections(body: str) -> list[str]:
 
 
 def _random(entry: Entry) -> random.Random:
-    """Randomness that is the same every time."""
+    """A random generator that is the same in every run."""
     return random.Random(entry.id)  # noqa: S311 - not a secret
 
 

@@ -1,8 +1,8 @@
-"""What a search shows of judged items, and how well its confidence predicts their grades.
+"""Measures which judged items a search shows, and how well its confidence predicts their grades.
 
-In a judged set all items that were looked at for a query have a grade, zeros included. So it shows
-what an ordinary labelled set cannot: whether an item beside the labelled one is good too, and
-whether a query that nothing answers is rejected.
+In a judged set, all items that were considered for a query have a grade, including zeros. So it
+shows what an ordinary labelled set cannot: whether an item other than the labelled one is good,
+too, and whether a query without an answer is rejected.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -23,14 +23,14 @@ from repertory_eval.measure import Found
 
 BINS = 10
 
-# A query's text to its hits at the active settings, and a query's text and the ids of some items to
-# the stated probability of each.
+# ``Show`` maps a query's text to its hits under the active settings. ``State`` maps a query's text
+# and the ids of some items to the stated probability of each.
 Show = Callable[[str], Sequence[Found]]
 State = Callable[[str, Iterable[str]], Mapping[str, float]]
 
 
 class Observed(msgspec.Struct, frozen=True, kw_only=True):
-    """What a search made of one judged query.
+    """The result of a search for one judged query.
 
     Attributes:
         query: The query, with the grade of every judged item.
@@ -49,14 +49,14 @@ class Observed(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def grades(self) -> list[int]:
-        """The grades of the hits that were judged; of a hit with duplicates the best of theirs."""
+        """The grades of the judged hits; for a hit with duplicates, the best of their grades."""
         known = self.query.grades
         of_hits = ([known[item] for item in hit if item in known] for hit in self.shown)
         return [max(grades) for grades in of_hits if grades]
 
 
 class Judged(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """The figures of some judged queries; shares in 0…1, None where there is nothing to count.
+    """The figures of some judged queries; shares are in 0…1, or None if there is nothing to count.
 
     A query is answerable if one of its judged items is good. A shown item that was not judged
     counts neither as good nor as bad.
@@ -65,12 +65,12 @@ class Judged(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         queries: The number of queries.
         answerable: The number of those that are answerable.
         pairs: The number of judged pairs.
-        error: The expected calibration error: the gap between the stated probability and the share
-            of good pairs, over all pairs, in ten bins of equal width (Guo et al. 2017).
-        auc: The area under the ROC curve: how often a good pair has a higher probability than
-            another pair.
+        error: The expected calibration error: the mean gap between the stated probability and the
+            share of good pairs, in ten bins of equal width (Guo et al. 2017).
+        auc: The area under the ROC curve: how often a good pair has a higher probability than a
+            pair that is not good.
         precision: The average precision of the pairs in the order of their probabilities.
-        nothing_good: The share of the answerable queries that show no item judged good.
+        nothing_good: The share of the answerable queries that show no good item.
         rejected: The share of the other queries that show nothing at all.
         good: The share of the shown and judged items that are good.
         unjudged: The share of the shown items that were not judged.
@@ -89,14 +89,14 @@ class Judged(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 def probability(hit: Hit) -> float:
-    """The probability that a hit states."""
-    return hit.evidence.probability  # the one place that says which number is measured
+    """The stated probability of a hit."""
+    return hit.evidence.probability  # the only place that decides which number is measured
 
 
 def stated(engine: SearchEngine, query: Query, items: Iterable[str]) -> dict[str, float]:
-    """The probabilities of the indexed ones of some items for a query, by id.
+    """The stated probabilities of the indexed items among these for a query, by id.
 
-    The search need not find them.
+    The search need not find the items.
 
     Raises:
         UsageError: As for ``SearchEngine.search``.
@@ -111,7 +111,7 @@ def stated(engine: SearchEngine, query: Query, items: Iterable[str]) -> dict[str
 def observe(
     queries: Sequence[LabelledQuery], show: Show, state: State, step: Callable[[int], None]
 ) -> list[Observed]:
-    """Ask every query; ``step`` is called with the number of queries that are done."""
+    """Run every query; ``step`` is called with the number of finished queries."""
     observed = []
     for done, query in enumerate(queries, start=1):
         observed.append(
@@ -122,7 +122,7 @@ def observe(
 
 
 def judge(observed: Sequence[Observed]) -> Judged:
-    """The figures of one query or more."""
+    """The figures of one or more queries."""
     pairs = [
         (value, one.query.grades[item] >= GOOD)
         for one in observed
@@ -149,7 +149,7 @@ def judge(observed: Sequence[Observed]) -> Judged:
 
 
 def calibration_error(values: NDArray[np.float64], good: NDArray[np.bool_]) -> float:
-    """The expected calibration error of one stated probability or more."""
+    """The expected calibration error of one or more stated probabilities."""
     # scikit-learn's calibration_curve gives no counts of its bins, which the error needs.
     gaps = binned_statistic(values, values - good, "sum", BINS, (0, 1)).statistic
     return float(np.abs(gaps).sum() / len(values))

@@ -1,4 +1,4 @@
-"""A labelled set: queries, and which items answer each; or the grades of all judged items."""
+"""A labelled set: queries with the items that answer them, or with the grades of judged items."""
 
 from codecs import BOM_UTF8
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,8 +11,8 @@ from repertory.errors import UsageError
 from repertory.search.query import MAX_QUERY_LENGTH
 from repertory.usage.labels import CORPUS, PROPOSED, QUERIES, RIGHT
 
-MAX_GRADE = 1_000  # trec_eval makes an array of this length
-JUDGEMENTS = "judgements.jsonl"  # of a judged set alone
+MAX_GRADE = 1_000  # trec_eval allocates an array of this length
+JUDGEMENTS = "judgements.jsonl"  # only in a judged set
 
 T = TypeVar("T")
 
@@ -20,7 +20,8 @@ T = TypeVar("T")
 class LabelledQuery(msgspec.Struct, frozen=True, kw_only=True):
     """A query and the grades of items, up to ``MAX_GRADE``.
 
-    Those of the items that answer it, from 1; for a judged query all that were judged, from 0.
+    A labelled query has the items that answer it, with grades from 1. A judged query has all items
+    that were judged, with grades from 0.
     """
 
     id: str
@@ -30,7 +31,7 @@ class LabelledQuery(msgspec.Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if not self.text.strip():
-            raise UsageError("The query has no text, which no search can answer.")
+            raise UsageError("The query has no text, so no search can answer it.")
 
 
 class _Judgement(msgspec.Struct, frozen=True):
@@ -47,11 +48,11 @@ class LabelledSet(msgspec.Struct, frozen=True, kw_only=True):
     """The queries of a folder.
 
     Attributes:
-        name: Its name.
-        folder: The folder, which has their corpus too.
-        queries: The queries that have an answer; none only in a judged set.
+        name: The name of the set.
+        folder: The folder, which also has the corpus.
+        queries: The queries that have an answer; empty only in a judged set.
         judged: The queries with judged items, even if none is good; empty if it is no judged set.
-        problems: Why queries were left out, and what to know about the others.
+        problems: Why queries were left out, and warnings about the others.
     """
 
     name: str
@@ -62,9 +63,9 @@ class LabelledSet(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_sets(given: Iterable[Path]) -> list[LabelledSet]:
-    """Read labelled sets, each once; a path of a file means its folder.
+    """Read labelled sets, each only once; the path of a file means its folder.
 
-    A set has the name of its folder, or its path where that name is taken.
+    A set is named after its folder, or by its path if that name is taken.
 
     Raises:
         UsageError: A file is missing or a line of it is wrong.
@@ -81,8 +82,8 @@ def _read_set(name: str, folder: Path) -> LabelledSet:
     """Read a set.
 
     The folder holds ``corpus.jsonl``, ``queries.jsonl`` (``id, text, tags?``) and ``qrels.jsonl``
-    (``query_id, item_id, grade``); that of a judged set ``judgements.jsonl`` too, with the same
-    fields and the grades of all judged items.
+    (``query_id, item_id, grade``). The folder of a judged set also holds ``judgements.jsonl``, with
+    the same fields as ``qrels.jsonl`` and the grades of all judged items.
     """
     for file in (CORPUS, QUERIES, RIGHT):
         if not (folder / file).is_file():
@@ -100,12 +101,12 @@ def _read_set(name: str, folder: Path) -> LabelledSet:
     problems = []
     if proposed := sum(PROPOSED in query.tags for query in queries):
         problems.append(
-            f"Proposed answers that were not checked: {proposed:,}, those of the queries with the "
-            f"tag `{PROPOSED}`. The figures flatter until they are."
+            f"Proposed answers that were not checked: {proposed:,}, for the queries with the tag "
+            f"`{PROPOSED}`. Until they are checked, the figures are too good."
         )
     known = {query.id for query in (*queries, *too_long)}
     if unknown := len({*graded, *right} - known):
-        problems.append(f"Ids with grades that no query in {QUERIES} has: {unknown:,}.")
+        problems.append(f"Ids with grades but without a query in {QUERIES}: {unknown:,}.")
     if unlabelled := len(
         {query.id for query in queries} - {one.id for one in (*answered, *judged)}
     ):
@@ -119,22 +120,22 @@ def _read_set(name: str, folder: Path) -> LabelledSet:
 
 
 def _queries(file: Path) -> tuple[list[LabelledQuery], list[LabelledQuery]]:
-    """The queries of a file, and those that are too long; each has an id of its own."""
+    """The queries of a file, and separately those that are too long. Ids must be unique."""
     first: dict[str, int] = {}
     queries: list[LabelledQuery] = []
     too_long: list[LabelledQuery] = []
     for number, query in _read(file, LabelledQuery):
         if (line := first.setdefault(query.id, number)) != number:
             raise UsageError(
-                f"{file}:{number}: the id {query.id} is that of line {line}, too; give each query "
-                "one of its own."
+                f"{file}:{number}: the id {query.id} is already used in line {line}; give each "
+                "query its own id."
             )
         (too_long if len(query.text) > MAX_QUERY_LENGTH else queries).append(query)
     return queries, too_long
 
 
 def _grades(file: Path) -> dict[str, dict[str, int]]:
-    """The grades in a file, by query and item; of several for one pair the last."""
+    """The grades in a file, by query and item; if a pair has several, the last one counts."""
     grades: dict[str, dict[str, int]] = {}
     for _, judgement in _read(file, _Judgement):
         grades.setdefault(judgement.query_id, {})[judgement.item_id] = int(judgement.grade)
@@ -159,14 +160,14 @@ def missing(queries: Iterable[LabelledQuery], items: Iterable[str]) -> list[str]
 
 
 def evenly(things: Sequence[T], limit: int) -> Sequence[T]:
-    """At most ``limit`` of some things, evenly spread over them; 0 takes all."""
+    """Up to ``limit`` of some things, evenly spread over them; 0 means all."""
     if not 0 < limit < len(things):
         return things
     return [things[place * len(things) // limit] for place in range(limit)]
 
 
 def _read(path: Path, kind: type[T]) -> list[tuple[int, T]]:
-    """The rows of a file, each with the number of its line."""
+    """The rows of a file, each with its line number."""
     try:
         lines = path.read_bytes().removeprefix(BOM_UTF8).splitlines()
     except OSError as error:

@@ -10,8 +10,8 @@ from ir_measures import RR, Measure, R, Success, iter_calc, nDCG
 
 from repertory_eval.labelled import LabelledQuery
 
-DEPTH = 10  # hits that are measured
-NORMAL_95 = 1.96  # standard errors either side of a mean in a 95 % interval
+DEPTH = 10  # measured hits per query
+NORMAL_95 = 1.96  # standard errors on either side of a mean in a 95 % interval
 
 MEASURES: Mapping[str, Measure] = {
     **{f"recall@{depth}": R @ depth for depth in (1, 3, 5, 10)},
@@ -19,12 +19,12 @@ MEASURES: Mapping[str, Measure] = {
     "MRR": RR,
     f"nDCG@{DEPTH}": nDCG @ DEPTH,
 }
-FIRST = 5  # hits among which a right item must be, to be hidden by the threshold or not
-HIDDEN = "hidden"  # of the queries with a right item among these, the share that loses it
+FIRST = 5  # hits that are checked for a right item that the threshold hides
+HIDDEN = "hidden"  # the share of queries that lose their right item among these to the threshold
 
-# The ids of one hit: its own, then those of the duplicates that it stands for.
+# The ids of one hit: its own, then those of its duplicates.
 Found = tuple[str, ...]
-# The hits for a query's text, best first, with the threshold or without.
+# Returns the hits for a query's text, best first, with or without the threshold.
 Search = Callable[[str, bool], Sequence[Found]]
 
 
@@ -34,8 +34,8 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         query: The query.
         found: The ids of the hits, best first, at most ``DEPTH``.
-        values: The value of each of ``MEASURES`` by name, 0…1; and of ``HIDDEN``, unless no right
-            item is among the first hits even without the threshold.
+        values: The value of each of ``MEASURES`` by name, 0…1; also of ``HIDDEN``, if a right item
+            is among the first hits without the threshold.
     """
 
     query: LabelledQuery
@@ -44,12 +44,12 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Measures(msgspec.Struct, frozen=True, kw_only=True):
-    """The measures of one sort of queries.
+    """The measures for one sort of queries.
 
     Attributes:
-        names: Those that are reported.
-        main: The one that has to reach a minimum.
-        graded_by: The one that grades single queries.
+        names: The reported measures.
+        main: The measure that has to reach a minimum.
+        graded_by: The measure that grades single queries.
     """
 
     names: Sequence[str]
@@ -62,7 +62,7 @@ LABELLED = Measures(
     main="recall@5",
     graded_by="nDCG@10",
 )
-# Any of several right items will do: all are as near to the query.
+# Any one of several right items is enough, because all are equally near to the query.
 GENERATED = Measures(
     names=("hit@1", "hit@5", "MRR", HIDDEN),
     main="hit@5",
@@ -85,8 +85,8 @@ class Hard(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         item: Its id.
         queries: The number of queries that it answers.
-        mean: The mean figure of those.
-        example: The one with the lowest figure.
+        mean: The mean figure of these queries.
+        example: The query with the lowest figure.
     """
 
     item: str
@@ -107,8 +107,8 @@ def outcomes(
     Args:
         queries: The queries.
         search: The search.
-        step: Called with the number of queries that are done.
-        has_threshold: Whether the measured hits are those that reach the threshold.
+        step: Called with the number of finished queries.
+        has_threshold: Whether only hits that reach the threshold are measured.
     """
     found, hidden = [], []
     for done, query in enumerate(queries, start=1):
@@ -133,14 +133,14 @@ def measure(
 ) -> list[Outcome]:
     """Measure the hits of some queries.
 
-    A hit stands for its duplicates: it has the best of their grades, and the others need not be
-    found.
+    A hit counts for its duplicates, too: it gets the best of their grades, and the others need not
+    be found.
 
     Args:
         queries: The queries.
-        found: The hits of each, best first.
-        hidden: Whether the threshold hides the right items of each; None if there is nothing to
-            hide.
+        found: The hits of each query, best first.
+        hidden: Whether the threshold hides the right items of each query; None if there is nothing
+            to hide.
     """
     judgements, runs = {}, {}
     for number, (query, hits) in enumerate(zip(queries, found, strict=True)):
@@ -168,7 +168,7 @@ def measure(
 
 
 def figures(results: Sequence[Outcome], measures: Measures = LABELLED) -> list[Figure]:
-    """The means over all queries; without those that no query has."""
+    """The means over all queries, without measures that no query has."""
     values = {
         name: [one.values[name] for one in results if name in one.values] for name in measures.names
     }
@@ -190,9 +190,9 @@ def by_tag(results: Sequence[Outcome]) -> dict[str, list[Outcome]]:
 
 
 def hardest(results: Sequence[Outcome], name: str, limit: int) -> list[Hard]:
-    """The items with the lowest mean figures; of equals, those with more queries first.
+    """The items with the lowest mean figures; ties are broken by more queries, then by id.
 
-    Items that every query finds perfectly are left out.
+    Items with a perfect mean are left out.
 
     Args:
         results: The outcomes.
@@ -218,7 +218,7 @@ def hardest(results: Sequence[Outcome], name: str, limit: int) -> list[Hard]:
 
 def _figure(name: str, values: Sequence[float]) -> Figure:
     count = len(values)
-    mean = min(sum(values) / count, 1.0)  # rounding may lead just above
+    mean = min(sum(values) / count, 1.0)  # rounding may exceed 1
     are_shares = all(value in (0.0, 1.0) for value in values)
     variance = 0.0 if are_shares or count < 2 else statistics.variance(values)
     low, high = _interval(mean, variance, count)
@@ -226,17 +226,17 @@ def _figure(name: str, values: Sequence[float]) -> Figure:
 
 
 def _interval(mean: float, variance: float, count: int) -> tuple[float, float]:
-    """Wilson's 95 % interval of a mean of values from 0 to 1.
+    """Wilson's 95 % confidence interval for the mean of values in 0…1.
 
-    Values between 0 and 1 vary less than shares do: they count as the number of observations of a
-    share that has the same standard error.
+    Values between 0 and 1 vary less than values of 0 and 1. So they count as the number of binary
+    observations whose mean has the same standard error.
 
     Args:
         mean: The mean.
-        variance: Of all such values, as these let expect; 0 if they are shares, or all equal.
+        variance: The sample variance of the values; 0 if they are binary, or all equal.
         count: The number of values.
     """
-    # Own code: scipy's Wilson interval takes whole numbers of successes and trials.
+    # Own code, because scipy's Wilson interval takes whole numbers of successes and trials.
     share_variance = mean * (1 - mean)
     varies = min(variance / share_variance, 1.0) if share_variance > 0 < variance else 1.0
     weight = NORMAL_95**2 * varies / count

@@ -15,7 +15,7 @@ from repertory.index.keywords.document import Entry
 class Names:
     """The names of a catalogue, compared by letters and digits.
 
-    Ids and aliases are names too; the successor of a deprecated item has that item's names.
+    Ids and aliases are names, too. The successor of a deprecated item also has that item's names.
     """
 
     def __init__(self, entries: Sequence[Entry]) -> None:
@@ -41,9 +41,9 @@ class Names:
         return self._items.get(compact_name(name), set())
 
     def within(self, typed: str, edits: int) -> set[str]:
-        """The ids of the items with a name at most ``edits`` away from the typed one.
+        """The ids of the items with a name that is at most ``edits`` edits from the typed one.
 
-        An edit drops, adds or replaces a character, or swaps two neighbours.
+        An edit drops, adds or replaces a character, or swaps two adjacent ones.
         """
         near = process.extract(
             compact_name(typed), self._names, scorer=OSA.distance, score_cutoff=edits, limit=None

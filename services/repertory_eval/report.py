@@ -1,4 +1,4 @@
-"""The trials of ``repertory eval``, as tables and as JSON."""
+"""Reports the trials of ``repertory eval`` as tables or as JSON."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -11,12 +11,10 @@ from repertory_eval.judged import Judged, by_tag, judge
 from repertory_eval.measure import Figure
 from repertory_eval.trial import Trial
 
-FLATTERS = (
-    "These queries are generated from the very texts that are searched, which flatters the figures."
-)
-# The figures that fit in a table; JSON has all.
+FLATTERS = "These queries are generated from the searched texts, which flatters the figures."
+# The figures that fit in a table; the JSON has all.
 SHOWN = ("recall@1", "recall@5", "nDCG@10", "hit@1", "hit@5", "hidden")
-# The columns of judged queries and the attributes of ``Judged`` in them.
+# The columns for judged queries, with the attributes of ``Judged`` that they show.
 JUDGED = {
     name.replace("_", " "): name
     for name in Judged.__struct_fields__
@@ -26,7 +24,7 @@ MAX_FOUND = 3
 
 
 def show(trials: Sequence[Trial], worst: int) -> None:
-    """Show tables of the figures, of the effect of other settings, and of the worst items."""
+    """Show tables of the figures, the effects of other settings, and the worst items."""
     if labelled := [trial for trial in trials if not trial.is_generated]:
         _show_figures(
             "Set",
@@ -54,7 +52,7 @@ def show(trials: Sequence[Trial], worst: int) -> None:
 
 
 def as_json(trial: Trial, worst: int) -> dict[str, Any]:
-    """All measurements of one set."""
+    """All measurements of one trial."""
     return {
         "set": trial.name,
         "generated": trial.is_generated,
@@ -91,7 +89,7 @@ def _measured_as_json(trial: Trial) -> dict[str, Any]:
 
 
 def _judged_as_json(trial: Trial) -> dict[str, Any] | None:
-    """The figures of judged queries, all together and by tag; None without them."""
+    """The figures of the judged queries, overall and by tag; None if there are no such queries."""
     if not trial.judged:
         return None
     kinds = msgspec.to_builtins(by_tag(trial.judged))
@@ -121,7 +119,7 @@ def _show_figures(first: str, rows: Sequence[tuple[str, int, Sequence[Figure]]])
 
 
 def _show_judged(trial: Trial) -> None:
-    """Show how confidence predicts the grades of judged pairs, and what is shown of them."""
+    """Show how well confidence predicts the grades of judged pairs, and which of them are shown."""
     if not trial.judged:
         return
     _show_title(f"{trial.name}, judged pairs: the confidence, and what is shown:")

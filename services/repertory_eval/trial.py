@@ -1,4 +1,4 @@
-"""One set of queries that was asked, under the active settings and under others."""
+"""The results of one set of queries, under the active settings and under others."""
 
 from collections.abc import Mapping, Sequence
 
@@ -25,8 +25,8 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         name: The name of the set.
         is_generated: Whether the queries were made from the items that they should find.
-        results: The outcome of each query; none only for a judged set whose queries have no answer.
-        others: The outcomes under other settings, in the same order, by the change.
+        results: The outcome of each query; empty only for a judged set without right answers.
+        others: The outcomes under other settings, in the same order, by change.
         judged: The judged queries of a judged set.
     """
 
@@ -64,7 +64,7 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
         }
 
     def main(self) -> Figure | None:
-        """The figure that has to reach a minimum; None without results."""
+        """The figure that has to reach a minimum; None if there are no results."""
         return next((one for one in self.figures() if one.name == self.measures.main), None)
 
     def hardest(self, limit: int) -> list[Hard]:
@@ -72,7 +72,7 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
         return hardest(self.results, self.measures.graded_by, limit)
 
     def comparisons(self) -> dict[str, list[Comparison]]:
-        """The two main figures under the other settings; nothing without results to compare."""
+        """The two main figures under other settings; empty if there are no results to compare."""
         return {
             changed: [
                 compare(

@@ -1,1 +1,1 @@
-"""The query service: search and everything around it, over HTTP."""
+"""The query service: search over HTTP, MCP and web pages."""

@@ -1,4 +1,4 @@
-"""Access control: by key, token or sign-in if there are any, else by the address of the caller."""
+"""Access control by key, token or sign-in, or else by the address of the caller."""
 
 import socket
 from urllib.parse import urlsplit
@@ -22,12 +22,12 @@ from repertory_query.sign_in.person import Person
 
 OPEN = frozenset({"/healthz", "/readyz"})  # for probes without a key; they name no item
 STATIC = "/static/"  # the files of the pages, the same for every caller
-RETRY_AFTER_S = 5  # while the provider is away
+RETRY_AFTER_S = 5  # while the provider is unavailable
 _CHALLENGE = 'Bearer realm="repertory"'
 
 
 class Caller(msgspec.Struct, frozen=True):
-    """A caller: ``key:NAME``, ``user:NAME``, ``owner`` or ``address:ADDRESS``, and its rights."""
+    """A caller with its rights: ``key:NAME``, ``user:NAME``, ``owner`` or ``address:ADDRESS``."""
 
     who: str
     scopes: frozenset[Scope]
@@ -41,8 +41,8 @@ class Owner(msgspec.Struct, frozen=True):
     """The user who started a server, whose processes have all scopes.
 
     Attributes:
-        token: The token of the note that the server left.
-        browser_secret: What the cookies of the user's browsers are derived from.
+        token: The token in the note that the server wrote.
+        browser_secret: The secret that the cookies of the user's browsers are derived from.
     """
 
     token: str
@@ -50,28 +50,29 @@ class Owner(msgspec.Struct, frozen=True):
 
 
 class Access:
-    """Decides who a caller is.
+    """Identifies callers.
 
-    The server that a user started answers this user only, and callers with a key. A team's server
-    has no such user. Until it has keys, every caller may read, and callers on its machine may do
-    everything. A web page in a local browser calls from this machine, too. So requests from another
-    origin, or with a host name that a web page could own, are refused; a page may only link here.
+    A server that a user started answers only this user and callers with a key. A team's server has
+    no such user. Until it has keys, every caller may read, and callers on its machine may do
+    everything. But a web page in a local browser also calls from this machine. So requests from
+    another origin, or with a host name that a web page could own, are refused; a page may only link
+    to this server.
 
-    A browser sends its cookie also with the requests of other pages of this machine or domain.
-    Those are refused as well, and a cookie allows changes only if the browser names this server as
-    the origin.
+    A browser sends its cookie even with requests from other pages of this machine or domain. Those
+    are refused as well, and a cookie allows changes only if the browser names this server as the
+    origin.
 
     Args:
         keys: The keys.
         host: The name of this server.
         owner: The user who started it; None for a team's server.
-        people: Those who may use it without a key; None if keys are needed.
-        public_url: The URL that callers reach it at; empty for that of each request.
+        people: The people who may use it without a key; None if keys are needed.
+        public_url: The URL at which callers reach it; empty for the URL of each request.
 
     Attributes:
         keys: The keys.
-        openid: The sign-in at a provider; None without one.
-        has_people: Whether people may use it without a key, since they sign in.
+        openid: The sign-in at a provider, if any.
+        has_people: Whether people may sign in instead of using a key.
     """
 
     def __init__(
@@ -97,17 +98,17 @@ class Access:
 
     @property
     def provider(self) -> str:
-        """The name of the provider that people sign in at; empty without one."""
+        """The name of the provider at which people sign in; empty without one."""
         return self.openid.provider.name if self.openid else ""
 
     def url(self, request: HTTPConnection) -> str:
-        """The URL that callers reach this server or project at, without a slash at its end."""
+        """The URL at which callers reach this server or project, without a trailing slash."""
         if self._public_url:
             return self._public_url + str(request.scope.get("root_path", ""))
         return str(request.base_url).rstrip("/")
 
     def proof(self, challenge: str) -> str:
-        """The proof that this server left its note; empty without a note or a usable challenge."""
+        """The proof that this server wrote its note; empty without a note or a valid challenge."""
         if self._owner is None or not 0 < len(challenge) <= server_identity.MAX_LENGTH:
             return ""
         return server_identity.proof_of(self._owner.token, challenge)
@@ -127,9 +128,9 @@ class Access:
         return [*owner, *session, cookies.name_of(cookies.COOKIE, scope)]
 
     def session_cookie(self, scope: ASGIScope, *, is_pending: bool = False) -> str:
-        """The name of the cookie of a person's session, or of a sign-in that goes on.
+        """The name of the cookie for a person's session, or for a pending sign-in.
 
-        With TLS no other server of the domain can set a cookie of this name.
+        With TLS, no other server of the domain can set a cookie with this name.
         """
         prefix = "__Host-" if self.is_secure else ""
         kind = cookies.SIGN_IN_COOKIE if is_pending else cookies.SESSION_COOKIE
@@ -137,7 +138,7 @@ class Access:
 
     @property
     def is_secure(self) -> bool:
-        """Whether browsers reach the server over TLS, as far as it is known."""
+        """Whether browsers are known to reach the server over TLS."""
         return self.openid is not None and self.openid.public_url.startswith("https:")
 
     async def caller(self, request: HTTPConnection) -> Caller:
@@ -145,8 +146,8 @@ class Access:
 
         Raises:
             HTTPException: 401 for a missing or invalid key or sign-in; 403 for a request that a web
-                page may have sent, a person who may do nothing here, and a header that must not be
-                believed; 503 if the provider has to be asked and is away.
+                page may have sent, for a person without any rights, and for a header that must not
+                be trusted; 503 if the provider is needed and unavailable.
         """
         address = request.client.host if request.client else ""
         person = self._people.behind_proxy(request) if self._people else None
@@ -158,7 +159,7 @@ class Access:
         if not self._is_own(request.headers.get("host", "")):
             raise HTTPException(
                 403,
-                "The Host header names no server like this; use its address, or make keys with "
+                "The Host header does not name this server; use its address, or create keys with "
                 "`repertory keys create`.",
             )
         check_origin(request)
@@ -166,7 +167,7 @@ class Access:
         return Caller(f"address:{address}", scopes)
 
     async def _known(self, request: HTTPConnection, proxied: Person | None) -> Caller:
-        """The caller whom a key, a token, a proxy or a cookie names; a key comes first."""
+        """The caller identified by a key, a token, a proxy or a cookie; a key takes precedence."""
         scheme, _, token = request.headers.get("authorization", "").partition(" ")
         token = token.strip() if scheme.lower() == "bearer" else ""
         if self._owner and token and is_same_secret(token, self._owner.token):
@@ -174,7 +175,7 @@ class Access:
         if token and (key := self.keys.find(token)):
             return caller_with(key)
         if proxied:
-            # The browser may be signed in at the proxy by a cookie; programs name no origin.
+            # A browser may be signed in at the proxy by a cookie; programs send no origin.
             changes = request.scope["method"] not in ("GET", "HEAD")
             check_origin(request, needed=changes and not is_json(request))
             request.state.is_proxied = True
@@ -183,7 +184,7 @@ class Access:
 
     async def _by_token(self, request: HTTPConnection, token: str) -> Caller:
         """The caller with a token of the provider."""
-        why = "The key is not valid, or no longer; ask for another."
+        why = "The key is invalid or was revoked; ask for another."
         if self.openid:
             try:
                 return self.caller_of(await self.openid.person_of_token(token))
@@ -194,10 +195,10 @@ class Access:
         raise self._unauthorized(request, why, ', error="invalid_token"')
 
     def caller_of(self, person: Person) -> Caller:
-        """The caller who is a person.
+        """The caller for a person.
 
         Raises:
-            HTTPException: 403; none of the person's groups may do anything.
+            HTTPException: 403 if none of the person's groups has any rights.
         """
         scopes = self._people.roles.scopes(person.groups) if self._people else frozenset()
         if not scopes:
@@ -216,14 +217,14 @@ class Access:
         if not cookies.sent(request).keys().isdisjoint(self.cookie_names(request.scope)):
             raise self._unauthorized(
                 request,
-                "The key or the session is not valid, or no longer; sign in again.",
+                "The key or the session is not valid any more; sign in again.",
                 ', error="invalid_token"',
             )
         other = f", or a token of {self.provider}" if self.openid else ""
         raise self._unauthorized(
             request,
-            f"This server answers only who started it, and callers with a key{other}. Send "
-            "`Authorization: Bearer TOKEN` with what `repertory keys token` prints, or a key."
+            f"This server answers only the user who started it, and callers with a key{other}. "
+            "Send a key or the output of `repertory keys token` as `Authorization: Bearer TOKEN`."
             if self._owner
             else f"This server asks for a key{other}; send it as `Authorization: Bearer KEY`.",
         )
@@ -255,8 +256,8 @@ class Access:
     def _is_own(self, host: str) -> bool:
         """Whether no foreign web page can be loaded from the name in a Host header.
 
-        An address needs no lookup. Other names without a dot may be answered by any machine of the
-        local network.
+        An IP address needs no lookup. Unknown names are refused even without a dot, because any
+        machine of the local network may answer for them.
         """
         try:
             name = (urlsplit(f"//{host}").hostname or "").rstrip(".")
@@ -293,12 +294,13 @@ def require(caller: Caller, scope: Scope) -> None:
     """
     if scope not in caller.scopes:
         if caller.who.startswith("key:"):
-            raise _forbidden(f"This takes a key of the scope {scope}.", scope)
+            raise _forbidden(f"This needs a key with the scope {scope}.", scope)
         if caller.who.startswith("user:"):
-            raise _forbidden(f"This takes the scope {scope}, which no group of yours has.", scope)
+            text = f"This needs the scope {scope}, which none of your groups has."
+            raise _forbidden(text, scope)
         raise _forbidden(
-            "Without keys this is only for the machine that the server runs on; make one with "
-            "`repertory keys create`.",
+            "Without keys, this is only allowed on the machine that the server runs on; create one "
+            "with `repertory keys create`.",
             scope,
         )
 

@@ -1,4 +1,4 @@
-"""What the routes do, as the audit log names it."""
+"""The actions of routes, as they are named in the audit log."""
 
 from collections.abc import Callable
 from typing import Any
@@ -8,13 +8,14 @@ from starlette.routing import Route
 
 
 class Action(msgspec.Struct, frozen=True):
-    """What a route does.
+    """The action of a route.
 
     Attributes:
-        name: The action.
-        what: The parameter of the path or the address with an id; empty if the handler knows it.
+        name: The name of the action.
+        what: The parameter of the path or the query string with the item's id; empty if the handler
+            names the items.
         has_text: Whether its parameters and body are a query or arguments, which may be recorded.
-        needs: The parameter without which the request does nothing.
+        needs: The parameter without which the request has no effect, if any.
     """
 
     name: str
@@ -23,19 +24,19 @@ class Action(msgspec.Struct, frozen=True):
     needs: str = ""
 
 
-# The MCP server records what it does itself; only requests that are refused before they reach it
-# are recorded here.
+# The MCP server records its actions itself. Only requests that are refused before they reach it are
+# recorded here.
 MCP = Action("mcp")
 
 
 class AuditedRoute(Route):
-    """A route that says what it does.
+    """A route with an action for the audit log.
 
     Args:
-        method: Its one method.
-        path: The path, with parameters as Starlette writes them.
+        method: Its only method.
+        path: The path, with parameters in Starlette's syntax.
         endpoint: Answers a request.
-        action: What it is recorded as; None if it is not recorded.
+        action: The recorded action; None if requests are not recorded.
         face: The interface that it belongs to.
     """
 

@@ -1,4 +1,4 @@
-"""Answers to queries: from a cache, for as long as they would be the same, or by a search."""
+"""Answers queries from a cache, while the answer would be the same, or by a search."""
 
 import asyncio
 import time
@@ -19,8 +19,8 @@ from repertory_query.metrics import Metrics
 from repertory_query.pool import Pool
 from repertory_query.service import Service
 
-MAX_BYTES = 16_000_000  # of the cache
-CONCURRENCY = 8  # queries of one request, so that others have a share, too
+MAX_BYTES = 16_000_000  # size of the cache
+CONCURRENCY = 8  # queries of one request, so that other requests are answered, too
 
 
 class Encoded(NamedTuple):
@@ -30,14 +30,14 @@ class Encoded(NamedTuple):
     content: bytes
 
 
-Key = tuple[Query, frozenset[str] | None]  # the query, and ``visible.visibility``
+Key = tuple[Query, frozenset[str] | None]  # the query, and ``caller_view.visibility``
 
 
 class AnswerCache:
-    """Answers by the whole query and by what its callers may see; evicts the oldest used.
+    """An LRU cache of answers by the whole query and the sources that the caller may see.
 
-    They are the answers of one search engine, which never changes: another engine is another
-    version of the index, and starts with an empty cache. For one thread.
+    It holds the answers of one search engine. An engine never changes: another one means another
+    version of the index, and starts with an empty cache. For use by one thread.
     """
 
     def __init__(self, max_bytes: int = MAX_BYTES) -> None:
@@ -49,7 +49,7 @@ class AnswerCache:
         return self._answers.get(key) if engine is self._engine else None
 
     def put(self, engine: SearchEngine, key: Key, found: Encoded) -> None:
-        """Keep the answer of an engine; one that is too large for the cache is not kept."""
+        """Keep the answer of an engine, unless it is too large for the cache."""
         if engine is not self._engine:
             self._engine = engine
             self._answers.clear()
@@ -82,7 +82,7 @@ class AnsweredSearches:
             UsageError: The query is invalid.
             StoreError: Nothing can be searched now.
         """
-        if not self._service.is_ready:  # the cache is asked with an engine, so there has to be one
+        if not self._service.is_ready:  # the cache needs an engine
             await self.pool.run(self._service.await_first_index)
         engine = self._service.engine
         backend = visible_to(caller, self._service)
@@ -99,15 +99,15 @@ class AnsweredSearches:
 
         found = await self.pool.run(search)
         self._metrics.search(found.answer.mode)
-        is_current = engine is self._service.engine  # else it would push the newer answers out
-        if is_current and not found.answer.degraded:  # the other arm may be back in a moment
+        is_current = engine is self._service.engine  # else it would evict newer answers
+        if is_current and not found.answer.degraded:  # the other arm may soon be back
             self._cache.put(engine, key, found)
         return found
 
     async def rendered(
         self, query: Query, caller: Caller, form: Format, host: Host
     ) -> tuple[Rendered, Mode]:
-        """The answer in a format, never from the cache, and what answered; raises as ``answer``."""
+        """The answer in a format, never from the cache, and its mode; raises as ``answer``."""
         backend = visible_to(caller, self._service)
 
         def search() -> tuple[Rendered, Mode]:
@@ -127,6 +127,6 @@ class AnsweredSearches:
         return found
 
     async def explanation(self, query: Query, item: str, caller: Caller) -> Explanation:
-        """Why a search shows an item or not; UnknownItemError if there is no such item."""
+        """Why a search shows an item, or why not; UnknownItemError if there is no such item."""
         backend = visible_to(caller, self._service)
         return await self.pool.run(lambda: backend.explain(query, item))

@@ -1,4 +1,4 @@
-"""The application: its routes, and the middleware that every request passes first."""
+"""The application: its routes, and the middleware for every request."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -36,7 +36,7 @@ from repertory_query.telemetry_metrics import sending_metrics
 THREADS_PER_CORE = 4
 MAX_WAITING_SEARCHES = 128
 MAX_WAITING_OTHERS = 32
-MAX_CALLS = 32  # of tools at the same time
+MAX_CALLS = 32  # concurrent calls of tools
 
 
 def create_app(
@@ -51,12 +51,12 @@ def create_app(
     Args:
         service: The running server.
         settings: The active settings: keys, limits, and the defaults of a search.
-        rates: Counts the requests of each caller; all projects of one server share it.
+        rates: Counts the requests of each caller; shared by all projects of one server.
         owner: The user who started the server; None for a team's server.
         member: Which of several processes this is; None if it is the only one.
 
     Raises:
-        ConfigurationError: A setting of the webhook or of those who sign in is invalid.
+        ConfigurationError: A setting of the webhook or of sign-in is invalid.
     """
     values = settings.values
     if values.insights_webhook:
@@ -64,7 +64,7 @@ def create_app(
     rates = rates or Rates(values.requests_per_minute)
     metrics = Metrics(member, is_team=service.parts.is_team)
     searches = Pool("search", THREADS_PER_CORE * cores(), MAX_WAITING_SEARCHES)
-    others = Pool("other", 4, MAX_WAITING_OTHERS)  # a slow store blocks no search
+    others = Pool("other", 4, MAX_WAITING_OTHERS)  # so that a slow store blocks no search
     calls = Pool("calls", MAX_CALLS, MAX_WAITING_OTHERS)
     audit = Audit(settings, service.workspace.directory)
     usage = service.parts.usage_recorder()
@@ -90,7 +90,7 @@ def create_app(
     app = Starlette(
         routes=[
             *versioned(operations),
-            *operations,  # the same without the version, as contracts and older clients have them
+            *operations,  # the same without the version, for contracts and older clients
             *pages.routes(service, answers, others, calls, access, defaults, document),
             *mcp.routes,
             *metadata.routes(access.openid),

@@ -17,15 +17,15 @@ from repertory_query.actions import MCP, AuditedRoute
 from repertory_query.rates import Rates
 from repertory_query.request_usage import RequestUsage
 
-MAX_REFUSALS = 60  # a minute of callers without a name, so that they cannot flush the log
+MAX_REFUSALS = 60  # recorded per minute for unidentified callers, so that they cannot flood the log
 MAX_TEXT_SIZE = 16_384  # bytes of a body that is recorded as text
 
 
-_REFUSED = "refused"  # counts them all; no caller has this name
+_REFUSED = "refused"  # the name under which all of them are counted; no caller has it
 
 
 def about(request: Request, what: Iterable[str]) -> None:
-    """Name the items of a request, for its line in the log."""
+    """Name the items of a request for its line in the log."""
     request.state.audited = [*what]
 
 
@@ -34,8 +34,8 @@ class Trail:
 
     Args:
         audit: The log.
-        usage: Records what was searched for and used.
-        rates: Counts the refusals.
+        usage: Records searches and uses.
+        rates: Counts refusals.
     """
 
     def __init__(self, audit: Audit, usage: UsageRecorder, rates: Rates) -> None:
@@ -44,7 +44,7 @@ class Trail:
         self._rates = rates
 
     def listening(self, scope: Scope, receive: Receive) -> Receive:
-        """The body of a request, kept for the log where its text is recorded."""
+        """Wrap ``receive`` to keep the body of a request for the log, if texts are recorded."""
         if not self._audit.has_texts or scope["method"] != "POST":
             return receive
         body = scope.setdefault("state", {})["body"] = bytearray()
@@ -58,7 +58,7 @@ class Trail:
         return kept
 
     def request(self, scope: Scope, status: int, seconds: float, usage: RequestUsage) -> None:
-        """Record a request that was answered, if its route has an action, and its usage."""
+        """Record the usage of an answered request and, if its route has one, its action."""
         route, given = _route_of(scope)
         state: dict[str, Any] = scope.get("state", {})
         caller: Caller | None = state.get("caller")
@@ -96,7 +96,7 @@ class Trail:
 
 
 def _route_of(scope: Scope) -> tuple[AuditedRoute | None, Mapping[str, Any]]:
-    """The route of a request and the parameters of its path, also if no handler was reached."""
+    """The route of a request and the parameters of its path, even if no handler was reached."""
     route, given = scope.get("route"), scope.get("path_params", {})
     if not isinstance(route, Route) and "app" in scope:
         for one in scope["app"].routes:
@@ -106,13 +106,13 @@ def _route_of(scope: Scope) -> tuple[AuditedRoute | None, Mapping[str, Any]]:
                 break
     if not isinstance(route, AuditedRoute):
         return None, given
-    # An MCP host that asks with another method than the server takes is recorded, too.
+    # An MCP request with a method that the server does not accept is recorded, too.
     answers = scope["method"] == route.method or route.action is MCP
     return route if answers else None, given
 
 
 def _records_itself(scope: Scope, caller: Caller | None) -> bool:
-    """Whether the caller is `repertory mcp` of our own user, which records what it does itself."""
+    """Whether the caller is `repertory mcp` of our own user, which records its own actions."""
     is_own = caller is not None and caller.who == "owner"
     return is_own and RECORDED in HTTPConnection(scope).headers
 

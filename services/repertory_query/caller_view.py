@@ -1,4 +1,4 @@
-"""The view of callers without the scope ``admin``: visible sources, and no absolute path."""
+"""The view of callers without the scope ``admin``: only visible sources, and no absolute paths."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -24,12 +24,12 @@ from repertory_query.access import Caller
 from repertory_query.service import Service
 
 _PLACES = frozenset({"path", "location", "directory"})
-# A name in a path: with spaces and apostrophes inside it, without other quotes, ":", ";", "<", ">".
+# A name in a path: it may contain spaces and apostrophes, but no other quotes, ":", ";", "<", ">".
 _NAME = r"(?!\s)(?:[^/\n:;'\"“”<>]|(?<=\w)'(?=\w))+(?<![\s=])"
-_FOLDERS = re.compile(  # those of an absolute path, up to its last name
+_FOLDERS = re.compile(  # the folders of an absolute path, up to its last name
     rf"(?<![\w/.~\])-])(?:file:(?://)?)?/(?:{_NAME}/)*(?=[^\s/:;,'\"“”<>()])"
 )
-_LISTED = re.compile(r"^( *Path: )/.*/", re.MULTILINE)  # the same in the report of a project search
+_LISTED = re.compile(r"^( *Path: )/.*/", re.MULTILINE)  # the same in a project search report
 
 _WRITTEN = re.compile(rf"{SAYS}[^\n]*")
 
@@ -48,15 +48,15 @@ def visible_to(caller: Caller, service: Service) -> Backend:
 
 
 def for_caller(caller: Caller, service: Service) -> Service:
-    """The same for use inside the server: its texts still have the paths."""
+    """As ``visible_to``, but for use inside the server: its texts still have the paths."""
     return service if sees_all(caller) else service.for_groups(caller.groups)
 
 
 def visibility(caller: Caller, service: Service) -> frozenset[str] | None:
-    """The sources that a caller may see; None for all. Equal ones give equal answers.
+    """The sources that a caller may see; None for all. Equal values mean equal answers.
 
     Raises:
-        StoreError: They are not known.
+        StoreError: The sources are not known.
     """
     return None if sees_all(caller) else service.for_groups(caller.groups).visible
 
@@ -68,14 +68,14 @@ def jobs_for(caller: Caller, service: Service) -> Jobs:
 
 
 def contents_for(caller: Caller, found: Contents) -> Contents:
-    """The numbers of a catalogue, and what the caller may do there."""
+    """The numbers of a catalogue, with the caller's own permissions."""
     if Scope.CALL in caller.scopes:
         return found
     return msgspec.structs.replace(found, calls_allowed=False, changes_allowed=False)
 
 
 def stats_for(caller: Caller, found: Stats) -> Stats:
-    """The statistics, and whether the caller may call tools."""
+    """The statistics, with the caller's own permission to call tools."""
     if Scope.CALL in caller.scopes:
         return found
     return msgspec.structs.replace(found, calls_allowed=False)
@@ -87,12 +87,12 @@ def placed_for(caller: Caller, found: Placed) -> Placed:
 
 
 def text_for(caller: Caller | None, text: str) -> str:
-    """A text as a caller sees it; an unknown caller has no scope."""
+    """A text as a caller sees it; an unknown caller has no scopes."""
     return text if caller and sees_all(caller) else without_paths(text)
 
 
 class Restricted(Forwarding):
-    """A backend without the absolute paths of its machine, also in its errors.
+    """A backend that hides the absolute paths of its machine, also in errors.
 
     Args:
         backend: The backend.
@@ -162,16 +162,16 @@ class Restricted(Forwarding):
 
 
 def without_paths(text: str) -> str:
-    """A text whose absolute paths are cut to their last parts; URLs and relative paths stay.
+    """A text with absolute paths cut to their last parts; URLs and relative paths are kept.
 
-    What an MCP server wrote is left out: it may hold a changed form of a secret, which is not
-    recognised as one.
+    Text written by an MCP server is left out: it may contain a changed form of a secret that is not
+    recognised.
     """
     return _FOLDERS.sub("", _WRITTEN.sub(".", text))
 
 
 def _placed(found: Placed) -> Placed:
-    """A hit, an item or an entry, its path cut to the part that its id names, else to the last."""
+    """A hit, an item or an entry, with its path cut to the part in its id, or else to its name."""
     path = PurePath(found.path)
     if not path.is_absolute():
         return found

@@ -1,4 +1,4 @@
-"""Work for a caller that ends when the caller hangs up."""
+"""Cancels work for a caller when the caller hangs up."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -11,9 +11,9 @@ T = TypeVar("T")
 
 
 async def while_connected(receive: Receive, work: Coroutine[Any, Any, T]) -> T:
-    """The result of some work, which is cancelled if the caller hangs up before.
+    """The result of some work, which is cancelled if the caller hangs up first.
 
-    The request has been read, so that the next message is its end.
+    The request must have been read, so that the next message is the disconnect.
 
     Raises:
         ClientDisconnect: The caller hung up.

@@ -1,4 +1,4 @@
-"""A connection with timeouts for the request to arrive and for the answer to be taken."""
+"""A connection with timeouts for receiving a request and for sending an answer."""
 
 import asyncio
 from urllib.parse import quote_from_bytes
@@ -9,13 +9,14 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from repertory_query.sign_in.proxy import PEER
 
 _ASCII = bytes(range(128))
-TIMEOUT_S = 30.0  # for a request to arrive whole, and for a part of an answer to be taken
+TIMEOUT_S = 30.0  # for a whole request to arrive, and for the client to read a part of an answer
 
 
 class Connection(H11Protocol):
-    """Uvicorn's protocol with timeouts for slow requests and for answers that are not taken.
+    """Uvicorn's protocol with timeouts for slow requests and for clients that read no answer.
 
-    Such answers stay in memory. h11 bounds the head of a request; the faster parser does not.
+    Unread answers would stay in memory. This uses h11, because it limits the size of a request's
+    head, while uvicorn's faster parser does not.
     """
 
     _request_timer: asyncio.TimerHandle | None = None
@@ -23,9 +24,9 @@ class Connection(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Start the request timeout."""
-        # The type is uvicorn's: it is never given another kind of transport.
+        # Uvicorn declares this type, too, and never passes another kind of transport.
         super().connection_made(transport)
-        # Proxies may change the client that a request shows, and not this.
+        # The real peer: a proxy's headers may change the client of a request.
         self.app_state = {**self.app_state, PEER: self.client}
         self._start_request_timer()
 
@@ -36,7 +37,7 @@ class Connection(H11Protocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Restart the request timeout until the request is whole."""
+        """Keep the request timeout running until the whole request has arrived."""
         super().data_received(data if data.isascii() else self._with_address_in_ascii(data))
         if self.conn.their_state in (h11.IDLE, h11.SEND_BODY):
             self._start_request_timer()
@@ -44,14 +45,14 @@ class Connection(H11Protocol):
             self._cancel_request_timer()
 
     def _with_address_in_ascii(self, data: bytes) -> bytes:
-        """Data with other bytes of the address by percent: curl sends them as they were typed."""
+        """Percent-encode other bytes in the request line, because curl sends them as typed."""
         if self.conn.their_state is not h11.IDLE or b"\n" in self.conn.trailing_data[0]:
             return data
         line, end, rest = data.partition(b"\n")
         return quote_from_bytes(line, _ASCII).encode() + end + rest
 
     def on_response_complete(self) -> None:
-        """Start the request timeout for a part of another request that arrived before."""
+        """Start the request timeout if a part of the next request has already arrived."""
         super().on_response_complete()
         if self.conn.their_state is h11.SEND_BODY:
             self._start_request_timer()

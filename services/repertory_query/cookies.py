@@ -1,7 +1,7 @@
 """The cookies of browsers that have signed in.
 
-A browser sends the cookies of a host to every port of it. So a cookie holds neither a key nor a
-token, but a value that is derived from one, that only pages accept, and that expires.
+A browser sends the cookies of a host to all its ports. So a cookie contains neither a key nor a
+token, but a value that is derived from one, expires, and is only accepted by pages.
 """
 
 import hashlib
@@ -17,14 +17,14 @@ COOKIE = "repertory_key"
 OWNER_COOKIE = "repertory_owner"
 SESSION_COOKIE = "repertory_session"
 SIGN_IN_COOKIE = "repertory_sign_in"
-LIFETIME_S = 30 * 86_400  # revoking the key ends it at once
+LIFETIME_S = 30 * 86_400  # unless the key is revoked before
 
 
 def sent(request: HTTPConnection) -> dict[str, str]:
     """The cookies of a request, by name.
 
-    None of ours has quotes. Python's own reader of quoted values takes quadratic time in some
-    versions, and everyone may send one.
+    Quoted values are not decoded. Ours have no quotes, and Python's own parser takes quadratic time
+    for quoted values in some versions, which any caller may send.
     """
     headers = request.headers.getlist("cookie")
     pairs = [one.partition("=") for header in headers for one in header.split(";")]
@@ -35,7 +35,7 @@ def made(secret: str, name: str) -> str:
     """The value of a cookie.
 
     Args:
-        secret: What it is derived from; who knows it can make cookies.
+        secret: The secret from which it is derived; anyone who knows it can make cookies.
         name: The name of the cookie.
     """
     expires = int(time.time()) + LIFETIME_S
@@ -43,7 +43,7 @@ def made(secret: str, name: str) -> str:
 
 
 def fits(value: str, secret: str, name: str) -> bool:
-    """Whether a cookie has a value that was made with a secret and has not expired."""
+    """Whether a cookie's value was made with this secret and has not expired."""
     until, _, mac = value.partition(".")
     if not (until.isascii() and until.isdecimal() and len(until) <= 12):
         return False
@@ -52,13 +52,13 @@ def fits(value: str, secret: str, name: str) -> bool:
 
 
 def name_of(kind: str, scope: Scope) -> str:
-    """The name of a cookie: each project of a server has its own keys and sessions."""
+    """The name of a cookie of this kind for the request's project, which has its own keys."""
     _, slash, key = scope.get("root_path", "").rpartition("/")
     return f"{kind}_{key}" if slash else kind
 
 
 def owner_cookie(secret: str) -> str:
-    """The name of the cookie of a server's own user: servers with another secret have another."""
+    """The name of the cookie for a server's own user, which depends on the server's secret."""
     return f"{OWNER_COOKIE}_{hashlib.sha256(secret.encode()).hexdigest()[:8]}"
 
 

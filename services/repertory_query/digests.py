@@ -1,4 +1,4 @@
-"""Sends the daily digest of the usage to the webhook, while an application runs."""
+"""Sends the daily usage digest to the webhook while an application runs."""
 
 import logging
 import time
@@ -14,7 +14,7 @@ from repertory.usage.store import DAY_S
 from repertory_query.pool import Pool
 from repertory_query.service import Service
 
-FIRST_S = 60.0  # after the start, when the index usually answers
+FIRST_S = 60.0  # after the start, when the index is usually ready
 INTERVAL_S = 3_600.0  # between two attempts
 
 _log = logging.getLogger(__name__)
@@ -27,7 +27,7 @@ async def sending_digests(url: str | None, service: Service, pool: Pool) -> Asyn
     Args:
         url: The webhook; nothing is sent without one.
         service: The server.
-        pool: The threads that a digest is made and sent on.
+        pool: The threads on which a digest is made and sent.
     """
     if not url:
         yield
@@ -45,7 +45,7 @@ async def sending_digests(url: str | None, service: Service, pool: Pool) -> Asyn
                     _log.info("digest_sent")
             except RepertoryError as error:
                 _log.warning("digest_not_sent", extra={"reason": str(error)})
-            # A boundary: a digest that fails must not end the server.
+            # A boundary: a failed digest must not end the server.
             except Exception:
                 _log.exception("digest_failed")
             await anyio.sleep(INTERVAL_S)

@@ -1,4 +1,4 @@
-"""The middleware of every request: bounds, caller, rate, log and metrics."""
+"""The middleware for every request: size limits, caller, rate limit, log and metrics."""
 
 import logging
 import time
@@ -19,14 +19,14 @@ from repertory_query.problems import failure, refusal
 from repertory_query.rates import Rates
 from repertory_query.request_usage import collecting
 
-# For browsers: they guess no media type, cache nothing, and load nothing into pages of other sites.
+# Tell browsers to guess no media type, cache nothing, and load nothing into pages of other sites.
 _HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "Cache-Control": "no-store",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
 
-CLIENT_CLOSED = 499  # as other servers log it
+CLIENT_CLOSED = 499  # the status that nginx logs for it, too
 
 _log = logging.getLogger(__name__)
 
@@ -78,7 +78,7 @@ class Record:
                 method, route, status = await self._recorded(scope, receive, send)
                 attributes: dict[str, str | int] = {
                     "http.request.method": method,
-                    "http.route": route,  # the path and the query are what a caller wrote
+                    "http.route": route,  # not the path and the query, which a caller wrote
                     "http.response.status_code": status,
                 }
                 span.note(attributes, f"{method} {route}", failed=status >= 500)
@@ -106,7 +106,7 @@ class Record:
                 await self._app(scope, receive, sending)
             except ClientDisconnect:  # an answer would not be read
                 status = status or CLIENT_CLOSED
-            # The outermost boundary: the client gets an answer that reveals nothing.
+            # The outermost boundary: the answer reveals nothing about the error.
             except Exception as error:
                 response = failure(error)
                 if not status:
@@ -114,7 +114,7 @@ class Record:
         seconds = time.perf_counter() - began
         self._trail.request(scope, status, seconds, usage)
         route = getattr(scope.get("route"), "path", "none")  # never the path: callers choose it
-        route = route.removeprefix(V1)  # one name for both spellings
+        route = route.removeprefix(V1)  # one name with and without the version
         self._metrics.request(method, route, status, seconds)
         caller = scope.get("state", {}).get("caller")
         _log.log(

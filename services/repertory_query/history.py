@@ -1,6 +1,6 @@
-"""How a server did in the last day: a sample every few seconds, in memory.
+"""The performance of a server in the last day: a sample every few seconds, in memory.
 
-It counts the searches of this process. It ends with the process.
+It counts only the searches of this process, and is lost when the process ends.
 """
 
 import logging
@@ -26,12 +26,11 @@ _log = logging.getLogger(__name__)
 
 
 class Span(msgspec.Struct, frozen=True, kw_only=True):
-    """Some time, and what its samples say.
+    """A time span, and the totals of its samples.
 
     Attributes:
         start, end: In Unix seconds.
-        is_known: Whether there is a sample of it: a sample belongs to the span in which its
-            interval ends.
+        is_known: Whether it has a sample. A sample belongs to the span in which its interval ends.
         searches, empty: The answered searches, and those without results.
         durations: The searches by duration; see ``Counts``. Empty without searches.
         saves: The saved items by duration; see ``SaveTimes``. Empty without saves.
@@ -61,12 +60,12 @@ class Span(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def lag_ms(self) -> float | None:
-        """The time until a save was indexed that half of them did not exceed."""
+        """The milliseconds from save to index that half of the saves did not exceed."""
         return _quantile_ms(self.saves, SAVE_BOUNDS, 0.5)
 
     @property
     def slow_lag_ms(self) -> float | None:
-        """The time until a save was indexed that 95 % of them did not exceed."""
+        """The milliseconds from save to index that 95 % of the saves did not exceed."""
         return _quantile_ms(self.saves, SAVE_BOUNDS, 0.95)
 
     @property
@@ -92,19 +91,19 @@ class History:
         failed: int | None,
         saves: Sequence[int] = (),
     ) -> None:
-        """Take a sample: what happened since the one before, and what waits now.
+        """Add a sample: the changes since the previous one, and the pending work now.
 
         Args:
             at: The time, in Unix seconds.
             counts: The searches since the start of the process.
-            pending: The number of pending items; None if that is unknown.
-            failed: The failed jobs; None if that is unknown.
-            saves: The saves by duration since the start of the watch; empty if that is unknown.
+            pending: The number of pending items; None if unknown.
+            failed: The number of failed jobs; None if unknown.
+            saves: The saves by duration since the start of the watch; empty if unknown.
         """
         with self._lock:
             last, self._counted = self._counted, counts
             searches = counts.searches - last.searches
-            # The watch may have counted for days before this process began.
+            # The watch may have been counting for days before this process began.
             saved = _gained(saves, self._saved) if saves and self._saved else ()
             self._saved = saves or self._saved
             sample = Span(
@@ -127,10 +126,10 @@ class History:
             return self._samples[-1] if self._samples else None
 
     def spans(self, start: float, end: float, number: int) -> list[Span]:
-        """Some time in equal spans, the earliest first.
+        """A period divided into equal spans, earliest first.
 
         Args:
-            start: Its start, in Unix seconds.
+            start: The start of the period, in Unix seconds.
             end: Its end, which belongs to the last span.
             number: The number of spans.
         """
@@ -147,13 +146,13 @@ class History:
 
 @asynccontextmanager
 async def sampling(sample: Callable[[], None]) -> AsyncIterator[None]:
-    """Take a sample at intervals, on another thread, since it may block."""
+    """Take a sample at intervals, on another thread because it may block."""
 
     async def run() -> None:
         while True:
             try:
                 await anyio.to_thread.run_sync(sample, abandon_on_cancel=True)
-            except Exception:  # a boundary: a chart with a gap must not end the server
+            except Exception:  # a boundary: a missing sample must not end the server
                 _log.exception("no_sample")
             await anyio.sleep(INTERVAL_S)
 
@@ -164,7 +163,7 @@ async def sampling(sample: Callable[[], None]) -> AsyncIterator[None]:
 
 
 def together(spans: Sequence[Span]) -> Span:
-    """One span that stands for some consecutive ones, at least one."""
+    """One span with the totals of one or more consecutive spans."""
     return Span(
         start=spans[0].start,
         end=spans[-1].end,
@@ -179,7 +178,7 @@ def together(spans: Sequence[Span]) -> Span:
 
 
 def _gained(new: Sequence[int], old: Sequence[int]) -> Sequence[int]:
-    """How much counters grew, from zero after a restart; empty if none grew."""
+    """The increases of counters, which start from zero after a restart; empty if none grew."""
     gains = [after - before for after, before in zip(new, old, strict=True)]
     gains = gains if min(gains, default=0) >= 0 else [*new]
     return tuple(gains) if any(gains) else ()
@@ -190,9 +189,9 @@ def _sums(counted: Sequence[Sequence[int]]) -> Sequence[int]:
 
 
 def _quantile_ms(durations: Sequence[int], bounds: Sequence[float], share: float) -> float | None:
-    """The duration that a share did not exceed; None without any.
+    """The duration that a share did not exceed, in ms; None without any durations.
 
-    It is interpolated between the bounds, and is the last bound if it lies above all of them.
+    It is interpolated between the bounds. If it is above the last bound, it is the last bound.
     """
     rank = share * sum(durations)
     if not rank:

@@ -1,4 +1,4 @@
-"""Limits: bytes of an address and of a body, requests per minute."""
+"""Limits on the size of a URL and a body, and on the requests per minute."""
 
 import math
 from urllib.parse import unquote_to_bytes
@@ -9,7 +9,7 @@ from starlette.types import Message, Receive, Scope
 
 from repertory_query.rates import Rates
 
-MAX_ADDRESS_LENGTH = 400_000  # bytes: a query of 32,000 characters of twelve bytes, and filters
+MAX_ADDRESS_LENGTH = 400_000  # bytes: filters, and a query of 32,000 characters at 12 bytes each
 MAX_BODY_SIZE = 1_000_000  # bytes
 
 
@@ -22,13 +22,13 @@ def check_rate(rates: Rates, caller: str) -> None:
     if seconds := math.ceil(rates.wait(caller)):
         raise HTTPException(
             429,
-            f"More than {rates.per_minute:,} requests a minute; go on in {seconds} s.",
+            f"More than {rates.per_minute:,} requests a minute; try again in {seconds} s.",
             {"Retry-After": str(seconds)},
         )
 
 
 def check_address(scope: Scope) -> None:
-    """Check that a request's address can be read.
+    """Check the length and the encoding of a request's URL.
 
     Raises:
         HTTPException: 414 if it is too long, 400 if it is not UTF-8.
@@ -42,16 +42,16 @@ def check_address(scope: Scope) -> None:
         unquote_to_bytes(path + query).decode()
     except UnicodeDecodeError as error:
         raise HTTPException(
-            400, "The address is not UTF-8; encode it so, and then by percent."
+            400, "The address is not UTF-8; encode it as UTF-8, then percent-encode it."
         ) from error
 
 
 def bounded(scope: Scope, receive: Receive) -> Receive:
-    """The body of a request, up to the maximum size.
+    """Wrap ``receive`` to limit the size of a request's body.
 
     Raises:
-        HTTPException: 413 if it is larger, by its header or as it arrives; 400 if it has two
-            lengths, of which a proxy might believe the other.
+        HTTPException: 413 if the body is too large, by its header or as it arrives; 400 if two
+            headers state its length, since a proxy might use the other one.
     """
     left = MAX_BODY_SIZE
     headers = HTTPConnection(scope).headers

@@ -1,4 +1,4 @@
-"""The socket of a service. It imports little: a server listens before it imports the rest."""
+"""The socket of a service. This imports little: a server listens before it imports the rest."""
 
 import socket
 
@@ -16,8 +16,8 @@ def listening(settings: Settings) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         listener = socket.create_server((host, port), family=family, backlog=2_048)
-        # Connections take it over; asyncio sets it only where the protocol is named. Without it
-        # the body of an answer waits 40 ms for the client to acknowledge the head.
+        # Accepted connections inherit it; asyncio sets it only if the protocol number is given.
+        # Without it, the body of an answer waits 40 ms for the client to acknowledge the head.
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return listener
     except OSError as error:

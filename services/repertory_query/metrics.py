@@ -1,7 +1,8 @@
-"""Metrics for Prometheus: what this process counts, and the state of the whole server.
+"""Metrics for Prometheus: the counters of this process, and the state of the whole server.
 
-Of several processes behind one port any may answer. Requests and searches are then added up, over
-processes that have ended, too. What each process counts by itself has its number as a label.
+If there are several processes behind one port, any of them may answer. Then requests and searches
+are summed over all processes, including those that have ended. The metrics that each process counts
+separately have its number as a label.
 """
 
 import time
@@ -24,17 +25,17 @@ from repertory_query.recent import BOUNDS, Counts
 REQUESTS = ("repertory_request_duration_seconds", "Time to answer a request.")
 _METHODS = frozenset({"GET", "HEAD", "OPTIONS", "POST"})
 
-# What differs between processes behind one port.
+# The metrics that differ between processes behind one port.
 _OF_PROCESS = frozenset(
     ("index_version", "items", "missing", "repaired_items", "verification_age_seconds", "calls")
 )
 
 
 class Metrics:
-    """The metrics of one application, in a registry of their own.
+    """The metrics of one application, in their own registry.
 
     Attributes:
-        also: Gets the seconds of each request and its labels as well, if it is set.
+        also: If set, also called with the seconds and the labels of each request.
 
     Args:
         member: Which of several processes this is; None if it is the only one.
@@ -67,22 +68,22 @@ class Metrics:
             ProcessCollector(registry=self._registry)
 
     def request(self, method: str, route: str, status: int, seconds: float) -> None:
-        """Note a request."""
+        """Count a request."""
         labels = {"method": known_method(method), "route": route, "status": str(status)}
         self._requests.labels(**labels).observe(seconds)
         if self.also:
             self.also(seconds, labels)
 
     def search(self, mode: str) -> None:
-        """Note a search that was not cached."""
+        """Count a search that was not cached."""
         self._searches.labels(mode).inc()
 
     def cached(self) -> None:
-        """Note a search that was answered from the cache."""
+        """Count a search that was answered from the cache."""
         self._cached.inc()
 
     def families(self, stats: Stats, calls: Mapping[str, int], counts: Counts) -> Iterator[Metric]:
-        """The metrics of ``text`` without those by caller, for OpenTelemetry."""
+        """The metrics of ``text`` except those by caller, for OpenTelemetry."""
         yield from self._registry.collect()
         yield from _of_searches(counts, {})
         yield from _of_server(stats, calls, is_team=self._is_team)
@@ -95,14 +96,14 @@ class Metrics:
         counts: Counts,
         callers: Mapping[str, int],
     ) -> tuple[bytes, str]:
-        """All metrics in the format that suits an Accept header, and its media type.
+        """All metrics in the format for an Accept header, and its media type.
 
         Args:
             accept: The header.
             stats: The statistics, as the caller sees them.
-            calls: The number of called tools by outcome, as the caller sees it.
+            calls: The number of tool calls by outcome, as the caller sees it.
             counts: The searches of this process.
-            callers: The same by who asked; empty for a caller who may not know.
+            callers: The number of searches by caller; empty if this caller may not see it.
         """
         counted: Iterable[Metric] = self._registry.collect()
         searches = _of_searches(counts, callers)
@@ -115,12 +116,12 @@ class Metrics:
 
 
 def known_method(method: str) -> str:
-    """The method of a request; callers may write anything there."""
+    """The method of a request, or ``other``, because callers may send anything there."""
     return method if method in _METHODS else "other"
 
 
 class _Families(Collector):
-    """Families of metrics, as an encoder takes them."""
+    """A collector of given metric families, as encoders need it."""
 
     def __init__(self, families: Iterable[Metric]) -> None:
         self._families = families
@@ -131,7 +132,7 @@ class _Families(Collector):
 
 
 def _of_all(pids: Sequence[int]) -> Iterator[Metric]:
-    """What all processes behind one port count together, and the memory and CPU of each."""
+    """The summed counters of all processes behind one port, and the memory and CPU of each."""
     yield from MultiProcessCollector(None).collect()  # type: ignore[no-untyped-call]  # theirs
     families: dict[str, Metric] = {}
     for number, pid in enumerate(pids, start=1):
@@ -145,15 +146,15 @@ def _of_all(pids: Sequence[int]) -> Iterator[Metric]:
 
 
 def _labelled(family: Metric, process: int) -> Metric:
-    """A family of metrics with the number of their process as a label."""
+    """A metric family with the process number as a label."""
     labels = {"process": str(process)}
     family.samples = [one._replace(labels={**one.labels, **labels}) for one in family.samples]
     return family
 
 
 def _of_searches(counts: Counts, callers: Mapping[str, int]) -> Iterator[Metric]:
-    """The answered searches over every face, cached or not."""
-    text = "Time to answer a search, over every face, cached or not."
+    """The answered searches of all faces, cached or not."""
+    text = "Time to answer a search, from any interface, cached or not."
     yield _histogram("search_duration_seconds", text, BOUNDS, counts.durations, counts.seconds)
     text = "Searches without results."
     yield CounterMetricFamily("repertory_empty_searches", text, value=counts.empty)
@@ -177,14 +178,14 @@ def _of_stats(stats: Stats, calls: Mapping[str, int], *, is_team: bool) -> Itera
         text = "Items that this process had missed and repaired."
         yield CounterMetricFamily("repertory_repaired_items", text, value=verification.repaired)
         if verification.at:
-            text = "Since the index was last compared with the whole collection."
+            text = "Seconds since the index was last compared with the whole collection."
             yield _gauge("verification_age_seconds", text, now - verification.at)
     queue = stats.queue
     waiting = {"saves": queue.saves, "builds": queue.builds}
     lengths = {name: length for name, length in waiting.items() if length is not None}
     yield _gauges("queue_waiting", "Pending jobs, by queue.", "queue", lengths)
     if queue.taken is not None:
-        yield _gauge("queue_taken", "Jobs that workers have or try again.", queue.taken)
+        yield _gauge("queue_taken", "Jobs that workers are doing or retrying.", queue.taken)
     if queue.failed is not None:
         yield _gauge("failed_jobs", "Failed jobs.", queue.failed)
     if stats.watch:
@@ -193,30 +194,31 @@ def _of_stats(stats: Stats, calls: Mapping[str, int], *, is_team: bool) -> Itera
         yield _gauges("problems", "Problems of indexed files and items.", "severity", counts)
     yield _gauges(
         "worker_age_seconds",
-        "Since the last report of a worker.",
+        "Seconds since the last report of a worker.",
         "worker",
         {worker.worker: now - worker.at for worker in stats.workers},
     )
     waits = {worker.worker: int(bool(worker.error)) for worker in stats.workers}
-    yield _gauges("worker_waits", "1 if it cannot work now; see stats.", "worker", waits)
+    yield _gauges("worker_waits", "1 if the worker cannot work now; see stats.", "worker", waits)
     sources = {source.name: source for source in stats.sources}
     for name, text, value in _OF_SOURCES:
         values = {key: value(one, now) for key, one in sources.items()}
         yield _gauges(f"source_{name}", text, "source", values)
     if stats.building:
-        yield _gauge("build_done", "Items of the build.", stats.building.done)
-        yield _gauge("build_total", "Items it will have.", stats.building.total)
+        yield _gauge("build_done", "Finished items of the build.", stats.building.done)
+        yield _gauge("build_total", "All items of the build.", stats.building.total)
     yield _counters("events", "Events of workers.", "event", stats.counters)
-    text = "Called tools: ok, or the side that failed."
+    text = "Calls of tools: ok, or the side that failed."
     yield _counters("calls", text, "outcome", calls)
 
 
 def _of_watch(watch: Watch, now: float, *, is_team: bool) -> Iterator[Metric]:
-    yield _gauge("watch_age_seconds", "Since the last report of the watch service.", now - watch.at)
+    text = "Seconds since the last report of the watch service."
+    yield _gauge("watch_age_seconds", text, now - watch.at)
     if watch.pending is not None:
         yield _gauge(
             "pending_items",
-            "Items that are sent or wait to be sent, and are not confirmed.",
+            "Items that are not confirmed yet, sent or not.",
             watch.pending,
         )
     if watch.saves is not None:
@@ -226,21 +228,22 @@ def _of_watch(watch: Watch, now: float, *, is_team: bool) -> Iterator[Metric]:
         yield _gauge("lease_held", "1 if a watch service has the lease.", held)
         yield _gauge("watch_waiting", "Watch services that would take over.", len(watch.waiting))
     broken = int(bool(watch.configuration_error))
-    yield _gauge("configuration_broken", "1 if it cannot be read; see stats.", broken)
+    text = "1 if the configuration cannot be read; see stats."
+    yield _gauge("configuration_broken", text, broken)
 
 
 def _of_saves(saves: SaveTimes) -> Iterator[Metric]:
-    text = "For how long the oldest pending save has waited."
+    text = "Seconds that the oldest pending save has waited."
     yield _gauge("save_waiting_seconds", text, saves.waiting)
-    text = "From the job of a saved item that was sent until it was done."
+    text = "Time from sending the job of a saved item until it was done."
     yield _histogram("save_duration_seconds", text, SAVE_BOUNDS, saves.durations, saves.seconds)
 
 
 _OF_SOURCES: tuple[tuple[str, str, Callable[[SourceState, float], float]], ...] = (
     ("items", "Items of a source.", lambda one, _: one.items),
     ("stale_items", "Items of a source that may be outdated.", lambda one, _: one.stale),
-    ("failing", "1 if it cannot be read.", lambda one, _: int(one.is_failing)),
-    ("age_seconds", "Since it was last read whole.", lambda one, now: now - one.seen),
+    ("failing", "1 if the source cannot be read.", lambda one, _: int(one.is_failing)),
+    ("age_seconds", "Seconds since the source was last scanned.", lambda one, now: now - one.seen),
 )
 
 

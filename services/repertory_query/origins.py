@@ -1,4 +1,4 @@
-"""Where requests of browsers come from: this server's own pages, or those of other sites."""
+"""Checks whether a browser's request comes from this server's pages or from another site."""
 
 from starlette.exceptions import HTTPException
 from starlette.requests import HTTPConnection
@@ -10,10 +10,10 @@ def check_origin(request: HTTPConnection, *, needed: bool = False) -> None:
     """Refuse a request that a page of another site sent.
 
     Browsers send the Origin header with forms, and Sec-Fetch-Site with images and the like. Other
-    sites may only link here, which is a GET.
+    sites may only link to this server, which is a GET.
 
     Raises:
-        HTTPException: 403 for such a request, or if the header is needed and missing.
+        HTTPException: 403 for such a request, or if the Origin header is needed but missing.
     """
     headers = request.headers
     origin = headers.get("origin")
@@ -32,5 +32,5 @@ def _is_link(request: HTTPConnection) -> bool:
 
 
 def is_json(request: HTTPConnection) -> bool:
-    """Whether a request has JSON, which no page of another site can send."""
+    """Whether a request contains JSON, which no page of another site can send."""
     return media_type_of(request.headers.get("content-type", "")) == "application/json"

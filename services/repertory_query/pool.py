@@ -1,4 +1,4 @@
-"""Threads for blocking calls, so that the event loop never blocks; a bounded number waits."""
+"""Threads for blocking calls, so that the event loop never blocks, with a bounded queue."""
 
 import asyncio
 from collections.abc import Callable
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 class Work(StrEnum):
-    """What a call occupies, which decides on which threads it runs."""
+    """The kind of work of a call, which decides on which threads it runs."""
 
     SEARCH = "search"
     READ = "read"
@@ -35,9 +35,9 @@ class Pool:
         self._room = Semaphore(threads + max_waiting)
 
     async def run(self, call: Callable[[], T]) -> T:
-        """Call something on one of the threads.
+        """Call a function on one of the threads.
 
-        It takes room until it has ended, even if no caller waits for it any more.
+        It counts towards the limit until it has ended, even if no caller waits for it any more.
 
         Raises:
             HTTPException: 503 if too many calls wait.
@@ -45,10 +45,10 @@ class Pool:
         if not self._room.acquire(blocking=False):
             raise HTTPException(
                 503,
-                "More is asked than can be answered now; ask again in a second.",
+                "Too many requests are waiting; try again in a second.",
                 {"Retry-After": "1"},
             )
-        known = copy_context()  # the caller, for the log
+        known = copy_context()  # has the caller, for the log
         try:
             work = self._threads.submit(known.run, call)
         except BaseException:  # no more threads can be started

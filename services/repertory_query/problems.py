@@ -1,4 +1,4 @@
-"""Every failure as ``application/problem+json`` (RFC 9457), or as a page for a browser."""
+"""Reports every failure as ``application/problem+json`` (RFC 9457), or to a browser as a page."""
 
 import logging
 import secrets
@@ -30,13 +30,13 @@ from repertory_query.caller_view import text_for
 from repertory_query.pages.page import TO_PROGRAMS, problem_page, wants_page
 
 PROBLEM = "application/problem+json"
-RETRY_AFTER_S = 2  # an unavailable part is tried once a second
+RETRY_AFTER_S = 2  # an unavailable part is retried once a second
 
 _log = logging.getLogger(__name__)
 
 
 class Problem(Response):
-    """The response that reports a problem, in the form that suits the caller."""
+    """The response that reports a problem, as JSON or as a page, depending on the caller."""
 
     def __init__(self, found: Refusal, headers: Mapping[str, str] | None) -> None:
         super().__init__(msgspec.json.encode(found), found.status, headers, PROBLEM)
@@ -44,7 +44,7 @@ class Problem(Response):
         self._more = headers or {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send it."""
+        """Send the response."""
         request = HTTPConnection(scope)
         if wants_page(request):
             await problem_page(request, self._found, self._more)(scope, receive, send)
@@ -67,30 +67,30 @@ def problem(
 
 def refusal(error: HTTPException, *, error_is_message: bool = False) -> Response:
     """The response to a refused request; see ``Operation`` for ``error_is_message``."""
-    detail = _IN_OUR_WORDS.get(error.detail, error.detail)
+    detail = _DETAILS.get(error.detail, error.detail)
     more = {"error": detail} if error_is_message else {}
     return problem(error.status_code, detail, error.headers, **more)
 
 
 def failure(error: Exception) -> Response:
-    """The response to an unexpected error: it reveals nothing, and the log has all of it."""
+    """The response to an unexpected error: it reveals nothing; the log has the details."""
     return problem(500, incident("request_failed", error))
 
 
 def incident(event: str, error: Exception) -> str:
-    """Log an unexpected error under a number, and say the number and nothing else.
+    """Log an unexpected error under a number, and return a message with only this number.
 
     Args:
-        event: The event of the log.
+        event: The name of the log event.
         error: The error.
     """
     number = secrets.token_hex(4)
     _log.error(event, extra={"incident": number}, exc_info=error)
-    return f"Something went wrong here; the server's log says what, at {number}."
+    return f"Something went wrong here; the server's log has the details, under {number}."
 
 
 def install(app: Starlette) -> None:
-    """Make an application report its problems this way."""
+    """Make an application report its failures as problems."""
 
     async def refused(request: Request, error: Exception) -> Response:
         if not isinstance(error, HTTPException):
@@ -113,7 +113,7 @@ def install(app: Starlette) -> None:
 
 
 def status_of(error: BaseException | None) -> int:
-    """The status of an error of ours; 0 for any other."""
+    """The HTTP status for one of our errors; 0 for any other error."""
     return next((_STATUS[kind] for kind in type(error).mro() if kind in _STATUS), 0)
 
 
@@ -122,7 +122,7 @@ def _error_is_message(request: Request) -> bool:
 
 
 def _methods(app: Starlette, scope: Scope) -> list[str]:
-    """The methods of an address, over all its routes; the framework names those of the first."""
+    """The methods of all routes of a path; the framework only names those of the first route."""
     known = [
         method
         for method in ("GET", "POST")
@@ -142,10 +142,10 @@ _STATUS: dict[type, int] = {  # by the class of the error
     StoreError: 503,
 }
 
-# Which side failed, where it was not the caller's.
+# The side that failed, by status; all others are the caller's.
 _SIDES = {500: "us", 502: "server", 503: "us", 504: "server"}
 
-_IN_OUR_WORDS = {  # the framework's details
+_DETAILS = {  # replacements for the framework's texts
     "Not Found": f"There is nothing at this address{TO_PROGRAMS}.",
-    "Method Not Allowed": f"This address knows no such method{TO_PROGRAMS}.",
+    "Method Not Allowed": f"This address does not support this method{TO_PROGRAMS}.",
 }

@@ -1,4 +1,4 @@
-"""Several query processes behind one port; another process starts them and answers nothing."""
+"""Several query processes behind one port, started by a parent that answers no requests."""
 
 import logging
 import os
@@ -22,20 +22,20 @@ from repertory_query.query_process import QueryProcess
 from repertory_query.rates import Table
 from repertory_query.signals import TERMINATION, termination_signals
 
-COUNTERS = "PROMETHEUS_MULTIPROC_DIR"  # where prometheus_client adds up the processes' counters
-RESTART_INTERVAL_S = 1.0  # at least, between two starts in the same place
+COUNTERS = "PROMETHEUS_MULTIPROC_DIR"  # where prometheus_client keeps the counters to sum
+RESTART_INTERVAL_S = 1.0  # the minimum between two starts in the same place
 CHECK_INTERVAL_S = 0.2  # between two checks for a signal
-END_TIMEOUT_S = 15.0  # for a process to finish its requests and close what it has open
+END_TIMEOUT_S = 15.0  # for a process to finish its requests and close its resources
 
 _log = logging.getLogger(__name__)
 _spawn = get_context("spawn")  # threads and open connections are not copied
 
 
 def run(settings: Settings, count: int) -> None:
-    """Serve with some processes until a signal to end; one that ends is started again.
+    """Serve with some processes until a signal to end, and restart any that ends before.
 
-    All accept connections from one socket, so a connection that no process has taken yet survives
-    the end of any of them.
+    All processes accept connections from one socket, so a connection that is not accepted yet
+    survives the end of any of them.
 
     Raises:
         ConfigurationError: The settings are not those of a team's server, or telemetry cannot
@@ -43,13 +43,13 @@ def run(settings: Settings, count: int) -> None:
         UsageError: The address cannot be served on.
     """
     Parts(settings, Path.cwd()).team_redis()  # refuses other settings
-    telemetry.check(wanted=settings.values.telemetry)  # each process begins it for itself
+    telemetry.check(wanted=settings.values.telemetry)  # each process starts its own
     with (
         termination_signals() as stopping,
         listening(settings) as listener,
         tempfile.TemporaryDirectory(prefix="repertory-metrics-") as counters,
     ):
-        os.environ[COUNTERS] = counters  # read by the processes; it must be set before an import
+        os.environ[COUNTERS] = counters  # the processes read it when they import the library
         table, ids = Table(count), RawArray("q", count)
         members = [QueryProcess(number, count, table, ids) for number in range(count)]
         places = [_Place(settings, listener, member) for member in members]
@@ -65,7 +65,7 @@ def run(settings: Settings, count: int) -> None:
 
 
 class _Place:
-    """The place of one of the processes; when it ends, the next one is started there."""
+    """The place of one process; when the process ends, another one is started in its place."""
 
     def __init__(self, settings: Settings, listener: socket.socket, member: QueryProcess) -> None:
         self._settings = settings
@@ -80,7 +80,7 @@ class _Place:
         return [self._process.sentinel] if self._process else []
 
     def keep(self) -> None:
-        """Start the process, unless it runs or was started a moment ago."""
+        """Start the process, unless it is running or was started a moment ago."""
         if self._process and not self._process.is_alive():
             extra = {"number": self._member.shown, "pid": self._process.pid}
             _log.warning("process_ended", extra={**extra, "code": self._process.exitcode})
@@ -101,7 +101,7 @@ class _Place:
             self._process.terminate()
 
     def join(self, deadline: float) -> None:
-        """Wait until the process has ended; at the deadline it is killed."""
+        """Wait until the process has ended; kill it at the deadline."""
         if self._process:
             self._process.join(max(0.0, deadline - time.monotonic()))
             if self._process.is_alive():
@@ -120,7 +120,7 @@ def _end(places: list[_Place]) -> None:
 
 @contextmanager
 def _blocked_signals() -> Iterator[None]:
-    """Start a process that takes its signals once it handles them; here none is lost."""
+    """Start a process with blocked signals, so that it loses none before it handles them."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, TERMINATION)
     try:
         yield
@@ -129,7 +129,7 @@ def _blocked_signals() -> Iterator[None]:
 
 
 def _answer(settings: Settings, listener: socket.socket, member: QueryProcess, waits: bool) -> None:
-    """Run one of the processes; see ``repertory_query.run.answer``."""
+    """The main function of each process; see ``repertory_query.run.answer``."""
     logs.begin()
     threading.Thread(target=_end_with_parent, daemon=True).start()
     with suppress(KeyboardInterrupt), termination_signals() as stopping:
@@ -140,7 +140,7 @@ def _answer(settings: Settings, listener: socket.socket, member: QueryProcess, w
 
 
 def _end_with_parent() -> None:
-    """End this process when the one that started it is gone, even by kill -9."""
+    """End this process when its parent has ended, even by kill -9."""
     if parent := parent_process():
         parent.join()
         os.kill(os.getpid(), signal.SIGTERM)

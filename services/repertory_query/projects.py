@@ -1,9 +1,9 @@
-"""The projects that one server answers for: its own, and those that other processes asked it for.
+"""The projects that one server answers for: its own, and those that other processes requested.
 
-A process asks by ``POST /projects`` and reads the answer for as long as it wants the project. The
-connection is its sign of life: when it ends, however the process ended, so does its interest, and
-a project without any is closed. When the server ends, it closes the projects first and then
-the connections, so that another process can take them over at once.
+A process requests a project by ``POST /projects``, and keeps reading the answer while it needs the
+project. When this connection ends, for any reason, the process no longer uses the project, and a
+project without users is closed. When the server ends, it closes first the projects and then the
+connections, so that another process can take the projects over at once.
 """
 
 import asyncio
@@ -40,21 +40,21 @@ class Project(Protocol):
     """A project that is or can be opened.
 
     Attributes:
-        key: Its part of the address; see ``Workspace.directory_key``.
+        key: Its part of the URL; see ``Workspace.directory_key``.
     """
 
     key: str
 
     def serves(self, other: "Project") -> bool:
-        """Whether it can answer for another one of the same directory."""
+        """Whether this project can answer for another one of the same directory."""
         ...
 
     def unheld(self, other: "Project") -> list[str]:
-        """The settings that another one was given, and that do not hold if this one answers."""
+        """The settings given to another project that have no effect if this one answers for it."""
         ...
 
     def open(self, path: str) -> AbstractContextManager[Starlette]:
-        """Its application below a path of the server. Entering and leaving may block.
+        """The application of this project, below a path of the server. May block.
 
         Raises:
             RepertoryError: It cannot be opened; another process may have it.
@@ -70,8 +70,8 @@ class Projects:
     Args:
         app: The application of the server's own project.
         own: The server's own project.
-        secret: Asking for a project takes this bearer token.
-        find: Gives the wanted project; it may block, and raise a RepertoryError.
+        secret: The bearer token that is needed to request a project.
+        find: Returns the requested project; may block, and raise a RepertoryError.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class Projects:
         self._ending = asyncio.Event()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle a request, or the lifespan."""
+        """Handle a request or the lifespan."""
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
         elif scope["path"] == PROJECTS:
@@ -94,11 +94,11 @@ class Projects:
             await self._pass_on(scope, receive, send)
 
     def end(self) -> None:
-        """Close the projects of other processes; to be called on the event loop."""
+        """Close the projects of other processes. Call it on the event loop."""
         self._ending.set()
 
     async def _pass_on(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle a request by the application of its project."""
+        """Pass a request to the application of its project."""
         found = _BELOW.fullmatch(scope["path"])
         app = self._app_of(found["key"]) if found else None
         if not found or app is None:
@@ -132,10 +132,11 @@ class Projects:
             await problem(409, str(error), error=type(error).__name__)(scope, receive, send)
 
     async def _wanted(self, scope: Scope, receive: Receive) -> WantedProject:
-        """What is asked for, by a process of the same user on the same machine.
+        """The project requested by a process of the same user on the same machine.
 
         Raises:
-            HTTPException: 403 or 405 for others, 422 for another body, 503 while this server ends.
+            HTTPException: 403 for other callers, 405 for other methods, 422 for an invalid body,
+                503 while this server ends.
         """
         request = Request(scope, receive)
         if request.method != "POST":
@@ -145,24 +146,24 @@ class Projects:
         is_near = client and (is_loopback(client.host) or (server and client.host == server[0]))
         given = request.headers.get("authorization", "")
         if not (is_near and is_same_secret(given, f"Bearer {self._secret}")):
-            raise HTTPException(403, "Only the user who runs this server adds projects to it.")
+            raise HTTPException(403, "Only the user who runs this server may add projects to it.")
         if self._ending.is_set():
             raise HTTPException(503, "This server is ending; ask again.", {"Retry-After": "1"})
         body = await Request(scope, bounded(scope, receive)).body()
         try:
-            found = json.loads(body)  # not msgspec: a name need not be valid Unicode
+            found = json.loads(body)  # not msgspec, because names may be invalid Unicode
             return msgspec.convert(found, WantedProject)
         except ValueError as error:
             raise HTTPException(422, "The body names no project.") from error
 
     @asynccontextmanager
     async def _opened(self, project: Project) -> AsyncIterator[tuple[str, list[str]]]:
-        """Use a project, which is opened by its first user and closed by its last.
+        """Use a project, which is opened for its first user and closed after its last.
 
-        It gives its path, and the settings of this user that do not hold there.
+        Yields its path, and the settings of this user that have no effect there.
 
         Raises:
-            HTTPException: 409; it is open with other settings.
+            HTTPException: 409 if it is open with settings that do not fit.
             RepertoryError: It cannot be opened.
         """
         while (found := self._open.get(project.key)) and found.is_closing:
@@ -170,7 +171,7 @@ class Projects:
         taken = self._own if project.key == self._own.key else found.project if found else project
         if not taken.serves(project):
             raise HTTPException(
-                409, "This server serves the directory with other settings; give it the same."
+                409, "This server serves the directory with other settings; use the same settings."
             )
         unheld = [] if taken is project else taken.unheld(project)
         if taken is self._own:
@@ -202,9 +203,9 @@ class _Open:
 
     Attributes:
         app: Its application, while it is open.
-        path: Where it answers.
-        users: How many processes want it.
-        ready: Done once it is open, or with the reason why it cannot be.
+        path: The path at which it answers.
+        users: The number of processes that use it.
+        ready: Done once the project is open, or with the error if it cannot be opened.
     """
 
     def __init__(self, project: Project, closed: Callable[["_Open"], None]) -> None:
@@ -219,11 +220,11 @@ class _Open:
 
     @property
     def is_closing(self) -> bool:
-        """Whether no process wants it any more, or it could not be opened."""
+        """Whether no process uses it any more, or it could not be opened."""
         return self._unwanted.is_set()
 
     def close(self) -> None:
-        """Begin to close it."""
+        """Start closing it."""
         self._unwanted.set()
 
     async def wait(self) -> None:
@@ -231,7 +232,7 @@ class _Open:
         await asyncio.shield(self._task)
 
     async def _run(self) -> None:
-        # One task enters and leaves everything: a task group of the application wants it so.
+        # One task enters and leaves everything, as a task group of the application requires.
         context = self.project.open(self.path)
         try:
             app = await asyncio.to_thread(context.__enter__)
@@ -244,7 +245,7 @@ class _Open:
                     self.app = None
             finally:
                 await asyncio.to_thread(context.__exit__, None, None, None)
-        # A boundary: what one project raises is no other project's matter.
+        # A boundary: an error of one project must not affect the others.
         except Exception as error:
             if self.ready.done():
                 _log.exception("project_failed", extra={"project": self.project.key})

@@ -1,4 +1,4 @@
-"""One of several query processes behind one port, and what they share."""
+"""One of several query processes behind one port, and the memory that they share."""
 
 import os
 from collections.abc import Sequence
@@ -12,10 +12,10 @@ class QueryProcess(NamedTuple):
     """One of the processes.
 
     Attributes:
-        number: Its place, from 0; the process that is started after its end has the same.
-        of: How many there are.
-        table: Counts the requests of all.
-        ids: The process id of each, in memory that all share.
+        number: Its place, from 0; a process that replaces it has the same number.
+        of: The number of processes.
+        table: Counts the requests of all processes.
+        ids: The process id of each process, in shared memory.
     """
 
     number: int
@@ -25,7 +25,7 @@ class QueryProcess(NamedTuple):
 
     @property
     def shown(self) -> int:
-        """Its place as people count, from 1."""
+        """Its place, counted from 1."""
         return self.number + 1
 
     @property
@@ -34,5 +34,5 @@ class QueryProcess(NamedTuple):
         return Process(number=self.shown, of=self.of, pid=self.ids[self.number])
 
     def enter(self) -> None:
-        """Note that this process has the place now."""
+        """Record that this process has the place now."""
         self.ids[self.number] = os.getpid()  # type: ignore[index]  # shared memory, not a list

@@ -1,4 +1,4 @@
-"""Requests a minute of each caller, counted together by all processes of one port."""
+"""The requests per minute of each caller, counted over all processes of one port."""
 
 import secrets
 import time
@@ -7,27 +7,27 @@ from hashlib import blake2b
 from multiprocessing.sharedctypes import RawArray
 
 WINDOW_S = 60
-BUCKETS = 4_096  # of each process; 0.8 MB, of which only what is used takes memory
-SLOTS = 8  # callers of a bucket; one more replaces the one that was away longest
-_CELLS = 3  # of a caller: its tag, and a window and its count, twice
+BUCKETS = 4_096  # per process; 0.8 MB, of which only used pages take memory
+SLOTS = 8  # callers per bucket; a further one replaces the least recently active one
+_CELLS = 3  # per caller: its tag, and two cells with a window and its count
 _COUNT_BITS = 32
 
 
 class Table:
-    """Counters in memory that some processes share; each process writes only its own part.
+    """Counters in memory that several processes share; each process writes only its own part.
 
     So there is no lock that a killed process could keep. A request that another process counts at
-    the same moment may be missed, never more than one of each process.
+    the same moment may be missed, but at most one per process.
 
     Args:
-        processes: How many there are.
+        processes: The number of processes.
     """
 
     def __init__(self, processes: int = 1) -> None:
         self._size = BUCKETS * SLOTS * _CELLS
         self._processes = processes
         self._cells = RawArray("Q", self._size * processes)
-        self._secret = secrets.token_bytes()  # no caller can choose the bucket of another
+        self._secret = secrets.token_bytes()  # so that callers cannot choose another's bucket
 
     def counts(self, caller: str, window: int) -> tuple[int, int]:
         """The requests of a caller in this window and in the one before, by all processes."""
@@ -60,7 +60,7 @@ class Table:
         return tag, (tag >> 1) % BUCKETS * SLOTS * _CELLS
 
     def _slot(self, tag: int, start: int) -> int:
-        """Where a caller is counted: its own slot, else the one that was used longest ago."""
+        """The slot of a caller: its own one, else the least recently used one."""
         cells = self._cells[start : start + SLOTS * _CELLS]
         places = range(0, len(cells), _CELLS)
         own = next((place for place in places if cells[place] == tag), None)
@@ -70,13 +70,13 @@ class Table:
 
 
 class Rates:
-    """The bound of each caller: a sliding window of two counters.
+    """The rate limit of each caller: a sliding window of two counters.
 
     Args:
-        per_minute: The requests that a caller may make.
+        per_minute: The number of requests that a caller may make per minute.
         table: The counters.
-        process: Whose part this process writes.
-        clock: Seconds, the same for all processes.
+        process: The number of this process, which selects its part of the table.
+        clock: Returns seconds, the same for all processes.
     """
 
     def __init__(
@@ -92,11 +92,11 @@ class Rates:
         self._clock = clock
 
     def wait(self, caller: str, most: int = 0) -> float:
-        """Count a request; 0 if it is allowed, else the seconds until the next one is.
+        """Count a request; return 0 if it is allowed, else the seconds until one will be.
 
         Args:
-            caller: Who asks.
-            most: The requests a minute, if not those of every caller.
+            caller: The caller.
+            most: Another limit than ``per_minute``, if not 0.
         """
         most = most or self.per_minute
         window, elapsed = divmod(self._clock(), WINDOW_S)
@@ -105,7 +105,7 @@ class Rates:
         if current + 1 + previous * left / WINDOW_S <= most:
             self._table.add(caller, int(window), self._process)
             return 0.0
-        if current + 1 <= most:  # until enough of the window before has passed
+        if current + 1 <= most:  # wait until enough of the previous window has passed
             return left - WINDOW_S * (most - current - 1) / previous
         return left + WINDOW_S * (1 - max(0, most - 1) / current)
 

@@ -1,4 +1,4 @@
-"""The searches of this process, in memory: the last ones, and how many there were, also by key."""
+"""The searches of this process, in memory: the latest ones, and counters in total and by key."""
 
 import threading
 import time
@@ -13,10 +13,10 @@ from repertory.search.answer import Answer, Mode
 from repertory.search.typed_queries import continues
 
 MAX_SEARCHES = 50
-MAX_NAMES = 100  # of keys; the searches of further ones are counted together
+MAX_NAMES = 100  # keys counted separately; the searches of others are counted together
 OTHERS = "others"
 
-# The upper bounds of durations that are counted together, in seconds.
+# The upper bounds of the duration buckets, in seconds.
 BOUNDS = (0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
 
@@ -25,8 +25,8 @@ class Search(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         at: When, in seconds since the epoch.
-        hits: How many items it found.
-        ms: How long it took, in milliseconds.
+        hits: The number of items that it found.
+        ms: Its duration in milliseconds.
     """
 
     at: float
@@ -40,11 +40,11 @@ class Counts(msgspec.Struct, frozen=True, kw_only=True):
     """The answered searches since the start of the process, over every face.
 
     Attributes:
-        searches: How many; each letter of a query being typed is one here.
-        empty: Those without results.
-        seconds: How long they took together.
-        durations: How many took up to each of ``BOUNDS`` and longer than the bound before; the last
-            number is of those above all bounds.
+        searches: Their number; each letter of a query being typed counts here.
+        empty: The number of those without results.
+        seconds: Their total duration.
+        durations: The number of searches in each bucket of ``BOUNDS``; the last number counts those
+            above all bounds.
     """
 
     searches: int = 0
@@ -54,9 +54,9 @@ class Counts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Recent:
-    """The last searches of this process, and the counts of all. Safe to share by threads.
+    """The latest searches of this process, and the counts of all. Thread-safe.
 
-    They are kept in memory only, neither on disk nor in the log: queries are private.
+    They are kept only in memory, not on disk or in the log, because queries are private.
     """
 
     def __init__(self) -> None:
@@ -68,7 +68,7 @@ class Recent:
         self._lock = threading.Lock()
 
     def note(self, answer: Answer, seconds: float) -> None:
-        """Note a search. A query being typed is one search, not one for each letter."""
+        """Record a search. In the list, a query being typed replaces its earlier letters."""
         search = Search(
             at=time.time(),
             query=answer.query.strip(),
@@ -89,7 +89,7 @@ class Recent:
             self._durations[bisect_left(BOUNDS, seconds)] += 1
 
     def counts(self) -> Counts:
-        """The searches since the start, for metrics."""
+        """The counts of searches since the start."""
         with self._lock:
             return Counts(
                 searches=sum(self._durations),
@@ -99,22 +99,23 @@ class Recent:
             )
 
     def by_caller(self) -> Mapping[str, int]:
-        """The searches since the start, by the names of keys.
+        """The number of searches since the start, by key.
 
-        People who signed in are ``people``, callers without a key ``anonymous``, and the user who
-        started the server ``owner``. A key has the prefix ``key:``, so none has such a name.
+        People who signed in are counted as ``people``, callers without a key as ``anonymous``, and
+        the user who started the server as ``owner``. Keys have the prefix ``key:``, so these names
+        are unique.
         """
         with self._lock:
             return dict(self._by_caller)
 
     def newest_first(self) -> list[Search]:
-        """The searches."""
+        """The latest searches, newest first."""
         with self._lock:
             return list(reversed(self._searches))
 
 
 def _name(who: str) -> str:
-    """The name that the searches of a caller are counted by; ``Caller.who`` has many more."""
+    """The name under which a caller's searches are counted; ``Caller.who`` has too many values."""
     kind, _, _ = who.partition(":")
     if kind in ("key", "owner"):
         return who

@@ -1,4 +1,4 @@
-"""What one request searched for and used, collected for the interface that has the caller."""
+"""Collects the searches and uses of one request, for the interface that knows the caller."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,18 +13,18 @@ MAX_NOTED = 200  # searches and items of one request
 
 
 class RequestUsage(msgspec.Struct):
-    """What a request did here; nothing, if it asked another server.
+    """The searches and uses of a request in this process; empty if another server did the work.
 
     Attributes:
-        searches: The answers, each with the seconds that it took.
-        used: The ids of the items that were read or called one by one.
+        searches: The answers, each with its duration in seconds.
+        used: The ids of the items that were individually read or called.
     """
 
     searches: list[tuple[Answer, float]] = []
     used: list[str] = []
 
     def record(self, recorder: UsageRecorder, caller: str, *, is_typed: bool = False) -> None:
-        """Record it as the usage of a caller; see ``UsageRecorder``."""
+        """Record this as the usage of a caller; see ``UsageRecorder``."""
         for answer, seconds in self.searches:
             recorder.searched(caller, answer, seconds, is_typed=is_typed)
         if self.used:
@@ -36,7 +36,7 @@ _CURRENT: ContextVar[RequestUsage | None] = ContextVar("request_usage", default=
 
 @contextmanager
 def collecting() -> Iterator[RequestUsage]:
-    """Collect the searches and uses that the block notes, also on the threads of its calls."""
+    """Collect the searches and uses noted in the block, including those on its pool threads."""
     usage = RequestUsage()
     token = _CURRENT.set(usage)
     try:

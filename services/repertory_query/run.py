@@ -1,4 +1,4 @@
-"""Runs the query service as a process of its own."""
+"""Runs the query service as a separate process."""
 
 import logging
 import socket
@@ -28,7 +28,7 @@ from repertory_query.signals import termination_signals
 
 READERS = 2  # threads of keyword arms
 SHUTDOWN_TIMEOUT_S = 10  # for running requests
-READY_TIMEOUT_S = 30.0  # that a process leaves all connections to the others
+READY_TIMEOUT_S = 30.0  # for which a new process leaves all connections to the others
 
 _log = logging.getLogger(__name__)
 
@@ -57,9 +57,9 @@ def answer(
     Args:
         settings: The active settings.
         listener: The socket.
-        stopping: The signals that came.
+        stopping: The signals that were received.
         member: Which of several processes this is; None if it is the only one.
-        waits: Take no connection before searches can be answered: another process does.
+        waits: Accept no connections until searches can be answered; another process accepts them.
     """
     parts = Parts(settings, Path.cwd())
     queue = parts.queue()
@@ -78,18 +78,18 @@ def answer(
 
 
 def configuration(app: ASGIApp) -> uvicorn.Config:
-    """How an application is served."""
+    """The uvicorn configuration for an application."""
     return uvicorn.Config(
         app,
         http=Connection,
         h11_max_incomplete_event_size=2 * MAX_ADDRESS_LENGTH,
         ws="none",
-        lifespan="on",  # the MCP servers run as long as the application
+        lifespan="on",  # it starts and ends the MCP servers
         log_config=None,
         access_log=False,
         server_header=False,
-        # A proxy on this machine says who its callers are, which takes rights from them and gives
-        # none. Otherwise uvicorn would read whom to believe from FORWARDED_ALLOW_IPS.
+        # Trust a proxy on this machine to name its callers, which can only reduce their rights.
+        # Without this, uvicorn would read the trusted proxies from FORWARDED_ALLOW_IPS.
         proxy_headers=True,
         forwarded_allow_ips=["127.0.0.1", "::1"],
         timeout_graceful_shutdown=SHUTDOWN_TIMEOUT_S,
@@ -103,17 +103,17 @@ def serve(
     ending: Callable[[], None] = lambda: None,
     is_over: Callable[[], bool] = lambda: False,
 ) -> None:
-    """Serve an application until a signal to end; running requests are finished.
+    """Serve an application until a signal to end, and finish running requests.
 
     Then the signal is raised again, so that the caller can shut down in order.
 
     Args:
         app: The application.
-        listener: The socket it is served on.
-        stopping: Ends it as soon as it is not empty, for signals that came before the server
-            handled them itself; see ``termination_signals``.
-        ending: Called on the event loop before running requests are waited for.
-        is_over: Whether to end without a signal; asked many times a second.
+        listener: The socket on which it is served.
+        stopping: Ends the server once it is not empty, for signals that were received before the
+            server handled them itself; see ``termination_signals``.
+        ending: Called on the event loop before waiting for running requests.
+        is_over: Whether to end without a signal; called many times a second.
     """
     host, port = listener.getsockname()[:2]
     _log.info("serving", extra={"host": host, "port": port})
@@ -126,7 +126,7 @@ def serve(
 
 
 class _Server(uvicorn.Server):
-    """A server that ends when it is over, and calls ``ending`` before it waits."""
+    """A server that ends when ``is_over`` says so, and calls ``ending`` before waiting."""
 
     def __init__(
         self, config: uvicorn.Config, is_over: Callable[[], bool], ending: Callable[[], None]

@@ -1,4 +1,4 @@
-"""The backend of a running server. All of it may block."""
+"""The backend of a running server. All its methods may block."""
 
 import threading
 import time
@@ -37,9 +37,9 @@ if TYPE_CHECKING:
     from repertory.project_search.search import ProjectSearch
     from repertory_query.visible_service import VisibleService
 
-MAX_VIEWS = 1_000  # sets of groups that are remembered
-MAX_CATALOGUE_SEARCHES = 8  # that are kept; each has the texts that some callers see
-FIRST_INDEX_S = 5.0  # that a search waits while nothing is indexed yet
+MAX_VIEWS = 1_000  # cached sets of groups
+MAX_CATALOGUE_SEARCHES = 8  # cached; each holds the texts that some callers see
+FIRST_INDEX_S = 5.0  # that a search waits for the first index
 
 
 class Service(Local):
@@ -53,7 +53,7 @@ class Service(Local):
 
     Attributes:
         recent: The latest searches.
-        history: How it did in the last day.
+        history: The performance in the last day.
     """
 
     def __init__(
@@ -72,15 +72,15 @@ class Service(Local):
 
     def for_groups(self, groups: frozenset[str]) -> "VisibleService":
         """This server as callers with some groups see it."""
-        from repertory_query.visible_service import VisibleService  # noqa: PLC0415 - it is a service itself
+        from repertory_query.visible_service import VisibleService  # noqa: PLC0415 - it imports this module
 
-        with self._views_lock:  # on the event loop: never while something is imported
+        with self._views_lock:  # must not wait for an import: this may run on the event loop
             if (view := self._views.get(groups)) is None:
                 view = self._views[groups] = VisibleService(self, groups)
         return view
 
     def catalogue_search(self, visible: frozenset[str]) -> "ProjectSearch":
-        """The project search of callers who may see some sources: that of the catalogue alone."""
+        """The project search for callers who may see only some sources: only in the catalogue."""
         from repertory.project_search.search import ProjectSearch  # noqa: PLC0415 - rarely needed
 
         directory = self.workspace.directory
@@ -91,7 +91,7 @@ class Service(Local):
 
     @override
     def ensure_indexed(self) -> None:
-        """Do nothing: the server indexes by itself."""
+        """Do nothing, because the server indexes in the background."""
 
     @override
     def refresh(self) -> Stats:
@@ -110,11 +110,11 @@ class Service(Local):
         return answer
 
     def await_first_index(self) -> None:
-        """Wait a moment for the first index, if nothing is indexed yet."""
+        """Wait briefly for the first index, if nothing is indexed yet."""
         self.live.await_first(FIRST_INDEX_S)
 
     def note(self, answer: Answer, seconds: float) -> None:
-        """Note a search that was answered in some seconds, by this or from a cache."""
+        """Record an answered search and its duration; it may be answered from a cache."""
         self.recent.note(answer, seconds)
         request_usage.note_search(answer, seconds)
 
@@ -125,7 +125,7 @@ class Service(Local):
         return found
 
     def sample(self) -> None:
-        """Note in the history how it does now."""
+        """Add a sample of the current state to the history."""
         coordination, now = self.parts.coordination, time.time()
         watch = read_or_none(lambda: watch_status(coordination.status))
         known = watch if watch and watch.at >= now - SILENCE_S else None
@@ -173,9 +173,10 @@ class Service(Local):
         )
 
     def retry(self, ids: Sequence[str] | None) -> int:
-        """Have failed jobs done again, all of them if no ids are given; returns how many.
+        """Retry failed jobs, all of them if no ids are given; return how many.
 
-        The watch service sends what the sources offer now, which may be newer than what failed.
+        The watch service sends the current items of the sources, which may be newer than those that
+        failed.
         """
         from repertory.indexing.maintenance import request_again  # noqa: PLC0415 - rarely needed
 

@@ -5,19 +5,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 _EVERYWHERE = (signal.SIGINT, signal.SIGTERM)
-# A terminal that is closed sends SIGHUP, often twice. Windows has none.
+# A closed terminal sends SIGHUP, often twice. Windows does not have it.
 TERMINATION = (*_EVERYWHERE, signal.SIGHUP) if hasattr(signal, "SIGHUP") else _EVERYWHERE
 
 
 @contextmanager
 def termination_signals() -> Iterator[list[int]]:
-    """The received signals to end; KeyboardInterrupt at the end if there was a SIGINT.
+    """Yield the received signals to end. After the block, raise KeyboardInterrupt for a SIGINT.
 
-    One is a SIGHUP, unless it is ignored, as by ``nohup``.
+    SIGHUP is one of these signals, unless it is ignored, such as by ``nohup``.
 
-    Nothing is raised in between: threads import modules as they begin, and an exception from a
-    signal's handler can be swallowed there, or leave the interpreter's import lock held for
-    ever. A second SIGINT or SIGTERM ends the process at once.
+    Nothing is raised inside the block: threads import modules as they begin, and an exception from
+    a signal handler can be swallowed there, or leave the interpreter's import lock held for ever. A
+    second SIGINT or SIGTERM ends the process at once.
     """
     received: list[int] = []
 
@@ -28,7 +28,7 @@ def termination_signals() -> Iterator[list[int]]:
     for number in TERMINATION:
         if number in _EVERYWHERE or signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, note)
-    if hasattr(signal, "pthread_sigmask"):  # a query process is started with them blocked
+    if hasattr(signal, "pthread_sigmask"):  # query processes are started with blocked signals
         signal.pthread_sigmask(signal.SIG_UNBLOCK, TERMINATION)
     yield received
     if signal.SIGINT in received:

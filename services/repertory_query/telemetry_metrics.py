@@ -1,4 +1,4 @@
-"""Sends the metrics of an application to an OpenTelemetry collector, if the settings want that."""
+"""Sends the metrics of an application to an OpenTelemetry collector, if configured."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
@@ -13,7 +13,7 @@ from repertory_query.service import Service
 
 @asynccontextmanager
 async def sending_metrics(metrics: Metrics, service: Service) -> AsyncIterator[None]:
-    """Send metrics from time to time, and once more at the end."""
+    """Send metrics at intervals, and once more at the end."""
     if not service.settings.values.telemetry:
         yield
         return

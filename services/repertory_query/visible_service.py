@@ -1,6 +1,7 @@
-"""The server as callers see it who may see some of its sources only.
+"""The server as seen by callers who may see only some of its sources.
 
-What counts all items, such as the queue, is left out for a caller from whom something is hidden.
+Numbers that count all items, such as those of the queue, are left out if anything is hidden from
+the caller.
 """
 
 import os
@@ -22,26 +23,26 @@ from repertory.sources.source import Problem, Severity
 from repertory.stats import Contents, Jobs, Lengths, SourceState, Stats, Watch
 from repertory_query.service import Service
 
-if TYPE_CHECKING:  # a search needs none of them
+if TYPE_CHECKING:  # not needed by a search
     from repertory.calling.result import CallResult
     from repertory.project_search.query import ProjectAnswer, ProjectQuery
     from repertory.skill_files import SkillFiles
     from repertory.skill_vectors.match import SkillMatch
 
 INVALID_CONFIGURATION = "The configuration is invalid."
-UNSURE = "This server does not know now which of its files you may see."
+UNSURE = "At the moment, this server does not know which of its files you may see."
 EVERY_SOURCE = (
-    "Files of the sandbox can be indexed by callers who may see every source; ask who runs this "
-    "server."
+    "Files of the sandbox can only be indexed by callers who may see every source; ask the person "
+    "who runs this server."
 )
 
 
 class VisibleService(Service):
-    """A server as callers with some groups see it. Thread-safe.
+    """A server as seen by callers with some groups. Thread-safe.
 
     Args:
         whole: The server.
-        groups: The groups.
+        groups: The callers' groups.
     """
 
     def __init__(self, whole: Service, groups: frozenset[str]) -> None:
@@ -58,7 +59,7 @@ class VisibleService(Service):
 
     @property
     def visible(self) -> frozenset[str]:
-        """The names of the visible sources; StoreError if that is not known."""
+        """The names of the visible sources; StoreError if they are not known."""
         try:
             return self.live.subsets.visible(self._groups)
         except NothingIndexedError:
@@ -66,7 +67,7 @@ class VisibleService(Service):
 
     @property
     def _hides(self) -> bool:
-        """Whether something is hidden; StoreError if that is not known."""
+        """Whether any source is hidden; StoreError if that is not known."""
         try:
             return self.engine.hides
         except NothingIndexedError:
@@ -102,9 +103,9 @@ class VisibleService(Service):
         return content_of(item, place, hidden[item.source])
 
     def _hidden_within(self, sources: Collection[str]) -> dict[str, list[str]] | None:
-        """The real paths of hidden sources in the folder of each of some sources, by its name.
+        """The real paths of hidden sources within the folder of each source, by source name.
 
-        The source of a folder leaves what lies in it to the inner one. None if a path is unknown.
+        Their files belong to the inner source, not to the outer one. None if a path is unknown.
         """
         if not self._hides:
             return {source: [] for source in sources}
@@ -133,7 +134,7 @@ class VisibleService(Service):
     def search_project(self, query: "ProjectQuery") -> "ProjectAnswer":
         if not self._hides:
             return self._whole.search_project(query)
-        # The disk does not tell whose a file is, so only the catalogue is searched.
+        # The source of a file on disk is not known, so only the catalogue is searched.
         return self._whole.catalogue_search(self.visible).search(self.engine, query)
 
     @override
@@ -151,7 +152,7 @@ class VisibleService(Service):
     def stats(self) -> Stats:
         whole = self._whole.stats()
         known = read_or_none(lambda: self.visible) or frozenset()
-        visible = known.intersection(  # the report may be newer than what is searched
+        visible = known.intersection(  # the report may be newer than the searched index
             one.name for one in whole.sources if may_see(self._groups, one.visible_to)
         )
         hides = read_or_none(lambda: self._hides) is not False or len(visible) < len(whole.sources)
@@ -167,7 +168,7 @@ class VisibleService(Service):
         return self._reduced(shown, visible) if hides else shown
 
     def _reduced(self, whole: Stats, visible: frozenset[str]) -> Stats:
-        """Statistics without anything of hidden items, or that counts them, too."""
+        """The statistics without hidden items and without numbers that include them."""
         sources = [one for one in whole.sources if one.name in visible]
         is_whole = not any(one.error or one.is_starting or one.stale for one in sources)
         kinds, between = self._of_items([one.name for one in sources], are_all=is_whole)
@@ -196,9 +197,9 @@ class VisibleService(Service):
     def _of_items(
         self, names: Sequence[str], *, are_all: bool
     ) -> tuple[Counter[str], list[Problem]]:
-        """The visible items by kind, and the problems between them; kept until something changes.
+        """The visible items by kind, and the problems between them, cached until the index changes.
 
-        Each asks for all entries, and a dashboard asks for statistics every few seconds.
+        Both go through all entries, and a dashboard requests statistics every few seconds.
         """
         engine = read_or_none(lambda: self.engine)
         key = (engine and ref(engine), *names, are_all)
@@ -223,17 +224,17 @@ class VisibleService(Service):
 
 
 def _real(location: str) -> str:
-    """The real path of a location; empty for an address elsewhere."""
+    """The real path of a location; empty if it is not an absolute path."""
     return real_path(location) if os.path.isabs(location) else ""  # noqa: PTH117 - of strings
 
 
 def _below(folder: str, paths: Sequence[str]) -> list[str]:
-    """The paths that lie below a folder, and are not it."""
+    """The paths below a folder, without the folder itself."""
     return [path for path in paths if path != folder and is_inside(path, folder)]
 
 
 def _watch(watch: Watch, visible: frozenset[str]) -> Watch:
-    """The watch without hidden sources."""
+    """The status of the watch service without hidden sources."""
     return replace(
         watch,
         pending=None,
@@ -244,14 +245,14 @@ def _watch(watch: Watch, visible: frozenset[str]) -> Watch:
 
 
 def _is_about(problem: Problem, visible: frozenset[str]) -> bool:
-    """Whether a problem is about visible sources alone, or about the server."""
+    """Whether a problem is only about visible sources, or about the server."""
     if problem.sources:
         return visible.issuperset(problem.sources)
     return problem.severity is Severity.ERROR and not (problem.path or problem.item)
 
 
 def _plainer(problem: Problem, watch: Watch | None) -> Problem:
-    """A problem without the faults of the configuration, which may name any source."""
+    """A problem without the configuration's error message, which may name any source."""
     invalid = watch.configuration_error if watch else ""
     if not invalid or not problem.message.startswith(invalid):
         return problem

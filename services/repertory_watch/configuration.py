@@ -1,4 +1,4 @@
-"""The current configuration: when to reload it, and which of its sources stay."""
+"""The current configuration: when to reload it, and which of its sources are kept."""
 
 import time
 from collections.abc import Iterable
@@ -62,17 +62,17 @@ def _kept(source: Source, last: Source) -> Source:
 
 
 class SearchedFolders:
-    """The folders in which sources are found: a new file there may need one that is not there yet.
+    """The folders that discovery searches: a new file in one of them may require a new source.
 
     Attributes:
-        folders: What to watch, by the path of the folder; no source has such a name.
+        folders: The watched folders by path, which never equals the name of a source.
     """
 
     def __init__(self) -> None:
         self.folders: dict[str, WatchedFolder] = {}
 
     def follow(self, workspace: Workspace) -> set[str]:
-        """Take the folders of a workspace; returns the names of those no longer searched."""
+        """Take the folders of a workspace; return the names of those no longer searched."""
         paths = {str(path): path for path in workspace.sources.searched()}
         gone = self.folders.keys() - paths.keys()
         self.folders = {
@@ -82,7 +82,7 @@ class SearchedFolders:
         return gone
 
     def lacks(self, sources: Iterable[Source], name: str, changed: Iterable[str]) -> bool:
-        """Whether the sources may lack one for a file that changed.
+        """Whether a changed file may need a source that is not among these.
 
         Args:
             sources: The sources.
@@ -99,8 +99,8 @@ class SearchedFolders:
 class WatchedPaths:
     """The files that define the configuration, checked at intervals.
 
-    A check makes a few hundred ``stat`` calls, about a millisecond. It notices what file events
-    miss: files and folders that do not exist yet, changed links, replaced mounted files.
+    A check makes a few hundred ``stat`` calls, which take about a millisecond. It notices changes
+    that file events miss: new files and folders, changed links, replaced mounted files.
     """
 
     def __init__(self) -> None:
@@ -115,17 +115,18 @@ class WatchedPaths:
     def changed(self) -> list[str]:
         """Return the paths that were changed, created or deleted since the last check.
 
-        On a file system that counts whole seconds, a path is returned again once these are over.
+        On a file system with timestamps in whole seconds, a path changed in the current second is
+        returned again when that second is over.
         """
         now = {path: signature(path) for path in self._signatures}
         changed = [path for path, last in self._signatures.items() if now[path] != last]
-        unsettled = {path for path, one in now.items() if one and _may_stay(one)}
+        unsettled = {path for path, one in now.items() if one and _may_change_again(one)}
         settled = self._unsettled & now.keys() - unsettled
         self._signatures, self._unsettled = now, unsettled
         return [*dict.fromkeys([*changed, *sorted(settled)])]
 
 
-def _may_stay(one: Signature) -> bool:
-    """Whether another change may leave a file with the same signature."""
+def _may_change_again(one: Signature) -> bool:
+    """Whether the file may still change without a change of its signature."""
     _, changed_at, *_ = one
     return not changed_at % SECOND and abs(time.time_ns() - changed_at) <= GRANULARITY

@@ -2,21 +2,21 @@
 
 from collections.abc import Callable, Hashable
 
-# After this many quiet periods a source is read even if one of its files never stops changing.
-# A continuously written log is then read every three seconds and delays no save for longer.
+# After this many quiet periods, a source is read even if one of its files never stops changing. So
+# a continuously written log is read every three seconds, and delays no save for longer.
 MAX_QUIET_PERIODS = 10
 
 
 class Debounce:
-    """Collects the changes of sources until they are due. Pure, except for the signatures.
+    """Collects the changes of sources until they are due. Apart from ``signature``, it does no I/O.
 
-    A source is due once, regardless of how many of its files changed. Each ``now`` is the time in
+    A source becomes due once, however many of its files changed. Each ``now`` is the time in
     seconds on a monotonic clock.
 
     Args:
         quiet: Seconds without a change after which a file counts as written.
-        signature: Returns, for a path, a value that changes with the file; it reveals changes that
-            no event reports.
+        signature: Returns a value for a path that changes with the file. It reveals changes that no
+            event reports.
     """
 
     def __init__(self, quiet: float, signature: Callable[[str], Hashable]) -> None:
@@ -31,7 +31,7 @@ class Debounce:
         changes.last = now
 
     def due(self, now: float) -> dict[str, list[str]]:
-        """Return the sources that are due now, each with the changed paths, and forget these."""
+        """Return the sources that are due with their changed paths, and forget these changes."""
         due = [name for name, changes in self._pending.items() if self._is_due(changes, now)]
         return {name: [*self._pending.pop(name).files] for name in due}
 
@@ -41,7 +41,7 @@ class Debounce:
 
     @property
     def is_pending(self) -> bool:
-        """Whether a source will become due."""
+        """Whether any source will become due."""
         return bool(self._pending)
 
     def _is_due(self, changes: "_Changes", now: float) -> bool:

@@ -1,4 +1,4 @@
-"""Folders, watched through the file events of the operating system.
+"""Watches folders through the file events of the operating system.
 
 An event is only a hint: it says which source to scan, not what happened.
 """
@@ -24,16 +24,16 @@ from repertory.sources.reading.walk import SKIPPED, TEMPORARY
 from repertory.sources.source import WatchedFolder
 from repertory_watch.filesystems import mounts, silent_type
 
-# Without files that are opened and closed unchanged, as every scan does.
+# All except those for opening files and closing them unchanged, which every scan causes.
 _EVENTS = [
     *(events.DirAttribEvent, events.DirCreatedEvent, events.DirDeletedEvent, events.DirMovedEvent),
     *(events.FileAttribEvent, events.FileClosedEvent, events.FileCreatedEvent),
     *(events.FileDeletedEvent, events.FileModifiedEvent, events.FileMovedEvent),
 ]
-# The limits that inotify may reach, by the number of the error.
+# The limits that inotify may reach, by error number.
 _LIMITS = {errno.ENOSPC: "max_user_watches", errno.EMFILE: "max_user_instances"}
 _SETTINGS = Path("/proc/sys/fs/inotify")
-MADE_S = 2.0  # that a folder counts as just made
+MADE_S = 2.0  # how long a folder counts as just created
 _PROBE = "/proc"  # a folder that exists and that no source watches
 
 _log = logging.getLogger(__name__)
@@ -58,13 +58,13 @@ class _Watched(events.FileSystemEventHandler):
         self.name = name
         self.folder = folder
         self.place = place
-        # Events of macOS name files as they are listed, whatever was given.
+        # On macOS, events name files as the folder lists them, not as the path was given.
         self.path = listed_path(place.folder)
         self._file = place.file and os.path.join(self.path, as_listed(self.path, place.file))  # noqa: PTH118 - speed
         self._on_event = on_event
         self.watch: ObservedWatch | None = None
         self.is_lost = False
-        self._made: dict[str, float] = {}  # the folders that have just been made, and when
+        self._made: dict[str, float] = {}  # just created folders, with the time
 
     def on_any_event(self, event: events.FileSystemEvent) -> None:
         """Pass on an event that may concern the source. Called on the observer's thread."""
@@ -72,10 +72,10 @@ class _Watched(events.FileSystemEventHandler):
         if source == self.path and isinstance(event, events.DirDeletedEvent):
             self.is_lost = True
         if isinstance(event, events.DirAttribEvent) and self.folder.is_closed(source):
-            self.is_lost = True  # watchdog watches none that was closed before
+            self.is_lost = True  # watchdog does not watch a folder that was closed
         for path in filter(None, (source, target)):
             if self._concerns(path, is_folder=event.is_directory):
-                # watchdog goes on to watch a folder that was moved away, under its old name.
+                # watchdog keeps watching a folder that was moved away, under its old name.
                 self.is_lost |= isinstance(event, events.DirMovedEvent) and (
                     not target or source in self._made
                 )
@@ -84,9 +84,9 @@ class _Watched(events.FileSystemEventHandler):
             self._note_made(source)
 
     def _note_made(self, folder: str) -> None:
-        """Note that a folder was made.
+        """Record that a folder was created.
 
-        If it is moved at once, watchdog may have taken another folder for it, and watch it nowhere.
+        If it is moved immediately, watchdog may confuse it with another folder and not watch it.
         """
         now = time.monotonic()
         self._made = {path: at for path, at in self._made.items() if now - at < MADE_S}
@@ -99,7 +99,7 @@ class _Watched(events.FileSystemEventHandler):
         name = names[-1]
         if name.startswith(TEMPORARY):
             return False
-        if not SKIPPED.isdisjoint(names):  # read only where a link leads to
+        if not SKIPPED.isdisjoint(names):  # only read if a link leads there
             folders = names if is_folder else names[:-1]
             if not any(map(self.folder.concerns, folders)):
                 return False
@@ -114,7 +114,7 @@ class FolderWatches:
         on_event: Receives a source's name and the path of an event, on another thread.
 
     Attributes:
-        polling: For each source that has to be polled, the reason, by the source's name.
+        polling: The reason why a source has to be polled, by the source's name.
     """
 
     def __init__(self, on_event: OnEvent) -> None:
@@ -128,7 +128,7 @@ class FolderWatches:
 
     def __enter__(self) -> Self:
         logging.getLogger("watchdog.observers.inotify").addFilter(_is_relevant)
-        # Harmless, and it names all watched folders; Python would keep each such text for ever.
+        # A harmless warning, but it names all watched folders, and Python keeps each text for ever.
         warnings.filterwarnings("ignore", "Callback with id .* already exists", RuntimeWarning)
         self._begin()
         return self
@@ -142,7 +142,7 @@ class FolderWatches:
         return sorted(self._watched)
 
     def follow(self, folders: Mapping[str, WatchedFolder]) -> list[str]:
-        """Watch exactly these folders, by their sources' names; returns the result of ``check``."""
+        """Watch exactly these folders, given by source name; return the result of ``check``."""
         self._folders = dict(folders)
         for name in set(self._watched) - set(self._folders):
             self._unwatch(name)
@@ -156,15 +156,15 @@ class FolderWatches:
             thoroughly: Also check whether polled folders can be watched, and vice versa.
 
         Returns:
-            The names of the sources whose folders appeared, disappeared or were replaced; of all
-            that are watched, if the system dropped events.
+            The names of the sources whose folders appeared, disappeared or were replaced; if the
+            system dropped events, the names of all watched sources.
         """
         before = dict(self.polling)
         lost = {one.watch for one in self._watched.values() if one.is_lost}
-        for one in self._watched.values():  # those of one folder share its watch
+        for one in self._watched.values():  # sources of the same folder share a watch
             one.is_lost |= one.watch in lost
         if has_lost := self._has_lost.is_set():
-            self._has_lost.clear()  # what is lost from now on counts at the next check
+            self._has_lost.clear()  # losses from now on are handled by the next check
         if self._observer is not None and _has_failed(self._observer):
             self._restart()
         if thoroughly:
@@ -175,7 +175,7 @@ class FolderWatches:
             if name not in self.polling
         }
         changed = [name for name, place in places.items() if self._is_elsewhere(name, place)]
-        for name in changed:  # all of them first: a dead watch must not be reused for a new one
+        for name in changed:  # first all of them, so that no dead watch is reused
             self._unwatch(name)
         mounted = mounts() if changed else []
         for name in changed:
@@ -187,7 +187,7 @@ class FolderWatches:
         return [*dict.fromkeys([*changed, *self._watched])] if has_lost else changed
 
     def _reconsider(self) -> None:
-        """Drop the reasons to poll that may no longer hold, and check for a new one."""
+        """Drop the reasons for polling that may no longer apply, and check for a new one."""
         mounted = mounts()
         self.polling = {
             # A folder on a silent file system is not touched at all, because that may hang.
@@ -210,7 +210,7 @@ class FolderWatches:
         )
 
     def _is_reported(self, watched: _Watched) -> bool:
-        """Whether the thread that reports the events of a source has not ended."""
+        """Whether the thread that reports the events of a source is alive."""
         emitters = self._observer.emitters if self._observer is not None else ()
         return any(one.watch == watched.watch and one.is_alive() for one in emitters)
 
@@ -226,13 +226,13 @@ class FolderWatches:
             watched.watch = self._observer.schedule(
                 watched, watched.path, recursive=not place.file, event_filter=_EVENTS
             )
-            # watchdog does not report a tree that it watches only in part.
+            # watchdog does not report that it watches only a part of a tree.
             if self._is_exhausted():
                 raise OSError(errno.ENOSPC, "it takes more watches than the system grants")
         except OSError as error:
             self._unwatch(name)
             self.polling[name] = _exhausted(error.errno) or str(error)
-        except (RuntimeError, SystemError):  # of FSEvents, as in a sandbox of macOS
+        except (RuntimeError, SystemError):  # from FSEvents, for example in a macOS sandbox
             self._unwatch(name)
             self.polling[name] = "the system starts no stream of file events"
 
@@ -245,7 +245,7 @@ class FolderWatches:
             return
         try:
             self._observer.unschedule(watched.watch)
-        # A boundary: watchdog raises a KeyError after moves, which must not end the watch.
+        # A boundary: after moves, watchdog raises a KeyError, which must not end the watch.
         except Exception:
             _log.exception("watching_failed")
             self._restart()
@@ -265,14 +265,14 @@ class FolderWatches:
         for emitter in list(observer.emitters):
             try:
                 emitter.stop()
-            except Exception:  # it may never end, so nothing may wait for it
+            except Exception:  # it may never end, so do not wait for it
                 _log.exception("watching_failed")
                 observer.emitters.discard(emitter)
         observer.stop()
         observer.join()
 
     def _restart(self) -> None:
-        """Watch nothing, with new threads; the next check watches every folder again."""
+        """Start new threads that watch nothing; the next check watches every folder again."""
         _log.warning("watching_restarted")
         self._end()
         self._watched.clear()
@@ -292,10 +292,10 @@ class FolderWatches:
 
 
 def _observer(has_lost: threading.Event) -> BaseObserver:
-    """An observer that tells a folder that was moved away from one that was deleted.
+    """An observer that distinguishes a folder that was moved away from a deleted one.
 
     Args:
-        has_lost: Set when the system has dropped events, for more came than were taken.
+        has_lost: Set when the system has dropped events because its queue was full.
     """
     if sys.platform != "linux":
         return Observer()
@@ -303,8 +303,8 @@ def _observer(has_lost: threading.Event) -> BaseObserver:
     reader = _reader(observer)
     handle = reader.handle_event
 
-    def handle_event(event: Any) -> None:  # noqa: ANN401 - of inotify alone
-        handle(event)  # watches again what is there now
+    def handle_event(event: Any) -> None:  # noqa: ANN401 - specific to inotify
+        handle(event)  # renews the watches of existing folders
         if event.is_queue_overflow:
             has_lost.set()
 
@@ -313,18 +313,18 @@ def _observer(has_lost: threading.Event) -> BaseObserver:
 
 
 def _reader(observer: BaseObserver) -> Any:  # noqa: ANN401 - it has no public type
-    """The thread that reads the events of inotify; elsewhere the observer itself."""
-    return getattr(observer, "_inotify_fd", observer)  # has no public name
+    """The thread that reads inotify's events; on other systems the observer itself."""
+    return getattr(observer, "_inotify_fd", observer)  # it has no public name
 
 
 def _has_failed(observer: BaseObserver) -> bool:
-    """Whether a thread that serves all folders has ended, as after a fault in watchdog."""
+    """Whether a thread that serves all folders has ended, such as after a defect in watchdog."""
     reader = _reader(observer)
     return not (observer.is_alive() and reader.is_alive())
 
 
 def _exhausted(number: int | None) -> str:
-    """The limit of the system that an error is about, and how to raise it; empty if none is."""
+    """The system limit behind an error, and how to raise it; empty if it is no such error."""
     name = _LIMITS.get(number or 0)
     if not name:
         return ""

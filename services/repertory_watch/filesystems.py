@@ -1,4 +1,4 @@
-"""File systems that report no changes, so that folders on them have to be polled."""
+"""Detects file systems that report no changes, so that folders on them have to be polled."""
 
 import re
 from pathlib import Path
@@ -7,8 +7,9 @@ import msgspec
 
 MOUNTS = Path("/proc/self/mountinfo")
 
-# Others write to these without this system's knowledge: network file systems, and folders that a
-# virtual machine shares with its host. ``fuse.…`` counts as well: Docker Desktop, sshfs, rclone.
+# Other machines write to these without this system's knowledge: network file systems, and folders
+# shared between a virtual machine and its host. Types like ``fuse.…`` count as well: Docker
+# Desktop, sshfs, rclone.
 SILENT = frozenset(
     {"9p", "afs", "ceph", "cifs", "drvfs", "fakeowner", "fuse", "gfs2", "lustre", "ncpfs", "nfs"}
     | {"nfs4", "ocfs2", "prl_fs", "smb", "smb2", "smb3", "smbfs", "vboxsf", "virtiofs", "vmhgfs"}
@@ -30,7 +31,7 @@ class Mount(msgspec.Struct, frozen=True):
 
 
 def mounts(file: Path = MOUNTS) -> list[Mount]:
-    """List the mounts, later ones over earlier; empty if the system has no such list."""
+    """List the mounts, of which later ones cover earlier ones; empty if the system has no list."""
     try:
         text = file.read_text("utf-8", "surrogateescape")
     except OSError:
@@ -39,7 +40,10 @@ def mounts(file: Path = MOUNTS) -> list[Mount]:
 
 
 def silent_type(folder: str, mounted: list[Mount]) -> str:
-    """Return the type of a silent file system at or below a resolved folder; empty if none."""
+    """The type of a silent file system that contains a resolved folder or is mounted below it.
+
+    Empty if there is no such file system.
+    """
     above = [mount for mount in mounted if _holds(mount.place, folder)]
     own = max(reversed(above), key=lambda mount: len(mount.place), default=None)
     below = {mount.place: mount for mount in mounted if _holds(folder, mount.place)}
@@ -51,7 +55,7 @@ def _holds(folder: str, path: str) -> bool:
 
 
 def _parse(line: str) -> Mount | None:
-    """Parse a line: the fifth field is the mount point, the first after a lone dash the type."""
+    """Parse a line: field 5 is the mount point, and the first field after a lone dash the type."""
     fields, dash, rest = line.partition(" - ")
     parts, types = fields.split(" "), rest.split(" ")
     if not dash or len(parts) < 5 or not types[0]:

@@ -1,4 +1,4 @@
-"""Of the watch services of a namespace one leads: it has the lease and keeps it; others wait."""
+"""One watch service of a namespace leads: it takes the lease and renews it; the others wait."""
 
 import logging
 import threading
@@ -9,15 +9,15 @@ from repertory.coordination.lease import Holder, Lease
 from repertory.errors import StoreError
 
 RENEWAL_INTERVAL_S = 2.0
-RETRY_INTERVAL_S = 1.0  # of a service that waits
+RETRY_INTERVAL_S = 1.0  # for a waiting service
 
 _log = logging.getLogger(__name__)
 
 
 def wait(lease: Lease, about: Holder, stop: threading.Event) -> bool:
-    """Wait until this process has the lease, and return whether it has: not if ``stop`` was set.
+    """Wait until this process has the lease; False if ``stop`` was set before.
 
-    Who has it instead is logged once for each holder.
+    Each other holder is logged once.
     """
     said: object = None
     while not stop.is_set():
@@ -47,8 +47,8 @@ def leading(
 
     Args:
         lease: The lease, which this process has.
-        about: Gives what is known about this process.
-        stop: Is set when the process has to end.
+        about: Describes this process.
+        stop: Set when the process has to end.
 
     Yields:
         An event, which is set when ``stop`` is set or the lease is lost.
@@ -68,7 +68,7 @@ def leading(
                     if said != str(error):
                         said = str(error)
                         _log.warning("lease_not_renewed", extra={"error": said})
-        # A boundary: the watch ends and starts again, instead of watching without the lease.
+        # A boundary: the watch must end and start again, instead of watching without the lease.
         except Exception:
             _log.exception("lease_failed")
         finally:

@@ -1,4 +1,4 @@
-"""The watch service as a process of its own."""
+"""The watch service as a separate process."""
 
 import os
 import signal
@@ -44,8 +44,8 @@ def run(settings: Settings, directory: Path) -> None:
 
 
 def _end(stop: threading.Event, *_: object) -> None:
-    """Set an event when a signal comes.
+    """Set an event when a signal arrives.
 
-    On another thread: this one may have the lock of the event just now, as it begins to wait.
+    This happens on another thread, because this thread may hold the lock of the event.
     """
     threading.Thread(target=stop.set).start()

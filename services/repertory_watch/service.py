@@ -1,8 +1,8 @@
-"""The watch service: it reads each source again when the source may have changed.
+"""The watch service: it reads a source again when the source may have changed.
 
 One loop makes the decisions and passes results to the coordinator. Scans run in a small thread
 pool and servers report on threads of their own, so that none of them delays a save. A scan of many
-files pauses regularly to read what was saved meanwhile.
+files pauses regularly to read files that were saved meanwhile.
 """
 
 import contextlib
@@ -34,11 +34,11 @@ from repertory_watch.events import FolderWatches
 from repertory_watch.tasks import CONFIGURATION, Task, WatchedSource, load
 
 SCAN_CONCURRENCY = 4
-STOP_CONCURRENCY = 16  # servers that are ended at a time; one that hangs delays no scan
+STOP_CONCURRENCY = 16  # servers that are ended at a time; separate, so that none delays a scan
 BUSY_WAIT_S, IDLE_WAIT_S = 0.05, 0.25  # between two rounds of the loop
 CHECK_INTERVAL_S = 0.5  # between two checks of folders and configuration files
 STATUS_INTERVAL_S = 1.0
-MAX_PATHS = 1_000  # that change at a time; the system may have lost events among more
+MAX_PATHS = 1_000  # changed at a time; with more, the system may have lost events
 
 T = TypeVar("T")
 Result = ScanResult | ChangeResult | Configuration
@@ -50,7 +50,7 @@ class WatchService:
     """Keeps the index of a workspace up to date. An instance supports one ``run``.
 
     Args:
-        settings: The intervals. Changed configuration files change the sources, not these.
+        settings: The intervals. Changes of configuration files affect the sources, not these.
         workspace: The workspace to watch.
         coordinator: Receives every scan, on the thread that calls ``run``.
         status: Receives the service's status as ``watch``.
@@ -79,7 +79,8 @@ class WatchService:
         self._stops = ThreadPoolExecutor(STOP_CONCURRENCY, thread_name_prefix="stop")
         self._wake = threading.Event()
         self._lock = threading.Lock()
-        self._events: set[tuple[str, str]] = set()  # bounded by the files if the loop is held up
+        # A set, so that it is bounded by the number of files if the loop is delayed.
+        self._events: set[tuple[str, str]] = set()
         self._signals: SimpleQueue[WatchedSource] = SimpleQueue()
         self._stop = threading.Event()
         self._is_closing = False
@@ -87,7 +88,7 @@ class WatchService:
         self._results: SimpleQueue[tuple[Task, Result | None, bool]] = SimpleQueue()
 
     def run(self, stop: threading.Event) -> None:
-        """Watch until ``stop`` is set; all servers have ended on return."""
+        """Watch until ``stop`` is set. When this returns, all servers have ended."""
         checked_at = reported_at = float("-inf")
         reported = ("", False)
         reconciled_at = time.monotonic()
@@ -106,7 +107,7 @@ class WatchService:
                         reconciled_at = now
                     self._collect()
                     self._coordinator.tick()
-                    # The first report comes before the first item: it says who may see what.
+                    # The first report must precede the first item: it says who may see what.
                     searched = self._coordinator.active, self._coordinator.is_building
                     is_due = now - reported_at >= STATUS_INTERVAL_S or searched != reported
                     if is_due and self._is_known:
@@ -119,7 +120,7 @@ class WatchService:
 
     @property
     def configuration(self) -> str:
-        """The hash of the configuration that it follows; empty until one could be read."""
+        """The hash of the current configuration; empty until one could be read."""
         catalogue = self._configuration.catalogue
         return catalogue.hash if catalogue else ""
 
@@ -136,21 +137,21 @@ class WatchService:
 
     @property
     def _is_ending(self) -> bool:
-        """Whether nothing that takes long should go on."""
+        """Whether long operations should stop."""
         return self._is_closing or self._stop.is_set()
 
     def _check(self, now: float, *, thoroughly: bool = False) -> None:
-        """Check for changes without events: folders replaced, configuration files changed."""
+        """Check for changes without events: replaced folders, changed configuration files."""
         for name in self._folders.check(thoroughly=thoroughly):
             if name in self._states:
                 self._debounce.add(name, self._states[name].source.location, now)
-            else:  # a folder that is searched: what appeared in it may be unknown
+            else:  # a searched folder, in which a new source may have appeared
                 self._start(self._loading)
         for path in self._paths.changed():
             self._debounce.add(CONFIGURATION, path, now)
 
     def _start_due(self, now: float) -> None:
-        """Take in events and signals, and start the scans that are due."""
+        """Process events and signals, and start the scans that are due."""
         with self._lock:
             events, self._events = self._events, set()
         for name, path in events:
@@ -169,7 +170,7 @@ class WatchService:
                 self._start(state)
 
     def _start_changed(self, name: str, paths: list[str]) -> None:
-        """Read again what changed in a source, or the configuration."""
+        """Read the changed paths of a source, or the configuration."""
         if name in self._searched.folders:
             sources = (state.source for state in self._states.values())
             if self._searched.lacks(sources, name, paths):
@@ -183,7 +184,7 @@ class WatchService:
             self._follow(self._states[name])
 
     def _reconcile(self) -> None:
-        """Load and scan everything although no change was reported; slow sources less often."""
+        """Load and scan everything, even unchanged; slow sources less often."""
         now = time.monotonic()
         self._check(now, thoroughly=True)
         if now >= self._loading.rests_until:
@@ -194,7 +195,7 @@ class WatchService:
         self._coordinator.reconcile()
 
     def _start(self, task: Task) -> None:
-        """Run a task in the pool, or request another run if it is running."""
+        """Run a task in the pool; if it is running, request another run."""
         if task.is_running:
             task.is_requested = True
             return
@@ -202,7 +203,7 @@ class WatchService:
         self._pool.submit(self._run, task, task.run)
 
     def _follow(self, state: WatchedSource) -> None:
-        """Read again what changed in a source. A scan that runs does so in its pauses."""
+        """Read the changed paths of a source. A running scan does so in its pauses instead."""
         if state.changed and not state.is_running:
             state.is_running = True
             self._pool.submit(self._run, state, state.rescan)
@@ -214,16 +215,16 @@ class WatchService:
         if isinstance(result, ScanResult | ChangeResult) and not self._is_ending:
             try:
                 self._coordinator.examine(result, lambda: self._is_ending)
-            # A boundary: a bug here must not keep the result back. What it missed is done later.
+            # A boundary: a defect here must not hold back the result; ``observe`` does the rest.
             except Exception:
                 _log.exception("examination_failed", extra={"source": task.name})
         self._results.put((task, result, True))
         self._wake.set()
 
     def _on_pause(self, state: WatchedSource) -> None:
-        """Read again what changed while a scan runs. Called on the scan's thread.
+        """Read the paths that changed while a scan runs. Called on the scan's thread.
 
-        Without an earlier scan this reads nothing: what changed during the first is read after it.
+        During the first scan of a source, this reads nothing: the changes are read after it.
 
         Raises:
             SourceError: The watch ends, and the scan with it.
@@ -235,9 +236,9 @@ class WatchService:
             self._wake.set()
 
     def _collect(self) -> None:
-        """Take in the results of finished tasks."""
+        """Process the results of tasks."""
         for task, result, is_finished in _drain(self._results):
-            if self._is_ending:  # each of many scans may take a second
+            if self._is_ending:  # each result may take a second to process
                 return
             if is_finished:
                 task.is_running = False
@@ -270,10 +271,9 @@ class WatchService:
             self._remember(configuration)
 
     def _remember(self, configuration: Configuration) -> None:
-        """Store the servers, for the next start may find their file half saved."""
+        """Store the servers, so that a half-saved file at the next start does not remove them."""
         workspace, catalogue = configuration.workspace, configuration.catalogue
         assert catalogue is not None
-        # Without it, a file that is half saved at the next start removes its servers.
         with contextlib.suppress(StoreError):
             workspace.remember(Indexed.of(workspace.request, catalogue))
 
@@ -290,7 +290,7 @@ class WatchService:
                 if state.stop is not None:
                     self._stops.submit(state.stop)
         self._coordinator.adopt(catalogue)
-        # Watched before they are scanned, so that no change is missed in between.
+        # Watch before scanning, so that no change is missed in between.
         folders = {one.name: one.folder for one in catalogue.sources if one.folder is not None}
         changed = self._folders.follow({**folders, **self._searched.folders})
         for name, state in self._states.items():
@@ -301,7 +301,7 @@ class WatchService:
                 self._start(state)
 
     def _watch(self, state: WatchedSource) -> None:
-        """Let a source report its changes; its first signal then starts its first scan."""
+        """Let a source report its changes. If it does, its first signal starts its first scan."""
         state.source.disk = self._data
         state.source.on_pause = functools.partial(self._on_pause, state)
         state.stop = state.source.watch(
@@ -320,7 +320,7 @@ class WatchService:
 
     @property
     def _is_known(self) -> bool:
-        """Whether the sources are known; until then the last report of an earlier process holds."""
+        """Whether the sources are known. Until then, the report of an earlier process is kept."""
         return self._configuration.catalogue is not None or bool(self._configuration.error)
 
     def _report(self) -> None:
@@ -342,7 +342,7 @@ class WatchService:
             )
             report_watch(self._status, status)
         except StoreError as error:  # the next report follows in a second
-            _log.debug("status_unsaid", extra={"error": str(error)})
+            _log.debug("status_not_reported", extra={"error": str(error)})
 
     def _close(self) -> None:
         self._is_closing = True
@@ -355,7 +355,7 @@ class WatchService:
 
 
 def _state(source: Source, before: dict[str, WatchedSource]) -> WatchedSource:
-    """Return the state of a source: the earlier one if the source is the same object."""
+    """The state of a source: the earlier one if the source is still the same object."""
     state = before.get(source.name)
     return state if state is not None and state.source is source else WatchedSource(source)
 

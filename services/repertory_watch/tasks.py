@@ -14,13 +14,13 @@ from repertory.sources.source import Source
 from repertory_watch.configuration import Configuration, reload
 
 CONFIGURATION = ""  # stands for the configuration wherever a source's name is expected
-REST = 9.0  # times the duration of a run: the least time until a reconciliation runs it again
+REST = 9.0  # run durations that pass at least until a reconciliation runs the task again
 
 _log = logging.getLogger(__name__)
 
 
 class Task:
-    """A load that never runs twice at once: of the configuration, or of a source.
+    """Loads the configuration or a source, never twice at the same time.
 
     Args:
         name: The source's name, or ``CONFIGURATION``.
@@ -30,9 +30,9 @@ class Task:
         name: As above.
         is_running: Whether it is running.
         is_requested: Whether it has to run again after the current run.
-        finished_at: When it last finished, on the service's clock; None before that.
-        rests_until: When a reconciliation may run it again, on its clock; infinite before the
-            first run, and during one. So reconciliations run it a tenth of the time at most.
+        finished_at: When it last finished, on the monotonic clock; None before that.
+        rests_until: When a reconciliation may run it again, on the same clock; infinite before the
+            first run and during a run. So reconciliations run it at most a tenth of the time.
     """
 
     def __init__(self, name: str, work: Callable[[], ScanResult | Configuration]) -> None:
@@ -57,8 +57,8 @@ class WatchedSource(Task):
 
     Attributes:
         source: The source.
-        changed: The paths that changed and were not read again yet; any thread may add one.
-        stop: Ends the source's own watch; None if it has none.
+        changed: The changed paths that were not read yet; any thread may add one.
+        stop: Ends the source's own watch, if it has one.
         is_ready: Whether it can be scanned without waiting for its watch.
     """
 
@@ -70,7 +70,7 @@ class WatchedSource(Task):
         self.is_ready = True
 
     def rescan(self) -> ChangeResult | None:
-        """Read again what changed; None if that takes a scan. It may run in a scan's pause."""
+        """Read the changed paths; None if that needs a scan. May run in a pause of a scan."""
         paths: list[str] = []
         with contextlib.suppress(IndexError):
             while True:
@@ -89,7 +89,7 @@ def load(before: Configuration) -> Configuration:
     """Reload the configuration; a failure is a result."""
     try:
         return reload(before)
-    # A boundary: a bug here must not end the watch.
+    # A boundary: a defect here must not end the watch.
     except Exception:
         _log.exception("configuration_failed")
         error = "The configuration could not be read because of a fault; see the log."

@@ -101,7 +101,7 @@ def test_nothing_is_written_without_consent(
         (("nowhere",), "is not recognised"),
         ((".",), "A folder of this machine goes into a `[[sources]]` entry"),
         (("{repository}", "--ref", "gone"), "no branch or tag 'gone'"),
-        (("{repository}", "--sha256", "0" * 64), "--sha256 means nothing for a git repository"),
+        (("{repository}", "--sha256", "0" * 64), "--sha256 does not apply to a git repository"),
         (("{repository}", "--name", "a/b"), "cannot be used"),
         (("{repository}", "--name", "project"), "There is a source 'project' already"),
         (("https://ada:pa55@127.0.0.1:1/x.zip",), "https://127.0.0.1:1/x.zip cannot be reached"),

@@ -289,7 +289,7 @@ def test_config_show_hides_invalid_urls(cli: Cli, tmp_path: Path, url: str) -> N
         ("[search]\nlimmit = 3\n", "limmit"),
         ("[search]\nlimit = 'x'\n", "repertory.toml: search.limit is 'x'"),
         ("[[sources]]\ntype = 'spoons'\n", "spoons"),
-        ("[[sources]]\ntype = 'skills'\npath = 'nowhere'\n", "which is not there"),
+        ("[[sources]]\ntype = 'skills'\npath = 'nowhere'\n", "which is missing"),
         ("[[sources]]\ntype = 'mcp'\nconfig = 'nowhere.json'\n", "nowhere.json"),
     ],
 )
@@ -332,7 +332,7 @@ def test_trusting_another_file_is_exit_code_2(cli: Cli, project: Path) -> None:
 def test_only_what_was_trusted_is_revoked(cli: Cli, project: Path) -> None:
     """A slip of the pen does not look like a success."""
     done = cli.run(project, "config", "untrust", ".mcp.jsn")
-    assert (done.returncode, "Not trusted before: .mcp.jsn." in done.stderr) == (2, True)
+    assert (done.returncode, "These were not trusted: .mcp.jsn." in done.stderr) == (2, True)
 
 
 @pytest.mark.parametrize("name", ["QDRANT", "REGISTRY"])
@@ -586,7 +586,7 @@ def test_eval_measures_the_index(cli: Cli, indexed: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "project, generated:" in done.stdout
     assert re.search(r"^prefix +2 +1.000", done.stdout, re.MULTILINE)
-    assert "generated from the very texts" in done.stdout
+    assert "generated from the searched texts" in done.stdout
 
 
 def test_eval_fits_a_terminal(

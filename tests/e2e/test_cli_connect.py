@@ -125,7 +125,7 @@ def test_the_notes_are_in_the_json(own: Cli, project: Path) -> None:
     """Those that the text form prints; none if nothing was done."""
     arguments = ("connect", "vscode", "--project", "--yes")
     first, second = own.json(project, *arguments), own.json(project, *arguments)
-    assert any("others have another one" in note for note in first["notes"])
+    assert any("differs on others" in note for note in first["notes"])
     assert "To undo it: repertory connect vscode --project --undo" in first["notes"][-1]
     assert second["notes"] == []
 
@@ -153,7 +153,7 @@ def test_the_host_starts_with_the_same_data_directory(own: Cli, project: Path) -
 def test_a_file_that_was_made_is_removed(own: Cli, project: Path) -> None:
     """And so is its folder; the project's configuration has the project as a variable."""
     done = own.run(project / ".git", "connect", "vscode", "--project", "--yes")
-    assert "others have another one" in done.stderr
+    assert "differs on others" in done.stderr
     made = json.loads((project / ".vscode" / "mcp.json").read_text())
     words = ["mcp", "--data-dir", str(own.data), "--directory", "${workspaceFolder}"]
     assert made["servers"]["repertory"]["args"] == words
@@ -249,9 +249,9 @@ def test_another_directory_can_be_named(own: Cli, project: Path, tmp_path: Path)
     ("arguments", "message"),
     [
         (("emacs",), "There is no host 'emacs'; there are claude-code, claude-desktop, cursor"),
-        (("goose", "--project"), "Goose has no configuration of a project; leave out --project."),
+        (("goose", "--project"), "Goose has no project configuration; leave out --project."),
         (("--undo",), "Name the host, such as `repertory connect claude-code`."),
-        (("zed", "--key", "x"), "--key and --key-file belong to --url, which is missing."),
+        (("zed", "--key", "x"), "--key and --key-file need --url, which is missing."),
         *(
             (("zed", "--url", url), f"--url is {url!r}; it must be a URL like https://")
             for url in ("team", "https://[::1/", "https://h/?a=b", "https://h:abc/", "https://h ")

@@ -146,8 +146,8 @@ def test_an_input_that_never_ends_does_not_hold_up_the_prompt(cli: Cli, indexed:
 @pytest.mark.parametrize(
     ("typed", "said"),
     [
-        ("no JSON", "The input is not that of a prompt hook: "),
-        ("{}", "The input is not that of a prompt hook: "),
+        ("no JSON", "The input is invalid for a prompt hook: "),
+        ("{}", "The input is invalid for a prompt hook: "),
         ('{"prompt": " "}', "The query is empty"),
     ],
 )

@@ -328,11 +328,11 @@ def test_a_second_server_of_a_directory_says_which_of_its_settings_do_not_hold(
     with Joiner(own, project, "--allow-calls", "--limit", "1") as joiner:
         assert joiner.said == f"Joined the server at {host.url} (process {host.process.pid}).\n"
         assert joiner.process.stderr
-        assert "do not hold: --allow-calls, --limit." in joiner.process.stderr.readline()
+        assert "have no effect: --allow-calls, --limit." in joiner.process.stderr.readline()
     with Joiner(own, project) as joiner:
         joiner.process.terminate()
         assert joiner.process.stderr
-        assert "do not hold" not in joiner.process.stderr.read()
+        assert "have no effect" not in joiner.process.stderr.read()
 
 
 def test_only_the_users_own_processes_add_projects(own: Cli, second: Path, host: Serve) -> None:

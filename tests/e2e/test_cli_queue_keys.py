@@ -52,9 +52,9 @@ def test_a_server_is_used_from_any_folder(user: Cli, served: Path, tmp_path: Pat
 
     assert url in user.run(served, "index").stdout
     assert "project/bread-baking" in done.stdout
-    assert (unknown.returncode, "only who started it" in unknown.stderr) == (2, True)
+    assert (unknown.returncode, "only the user who started it" in unknown.stderr) == (2, True)
     assert refused.returncode == 2
-    assert "name no paths" in refused.stderr
+    assert "give no paths" in refused.stderr
 
 
 def test_the_queue_is_shown(user: Cli, served: Path) -> None:

@@ -89,7 +89,7 @@ def test_doctor_asks_the_provider(own: Cli, project: Path, provider: OpenIdProvi
         ({"oidc_issuer": "", "oidc_client_id": "", "oidc_client_secret": None}, []),
         ({"host": "0.0.0.0"}, [("good", "it must allow"), ("unsure", "server.public_url is not")]),
         ({"oidc_issuer": "http://127.0.0.1:9"}, [("bad", "127.0.0.1:9 does not answer")]),
-        ({"oidc_client_secret": "short"}, [("bad", "less than 16 characters")]),
+        ({"oidc_client_secret": "short"}, [("bad", "fewer than 16 characters")]),
         ({"read_groups": "", "admin_groups": ""}, [("bad", "access.read_groups")]),
         ({"proxy_addresses": "10.0.0.1"}, [("good", "it must"), ("good", "10.0.0.1 may name")]),
     ],

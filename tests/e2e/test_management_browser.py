@@ -205,7 +205,7 @@ def test_the_chosen_time_stays_while_the_page_renews_itself(browser: Browser, ur
         with page.expect_response(re.compile("part=true")):
             pass
         expect(page.get_by_role("heading", name="The last 6 hours")).to_be_visible()
-        page.get_by_role("link", name="The same as a table").click()
+        page.get_by_role("link", name="Show as a table").click()
         expect(page).to_have_url(f"{url}/history?hours=6")
         rows = page.get_by_role("row").count()
         assert 12 <= rows <= 15  # an hour in spans of five minutes, and the head

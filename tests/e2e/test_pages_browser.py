@@ -455,7 +455,7 @@ def test_a_login_is_needed_once(browser: Browser, running: RunningService, tmp_p
         page.goto(f"{url}/?q=release")
         page.get_by_label("Key").fill("rpt_wrong")
         page.get_by_role("button", name="Sign in").click()
-        expect(page.get_by_role("alert")).to_contain_text("not valid")
+        expect(page.get_by_role("alert")).to_contain_text("is invalid")
         page.get_by_label("Key").fill(key)
         page.get_by_role("button", name="Sign in").click()
         expect(page).to_have_url(f"{url}/?q=release")

@@ -271,7 +271,7 @@ def test_a_long_text_is_cut_with_a_hint(url: str, monkeypatch: pytest.MonkeyPatc
     assert "Revoke the old one." not in text
     assert text.endswith(
         "[Cut after 120 characters. Ask for a section: 'Rotating', 'Without downtime', "
-        f"'Revoking'. The resource {uri} is the whole.]"
+        f"'Revoking'. The resource {uri} has all of it.]"
     )
     assert whole.text.endswith("Revoke the old one.")
 
@@ -363,8 +363,8 @@ ABSENT: tuple[tuple[Callable[[Client], Awaitable[Any]], str], ...] = (
     (lambda client: client.read_resource("skill://project/x/SKILL.md"), "There is no item"),
     (lambda client: client.read_resource("https://example.com"), "There is no resource"),
     (lambda client: client.read_resource("document://project/postmortem"), "is skill://"),
-    (lambda client: client.list_tools(cursor="7"), "The cursor is none of this server's"),
-    (lambda client: client.list_resources(cursor="7"), "The cursor is none of this server's"),
+    (lambda client: client.list_tools(cursor="7"), "The cursor is not from this server"),
+    (lambda client: client.list_resources(cursor="7"), "The cursor is not from this server"),
 )
 
 
@@ -537,7 +537,9 @@ def test_a_defect_is_reported_without_details(
     assert result.is_error
     assert error.code == INTERNAL_ERROR
     for message in (text_of(result), error.message):
-        assert message.startswith("Something went wrong here; the server's log says what, at ")
+        assert message.startswith(
+            "Something went wrong here; the server's log has the details, under "
+        )
         assert "secret" not in message
 
 
@@ -559,10 +561,13 @@ def test_keys_and_scopes_are_checked(running: RunningService, tmp_path: Path, mo
     with served(running, keys=str(keys.path), allow_calls=True) as url:
         names, refused = asyncio.run(listed(f"{url}/mcp", tokens[Scope.READ]))
         assert names == ["search", "get"]
-        assert text_of(refused) == "call takes a key of the scope call; ask who runs this server."
+        assert (
+            text_of(refused)
+            == "call needs a key with the scope call; ask the person who runs this server."
+        )
 
         _, tried = asyncio.run(listed(f"{url}/mcp", tokens[Scope.CALL]))
-        assert "takes a key" not in text_of(tried)
+        assert "needs a key" not in text_of(tried)
 
         answer = httpx2.post(f"{url}/mcp", json={})
         assert answer.status_code == 401

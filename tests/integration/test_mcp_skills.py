@@ -321,7 +321,7 @@ async def threads(_: Work, call: Callable[[], T]) -> T:
 
 
 ABSENT = (
-    ("skills/list", {"cursor": "7"}, "The cursor is none of this server's"),
+    ("skills/list", {"cursor": "7"}, "The cursor is not from this server"),
     ("skills/get", {}, ""),
     ("skills/get", {"uri": "skill://project/nothing/SKILL.md"}, "There is no item"),
     ("skills/get", {"uri": f"{ROOT}/scripts/rotate.py"}, "No skill is served at"),

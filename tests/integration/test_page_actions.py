@@ -90,7 +90,7 @@ def test_a_refused_call_says_why(client: TestClient) -> None:
     assert (status, "second must be given" in text) == (422, True)
     assert 'role="alert"' in text
     status, text = tried(client, "desk__add", **{"argument:first": "many"})
-    assert (status, "first is no JSON" in text) == (422, True)
+    assert (status, "first must be JSON" in text) == (422, True)
     status, text = tried(client, "desk__fail", **{"argument:reason": "<b>no</b>"})
     assert (status, "The tool reports a failure" in text, "<b>no</b>" in text) == (502, True, True)
     assert "&lt;b&gt;" in client.post("/try/desk__fail", data={"argument:reason": "<b>"}).text

@@ -150,7 +150,7 @@ def test_no_hits_come_with_suggestions(client: TestClient) -> None:
     assert "Nothing fits well enough" in text
     closest = re.search(r'<a href="/view/(\S+)" dir="auto">\1</a> is closest', text)
     assert closest
-    assert re.search(r"with a confidence of 0\.\d\d; shown are those from 0\.90", text)
+    assert re.search(r"with a confidence of 0\.\d\d; a result needs at least 0\.90", text)
     assert client.get(f"/view/{closest[1]}").status_code == 200
     assert 'href="/?q=zxqv+wobbly&amp;threshold=0&amp;kind=skill"' in text
     assert 'href="/?q=zxqv+wobbly&amp;threshold=0.9"' in text
@@ -167,7 +167,7 @@ def test_a_degraded_answer_says_so(
     monkeypatch.setitem(vars(server.live.engine), "_embedding", failing)
     monkeypatch.setitem(vars(server.live.engine), "_stale", ("documents",))
     text = client.get("/?q=notes&threshold=0").text
-    assert "Found by words alone. The model is away." in text
+    assert "Found only by words. The model is away." in text
     assert "documents." not in text
     assert re.search(r"<dt>Meaning</dt>\s*<dd title=\"The meaning was not searched", text)
 
@@ -383,7 +383,7 @@ def test_without_a_key_a_browser_gets_the_login_page(
         response = client.get(path)
         assert response.status_code == 401
         assert f'name="target" value="{path.replace("&", "&amp;")}"' in response.text
-        assert "not valid" not in response.text
+        assert "is invalid" not in response.text
     program = client.get("/", headers={"Accept": "*/*"})
     assert program.headers["content-type"] == "application/problem+json"
     assert 'value="/"' in client.post("/status/retry", data={"a": "b"}).text
@@ -423,7 +423,7 @@ def test_an_invalid_key_is_reported(
     for sent in ({}, {"key": ""}, {"key": "rpt_wrong", "target": "//evil.example"}):
         response = client.post("/login", data=sent)
         assert response.status_code == 401
-        assert "not valid" in response.text
+        assert "is invalid" in response.text
         assert 'name="target" value="/"' in response.text
         assert "set-cookie" not in response.headers
     client = browser(server, tmp_path, keys[Scope.READ])

@@ -123,7 +123,7 @@ def test_a_line_of_a_corpus_that_is_not_utf8_is_left_out(tmp_path: Path) -> None
 def test_an_id_that_stands_twice_is_named(tmp_path: Path) -> None:
     """Both queries would be measured with the right answers of one."""
     twice = b'{"id": "q", "text": "x"}\n\n{"id": "q", "text": "y"}\n'
-    with pytest.raises(UsageError, match=r"queries\.jsonl:3: the id q is that of line 1, too"):
+    with pytest.raises(UsageError, match=r"queries\.jsonl:3: the id q is already used in line 1"):
         read_sets([labelled_set(tmp_path / "set", twice)])
 
 
@@ -134,7 +134,7 @@ def test_grades_and_queries_that_do_not_meet_are_counted(tmp_path: Path) -> None
     (folder / "qrels.jsonl").write_bytes(QRELS + b'{"query_id": "R", "item_id": "a"}\n')
     [one] = read_sets([folder])
     assert one.problems == [
-        "Ids with grades that no query in queries.jsonl has: 1.",
+        "Ids with grades but without a query in queries.jsonl: 1.",
         "Queries without a right answer, which are left out: 2.",
     ]
     [whole] = read_sets([labelled_set(tmp_path / "whole")])

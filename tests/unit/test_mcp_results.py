@@ -120,7 +120,7 @@ def test_a_section_is_cut_as_a_whole_text_is(monkeypatch: pytest.MonkeyPatch) ->
     """The hint leaves out what is too long itself; without a shorter section it has none."""
     monkeypatch.setattr(reading, "MAX_TEXT_LENGTH", 30)
     item = skill("a", body=BODY)
-    end = " The resource skill://team/a/SKILL.md is the whole.]"
+    end = " The resource skill://team/a/SKILL.md has all of it.]"
 
     assert reading._fitting(reading._section(item, "Part two"), item).endswith(
         f"[Cut after 30 characters. Ask for a section: 'Other'.{end}"
@@ -138,7 +138,7 @@ def test_the_schema_of_a_tool_is_cut_too(monkeypatch: pytest.MonkeyPatch) -> Non
     found = reading.GET.run(backend, {"id": item.id}).content[0].text
 
     assert len(found) < 200
-    assert found.endswith("[Cut after 100 characters. The resource tool://lab__mix is the whole.]")
+    assert found.endswith("[Cut after 100 characters. The resource tool://lab__mix has all of it.]")
     assert json.loads(reading.text_of(item))["description"] == item.description
 
 

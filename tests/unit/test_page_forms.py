@@ -82,11 +82,11 @@ def test_a_form_becomes_arguments() -> None:
     ("name", "text", "words"),
     [
         ("json", "[1]", "one JSON object"),
-        ("json", "{", "The arguments is no JSON"),
-        ("argument:depth", "many", "depth is no JSON"),
-        ("argument:files", "a, b", "files is no JSON"),
-        ("json", "[" * 100_000, "is no JSON"),
-        ("argument:depth", "NaN", "depth is no JSON"),
+        ("json", "{", "The arguments must be JSON"),
+        ("argument:depth", "many", "depth must be JSON"),
+        ("argument:files", "a, b", "files must be JSON"),
+        ("json", "[" * 100_000, "must be JSON"),
+        ("argument:depth", "NaN", "depth must be JSON"),
     ],
 )
 def test_what_is_no_json_is_refused(name: str, text: str, words: str) -> None:

@@ -51,8 +51,8 @@ def publishing(answers: dict[str, Any]) -> Iterator[str]:
         ({"jwks_uri": "http://another.example/keys"}, "not https"),
         ({"token_endpoint": "http://another.example/token"}, "not https"),
         ({"userinfo_endpoint": "file:///etc/passwd"}, "not https"),
-        ({"jwks_uri": None}, "no discovery document"),
-        ({"jwks_uri": ["x"]}, "no discovery document"),
+        ({"jwks_uri": None}, "not a discovery document"),
+        ({"jwks_uri": ["x"]}, "not a discovery document"),
     ],
 )
 def test_a_discovery_document_is_checked(more: dict[str, object], why: str) -> None:
@@ -66,10 +66,10 @@ def test_a_discovery_document_is_checked(more: dict[str, object], why: str) -> N
     [
         (404, "with status 404"),
         (302, "with status 302"),  # followed, it could lead anywhere
-        ("no JSON", "no set of keys"),
-        ([], "no set of keys"),
-        ({"keys": 7}, "no set of keys"),
-        ({"keys": [{"kty": "RSA", "n": "?", "e": "AQAB"}]}, "no set of keys"),
+        ("no JSON", "not a set of keys"),
+        ([], "not a set of keys"),
+        ({"keys": 7}, "not a set of keys"),
+        ({"keys": [{"kty": "RSA", "n": "?", "e": "AQAB"}]}, "not a set of keys"),
         (" " * (MAX_SIZE + 1), "more than 1,048,576 bytes"),
     ],
 )

@@ -43,7 +43,7 @@ UserOption = Annotated[
 
 
 class _Found(msgspec.Struct, frozen=True):
-    """What an address leads to, fetched and read."""
+    """The sources behind an address, fetched and read."""
 
     recognised: Recognised
     sources: list[Source]
@@ -75,10 +75,10 @@ def add(  # noqa: PLR0913 - its options
     ] = None,
     name: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="The name of the source, with which its ids begin."),
+        typer.Option(metavar="NAME", help="The name of the source, and the prefix of its ids."),
     ] = None,
     sha256: Annotated[
-        str | None, typer.Option(metavar="DIGEST", help="The digest an archive must have.")
+        str | None, typer.Option(metavar="DIGEST", help="The expected digest of an archive.")
     ] = None,
     find: FindOption = False,
     user: UserOption = False,
@@ -89,7 +89,7 @@ def add(  # noqa: PLR0913 - its options
 
     It is fetched and read first, and you see what was found before it is written to the
     project's repertory.toml. Adding is not trusting: MCP servers in it do not run until you trust
-    them. It is fetched again every hour while a server runs, and by `repertory index`.
+    them. While a server runs, it is fetched again every hour; `repertory index` fetches it, too.
     """
     settings, directory = here(flags)
     registry = settings.values.registry
@@ -107,7 +107,7 @@ def add(  # noqa: PLR0913 - its options
     given = {key: value for key, value in options.items() if value is not None}
     recognised = recognise(Address(address, Path.cwd(), given, registry))
     if ignored := given.keys() - recognised.entry.keys():
-        raise UsageError(f"--{min(ignored)} means nothing for {recognised.title}.")
+        raise UsageError(f"--{min(ignored)} does not apply to {recognised.title}.")
     store = settings.data_dir / FETCHED
     kept = used(store)
     found = _fetched(recognised, workspace, store, name)
@@ -138,7 +138,7 @@ def remove(
 ) -> None:
     """Remove a source from the configuration.
 
-    Its items leave the index with the next search. What was fetched stays until `repertory clean`.
+    The next search removes its items from the index. `repertory clean` removes fetched files.
     """
     settings, directory = here(flags)
     file = _file(settings, directory, flags, user=user)
@@ -150,7 +150,7 @@ def remove(
     # Read again: the user may have changed it while the question was open.
     text = source_entries.without_entry(read(file), name)
     _write(file, text, settings, directory)
-    Workspace(*here(flags)).catalogue()  # notes what it still uses
+    Workspace(*here(flags)).catalogue()  # records which fetched content is still used
     terminal.show_text(f"Removed {name}; its items leave the index with the next search.")
 
 
@@ -170,7 +170,7 @@ def _file(settings: Settings, directory: Path, flags: Flags, *, user: bool) -> P
 
 
 def _fetched(recognised: Recognised, workspace: Workspace, store: Path, name: str | None) -> _Found:
-    """Fetch what an address leads to, and read it."""
+    """Fetch and read the sources behind an address."""
     may_ask = sys.stdin.isatty() and sys.stderr.isatty()
     taken = {source.name for source in workspace.catalogue().sources}
     while True:
@@ -202,12 +202,12 @@ def _fetched(recognised: Recognised, workspace: Workspace, store: Path, name: st
 
 
 def _refresh(source: Source, *, may_ask: bool) -> None:
-    """Fetch on another thread, which no signal interrupts halfway: what it started ends with it."""
+    """Fetch on another thread: Ctrl-C then cancels the fetch, and does not interrupt it halfway."""
     with ThreadPoolExecutor(1) as pool:
-        pool.submit(int).result()  # starts the thread: that must not be interrupted with the fetch
+        pool.submit(int).result()  # starts the thread, while no fetch can be interrupted
         try:
             fetch = pool.submit(source.refresh, may_ask=may_ask)
-            # If the system gives a signal to another thread, this one sees it when it wakes.
+            # Wake often: a signal that another thread receives is only handled then.
             while not fetch.done():
                 wait([fetch], WAKE_S)
             fetch.result()
@@ -260,7 +260,7 @@ def _written(entry: Mapping[str, Any], file: Path) -> dict[str, Any]:
 
 
 def _say_trust(file: Path, settings: Settings, directory: Path) -> None:
-    """Say that the user trusts all of a file by adding to it, if it was not trusted before."""
+    """If a file is not trusted yet, say that adding to it means to trust all of it."""
     if becomes_trusted(file, settings, directory):
         terminal.show_text(
             f"{short_path(str(file))} was found and is not trusted yet. You trust all of "
@@ -269,9 +269,9 @@ def _say_trust(file: Path, settings: Settings, directory: Path) -> None:
 
 
 def _write(file: Path, text: str, settings: Settings, directory: Path) -> bool:
-    """Replace the configuration file, and return whether all it asks for is read.
+    """Replace the configuration file, and return whether it may do all that it asks for.
 
-    One that could do all it asked for can still do so.
+    A trusted file stays trusted.
     """
     is_free = rewrite(file, text, settings, directory, by_user=True)
     shown = short_path(str(file))
@@ -293,7 +293,7 @@ def _discard(sources: list[Source], kept: set[str]) -> None:
 
 
 def _index(flags: Flags, names: set[str]) -> None:
-    """Index the sources of some names, which were fetched; a server does so by itself."""
+    """Index the fetched sources with these names, unless a server does so itself."""
     settings, directory = here(flags)
     if settings.values.redis_url:
         terminal.show_text("The watch service of this directory indexes it within seconds.")

@@ -42,9 +42,9 @@ def backup(
 ) -> None:
     """Write a backup: all indexes, keys and approvals, without recorded usage.
 
-    It has all indexes of the data directory, or of a team, with their vectors, and what people
-    decided: keys, approvals, trusted configurations. Servers may run meanwhile. Only you can read
-    the file, which shows all that is indexed.
+    It holds all indexes of the data directory, or of a team, with their vectors, and people's
+    decisions: keys, approvals, trusted configurations. Servers may run meanwhile. Only you can read
+    the file, since it contains everything that is indexed.
     """
     from repertory.backup.create import create  # noqa: PLC0415 - imports the engines
     from repertory.compose import Parts  # noqa: PLC0415 - as above
@@ -81,11 +81,11 @@ def restore(
     yes: YesOption = False,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Make an index of a backup again, without embedding anything.
+    """Restore the indexes of a backup, without embedding anything.
 
     The whole file is verified before anything is changed. Stop the server, or a team's
-    `repertory watch`, first. Restore your own backups only: their keys and trusted configurations
-    count from then on.
+    `repertory watch`, first. Restore only your own backups: their keys and trusted configurations
+    are valid from then on.
     """
     from repertory.backup import restore as restoring  # noqa: PLC0415 - imports the engines
     from repertory.backup.archive import Archive  # noqa: PLC0415 - rarely needed

@@ -33,9 +33,9 @@ def clean(
 ) -> None:
     """Remove stored data that nothing uses any more.
 
-    It is shown first, with its size. It consists of indexes of directories that are gone, indexes
-    that were replaced, optimised models whose weights are gone, and files of killed processes. What
-    existing directories search stays, and so do keys, trusted configurations and downloaded models.
+    It is shown first, with its size: indexes of deleted directories, replaced indexes, optimised
+    models without their weights, and files of killed processes. The indexes of existing
+    directories stay, and so do keys, trusted configurations and downloaded models.
     """
     from repertory.cleaning import find, remove  # noqa: PLC0415 - imports the engines
 
@@ -48,7 +48,7 @@ def clean(
     removed = []
     if unused and not dry_run:
         confirm(f"Remove {_size(unused)} from {short_path(str(data))}?", yes=yes)
-        shown = {one.paths[0] for one in unused}  # what is used since it was shown stays
+        shown = {one.paths[0] for one in unused}  # data that has come into use since then stays
         unused = [one for one in find(data, time.time()) if one.paths[0] in shown]
         removed = remove(data, unused)
         busy += [one for one in unused if one not in removed]

@@ -118,7 +118,7 @@ def _show(settings: Settings, rows: list[dict[str, Any]]) -> None:
 
 
 def _sources(entries: Sequence[Mapping[str, Any]]) -> str:
-    """How many sources there are, and how many of them not everyone may see."""
+    """The number of sources, and how many of them only some groups may see."""
     restricted = sum("visible_to" in entry for entry in entries)
     shown = f", {restricted} of them visible to groups only" if restricted else ""
     return f"{len(entries)} in the file{shown}"
@@ -128,7 +128,7 @@ def _sources(entries: Sequence[Mapping[str, Any]]) -> str:
 def check(flags: Flags) -> None:
     """Check the configuration without reading a source.
 
-    It prints one line for each problem; the exit code is then 1.
+    It prints one line for each problem; exit code 1 if there are any.
     """
     try:
         settings, directory = here(flags)
@@ -182,7 +182,7 @@ def trust(flags: Flags, files: FilesArgument) -> None:
                 workspace.trust.trust(one, digest, env_files(sources), digest_to_trust)
         terminal.show_text(f"Trusted {file} until its servers change: {described(sources)}.")
         names |= {source.name for source in sources}
-    # A file that is no part of this catalogue is trusted for another directory.
+    # A file that does not belong to this catalogue is trusted for another directory.
     names &= {source.name for source in workspace.catalogue().sources if source.asks_server}
     if names:
         index_tools(settings, directory, sorted(names))
@@ -198,7 +198,7 @@ def _trust_project(file: Path, workspace: Workspace, flags: Flags) -> None:
 
 
 def _ask(what: str) -> None:
-    """Show what is to be trusted and ask, in a terminal; a script has named the file."""
+    """In a terminal, show what would be trusted, and ask; a script has named the file."""
     if sys.stdin.isatty() and sys.stderr.isatty():
         confirm(safe(f"{what} Trust it?"), yes=False, done="trusted")
 
@@ -219,7 +219,7 @@ def untrust(flags: Flags, files: FilesArgument) -> None:
         else:
             others.append(str(file))
     if others:
-        raise UsageError(f"Not trusted before: {', '.join(others)}.")
+        raise UsageError(f"These were not trusted: {', '.join(others)}.")
 
 
 def _problems(workspace: Workspace) -> Iterator[str]:
@@ -235,10 +235,10 @@ def _problems(workspace: Workspace) -> Iterator[str]:
             if "path" in entry:
                 path = workspace.base / Path(entry["path"]).expanduser()
                 if not path.exists():
-                    yield f"The source of type {entry['type']!r} reads {path}, which is not there."
+                    yield f"The source of type {entry['type']!r} reads {path}, which is missing."
     try:
         workspace.catalogue()
-    except ConfigurationError as error:  # the first of these with its file, or one of all together
+    except ConfigurationError as error:  # repeats one of these, or concerns all entries
         found = {one for one in found if one not in str(error)} | {str(error)}
     yield from sorted(found)
 
@@ -257,7 +257,7 @@ def _shown(settings: Settings, field: str, *, secret: bool) -> Any:  # noqa: ANN
 
 
 def _without_secrets(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """The entry of a source without passwords in URLs and values of headers and variables."""
+    """The entry of a source, with passwords in URLs and values of headers and variables hidden."""
     shown = dict(entry)
     for key, value in entry.items():
         if isinstance(value, str):
@@ -268,7 +268,7 @@ def _without_secrets(entry: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _without_password(url: str) -> str:
-    """The URL of a Redis without its password; all hidden if it cannot be parsed."""
+    """The URL of a Redis without its password; completely hidden if it cannot be parsed."""
     parts = _REDIS.fullmatch(url)
     if parts is None:  # an unescaped character may leave half a password anywhere
         return "****"

@@ -78,16 +78,16 @@ def connect(  # noqa: PLR0913 - one for each option
         bool, typer.Option("--print", help="Print the entry, and write nothing.")
     ] = False,
     undo: Annotated[
-        bool, typer.Option("--undo", help="Restore the configuration that was there before.")
+        bool, typer.Option("--undo", help="Restore the previous configuration.")
     ] = False,
     yes: YesOption = False,
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Connect an agent host, such as Claude Code, to Repertory.
 
-    It shows how the host's configuration would change, asks, and writes the entry; nothing else in
-    the file changes, and a backup is beside it. Without a host, it shows the hosts that are
-    installed, and whether they are connected. A key is written only where a host cannot read it
+    It shows how the host's configuration would change, asks, and writes the entry. Nothing else in
+    the file changes, and a backup is kept beside it. Without a host, it shows the hosts that are
+    installed, and whether they are connected. A key is written only if the host cannot read it
     from the environment.
     """
     settings, found = located(flags, Path.cwd())
@@ -119,7 +119,7 @@ def _server(settings: Settings, url: str, key: str, key_file: Path | None) -> Ou
     words = words_of(settings)
     if not url:
         if key or key_file:
-            raise UsageError("--key and --key-file belong to --url, which is missing.")
+            raise UsageError("--key and --key-file need --url, which is missing.")
         return OurServer(words)
     if key and key_file:
         raise UsageError("Give either --key or --key-file.")
@@ -138,12 +138,12 @@ def _target(name: str, scope: Scope, machine: Machine) -> Target:
     """The configuration of a host.
 
     Raises:
-        UsageError: There is no such host, or it has no configuration of a project.
+        UsageError: There is no such host, or it has no project configuration.
     """
     host = host_named(name)
     target = target_for(host, scope, machine)
     if target is None:
-        raise UsageError(f"{host.title} has no configuration of a project; leave out --project.")
+        raise UsageError(f"{host.title} has no project configuration; leave out --project.")
     return target
 
 
@@ -199,7 +199,7 @@ def _carry_out(
             writing.undo(change, records)
         else:
             backup = writing.connect(change, records)
-        if was_trusted and change.after is not None:  # it has changed by our entry alone
+        if was_trusted and change.after is not None:  # only our entry has changed
             digest = digest_to_trust(target.file, change.after)
             trust.trust(target.file, digest, of=digest_to_trust)
     if is_table:

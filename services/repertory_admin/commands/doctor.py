@@ -18,7 +18,7 @@ from repertory_admin.text import short_path
 if TYPE_CHECKING:
     from repertory_admin.checks import Finding, Sources
 
-MAX_PROBLEMS = 100  # that are shown; the JSON has all
+MAX_PROBLEMS = 100  # shown in the table; the JSON has all
 
 _MARKS = {"good": "✓", "unsure": "!", "bad": "✗"}
 _COLOURS = {"✓": "green", "!": "yellow", "✗": "bold red"}
@@ -33,8 +33,8 @@ _COLOURS = {"✓": "green", "!": "yellow", "✗": "bold red"}
 def doctor(flags: Flags, output: OutputOption = Output.TABLE) -> None:
     """Check data directory, keys, model, index or server, sign-in, and sources.
 
-    Every source is read once; nothing is indexed. What could hold items and was passed over is
-    listed with the reason. Exit code 1 if something is wrong.
+    Every source is read once; nothing is indexed. Places that could hold items but were passed
+    over are listed with the reason. Exit code 1 if something is wrong.
     """
     from repertory_admin import (  # noqa: PLC0415 - they import numpy and the engine
         checks,

@@ -27,7 +27,7 @@ def history(
         str,
         typer.Argument(
             metavar="ITEM",
-            help="The item's id, or the unique name of one that is indexed.",
+            help="The item's id, or its unique name if it is indexed.",
             autocompletion=completion.names,
         ),
     ],
@@ -35,7 +35,7 @@ def history(
 ) -> None:
     """Show when an item appeared, how it changed, and who approved it.
 
-    The last 50 events of a skill or a tool are kept, also of one that is gone.
+    The last 50 events of each skill and tool are kept, even after it is removed.
     """
     target = target_of(flags)
     events = _events(target, item) or _events(target, _id_of(target, item))
@@ -50,7 +50,7 @@ def history(
 
 
 def _events(target: Target, item_id: str) -> list[Event]:
-    """What happened to an item; nothing if its id is unknown."""
+    """The events of an item; empty if its id is unknown."""
     if target.server:
         return target.server.history(item_id)
     with target.open_here() as repertory:
@@ -58,7 +58,7 @@ def _events(target: Target, item_id: str) -> list[Event]:
 
 
 def _id_of(target: Target, name: str) -> str:
-    """The id of the item with a name; the name itself if no item fits."""
+    """The id of the item with a name; the name itself if no item has it."""
     with suppress(UnknownItemError), Bars() as bars, target.open(bars) as backend:
         return backend.item(name).id
     return name

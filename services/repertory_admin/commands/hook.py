@@ -27,7 +27,7 @@ MAX_PROMPT_LENGTH = 2_000  # characters, from the beginning
 
 
 class Prompt(msgspec.Struct, frozen=True):
-    """What a host writes to a prompt hook; the rest of it is ignored.
+    """The input of a prompt hook. Other fields are ignored.
 
     Attributes:
         prompt: What the user typed.
@@ -56,38 +56,38 @@ def hook(
         float, typer.Option(metavar="NUMBER", help="The lowest confidence of an item, 0…1.")
     ] = 0.6,
     limit: Annotated[
-        int, typer.Option("--limit", "-n", metavar="N", help="The highest number of items.")
+        int, typer.Option("--limit", "-n", metavar="N", help="The maximum number of items.")
     ] = 3,
     timeout: Annotated[
         float,
         typer.Option(
-            metavar="SECONDS", min=0.0, max=MAX_TIMEOUT_S, help="After which it writes nothing."
+            metavar="SECONDS", min=0.0, max=MAX_TIMEOUT_S, help="Write nothing after this time."
         ),
     ] = 3.0,
 ) -> None:
     """Answer the prompt hook of an agent host, from its input.
 
     It reads the host's JSON from standard input, searches for the prompt, and writes the JSON that
-    adds what was found to the prompt. When nothing fits well enough, it writes nothing.
+    adds the results to the prompt. If nothing fits well enough, it writes nothing.
 
-    With valid options it never holds up or refuses a prompt: after --timeout, or when something is
-    wrong, it writes nothing and ends with exit code 0; --verbose says what is wrong. It asks the
-    server of this directory, or else the index as it is: it indexes nothing and starts no server.
+    With valid options, it never blocks or rejects a prompt: after --timeout, or after an error, it
+    writes nothing and ends with exit code 0; --verbose shows the error. It asks the server of this
+    directory, or else searches the index as it is. It indexes nothing and starts no server.
     """
     found: list[str] = []
 
     def answer() -> None:
         try:
             found.append(_answer(flags, threshold, limit))
-        except Exception as error:  # the boundary: a prompt is worth more than what fits it
+        except Exception as error:  # the boundary: an error must not block the prompt
             if is_verbose():
                 kind = "" if isinstance(error, RepertoryError) else f"{type(error).__name__}: "
                 terminal.warn(f"{kind}{error}")
 
-    if math.isnan(timeout):  # NaN passes the range
-        raise UsageError("--timeout is no number; give seconds.")
+    if math.isnan(timeout):  # NaN passes the check of the range
+        raise UsageError("--timeout is not a number; give seconds.")
     terminal.be_quiet(quiet=not is_verbose())
-    # A thread, since no other limit holds for reading, asking and loading a model together.
+    # A thread, because only this limits reading, searching and loading a model together.
     answering = threading.Thread(target=answer, name="hook", daemon=True)
     answering.start()
     answering.join(timeout)
@@ -110,7 +110,7 @@ def _answer(flags: Flags, threshold: float, limit: int) -> str:
         given = msgspec.json.decode(with_whole_characters(_input()), type=Prompt)
     except msgspec.MsgspecError as error:
         raise UsageError(
-            f'The input is not that of a prompt hook: {error}; give JSON like {{"prompt": "…"}}.'
+            f'The input is invalid for a prompt hook: {error}; give JSON like {{"prompt": "…"}}.'
         ) from error
     target = target_of(flags)
     text = given.prompt[:MAX_PROMPT_LENGTH]
@@ -123,7 +123,7 @@ def _answer(flags: Flags, threshold: float, limit: int) -> str:
 
 
 def _input() -> bytes:
-    """The input; not through its buffer, whose lock a thread would hold when the process ends."""
+    """Standard input, read without its buffer: this thread could hold the buffer's lock at exit."""
     data = bytearray()
     while len(data) < MAX_INPUT_SIZE and (part := os.read(0, 1 << 16)):
         data += part

@@ -46,7 +46,7 @@ def index(
 
     Only new and changed texts are embedded. The sources are the PATHs, which stay in effect until
     the next `repertory index`; else those of repertory.toml; else those found here and in the home
-    directory. A server indexes by itself; then only what lies elsewhere is fetched.
+    directory. If a server runs, it does the indexing, and this command only fetches remote content.
     """
     target = target_of(flags)
     if target.server:
@@ -92,17 +92,17 @@ def rebuild(
 
 
 def _leave_to(client: Client, target: Target, paths: list[Path]) -> None:
-    """Let a server index these paths; one that runs for this directory follows them."""
+    """Let the server of this directory index these paths; a configured server takes none."""
     if not target.settings.values.server_url:
         Workspace(target.settings, target.directory).set_paths(paths)
     elif paths:
         raise UsageError(
-            f"The sources of the server at {client.remote.url} are configured there; name no paths."
+            f"The sources of the server at {client.remote.url} are configured there; give no paths."
         )
 
 
 def _fetch(target: Target) -> int:
-    """Fetch what lies elsewhere, which a server of this directory notices; how much failed."""
+    """Fetch remote content, which the server notices, and return the number of failures."""
     if target.settings.values.server_url:
         return 0
     catalogue = Workspace(target.settings, target.directory).catalogue()
@@ -111,7 +111,7 @@ def _fetch(target: Target) -> int:
         try:
             failures = {*pool.map(_failure, sources)} - {""}
         except BaseException:  # Ctrl-C
-            pool.shutdown(wait=False, cancel_futures=True)  # first: none starts after its cancel
+            pool.shutdown(wait=False, cancel_futures=True)  # no fetch may start after its cancel
             for source in sources:
                 source.cancel()
             raise
@@ -121,7 +121,7 @@ def _fetch(target: Target) -> int:
 
 
 def _failure(source: Source) -> str:
-    """Fetch the content of a source; why it cannot be fetched."""
+    """Fetch the content of a source, and return the error, empty on success."""
     try:
         source.refresh()
     except SourceError as error:
@@ -205,6 +205,6 @@ def _index_here(target: Target, output: Output, paths: list[Path] | None = None)
 
 
 def _exit_if_unread(stats: Stats) -> None:
-    """End with another exit code if something could not be read; missing trust does not count."""
+    """Exit with ``UNREAD`` if something could not be read; missing trust does not count."""
     if stats.errors or stats.queue.failed or not stats.model:
         raise typer.Exit(ExitCode.UNREAD)

@@ -45,13 +45,13 @@ def init(
     ] = False,
     trust: Annotated[
         bool,
-        typer.Option("--trust", help="Let the MCP servers that are found be run."),
+        typer.Option("--trust", help="Allow the MCP servers that are found to be run."),
     ] = False,
 ) -> None:
     """Write a repertory.toml with the sources that are found.
 
-    They are those of the folder and of the home directory. Where a repertory.toml of a folder above
-    applies already, name the folder.
+    It looks in the folder and in the home directory. If a repertory.toml of a parent folder applies
+    already, name the folder.
     """
     folder = Path(real_path((path or Path()).expanduser()))
     if not os.path.isdir(folder):  # noqa: PTH112 - False also if a link may not be followed
@@ -69,16 +69,16 @@ def init(
     terminal.say(f"Wrote {short_path(str(file))} with {sources}.")
     settings = load({**flags, "config": str(file)}, folder)
     workspace = Workspace(settings, folder)
-    workspace.trust.trust(file, digest_of(data))  # its sources in the home included
+    workspace.trust.trust(file, digest_of(data))  # also for its sources in the home directory
     _settle_trust(settings, workspace, entries, trust=trust)
     terminal.say('Next: `repertory index`, then `repertory search "what you are looking for"`.')
 
 
 def _check_above(flags: Flags, folder: Path) -> None:
-    """Refuse if a project above the folder has a configuration file, which would apply no longer.
+    """Refuse to replace the configuration file of a parent folder, which applies to this folder.
 
     Raises:
-        UsageError: It has.
+        UsageError: There is such a file.
     """
     _, project = located(flags, folder)
     if project.marker is Marker.FILE:

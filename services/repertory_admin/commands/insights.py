@@ -1,4 +1,4 @@
-"""``repertory insights``: what callers searched for, and what follows for the catalogue."""
+"""``repertory insights``: reports on searches, and advice for the catalogue."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -43,11 +43,11 @@ def insights(
 ) -> None:
     """Show which searches found nothing and which items are not used, and what to do.
 
-    The server that is configured or runs for this directory answers, else the records here. Servers
+    The configured or running server of this directory answers, else the records here. Servers
     record searches and what callers read or called afterwards; see docs/insights.md.
 
-    With --labelled-set, each query's right answer is what its callers used soon afterwards, else
-    the nearest item. The latter are only proposals: check them before you measure.
+    With --labelled-set, the right answer to a query is the item that its callers used soon
+    afterwards, else the nearest item, which is only a proposal: check it before you measure.
     """
     target = target_of(flags)
     if target.server:
@@ -100,9 +100,9 @@ def _write(
         if report().recording != "plain":
             raise UsageError(
                 "The queries are not recorded as text; set REPERTORY_INSIGHTS_RECORD=plain for the "
-                "server, and the next ones are."
+                "server to record new ones as text."
             )
-        raise UsageError("No recorded search found nothing, so there is no query to write.")
+        raise UsageError("All recorded searches found something, so there is no query to write.")
     items = backend.items([entry.id for entry in backend.entries()])
     folder = folder.expanduser()
     written = write_set(folder, found.queries, items.values())

@@ -21,7 +21,7 @@ from repertory_admin.text import short_path
 
 keys = group("keys")
 
-# Which server the keys are of follows from these.
+# The settings that determine the server that the keys belong to.
 SETTINGS = ("keys", *TEAM)
 
 NameArgument = Annotated[
@@ -67,7 +67,7 @@ def create(
     until a key exists, and from then on only callers with one. Servers of other directories are not
     affected. To replace a key, create another, distribute it, and revoke the old one.
 
-    A key without groups shows only the sources without `visible_to`, one with the scope admin all.
+    A key without groups shows only the sources without `visible_to`; the scope admin shows all.
     """
     settings, directory = here(flags)
     keys, server, is_team = _keys(settings, directory)
@@ -117,8 +117,8 @@ def list_keys(flags: Flags, output: OutputOption = Output.TABLE) -> None:
         terminal.show_text(f"There are no keys of {server}, so it answers only you.")
     elif keys.required:
         terminal.show_text(
-            f"All keys of {server} are revoked, and every caller needs one: create one, or "
-            "`repertory keys reset` lets callers in without."
+            f"All keys of {server} are revoked, and every caller needs one: create one, or run "
+            "`repertory keys reset` to let callers in without a key."
         )
     else:
         terminal.show_text(f"There are no keys of {server}, so callers need none.")
@@ -138,8 +138,8 @@ def revoke(flags: Flags, name: NameArgument) -> None:
     terminal.show_text(f"The key {name!r} is no longer valid.")
     if is_team and not keys.list():
         terminal.note(
-            f"It was the last one of {server}, which now refuses all callers: create another, or "
-            "`repertory keys reset`."
+            f"It was the last key of {server}, which now refuses all callers: create another, or "
+            "run `repertory keys reset`."
         )
 
 
@@ -153,17 +153,17 @@ def revoke(flags: Flags, name: NameArgument) -> None:
     ),
 )
 def token(flags: Flags, output: OutputOption = Output.TABLE) -> None:
-    """Print your own token for the server of this directory that runs, with all scopes.
+    """Print your own token for the running server of this directory, with all scopes.
 
-    Only you can read it, and it ends with the server. Programs that are configured once, and other
-    people, need a key; see `repertory keys create`.
+    Only you can read it, and it is valid until the server ends. Programs that are configured once,
+    and other people, need a key; see `repertory keys create`.
     """
     settings, directory = here(flags)
     note = running.note_at(settings, directory)
     if note is None:
         raise StoreError(
             "No server that you started runs for this directory; start `repertory serve`. A team's "
-            "server has keys only."
+            "server only has keys."
         )
     url = running.sign_in_url(note.url, note.token)
     if output is Output.JSON:
@@ -187,7 +187,7 @@ def reset(
 ) -> None:
     """Remove all keys: your server answers only you again, a team's server everyone.
 
-    This takes the right to write the data directory. A running server follows at once.
+    This needs write access to the data directory. A running server follows at once.
     """
     settings, directory = here(flags)
     keys, server, is_team = _keys(settings, directory)
@@ -202,7 +202,7 @@ def reset(
 
 
 def _keys(settings: Settings, directory: Path) -> tuple[Keys, str, bool]:
-    """The keys, in words whose they are, and whether that is a team's server."""
+    """The keys, a description of their server, and whether it is a team's server."""
     is_team = bool(settings.values.redis_url)
     return keys_of(settings, directory), _server(settings, directory), is_team
 

@@ -53,14 +53,14 @@ def login(
         bool,
         typer.Option(
             "--browser/--no-browser",
-            help="Open a browser; without, show the address, for a browser anywhere.",
+            help="Open a browser, or only show the address, for a browser on any machine.",
         ),
     ] = True,
 ) -> None:
     """Sign in at an MCP server that asks for it.
 
     A browser opens for that (OAuth), and the server's tools are indexed afterwards. The tokens
-    stay in the data directory, where only you can read them, and are renewed by themselves. For a
+    stay in the data directory, where only you can read them, and are renewed automatically. For a
     team, run this where its watch service runs, with the same data directory.
     """
     settings, directory = here(flags)
@@ -71,7 +71,7 @@ def login(
         if taken_by:
             _ask(server, address, taken_by)
         if browser:
-            terminal.show_text(f"Sign in in the browser that opens, or at {address}")
+            terminal.show_text(f"Sign in with the browser that opens, or at {address}")
             threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
         else:
             terminal.show_text(f"Sign in at {address}")
@@ -89,14 +89,14 @@ def login(
 
 
 def _ask(server: str, address: str, taken_by: str) -> None:
-    """Say that a sign-in gives access to another host, and ask in a terminal whether it is right.
+    """Warn that a sign-in gives access to another host, and ask for confirmation in a terminal.
 
     Raises:
         UsageError: The answer is no.
     """
     what = (
-        f"{server} has you sign in at {urlsplit(address).hostname}, and {taken_by} gets access "
-        "with that."
+        f"{server} wants you to sign in at {urlsplit(address).hostname}, which gives access to "
+        f"{taken_by}."
     )
     if sys.stdin.isatty() and sys.stderr.isatty():
         confirm(safe(f"{what} Is that right?"), yes=False, done="signed in")
@@ -114,7 +114,7 @@ def logout(flags: Flags, server: ServerArgument) -> None:
     source = _servers(Workspace(settings, directory)).get(server)
     url = ""
     if source and source.config.url:
-        with suppress(SourceError):  # a variable is not set: the name suffices
+        with suppress(SourceError):  # a variable is not set; the name is enough
             url = fill_in(source.config).url
     with audited(settings, directory, "logout", [server]):
         is_forgotten = SignIns(settings.data_dir / SIGN_INS).forget(server, url)
@@ -131,10 +131,10 @@ def _servers(workspace: Workspace) -> dict[str, McpServer]:
 
 
 def _source(workspace: Workspace, name: str) -> McpServer:
-    """The MCP server of a name.
+    """The MCP server with this name.
 
     Raises:
-        UsageError: The catalogue has none.
+        UsageError: The catalogue has no such server.
     """
     servers = _servers(workspace)
     if name in servers:
@@ -147,9 +147,9 @@ def _source(workspace: Workspace, name: str) -> McpServer:
 
 
 def _paste(redirects: "Redirects") -> None:
-    """Take the address of the last page from the standard input, until the process ends."""
+    """Read the address of the last page from standard input, until the process ends."""
     text = b""
-    # Not buffered: a thread that waits in a buffered read would keep the process from ending.
+    # Unbuffered, because a thread in a buffered read would keep the process from ending.
     while piece := os.read(sys.stdin.fileno(), MAX_PASTED):
         *lines, text = (text + piece)[-MAX_PASTED:].split(b"\n")
         for line in lines:

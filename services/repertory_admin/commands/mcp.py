@@ -62,10 +62,10 @@ def mcp(
 ) -> None:
     """Run as an MCP server over stdio, for an agent host.
 
-    It asks the server that is configured, or has the server that runs serve this directory, too.
-    Without one, it becomes that server, which indexes, watches and answers other commands, until
-    the agent host ends it. A server over HTTP has the same tools at /mcp, /mcp/skills,
-    /mcp/portable-skills, /mcp/project and /mcp/explain.
+    It asks the configured server, or lets a running server serve this directory, too. If no server
+    runs, it becomes the server: it indexes, watches and answers other commands until the agent host
+    ends it. A server over HTTP has the same tools at /mcp, /mcp/skills, /mcp/portable-skills,
+    /mcp/project and /mcp/explain.
     """
     if directory:
         _enter(directory)

@@ -81,13 +81,13 @@ def search(
 ) -> None:
     """Find items for a task, some words or a name.
 
-    The server that is configured or runs for this directory answers. Without one, the index is
-    opened here, and files that are new, changed or deleted are indexed first, for a second at most;
-    a first index for half a minute. No MCP server is asked; `repertory index` does that.
+    The configured or running server of this directory answers. Without one, the index is opened
+    here, and new, changed and deleted files are indexed first, for at most a second; a first index
+    takes at most half a minute. No MCP server is asked; `repertory index` does that.
 
     A terminal shows the description and the file of each result. A pipe gets one line for each: id,
-    kind if there are several, confidence and reason, at least two spaces apart. Programs read
-    --output json.
+    kind if there are several, confidence and reason, at least two spaces apart. Programs should
+    read --output json.
     """
     target = target_of(flags)
     asked = query_of(

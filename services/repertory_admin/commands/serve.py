@@ -39,11 +39,10 @@ INTERVAL_S = 0.25
 def serve(flags: Flags) -> None:
     """Watch, index and answer over HTTP until you press Ctrl-C.
 
-    Changes are indexed at once. Other commands in the same directory use the server. Ctrl-C ends
-    it. If a server of another directory runs already, it serves this one as well, until Ctrl-C;
-    --port starts another. It answers only you: a terminal shows the address that signs your browser
-    in, and `repertory keys token` prints the token for programs. Others need a key; see
-    `repertory keys`.
+    Changes are indexed at once. Other commands in the same directory use the server. If a server of
+    another directory runs already, it serves this one as well, until Ctrl-C; --port starts another
+    server. It answers only you: a terminal shows the address that signs your browser in, and
+    `repertory keys token` prints the token for programs. Others need a key; see `repertory keys`.
     """
     settings, directory = here(flags)
     logs.begin()
@@ -55,7 +54,7 @@ def serve(flags: Flags) -> None:
             except StoreBusyError:
                 if not callbacks.has_joined:
                     raise
-                time.sleep(INTERVAL_S)  # the last server of this directory is still ending
+                time.sleep(INTERVAL_S)  # the last server here is still shutting down
 
 
 class _Callbacks:
@@ -77,8 +76,8 @@ class _Callbacks:
         if joined.unheld:
             names = ", ".join(f"--{name.replace('_', '-')}" for name in joined.unheld)
             terminal.warn(
-                f"It has other settings for this directory, so these do not hold: {names}. End the "
-                "other process of this directory to have them."
+                f"It has other settings for this directory, so these have no effect: {names}. To "
+                "use them, end the other process of this directory."
             )
         _invite(joined.url, joined.key)
         while not self._stopping and joined.lasts(INTERVAL_S):
@@ -89,7 +88,7 @@ class _Callbacks:
 
 
 def _invite(url: str, token: str) -> None:
-    """Show the address that signs a browser in; never in a file, which others may read."""
+    """Show the address that signs a browser in, but only in a terminal: others may read a file."""
     if sys.stdout.isatty():
         _say(f"Open {sign_in_url(url, token)} in a browser.")
     else:
@@ -97,6 +96,6 @@ def _invite(url: str, token: str) -> None:
 
 
 def _say(text: str) -> None:
-    """Write a line at once: a program may wait for it."""
+    """Write a line at once, because a program may wait for it."""
     terminal.say(text)
     sys.stdout.flush()

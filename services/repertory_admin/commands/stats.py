@@ -19,7 +19,7 @@ from repertory_admin.text import short_path
 def stats(flags: Flags, output: OutputOption = Output.TABLE) -> None:
     """Show the index, its freshness and its problems.
 
-    The server that is configured or runs for this directory answers, else the index here. With
+    The configured or running server of this directory answers, else the index here. With
     --verbose, the names and numbers of the stored index are shown, too.
     """
     target = target_of(flags)

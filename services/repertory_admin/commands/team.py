@@ -87,8 +87,8 @@ def api(
 ) -> None:
     """Answer a team's searches over HTTP.
 
-    Python runs on one core for each process. Run as many as the searches need, behind one port or
-    behind a load balancer; see `repertory watch`.
+    Each process uses one core. Run as many as the searches need, behind one port or behind a load
+    balancer; see `repertory watch`.
     """
     settings = load(flags, Path.cwd())
     logs.begin()

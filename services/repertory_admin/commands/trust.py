@@ -1,4 +1,4 @@
-"""``repertory trust``: what has changed in the catalogue, and its approval."""
+"""``repertory trust``: review and approve changes of the catalogue."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -36,13 +36,13 @@ trust = group("trust")
     examples=("repertory trust review", "repertory trust review --output json"),
 )
 def review(flags: Flags, output: OutputOption = Output.TABLE) -> None:
-    """List what is in quarantine, new or changed, with the change and what is suspicious.
+    """List items that are quarantined, new or changed, with the change and what is suspicious.
 
-    Agents do not see what is in quarantine. At most 500 items are listed.
+    Agents do not see quarantined items. At most 500 items are listed.
     """
     target = target_of(flags)
     found = target.reviews()
-    with suppress(StoreError):  # else approving by an id alone takes any version, as before
+    with suppress(StoreError):  # without the file, an id approves any version
         write_json(_file(target), [one.as_shown for one in found.reviews])
     if output is Output.JSON:
         terminal.show_json(found.reviews)
@@ -78,13 +78,13 @@ def approve(
         typer.Argument(metavar="[ID]...", help="Items, or ID@VERSION to approve this version."),
     ] = None,
     everything: Annotated[
-        bool, typer.Option("--all", help="Approve all that review lists.")
+        bool, typer.Option("--all", help="Approve all items that review lists.")
     ] = False,
 ) -> None:
     """Approve items as review has shown them, and index those that were in quarantine.
 
-    What has changed since then is not approved. An item that review has not shown is approved as it
-    is now, and so are all items without any review before.
+    Changes since then are not approved. An item that review has not shown is approved as it is now,
+    and so are all items if review was never run.
 
     Exit code 1 if an item that you name does not wait for approval, 3 if one cannot be indexed.
     """
@@ -117,14 +117,14 @@ def approve(
 
 
 def _file(target: Target) -> Path:
-    """Where the versions that were shown are kept, as ``ID@VERSION``."""
+    """The file with the versions that were shown, as ``ID@VERSION``."""
     return Workspace(target.settings, target.directory).shown_file
 
 
 def as_shown(items: list[str], shown: list[str]) -> list[str]:
-    """Items, each bound to the versions that were shown of it, if any were.
+    """Items as ``ID@VERSION``, with the versions that were shown; unchanged if none was shown.
 
-    Accents may be apart from their letters, as some keyboards and file systems have them.
+    Names are compared in NFC, since some keyboards and file systems decompose accented letters.
     """
     known = defaultdict[str, list[str]](list)
     for one in shown:
@@ -134,9 +134,9 @@ def as_shown(items: list[str], shown: list[str]) -> list[str]:
 
 
 def _bound(items: list[str] | None, listed: "Sequence[Review]") -> list[str]:
-    """Items, each bound to a version: the one that is listed now, if it has none; None is all.
+    """Items as ``ID@VERSION``, by default with the version that is listed now; None means all.
 
-    What is not listed is left out: it does not wait.
+    Items without a version that are not listed are left out, since they do not wait for approval.
     """
     from repertory.review.store import is_bound  # noqa: PLC0415 - imports the database
 
@@ -150,10 +150,10 @@ def _composed(name: str) -> str:
 
 
 def _approve_here(target: Target, items: list[str] | None) -> tuple[list[str], list[str]]:
-    """Approve in this process, and ask the servers of what was in quarantine again.
+    """Approve in this process, and index; servers with newly approved tools are asked again.
 
     Returns:
-        The approved items, and why their sources could not be read.
+        The approved items, and the errors from reading their sources.
     """
     with Bars() as bars, target.open_here(bars) as repertory:
         reviews = repertory.parts.reviews

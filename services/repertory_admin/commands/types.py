@@ -36,13 +36,13 @@ def types(
     ] = None,
     only: Annotated[
         list[str] | None,
-        typer.Option("--filter", metavar="NAME", help="As NAME; commas separate several."),
+        typer.Option("--filter", metavar="NAME", help="Like NAME; separate several by commas."),
     ] = None,
 ) -> None:
     """Print a TypeScript module of tools.
 
     It has the types of each tool's arguments and result, and methods that call the tools through a
-    server that allows calls. It is the module that a server has at /runtime/tools.ts.
+    server that allows calls. A server offers the same module at /runtime/tools.ts.
     """
     from repertory.typescript.module import module  # noqa: PLC0415 - no other command needs it
     from repertory.typescript.selection import (  # noqa: PLC0415 - as above

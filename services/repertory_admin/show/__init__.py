@@ -1,1 +1,1 @@
-"""How results look on the terminal: one module for each kind of result."""
+"""How results are shown on the terminal: one module for each kind of result."""

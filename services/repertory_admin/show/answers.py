@@ -64,7 +64,7 @@ def warn_if_degraded(answer: Answer | Explanation) -> None:
 
 
 def show_notices(answer: Answer | Explanation) -> None:
-    """Show on stderr what to know beside the answer."""
+    """Show the notices of an answer on stderr."""
     for notice in answer.notices:
         if notice != NOTHING_TO_SEARCH:
             terminal.note(notice)
@@ -84,7 +84,7 @@ def show_nothing(answer: Answer, query: Query) -> None:
 
 
 def show_evidence(answer: Answer, query: Query) -> None:
-    """Show each hit's probability, and the evidence behind it."""
+    """Show the probability of each hit, and the evidence behind it."""
     for hit in answer.hits:
         terminal.say()
         terminal.say(safe(f"{hit.id}  {hit.confidence:.2f}"))
@@ -150,7 +150,7 @@ def _term(term: Term) -> str:
 
 
 def _place(word: Word) -> str:
-    """Where an item has a word of the query, or its nearest word instead."""
+    """The fields of the item that have a query word, or else the nearest word in the item."""
     if not word.matched:
         return f"no; nearest is {word.near}" if word.near else "no"
     where = ", ".join(word.fields) or "yes"

@@ -15,7 +15,7 @@ from repertory.agent_hosts.records import backup_of
 from repertory_admin import terminal
 from repertory_admin.text import safe_lines, short_path
 
-MAX_LINE_LENGTH = 240  # characters of a line of a difference; some configurations are one line
+MAX_LINE_LENGTH = 240  # characters of a diff line; some configurations are a single line
 _CONTEXT = 2  # lines before and after a change
 _CACHES = {".cache", "Caches", "archive-v0"}  # folders above a program that uvx or pipx runs
 _COLOURS = {"+": "green", "-": "red", "@": "cyan"}
@@ -35,7 +35,7 @@ def row(target: Target, state: State, detail: str) -> dict[str, Any]:
         "scope": target.scope,
         "state": state,
         "file": str(target.file),
-        # Unlike ``Path.exists``, it raises nothing in a folder that may not be read.
+        # Unlike ``Path.exists``, it does not raise an error in an unreadable folder.
         "exists": os.path.exists(target.file),  # noqa: PTH110 - see above
         "detail": detail,
     }
@@ -60,7 +60,7 @@ def table(rows: list[dict[str, Any]]) -> None:
 
 
 def difference(change: Plan, *, to_stderr: bool) -> None:
-    """Show what a change would do to a configuration, without the values of variables."""
+    """Show a change to a configuration as a diff, with the values of variables hidden."""
     syntax = change.target.host.syntax
     secrets = {
         secret
@@ -75,7 +75,7 @@ def difference(change: Plan, *, to_stderr: bool) -> None:
         console = drawing.console()
     for line in _lines(change):
         for secret in sorted(secrets, key=len, reverse=True):
-            line = line.replace(secret, "****")  # noqa: PLW2901 - one line, with ever fewer secrets
+            line = line.replace(secret, "****")  # noqa: PLW2901 - the line, with one secret less
         shown = safe_lines(line)
         if len(shown) > MAX_LINE_LENGTH:
             shown = shown[: MAX_LINE_LENGTH - 1] + "…"
@@ -101,20 +101,20 @@ def outcome(change: Plan, backup: Path | None, server: OurServer, *, undo: bool)
 
 
 def notes(change: Plan, server: OurServer, *, undo: bool) -> list[str]:
-    """What to know and to do after a change; nothing if there was none."""
+    """Notes for the user after a change; empty if nothing changed."""
     target = change.target
     if not change.changes:
         return []
     if undo:
         kept = backup_of(target.file)
         stays = not change.is_exact and kept.exists()
-        return [f"The file from before stays as {short_path(str(kept))}."] if stays else []
+        return [f"The previous file is kept as {short_path(str(kept))}."] if stays else []
     check = f"To see it, {target.host.check}. To undo it: {_undo(target)}"
     return [*_notes(target, server), check]
 
 
 def _restored(change: Plan) -> str:
-    """How a configuration is after undoing."""
+    """The state of a configuration after ``--undo``, as a part of a sentence."""
     if change.after is None:
         return "is removed, since there was none before"
     return "is as it was before" if change.is_exact else "has only lost the entry"
@@ -136,12 +136,12 @@ def _notes(target: Target, server: OurServer) -> Iterator[str]:
     runs_program = not server.url or host.remote is None
     if runs_program and _CACHES.intersection(Path(server.words[0]).parts):
         yield (
-            "The program lies in a cache, which is emptied at times: install it, as by "
+            "The program is in a cache that may be cleared: install it, for example with "
             "`uv tool install 'repertory[offline]'`, and connect again."
         )
     if writes_key(host, server):
         yield (
-            f"The file has the key in plain text, since {host.title} reads none from the "
+            f"The file has the key in plain text, since {host.title} cannot read it from the "
             "environment; keep the file private."
         )
     elif server.key and host.remote is None:
@@ -149,7 +149,7 @@ def _notes(target: Target, server: OurServer) -> Iterator[str]:
     elif server.key:
         yield f"The key was not written: set {VARIABLE} where {host.title} starts."
     if target.scope is Scope.PROJECT and not server.url:
-        yield "The entry has the path of the program on this machine; others have another one."
+        yield "The entry has the program's path on this machine, which differs on others."
 
 
 def _undo(target: Target) -> str:

@@ -1,4 +1,4 @@
-"""Shows what the usage says about the catalogue."""
+"""Shows the insights into the usage of the catalogue."""
 
 import time
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ MAX_SHOWN = 10  # of each list; the JSON has more
 
 
 def show(found: "Insights") -> None:
-    """Show the figures, and each list with what to do."""
+    """Show the figures, and each list of findings with advice."""
     if not found.since:
         terminal.show_text(
             "Nothing is recorded: insights.record is off."

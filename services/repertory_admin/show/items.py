@@ -1,4 +1,4 @@
-"""Shows items: a list of them, or one whole."""
+"""Shows items: a list of them, or one in full."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any

@@ -1,4 +1,4 @@
-"""Shows a run of indexing."""
+"""Shows the result of an indexing run."""
 
 from collections.abc import Callable, Collection, Iterable
 
@@ -17,12 +17,12 @@ MAX_PATHS = 5  # of one kind; the JSON has all
 
 
 def errors(problems: Iterable[Problem]) -> list[Problem]:
-    """The problems that left an item out."""
+    """The problems because of which items were left out."""
     return [problem for problem in problems if problem.severity == "error"]
 
 
 def headline(run: Run) -> str:
-    """A run in one line."""
+    """A summary of a run in one line."""
     stats = run.stats
     items = counted(stats.items, "item")
     sources = counted(len(stats.sources), "source")
@@ -52,14 +52,14 @@ def show(run: Run, skipped: Untrusted) -> None:
 
 
 def failures(run: Run, names: Collection[str]) -> list[str]:
-    """Why some sources could not be read, one sentence for each."""
+    """Why the sources with these names could not be read, one sentence for each."""
     return [
         f"{one.name}: {one.error}" for one in run.stats.sources if one.name in names and one.error
     ]
 
 
 def show_asked(run: Run, names: Collection[str]) -> None:
-    """Tell how many tools of some servers are indexed, or why they are not.
+    """Show how many tools of some servers are indexed, or why they are not.
 
     Raises:
         typer.Exit: A server could not be read.
@@ -94,7 +94,7 @@ def show_sources(
 
 
 def _state(source: SourceState) -> str:
-    """The state of a source in a few words; problems say why it is failing."""
+    """The state of a source in a few words; the problems say why it is failing."""
     if not source.stale:
         return source.state
     old = f"{counted(source.stale, 'item')} stale"
@@ -113,13 +113,14 @@ def show_problems(
     rest: str = "`repertory doctor` lists more",
     beside: int = 0,
 ) -> None:
-    """List problems, errors first, with their files and lines; those of one message together.
+    """List problems, errors first and grouped by message, with their files and lines.
 
     Args:
         problems: The problems.
-        most: How many messages to list at most.
-        rest: What lists the others.
-        beside: How many there are besides. Then others have counted the kinds.
+        most: The maximum number of messages.
+        rest: Says what lists the others.
+        beside: The number of further problems that are not passed. If there are any, the counts by
+            severity are omitted, since the caller has shown them.
     """
     problems = sorted(problems, key=lambda problem: problem.severity != "error")
     bad = len(errors(problems))

@@ -44,7 +44,7 @@ def show(stats: Stats, place: Mapping[str, str], *, internals: bool) -> None:
 
 
 def _facts(stats: Stats) -> dict[str, str]:
-    """The state of the index in words; facts that need no mention are empty."""
+    """The state of the index in words; facts that do not apply are empty."""
     kinds = ", ".join(counted(count, kind) for kind, count in stats.kinds.items())
     process, building = stats.process, stats.building
     unused = sum(one.points for one in stats.unused)
@@ -75,7 +75,7 @@ def _storage(stats: Stats) -> dict[str, str]:
 
 
 def _jobs(stats: Stats) -> dict[str, str]:
-    """What is pending and what has failed; nothing for a caller who may not see it."""
+    """The pending and the failed jobs; empty for callers who may not see them."""
     if stats.watch and stats.watch.pending is None:
         return {}
     pending = {
@@ -98,7 +98,7 @@ def _problems(stats: Stats) -> str:
     withheld = sum(one.quarantined for one in stats.sources)
     counts = {
         "error": stats.errors,
-        "warning": max(stats.warnings - withheld, 0),  # what is withheld has one, too
+        "warning": max(stats.warnings - withheld, 0),  # withheld items have one, too
         "item": withheld,
     }
     problems = ", ".join(counted(count, noun) for noun, count in counts.items() if count)
@@ -107,7 +107,7 @@ def _problems(stats: Stats) -> str:
 
 
 def _verified(verification: Verification | None) -> str:
-    """When the index was compared with the collection, and what that found."""
+    """When the index was last compared with the collection, and how many items were repaired."""
     if verification is None or not (verification.at or verification.repaired):
         return ""
     when = ago(time.time() - verification.at) if verification.at else "not yet"

@@ -1,1 +1,1 @@
-"""The HTTP API: its operations, and the OpenAPI document of them."""
+"""The HTTP API: its operations, and their OpenAPI document."""

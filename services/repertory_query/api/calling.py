@@ -18,7 +18,7 @@ from repertory_query.service import Service
 
 _ARGUMENTS = {
     "type": "object",
-    "description": "The tool's arguments, by its input schema; a missing body is the same as {}.",
+    "description": "The tool's arguments, by its input schema; a missing body is equal to {}.",
 }
 
 
@@ -38,8 +38,8 @@ def routes(service: Service, pool: Pool) -> list[AuditedRoute]:
     async def call_tool(request: Request, arguments: dict[str, Any]) -> Response:
         """Call a tool of an MCP server with its arguments; the answer is the tool's own.
 
-        Calls are off unless they are switched on. A problem's `side` tells who failed: the caller,
-        the tool (then its answer is there, too), its server, or us.
+        Calls are off by default. A problem's `side` says which side failed: the caller, the tool
+        (then the problem includes its answer), its server, or us.
         """
         tool_id = request.path_params["tool_id"]
         backend = visible_to(request.state.caller, service)
@@ -52,7 +52,7 @@ def routes(service: Service, pool: Pool) -> list[AuditedRoute]:
 
 
 def _failed(tool_id: str, result: CallResult) -> Response:
-    """The problem of a tool that reports a failure, with all that it says."""
+    """The problem for a tool that reports a failure, with its whole output."""
     says = f"says: {result.words}" if result.words else "failed, and does not say why."
     return problem(
         502,

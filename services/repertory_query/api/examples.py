@@ -1,4 +1,4 @@
-"""Requests that show how an operation of the OpenAPI document is used."""
+"""Example requests for the operations of the OpenAPI document."""
 
 import json
 from collections.abc import Mapping
@@ -6,7 +6,7 @@ from typing import Any
 from urllib.parse import quote_plus
 
 Schema = Mapping[str, Any]
-# For parameters and fields whose schema has no example; functions have none, which cost tokens.
+# For parameters and fields without an example in the schema. Functions have none, to save tokens.
 EXAMPLES: Mapping[str, Any] = {
     "item": "skills/rotating-api-keys",
     "place": "references/checklist.md",
@@ -19,7 +19,7 @@ EXAMPLES: Mapping[str, Any] = {
 
 
 def request_of(method: str, path: str, one: Schema, document: Schema, url: str, bearer: str) -> str:
-    """A request to an operation, with the first example of each parameter that is needed.
+    """An example request to an operation, with the first example of each required parameter.
 
     Args:
         method: The method, in lower case.
@@ -27,7 +27,7 @@ def request_of(method: str, path: str, one: Schema, document: Schema, url: str, 
         one: The operation.
         document: The whole document.
         url: The URL of the server.
-        bearer: What a shell replaces by the key; empty if none is needed.
+        bearer: The shell variable with the key; empty if no key is needed.
     """
     query = []
     for parameter in one["parameters"]:
@@ -46,7 +46,7 @@ def request_of(method: str, path: str, one: Schema, document: Schema, url: str, 
 
 
 def _quoted(text: str) -> str:
-    """A text in the quotes of a shell, also where it needs none."""
+    """A text in single quotes for a shell, even if it needs none."""
     escaped = text.replace("'", "'\\''")
     return f"'{escaped}'"
 
@@ -58,20 +58,20 @@ def _first(parameter: Schema) -> str:
 
 
 def _sample(schema: Schema, document: Schema) -> dict[str, Any]:
-    """A body with the example of each field that is needed."""
+    """A body with an example of each required field."""
     needed = _resolved(schema, document).get("required", ())
     given = properties_of(schema, document, "examples")
     return {name: given[name][0] if name in given else EXAMPLES.get(name) for name in needed}
 
 
 def properties_of(schema: Schema, document: Schema, key: str) -> dict[str, Any]:
-    """The values of a key such as ``examples`` in the fields of a type, by the fields' names."""
+    """The values of a key, such as ``examples``, in the fields of a type, by field name."""
     fields = _resolved(schema, document).get("properties", {})
     return {name: field[key] for name, field in fields.items() if key in field}
 
 
 def _resolved(schema: Schema, document: Schema) -> Schema:
-    """The type that is referred to; of several, the first."""
+    """The type that a schema refers to; the first if there are several."""
     schema = schema.get("anyOf", [schema])[0]
     name = schema.get("$ref", "").rpartition("/")[2]
     found: Schema = document["components"]["schemas"][name] if name else schema

@@ -1,6 +1,6 @@
 """``/export``: a collection that this process has open, for a backup by its user.
 
-No interface for others: it is not described, and takes no key but the token of the server's user.
+This is a private interface: it is not documented, and only accepts the token of the server's user.
 """
 
 from collections.abc import Iterator
@@ -23,14 +23,14 @@ def routes(service: Service, pool: Pool) -> list[BaseRoute]:
 
     async def export(request: Request) -> Response:
         if request.state.caller is not OWNER:
-            raise HTTPException(403, "Only the user who runs this server exports its index.")
+            raise HTTPException(403, "Only the user who runs this server may export its index.")
         from repertory.backup import frames  # noqa: PLC0415 - rarely needed
 
         name = request.path_params["collection"]
 
         def content() -> Iterator[bytes]:
             with service.parts.store.open(name) as collection:
-                yield b""  # from now on it is closed, also if the rest is not read
+                yield b""  # from now on, closing the generator closes the collection
                 yield from frames.of_points(collection.points())
 
         points = content()

@@ -1,4 +1,4 @@
-"""``/functions``: the functions for agents, listed in function-calling form, called by name."""
+"""``/functions``: lists the functions for agents in function-calling form, and calls them."""
 
 from typing import Any, Literal
 
@@ -19,7 +19,7 @@ from repertory_query.service import Service
 
 
 class Definition(msgspec.Struct, frozen=True):
-    """What a function does and takes."""
+    """The name, the description and the parameters of a function."""
 
     name: str
     description: str
@@ -27,7 +27,7 @@ class Definition(msgspec.Struct, frozen=True):
 
 
 class FunctionTool(msgspec.Struct, frozen=True):
-    """A function as function-calling models take it."""
+    """A function, in the form for function-calling models."""
 
     type: Literal["function"]
     function: Definition
@@ -41,9 +41,9 @@ def routes(service: Service, pool: Pool) -> list[AuditedRoute]:
         "/functions", Nothing, returns=list[FunctionTool], action=None, summary="List functions"
     )
     async def list_functions(_: Request, __: Nothing) -> Response:
-        """List the functions for agents, each defined as function-calling models take it.
+        """List the functions for agents, in the form for function-calling models.
 
-        The names are those that every model API accepts; those of the contracts can be called, too.
+        Every model API accepts these names. The names in the contracts can be called, too.
         """
         return answer([function.definition() for function in PORTABLE.values()])
 

@@ -1,4 +1,4 @@
-"""``/insights``: what the recorded usage says about the catalogue, for administrators."""
+"""``/insights``: reports on the recorded usage of the catalogue, for administrators."""
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -25,7 +25,7 @@ def routes(service: Service, pool: Pool) -> list[AuditedRoute]:
         summary="Usage insights",
     )
     async def get_insights(_: Request, __: Nothing) -> Response:
-        """Report searches without results or use, items without use, and what to do about them."""
+        """Report searches without results or use, and unused items, with advice for each."""
         return await pool.run(lambda: answer(insights_of(service)))
 
     @operations.get(

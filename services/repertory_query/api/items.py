@@ -25,8 +25,8 @@ from repertory_query.service import Service
 class Page(Filters, frozen=True, kw_only=True):
     """A page of a filtered list."""
 
-    offset: Annotated[int, Meta(ge=0, description="How many items are left out before.")] = 0
-    limit: Annotated[int, Meta(ge=1, le=10_000, description="How many items at most.")] = 100
+    offset: Annotated[int, Meta(ge=0, description="The number of items to skip.")] = 0
+    limit: Annotated[int, Meta(ge=1, le=10_000, description="The maximum number of items.")] = 100
     after: Annotated[
         str, Meta(description="The id that the page comes after; empty for the first page.")
     ] = ""
@@ -44,7 +44,7 @@ def routes(service: Service, pool: Pool) -> list[AuditedRoute]:
     operations = Operations("items")
 
     async def read(request: Request, what: Callable[[Backend], object]) -> Response:
-        """What the caller's view of the server has, as JSON."""
+        """The result of reading from the caller's view of the server, as JSON."""
         backend = visible_to(request.state.caller, service)
         return await pool.run(lambda: answer(what(backend)))
 
@@ -63,7 +63,7 @@ def routes(service: Service, pool: Pool) -> list[AuditedRoute]:
         "/items", Ids, returns=Items, action=Action("read"), summary="Show several items"
     )
     async def get_items(request: Request, given: Ids) -> Response:
-        """Show some items whole, in the requested order; missing ones are left out."""
+        """Show several items in full, in the requested order; unknown ones are left out."""
         about(request, given.ids)
         return await read(
             request, lambda backend: Items(items=list(backend.items(given.ids).values()))
@@ -77,9 +77,9 @@ def routes(service: Service, pool: Pool) -> list[AuditedRoute]:
         summary="Show an item",
     )
     async def get_item(request: Request, _: Nothing) -> Response:
-        """Show one item whole, with its text, its schemas and its links.
+        """Show one item in full, with its text, its schemas and its links.
 
-        Its unique name also finds it.
+        An item can also be named by its unique name.
         """
         return await read(request, lambda backend: _linked(backend, request.path_params["item_id"]))
 
@@ -98,7 +98,7 @@ def routes(service: Service, pool: Pool) -> list[AuditedRoute]:
         summary="List the files of skills",
     )
     async def list_skill_files(request: Request, given: Ids) -> Response:
-        """List the supporting files of some skills by id, as far as this server can read them."""
+        """List the supporting files of some skills, by id, if this server can read them."""
         about(request, given.ids)
         return await read(request, lambda backend: backend.skill_files(given.ids))
 

@@ -27,7 +27,7 @@ def routes(service: Service, pool: Pool) -> list[AuditedRoute]:
         summary="Rebuild",
     )
     async def rebuild(_: Request, __: Nothing) -> Response:
-        """Begin to rebuild the index beside the active one; `/v1/stats` shows the progress."""
+        """Start building a new index beside the active one; `/v1/stats` shows the progress."""
         return answer(await pool.run(service.rebuild), 202)
 
     @operations.get("/queue", Nothing, returns=Jobs, action=None, summary="Jobs")

@@ -19,7 +19,7 @@ from repertory_query.problems import PROBLEM
 
 
 def document(routes: Iterable[AuditedRoute]) -> Schema:
-    """The OpenAPI document of the operations among some routes, by their versioned paths."""
+    """The OpenAPI document of the operations among some routes, with their versioned paths."""
     operations = [route for route in routes if isinstance(route, Operation)]
     returned = [kind for one in operations for kind in (one.returns, one.unready) if kind]
     components = components_of([one.takes for one in operations], [*returned, Refusal])
@@ -34,8 +34,8 @@ def document(routes: Iterable[AuditedRoute]) -> Schema:
         "info": {
             "title": "Repertory",
             "summary": "A team's searchable repertory of everything its AI agents can use.",
-            "description": "Unknown parameters of an address and unknown fields of a body are "
-            "refused, except by probes.",
+            "description": "Unknown query parameters and unknown fields of a body are refused, "
+            "except by probes.",
             "version": version("repertory"),
         },
         "paths": paths,
@@ -47,7 +47,7 @@ def document(routes: Iterable[AuditedRoute]) -> Schema:
 
 
 def routes(document: Schema) -> list[BaseRoute]:
-    """The route of the document, which names the prefix that the paths begin with."""
+    """The route of the document, which names the prefix of all paths."""
 
     async def openapi(request: Request) -> Response:
         root = request.scope.get("root_path", "")
@@ -94,7 +94,7 @@ def _described(one: Operation[Any], path: str, components: dict[str, Schema]) ->
         body = {JSON: {"schema": with_names(one.body or _schema(one.takes), components)}}
         described["requestBody"] = {"content": body, "required": one.takes is not dict}
     if path not in OPEN:
-        described["security"] = [{}, {"key": []}]  # a server without keys takes none
+        described["security"] = [{}, {"key": []}]  # a server without keys needs none
     return described
 
 
@@ -105,7 +105,7 @@ def _schema(kind: Any) -> Schema:  # noqa: ANN401 - any type that msgspec knows
 
 def _parameter(name: str, schema: Mapping[str, Any], *, required: bool) -> Schema:
     schema = dict(schema)
-    if "anyOf" in schema:  # it may be left out, which JSON writes as null
+    if "anyOf" in schema:  # an optional parameter may be null in JSON
         schema |= schema.pop("anyOf")[0]
     parameter: Schema = {"name": name, "in": "query", "required": required, "schema": schema}
     if description := schema.pop("description", ""):

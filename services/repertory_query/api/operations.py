@@ -1,4 +1,4 @@
-"""The operations of the API: what each takes and returns, as routes that say so."""
+"""The operations of the API: routes that describe their parameters and their answers."""
 
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -26,27 +26,28 @@ class Nothing(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class Operation(AuditedRoute, Generic[T]):
-    """One operation: ``GET`` takes parameters of its address, ``POST`` a JSON body.
+    """One operation: ``GET`` takes query parameters, ``POST`` a JSON body.
 
-    Unknown parameters and fields are refused; only a probe may have any parameters.
+    Unknown parameters and fields are refused, except that probes ignore all parameters.
 
     Args:
         method: ``GET`` or ``POST``.
-        path: The path, with parameters as Starlette writes them.
-        handler: Answers a request, given what it takes.
+        path: The path, with parameters in Starlette's syntax.
+        handler: Answers a request, given its parameters or its body.
         takes: The type of the parameters or of the body.
-        action: What it is recorded as in the audit log; None if it is not recorded.
-        returns: The type of the JSON of the answer; None if ``content`` alone describes it.
+        action: The action in the audit log; None if requests are not recorded.
+        returns: The type of the JSON answer; None if only ``content`` describes it.
         summary: A few words.
         tag: The group that it belongs to.
         status: The status of a success.
         scope: The scope that a caller needs.
-        content: Schemas of the answer by media type, beside ``returns``.
-        unready: The type of the JSON of a 503, if that is no problem.
-        body: The JSON Schema of the body, if ``takes`` does not tell it.
-        name: Its name in generated clients; that of the handler by default.
-        text: A description; the handler's docstring by default.
-        error_is_message: Whether ``error`` of a problem is its message instead of its class.
+        content: Further schemas of the answer, by media type.
+        unready: The type of the JSON of a 503, if that is not a ``Refusal``.
+        body: The JSON Schema of the body, if ``takes`` does not describe it.
+        name: Its name in generated clients; by default that of the handler.
+        text: A description; by default the handler's docstring.
+        error_is_message: Whether the field ``error`` of a problem is its message instead of its
+            class.
     """
 
     def __init__(  # noqa: PLR0913 - one for each part of a description
@@ -91,7 +92,7 @@ class Operation(AuditedRoute, Generic[T]):
         if self.takes is not Nothing or await request.body():
             return await self._handler(request, await body_of(request, self.takes))
         if "content-type" in request.headers:
-            require_json(request)  # a form of another site is none
+            require_json(request)  # refuses forms, which other sites can send
         return await self._handler(request, self.takes())
 
 
@@ -140,12 +141,12 @@ def answer(value: object, status: int = 200) -> Response:
 
 
 def versioned(routes: Iterable[AuditedRoute]) -> list[AuditedRoute]:
-    """The same routes below ``/v1``, except those that have no version."""
+    """The same routes below ``/v1``, except those without a version."""
     return undescribed((one for one in routes if one.path not in UNVERSIONED), V1)
 
 
 def undescribed(routes: Iterable[AuditedRoute], prefix: str = "") -> list[AuditedRoute]:
-    """The same routes with a prefix, which the OpenAPI document does not describe."""
+    """The same routes with a prefix, left out of the OpenAPI document."""
     return [
         AuditedRoute(one.method, prefix + one.path, one.endpoint, action=one.action)
         for one in routes

@@ -1,4 +1,4 @@
-"""What a request gives: the parameters of its address, or a JSON body; errors are in words."""
+"""Decodes the query parameters or the JSON body of a request, with readable errors."""
 
 import re
 from functools import cache
@@ -18,22 +18,22 @@ T = TypeVar("T")
 
 
 def parameters_of(request: Request, kind: type[T], *, is_form: bool = False) -> T:
-    """The parameters of an address; the last of several counts.
+    """The query parameters of a request; if one is repeated, the last value counts.
 
     Args:
         request: The request.
-        kind: A struct; its fields of several values collect repeated parameters.
-        is_form: Whether it is a web form: empty values are missing ones, and unknown parameters,
-            which links may add, are ignored.
+        kind: A struct; its fields with several values collect repeated parameters.
+        is_form: Whether it is a web form. Then empty values count as missing, and unknown
+            parameters, which links may add, are ignored.
 
     Raises:
-        UsageError: One is missing, invalid or unknown.
+        UsageError: A parameter is missing, invalid or unknown.
     """
     fields = _components(kind)[kind.__name__]["properties"]  # type: ignore[arg-type]  # hashable
     given = request.query_params
     found: dict[str, Any] = {}
     for name in given:
-        if name in fields:  # each look-up goes through all parameters, which may be thousands
+        if name in fields:  # first, since ``getlist`` goes through all, possibly many, parameters
             values = [value for value in given.getlist(name) if value or not is_form]
             if values:
                 found[name] = values if fields[name].get("type") == "array" else values[-1]
@@ -46,11 +46,11 @@ def parameters_of(request: Request, kind: type[T], *, is_form: bool = False) -> 
 
 
 async def body_of(request: Request, kind: type[T]) -> T:
-    """The JSON body of a request; a missing body is an empty object where that is enough.
+    """The JSON body of a request; for ``dict``, a missing body is an empty object.
 
     Raises:
-        HTTPException: 400; it is not UTF-8, or too deep.
-        UsageError: It is not JSON, or does not fit.
+        HTTPException: 400 if it is not UTF-8, or nested too deeply.
+        UsageError: It is not JSON, or does not fit the type.
     """
     content = await request.body()
     if content:
@@ -60,23 +60,23 @@ async def body_of(request: Request, kind: type[T]) -> T:
     try:
         plain = _decoded(content)
         if kind is not dict:
-            plain = _integral(plain)  # JSON has one kind of number: 5.0 is 5
+            plain = _integral(plain)  # JSON has only one kind of number, so 5.0 is 5
         return msgspec.convert(plain, kind)
     except msgspec.ValidationError as error:
         raise _invalid(error, kind) from error
     except msgspec.DecodeError as error:
-        raise UsageError(_refused("the body is no JSON")) from error
+        raise UsageError(_refused("the body is not JSON")) from error
     except (UnicodeDecodeError, RecursionError) as error:
         raise HTTPException(400, "The body cannot be read; send JSON in UTF-8.") from error
 
 
 def _decoded(content: bytes) -> object:
-    """The value of JSON; half a character in it becomes the replacement character.
+    """The decoded JSON, with lone surrogates replaced by the replacement character.
 
     Raises:
         UnicodeDecodeError: It is not UTF-8.
     """
-    content.decode()  # msgspec before 0.23 raises this error, and its own since
+    content.decode()  # as msgspec before 0.23 does; later versions raise another error
     try:
         return msgspec.json.decode(content)
     except msgspec.DecodeError:
@@ -84,10 +84,10 @@ def _decoded(content: bytes) -> object:
 
 
 def require_json(request: Request) -> None:
-    """Refuse a body of another media type.
+    """Refuse a body that is not declared as JSON.
 
     Raises:
-        UsageError: It has another one.
+        UsageError: It has another media type.
     """
     media_type = media_type_of(request.headers.get("content-type", ""))
     if media_type != JSON and not re.fullmatch(r"application/\S+\+json", media_type):
@@ -103,7 +103,7 @@ def _integral(value: object) -> object:
 
 
 def _invalid(error: msgspec.ValidationError, kind: type) -> UsageError:
-    """The error in words; never with the content of a request, which may be large or secret."""
+    """The readable error, without the content of the request, which may be large or secret."""
     what, _, path = str(error).rpartition(" - at `$")
     what, where = (what, path.rstrip("`").lstrip(".")) if what else (str(error), "")
     if field := re.fullmatch(r"Object (missing|contains unknown).* field `(.*)`", what, re.DOTALL):
@@ -119,7 +119,7 @@ def _invalid(error: msgspec.ValidationError, kind: type) -> UsageError:
 
 
 def _number_wanted(kind: str, bound: str) -> str:
-    """Which number to use: of a kind, or within a bound such as `` >= 1``."""
+    """The expected number: of a kind, or within a bound such as `` >= 1``."""
     if bound:
         return "use a number" + bound.replace(" >=", " of at least").replace(" <=", " of at most")
     return "use a whole number" if kind == "int" else "use a number"

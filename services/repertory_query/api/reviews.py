@@ -25,9 +25,9 @@ def routes(reviews: ReviewStore, pool: Pool) -> list[AuditedRoute]:
         summary="Items to review",
     )
     async def list_reviews(_: Request, __: Nothing) -> Response:
-        """List the items that are in quarantine, new or changed, with what is suspicious.
+        """List the items that are quarantined, new or changed, with the suspicious passages.
 
-        At most 500 are listed; ``waiting`` is the number of all.
+        At most 500 are listed; ``waiting`` is their total number.
         """
         return await pool.run(lambda: answer(Reviews.of(reviews)))
 

@@ -36,11 +36,11 @@ def routes(
     Args:
         service: The running server.
         searches: Answers queries.
-        pool: The threads of blocking calls that are no searches.
-        calls: The threads of calls of tools.
-        access: Access control, to name the address and to prove whose server this is.
+        pool: The threads for blocking calls other than searches.
+        calls: The threads for calls of tools.
+        access: Access control, which knows the URL of this server and can prove its identity.
         defaults: Returns the settings for missing parameters of a search.
-        metrics: What Prometheus asks for.
+        metrics: The metrics for Prometheus.
     """
     return [
         *searching.routes(searches, defaults, access),

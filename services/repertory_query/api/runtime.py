@@ -30,8 +30,8 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
         Meta(
             max_length=MAX_VALUES,
             description="Names of servers, for all their tools, and ids of single tools, separated "
-            "by commas or repeated; all tools by default. A name with a comma is a value of its "
-            "own.",
+            "by commas or repeated; all tools by default. A name with a comma needs its own "
+            "parameter.",
             examples=[["github,myserver__echo"]],
         ),
     ] = ()
@@ -49,7 +49,7 @@ def routes(service: Service, pool: Pool, access: Access) -> list[AuditedRoute]:
         summary="Get tools as TypeScript",
     )
     async def get_tools_module(request: Request, given: Selection) -> Response:
-        """Make a module of types and methods that call tools through this server."""
+        """Get a module with types and methods that call tools through this server."""
         gateway = access.url(request)
         backend = visible_to(request.state.caller, service)
 

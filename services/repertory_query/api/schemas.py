@@ -1,4 +1,4 @@
-"""The schemas of the OpenAPI document, made precise for generators of clients."""
+"""The schemas of the OpenAPI document, made precise for client generators."""
 
 import inspect
 from collections.abc import Iterable, Iterator
@@ -17,7 +17,7 @@ _OF_ANY = {"default", "description"}  # the keys of a schema that allows any JSO
 def components_of(taken: Iterable[Any], returned: Iterable[Any]) -> dict[str, Schema]:
     """The schemas of all types that the operations take or return, by name.
 
-    What is returned has all its fields, except where fields with their default are omitted.
+    All fields of returned types are required, unless the type omits fields with default values.
 
     Args:
         taken: The types of requests.
@@ -27,7 +27,7 @@ def components_of(taken: Iterable[Any], returned: Iterable[Any]) -> dict[str, Sc
     _, found = msgspec.json.schema_components([*taken, *returned], ref_template=REF)
     in_requests, in_answers = set(_structs(taken)), set(_structs(returned))
     for kind in in_requests | in_answers:
-        if schema := found.get(kind.__name__):  # two types of one name have longer ones
+        if schema := found.get(kind.__name__):  # types with equal names get longer ones
             _document(kind, schema)
             if kind not in in_requests and not kind.__struct_config__.omit_defaults:
                 _complete(schema)
@@ -35,7 +35,7 @@ def components_of(taken: Iterable[Any], returned: Iterable[Any]) -> dict[str, Sc
 
 
 def with_names(schema: Schema, components: dict[str, Schema]) -> Schema:
-    """The same schema with references to those parts that have a title; these become components."""
+    """The same schema, with references to its titled parts, which become components."""
     if "anyOf" in schema:
         schema = {**schema, "anyOf": [with_names(one, components) for one in schema["anyOf"]]}
     if name := schema.get("title"):
@@ -46,14 +46,14 @@ def with_names(schema: Schema, components: dict[str, Schema]) -> Schema:
 
 
 def _structs(kinds: Iterable[Any]) -> Iterator[type[msgspec.Struct]]:
-    """The structs among some types, and all within them."""
+    """The structs among some types, and all structs within them."""
     seen: set[int] = set()
-    waiting: list[Any] = list(multi_type_info(kinds))  # structs, too, which describe the types
+    waiting: list[Any] = list(multi_type_info(kinds))  # they describe types, and are structs
     while waiting:
         node = waiting.pop()
         if isinstance(node, tuple):
             waiting += node
-        # The descriptions are structs of msgspec's own.
+        # The descriptions are msgspec's own structs.
         elif isinstance(node, msgspec.Struct) and id(node) not in seen:
             seen.add(id(node))
             if isinstance(node, StructType):
@@ -62,7 +62,7 @@ def _structs(kinds: Iterable[Any]) -> Iterator[type[msgspec.Struct]]:
 
 
 def _document(kind: type[msgspec.Struct], schema: Schema) -> None:
-    """Move the descriptions of attributes from the docstring to their fields."""
+    """Move the descriptions of attributes from the docstring to the fields."""
     text, _, attributes = inspect.cleandoc(kind.__doc__ or "").partition("\n\nAttributes:\n")
     schema["description"] = text
     encoded = dict(zip(kind.__struct_fields__, kind.__struct_encode_fields__, strict=True))
@@ -74,7 +74,7 @@ def _document(kind: type[msgspec.Struct], schema: Schema) -> None:
 
 
 def _attributes(section: str) -> Iterator[tuple[str, str]]:
-    """The names and the description of each entry; a line that is indented further continues it."""
+    """The names and the description of each entry; a more indented line continues the entry."""
     entry = ""
     for line in [*section.splitlines(), ""]:
         if line.startswith(" " * 8):
@@ -87,7 +87,7 @@ def _attributes(section: str) -> Iterator[tuple[str, str]]:
 
 
 def _complete(schema: Schema) -> None:
-    """Require every field, since every answer has it; one that may be any JSON may be left out."""
+    """Require every field, because answers have all fields, except fields that allow any JSON."""
     fields = schema["properties"]
     schema["required"] = [name for name, field in fields.items() if field.keys() - _OF_ANY]
     for field in fields.values():
@@ -95,10 +95,10 @@ def _complete(schema: Schema) -> None:
 
 
 def _explicit(schema: Any) -> Any:  # noqa: ANN401 - JSON
-    """The same schema, with what some generators of clients do not infer.
+    """The same schema, with facts that some client generators do not infer.
 
-    An object without described fields may have any fields. A choice of texts is a text. A value
-    that may be null has the description of the other value.
+    An object without described fields may have any fields. An enumeration of strings is a string.
+    A nullable value has the description of its other type.
     """
     if isinstance(schema, list):
         return [_explicit(part) for part in schema]

@@ -1,4 +1,4 @@
-"""``/search``, for one query or many, and ``/explain``: why a search shows an item, or why not."""
+"""``/search``, for one or several queries, and ``/explain``: why a search shows an item or not."""
 
 from collections.abc import Callable, Mapping
 from typing import Annotated
@@ -37,7 +37,7 @@ _SINGULAR = {"kinds": "kind", "sources": "source", "servers": "server", "tags": 
 
 
 class Filters(msgspec.Struct, frozen=True, kw_only=True, rename=_SINGULAR):
-    """The filters of an address; each may be repeated."""
+    """The filters among query parameters; each may be repeated."""
 
     kinds: Kinds = ()
     sources: Sources = ()
@@ -46,7 +46,7 @@ class Filters(msgspec.Struct, frozen=True, kw_only=True, rename=_SINGULAR):
 
 
 class Parameters(Search, frozen=True, kw_only=True, rename=_SINGULAR):
-    """A search as an address writes it: each filter may be repeated."""
+    """A search by query parameters; each filter may be repeated."""
 
     q: Annotated[Text, Meta(examples=["change our API credentials with no outage", "read_fil"])]
     kinds: Kinds = ()
@@ -74,8 +74,8 @@ class FormatParameters(Parameters, frozen=True, kw_only=True, rename="camel"):
         Meta(
             max_length=MAX_DECLARED,
             description="With `format=anthropic`: the names of the tools that the request "
-            "declares. No other is referred to, since an unknown one would fail the request. "
-            "Without any, all found tools are.",
+            "declares. The answer refers only to these, because a reference to an unknown tool "
+            "fails the request. Without any names, it refers to all found tools.",
         ),
     ] = ()
     call_id: Annotated[
@@ -115,7 +115,7 @@ def routes(
     Args:
         searches: Answers the queries.
         defaults: Returns the settings for missing parameters.
-        access: Knows the address of this server.
+        access: Knows the URL of this server.
     """
     operations = Operations("search")
 
@@ -128,7 +128,7 @@ def routes(
         summary="Search",
     )
     async def search(request: Request, given: FormatParameters) -> Response:
-        """Find the items that fit a query best, each with its confidence and a reason."""
+        """Find the best items for a query, each with its confidence and a reason."""
         query, caller = query_from(given, defaults()), request.state.caller
         if given.format is Format.JSON:
             found = await searches.answer(query, caller)
@@ -139,7 +139,7 @@ def routes(
             call_id=given.call_id,
         )
         rendered, mode = await searches.rendered(query, caller, given.format, host)
-        headers = {MODE: mode.value}  # most formats cannot hold it
+        headers = {MODE: mode.value}  # most formats have no field for it
         if isinstance(rendered, str):
             return Response(rendered, headers=headers, media_type="text/markdown")
         return Response(msgspec.json.encode(rendered), headers=headers, media_type=JSON)
@@ -152,7 +152,7 @@ def routes(
         summary="Search for many at once",
     )
     async def search_many(request: Request, given: Searches) -> Response:
-        """Answer up to a hundred queries, in their order. One that is invalid refuses them all."""
+        """Answer up to a hundred queries, in order. If one is invalid, all are refused."""
         queries = [query_from(one, defaults()) for one in given.queries]
         found = await searches.answers(queries, request.state.caller)
         content = b",".join(one.content for one in found)
@@ -166,7 +166,7 @@ def routes(
         summary="Explain a result",
     )
     async def explain(request: Request, given: ItemParameters) -> Response:
-        """Explain why a search shows an item, or why it does not, and what would show it."""
+        """Explain why a search shows an item or not, and what would make it appear."""
         query = query_from(given, defaults())
         return answer(await searches.explanation(query, given.item, request.state.caller))
 
@@ -177,7 +177,7 @@ def _object(form: Format, **properties: Schema) -> Schema:
     return {
         "title": f"{form.title()}Answer",
         "type": "object",
-        "description": f"With `format={form}`, as its vendor defines it.",
+        "description": f"With `format={form}`, as defined by its vendor.",
         "properties": properties,
         "required": list(properties),
     }

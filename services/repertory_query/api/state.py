@@ -21,7 +21,7 @@ def routes(service: Service, pool: Pool, metrics: Metrics, access: Access) -> li
 
     @operations.get("/stats", Nothing, returns=Stats, action=None, summary="Statistics")
     async def get_stats(request: Request, _: Nothing) -> Response:
-        """Report what is indexed, how fresh it is, what is running and what is wrong."""
+        """Report the indexed items, their freshness, running work and problems."""
         caller = request.state.caller
         found = await pool.run(visible_to(caller, service).stats)
         return answer(stats_for(caller, found))
@@ -46,7 +46,7 @@ def routes(service: Service, pool: Pool, metrics: Metrics, access: Access) -> li
         summary="Metrics",
     )
     async def get_metrics(request: Request, _: Nothing) -> Response:
-        """Give all metrics to Prometheus."""
+        """Return all metrics for Prometheus."""
         accept = request.headers.get("accept", "")
         caller = request.state.caller
         visible = for_caller(caller, service)

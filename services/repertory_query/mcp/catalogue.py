@@ -1,4 +1,4 @@
-"""The toolset of the catalogue: ``search``, ``get`` and ``call``."""
+"""The catalogue toolset: ``search``, ``get`` and ``call``."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -21,11 +21,11 @@ from repertory_query.mcp.tool import Tool
 from repertory_query.pool import Work
 
 CALL = "call"
-MAX_LINKED = 10  # skills of one search whose tools are looked up
+MAX_LINKED = 10  # skills per search whose tools are looked up
 
 
 def catalogue(defaults: Callable[[], Values]) -> tuple[Tool, ...]:
-    """The tools; every conversation pays for their definitions.
+    """The tools, with short definitions, because every conversation pays for them.
 
     Args:
         defaults: Returns the settings for missing arguments of a search.
@@ -71,7 +71,7 @@ def _search(backend: Backend, arguments: Mapping[str, Any], values: Values) -> C
 
 
 def _links(backend: Backend, answers: Sequence[Answer]) -> list[str]:
-    """The tools that the skills among the best hits need, as far as they can be read now."""
+    """The tools needed by the skills among the best hits, if they can be read now."""
     skills = dict.fromkeys(hit.id for one in answers for hit in one.hits if hit.kind is Kind.SKILL)
     lines: list[str] = []
     for skill in [*skills][:MAX_LINKED]:
@@ -88,9 +88,9 @@ def _call(backend: Backend, arguments: Mapping[str, Any]) -> CallToolResult:
     result = backend.call(arguments["tool"], arguments.get("arguments", {}))
     found = msgspec.to_builtins(result)
     data = found["structuredContent"]
-    if data is not None and not found["content"]:  # many hosts show their models the text alone
+    if data is not None and not found["content"]:  # many hosts show only the text to their models
         found["content"] = [{"type": "text", "text": msgspec.json.encode(data).decode()}]
-    if not isinstance(data, dict | None):  # most versions of the protocol allow an object alone
+    if not isinstance(data, dict | None):  # most protocol versions allow only an object
         found["structuredContent"] = None
     return CallToolResult.model_validate(found)
 

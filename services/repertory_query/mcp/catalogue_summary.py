@@ -1,9 +1,9 @@
 """The contents of a catalogue, in words for a model that chooses among tools.
 
-A model reads these words as instructions, so no text of an item is among them: only names of
-sources. A stranger may have written those, too: a project that was cloned has a configuration and
-folders of its own. So a name is shown only if there is no room in it for a sentence: up to three
-short words in Latin letters without an accent. The others are counted.
+A model may read these words as instructions, so they contain no text of an item, only names of
+sources. Even those may come from a stranger, because a cloned project has its own configuration and
+folders. So a name is shown only if it is too short for a sentence: up to three short words in Latin
+letters without accents. The other names are counted.
 """
 
 import re
@@ -19,9 +19,9 @@ _NAME = re.compile(r"(?=.{1,20}\Z)[a-zA-Z0-9]+(?:[-_][a-zA-Z0-9]+){0,2}")
 
 
 def contents(found: Contents) -> str:
-    """How many skills, tools and documents there are, and of which sources.
+    """The numbers of skills, tools and documents, with the names of their sources.
 
-    The text is deterministic, and empty without items. The most frequent names come first.
+    The text is deterministic, and empty without items. Sources with the most items come first.
     """
     kinds = (Kind.SKILL, Kind.TOOL, Kind.DOCUMENT)
     parts = [_kind(kind, found.kinds[kind]) for kind in kinds if found.kinds.get(kind)]

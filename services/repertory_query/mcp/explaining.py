@@ -1,4 +1,4 @@
-"""The toolset that explains: ``explain``. It is apart, since few conversations need it."""
+"""The toolset ``explain``. It is separate, because few conversations need it."""
 
 from collections.abc import Callable, Mapping
 from typing import Any

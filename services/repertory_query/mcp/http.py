@@ -1,9 +1,9 @@
 """MCP over HTTP: ``/mcp``, and a path below it for each other toolset.
 
-Requests share no state, so that any replica answers any of them. The guard checks keys, rates,
-sizes, the Host and the Origin, as for every route.
+Requests share no state, so any replica can answer them. The guard checks keys, rates, sizes, the
+Host and the Origin, as for every route.
 
-The SDK is imported at the first request, since it takes a second and 30 MB of memory.
+The SDK is imported at the first request, because it takes a second and 30 MB of memory.
 """
 
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -33,17 +33,17 @@ T = TypeVar("T")
 
 
 class McpEndpoints:
-    """The MCP servers of an application, which run from their first request to its end.
+    """The MCP servers of an application, which run from the first MCP request until it ends.
 
     Args:
         service: The server.
         defaults: Returns the settings for missing arguments of a search.
-        audit: Records what is done.
-        usage: Records what is searched for and used.
-        pools: The threads, by what a tool occupies.
+        audit: Records actions.
+        usage: Records searches and uses.
+        pools: The threads, by the kind of work.
 
     Attributes:
-        routes: Their routes.
+        routes: The routes.
     """
 
     def __init__(
@@ -65,12 +65,12 @@ class McpEndpoints:
         self.routes = [
             AuditedRoute("POST", path + end, _Endpoint(self, path), action=MCP, face="mcp")
             for path in PATHS
-            for end in ("", "/")  # as configurations for other servers have it
+            for end in ("", "/")  # some hosts' configurations have a trailing slash
         ]
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:
-        """Run them, once they are requested."""
+        """Run the servers once one is requested."""
         self._requested, self._running = anyio.Event(), anyio.Event()
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._run)

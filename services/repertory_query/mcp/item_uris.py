@@ -1,4 +1,4 @@
-"""Which item is meant by a URI, as this server lists it."""
+"""Finds the item for a URI as this server lists it."""
 
 from repertory.backend import Backend
 from repertory.catalogue.item import Item, Kind
@@ -8,10 +8,10 @@ from repertory.formats.uris import id_of, is_misplaced, is_of_skill, places_of, 
 
 
 def item_at(backend: Backend, wanted: str) -> Item:
-    """The item that has an id, a unique name or a URI.
+    """The item with this id, unique name or URI.
 
     Raises:
-        UnknownItemError: There is no such item, or the URI is that of a file beside a skill.
+        UnknownItemError: There is no such item, or the URI names a supporting file of a skill.
     """
     if (item_id := id_of(wanted)) is not None:
         return backend.item(item_id)
@@ -26,10 +26,10 @@ def item_at(backend: Backend, wanted: str) -> Item:
 
 
 def skill_at(backend: Backend, uri: str) -> tuple[Item, str]:
-    """The skill whose file a URI is, and the file's place.
+    """The skill to which the file at a URI belongs, and the file's path in its folder.
 
-    A file of an inner skill is that skill's. The name of a skill whose folder has another one is no
-    part of the place.
+    A file of a nested skill belongs to the nested skill. If a skill's name differs from its
+    folder's, the path does not include the name.
 
     Raises:
         UnknownItemError: There is no such skill.
@@ -42,5 +42,5 @@ def skill_at(backend: Backend, uri: str) -> tuple[Item, str]:
         item = items.get(item_id)
         if item is not None and item.kind is Kind.SKILL:
             return item, place.removeprefix(f"{item.name}/") if is_misplaced(item) else place
-    item = backend.item(places[0][0])  # mostly an error with suggestions
+    item = backend.item(places[0][0])  # usually raises an error with suggestions
     raise UnknownItemError(f"{item.id[:200]!r} is {uri_of(item)}.")

@@ -1,7 +1,6 @@
-"""The parameters of tools that search, with no word more than a model needs.
+"""The parameters of search tools, with as few words as a model needs.
 
-Every conversation pays for them. The bounds are checked here, since they are not worth their tokens
-in a schema.
+Every conversation pays for them. Limits are checked here, to save tokens in the schema.
 """
 
 from collections.abc import Mapping
@@ -13,11 +12,11 @@ from repertory.search.query import Query, query_of
 from repertory.values import MAX_LIMIT, Values
 from repertory.wire import MAX_VALUES
 
-MAX_QUERIES = 10  # of one search
+MAX_QUERIES = 10  # per search
 
 
 def parameters(properties: dict[str, Any], *required: str) -> dict[str, Any]:
-    """The JSON Schema of some arguments; no others are accepted."""
+    """The JSON Schema of an object with these properties and no others."""
     schema = {"type": "object", "properties": properties, "additionalProperties": False}
     return {**schema, "required": list(required)} if required else schema
 
@@ -34,7 +33,7 @@ def strings(description: str = "", **items: object) -> dict[str, Any]:
 
 
 def of_search(values: Values) -> dict[str, Any]:
-    """The properties of a search, without its text; ``values`` has the settings."""
+    """The properties of a search, except its text; their defaults come from ``values``."""
     return {
         "limit": {"type": "integer", "default": values.limit},
         "threshold": {"type": "number", "default": values.threshold},
@@ -46,10 +45,10 @@ def of_search(values: Values) -> dict[str, Any]:
 
 
 def queries_of(values: Values, arguments: Mapping[str, Any]) -> list[Query]:
-    """The searches of ``query`` and ``queries`` with the properties of a search, each text once.
+    """The searches for ``query`` and ``queries`` with the other arguments, each text once.
 
     Raises:
-        UsageError: No text or too many are given, or one is invalid.
+        UsageError: There is no text, or there are too many, or one is invalid.
     """
     texts = [arguments["query"]] if "query" in arguments else []
     texts += arguments.get("queries", [])
@@ -62,7 +61,7 @@ def queries_of(values: Values, arguments: Mapping[str, Any]) -> list[Query]:
         if isinstance(value, list) and len(value) > bound:
             raise UsageError(f"{name} must hold {bound} texts or fewer.")
     if "limit" in given:
-        given["limit"] = int(given["limit"])  # JSON Schema takes 5.0 for an integer
+        given["limit"] = int(given["limit"])  # in JSON Schema, 5.0 is an integer
         if given["limit"] > MAX_LIMIT:
             raise UsageError(f"limit must be {MAX_LIMIT} or less.")
     return [query_of(values, text, **given) for text in dict.fromkeys(texts)]

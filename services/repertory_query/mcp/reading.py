@@ -1,4 +1,4 @@
-"""The tool ``get``: items as texts, whole or by section, as far as one answer holds them."""
+"""The tool ``get``: items as texts, whole or by section, up to the limit of one answer."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, islice
@@ -23,13 +23,13 @@ from repertory_query.mcp.item_uris import item_at
 from repertory_query.mcp.parameters import parameters, string
 from repertory_query.mcp.tool import in_words
 
-MAX_TEXT_LENGTH = 60_000  # characters of one answer, some 15,000 tokens
-MAX_HEADINGS = 60  # in a message
-MAX_FILES = 40  # beside a skill, in an answer
+MAX_TEXT_LENGTH = 60_000  # characters of one answer, about 15,000 tokens
+MAX_HEADINGS = 60  # listed in a message
+MAX_FILES = 40  # supporting files listed in an answer
 
 
 def text_of(item: Item) -> str:
-    """A skill's or a document's text as a file; a tool's schema as JSON."""
+    """The text of a skill or a document as in its file; the schema of a tool as JSON."""
     if item.kind is Kind.TOOL:
         return msgspec.json.encode(_tool(item)).decode()
     if item.kind is Kind.DOCUMENT:
@@ -54,7 +54,7 @@ def _get(backend: Backend, arguments: Mapping[str, Any]) -> CallToolResult:
 
 
 def _files(backend: Backend, item: Item) -> Iterator[str]:
-    """A line with the places of the files beside a skill, and where they can be read."""
+    """A line with the paths of a skill's supporting files, and where they can be read."""
     if item.kind is not Kind.SKILL or not (found := backend.skill_files([item.id]).get(item.id)):
         return
     places = [one_line(file.place) for file in found.files if file.place != SKILL_FILE]
@@ -83,13 +83,13 @@ class _Sections:
     """The sections of a text that have a heading.
 
     Attributes:
-        titles: Their titles, each once, in the order of the text.
+        titles: Their distinct titles, in the order of the text.
     """
 
     def __init__(self, body: str) -> None:
         self._all = [section for section in split_at_headings(body) if section.heading]
         self.titles = list(dict.fromkeys(section.title for section in self._all))
-        self._above: list[str] = []  # the heading that each is below; empty without one
+        self._above: list[str] = []  # the parent heading of each section; empty without one
         self._numbers: dict[str, list[int]] = {}
         outer: list[Section] = []
         for number, section in enumerate(self._all):
@@ -100,24 +100,24 @@ class _Sections:
             self._numbers.setdefault(_key(section.title), []).append(number)
 
     def under(self, title: str) -> str:
-        """What the headings with a title hold; empty if the text has no such heading.
+        """The text under the headings with this title; empty if there is no such heading.
 
-        A title may be cut, as answers show it. Where several headings have it, each comes after the
-        heading above it.
+        The title may be truncated, as in answers. If several headings have it, each comes after
+        its parent heading.
         """
         key = _key(title)
         numbers = self._numbers.get(key) or self._cut_to(key)
         parts: list[str] = []
         end = 0
         for number in numbers:
-            if number >= end:  # it is no part of the one before
+            if number >= end:  # not within the previous section
                 end = self._end(number)
                 parts += [self._above[number]] if len(numbers) > 1 else []
                 parts += [_written(one) for one in self._all[number:end]]
         return "\n\n".join(filter(None, parts))
 
     def _cut_to(self, key: str) -> list[int]:
-        """The numbers of the sections whose titles were cut to a key that ends with an ellipsis."""
+        """The numbers of the sections whose titles match a truncated key with an ellipsis."""
         begins = key.removesuffix("…")
         if begins in ("", key):
             return []
@@ -125,11 +125,11 @@ class _Sections:
         return sorted(chain.from_iterable(found))
 
     def readable(self) -> Iterator[str]:
-        """The titles whose sections fit one answer."""
+        """The titles whose text fits one answer."""
         return (title for title in self.titles if len(self.under(title)) <= MAX_TEXT_LENGTH)
 
     def _end(self, number: int) -> int:
-        """The number of the next section that is not below one."""
+        """The number of the next section that is not below this one."""
         for other in range(number + 1, len(self._all)):
             if _level(self._all[other]) <= _level(self._all[number]):
                 return other
@@ -137,12 +137,12 @@ class _Sections:
 
 
 def _key(title: str) -> str:
-    """A title on one line, without marks and without case; accents are in its letters."""
+    """A title on one line, without heading marks, case-folded and in NFC."""
     return normalized("NFC", one_line(title).lstrip("# ")).casefold()
 
 
 def _section(item: Item, title: str) -> str:
-    """The parts of a text under a heading, with those of lower levels below it."""
+    """The text under a heading, including its subsections."""
     sections = _Sections(item.body)
     if found := sections.under(title):
         return found
@@ -150,19 +150,19 @@ def _section(item: Item, title: str) -> str:
     raise UsageError(
         f"{item.id} has no section {title[:200]!r}; it has {there}."
         if there
-        else f"{item.id} has no sections; ask for it whole."
+        else f"{item.id} has no sections; ask for all of it."
     )
 
 
 def _fitting(text: str, item: Item) -> str:
-    """A text as far as it fits one answer, and how to read on where it does not."""
+    """A text, cut to the limit of one answer if needed, with a note on how to read the rest."""
     if len(text) <= MAX_TEXT_LENGTH:
         return text
     titles = [*islice(_Sections(item.body).readable(), MAX_HEADINGS + 1)]
     sections = f" Ask for a section: {_listed(titles)}." if titles else ""
     return (
         f"{cut(text, MAX_TEXT_LENGTH)}\n\n[Cut after {MAX_TEXT_LENGTH:,} characters.{sections} "
-        f"The resource {uri_of(item)} is the whole.]"
+        f"The resource {uri_of(item)} has all of it.]"
     )
 
 

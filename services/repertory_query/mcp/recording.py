@@ -1,4 +1,4 @@
-"""The lines of the audit log for what is done over MCP."""
+"""Audit log entries for actions over MCP."""
 
 import json
 import time
@@ -20,7 +20,7 @@ Context = ServerRequestContext[Any, Any]
 
 
 class Recorded:
-    """An action while it is done; its status is like that of HTTP."""
+    """An action in progress, with a status like that of HTTP."""
 
     status = 200
 
@@ -29,8 +29,8 @@ class Recorder:
     """Records the actions of an MCP server.
 
     Args:
-        audit: The log; None if another process records them.
-        usage: Records what was searched for and used here.
+        audit: The log; None if another process records the actions.
+        usage: Records searches and uses in this process.
     """
 
     def __init__(self, audit: Audit | None, usage: UsageRecorder) -> None:
@@ -41,7 +41,7 @@ class Recorder:
     def tool(
         self, context: Context, params: CallToolRequestParams, function: Function | None
     ) -> Iterator[Recorded]:
-        """Record the use of a tool, which is a function; None if there is no such tool."""
+        """Record a call of a tool; its function is None if there is no such tool."""
         action, name = (function.action, function.subject) if function else ("mcp", "")
         arguments = params.arguments or {}
         what = arguments.get(name) if name else None
@@ -54,9 +54,9 @@ class Recorder:
     def action(
         self, context: Context, action: str, what: Sequence[str] = (), text: str = ""
     ) -> Iterator[Recorded]:
-        """Record an action when it has ended; an error of the protocol is its outcome."""
+        """Record an action after the block; a protocol error determines its outcome."""
         request = context.request
-        caller = str(request.state.caller.who) if request else user()  # over stdio our own user
+        caller = str(request.state.caller.who) if request else user()  # over stdio, our own user
         found, began = Recorded(), time.perf_counter()
         try:
             with collecting() as usage:

@@ -1,4 +1,4 @@
-"""The resources of the MCP server: skills with their files, documents and tools."""
+"""The resources of the MCP server: skills and their files, documents, and tools."""
 
 import base64
 import mimetypes
@@ -18,12 +18,12 @@ from repertory.text import cut, one_line
 from repertory_query.mcp.item_uris import skill_at
 from repertory_query.mcp.reading import text_of
 
-PAGE_SIZE = 100  # resources of one answer
-MAX_DESCRIPTION_LENGTH = 400  # characters, of a resource
+PAGE_SIZE = 100  # resources per answer
+MAX_DESCRIPTION_LENGTH = 400  # characters
 
 
 def skills_after(backend: Backend, after: str) -> tuple[list[Resource], str | None]:
-    """The skills whose ids come after one, as resources, and the next cursor."""
+    """The skills with ids after this one, as resources, and the next cursor."""
     page, cursor = page_after(backend, after, PAGE_SIZE)
     resources = [
         Resource(
@@ -38,15 +38,15 @@ def skills_after(backend: Backend, after: str) -> tuple[list[Resource], str | No
 
 
 def page_after(backend: Backend, after: str, size: int) -> tuple[list[Item], str | None]:
-    """The skills whose ids come after one, and the cursor of the next page.
+    """The skills with ids after this one, and the cursor of the next page.
 
-    A cursor is the last id, so that a change between two pages neither repeats nor skips a skill.
+    A cursor is the last id, so that changes between two pages cause no repeated or skipped skills.
     """
     found, _ = backend.page(Filter(kinds=(Kind.SKILL,)), size + 1, after=after)
     page = [entry.id for entry in found[:size]]
     cursor = _cursor(page[-1]) if len(found) > size else None
     items = backend.items(page)
-    # A skill in another one may have the URI that the other has by its name.
+    # A nested skill may have the same URI that its outer skill has because of its name.
     inner = {f"{one.id}/{one.name}": one.id for one in items.values() if is_misplaced(one)}
     for item_id in backend.items([*inner]) if inner else ():
         del items[inner[item_id]]
@@ -67,7 +67,7 @@ def read(backend: Backend, uri: str) -> TextResourceContents | BlobResourceConte
         return TextResourceContents(uri=uri, mime_type=media_type, text=text_of(item))
     skill, place = skill_at(backend, uri)
     if place == SKILL_FILE:
-        text = text_of(backend.item(skill.id))  # the reading of one item counts as its use
+        text = text_of(backend.item(skill.id))  # reading a single item counts as a use
         return TextResourceContents(uri=uri, mime_type=MEDIA_TYPES[Kind.SKILL], text=text)
     data = backend.skill_file(skill.id, place)
     guessed = mimetypes.guess_type(place, strict=False)[0]
@@ -82,7 +82,7 @@ def read(backend: Backend, uri: str) -> TextResourceContents | BlobResourceConte
 
 
 def after_of(cursor: str | None) -> str:
-    """The id that a page comes after."""
+    """The id after which the page of a cursor begins."""
     if cursor is None:
         return ""
     try:
@@ -92,8 +92,8 @@ def after_of(cursor: str | None) -> str:
 
 
 def unknown_cursor() -> MCPError:
-    """The error of a list that is to go on after a cursor which this server did not give."""
-    return MCPError(INVALID_PARAMS, "The cursor is none of this server's; list from the beginning.")
+    """The error for a cursor that this server did not return."""
+    return MCPError(INVALID_PARAMS, "The cursor is not from this server; list from the beginning.")
 
 
 def _cursor(last: str) -> str:

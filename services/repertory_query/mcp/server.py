@@ -55,9 +55,9 @@ from repertory_query.pool import Work
 from repertory_query.problems import incident, status_of
 from repertory_query.service import Service
 
-FRESH_S = 60.0  # a list is reused before the catalogue is read again
-RETRY_INTERVAL_S = 1.0  # until an unreadable catalogue is read again
-MAX_LISTED = 64  # lists that are kept, one for each set of visible sources
+FRESH_S = 60.0  # for which a list is reused before the catalogue is read again
+RETRY_INTERVAL_S = 1.0  # before an unreadable catalogue is read again
+MAX_LISTED = 64  # cached lists, one per set of visible sources
 
 _INSTRUCTIONS = (
     "Repertory knows the skills, tools and documents that are there for this work. Search it "
@@ -68,7 +68,7 @@ T = TypeVar("T")
 
 
 class Listing(NamedTuple):
-    """What the lists show.
+    """The contents of the lists of tools and skills.
 
     Attributes:
         summary: The contents of the catalogue, in words; empty if unknown.
@@ -83,7 +83,7 @@ class Listing(NamedTuple):
     skills: str = ""
 
     def offers(self, tool: Tool) -> bool:
-        """Whether the list has a tool."""
+        """Whether the list of tools includes a tool."""
         if tool.function.name == CALL:
             return self.calls_allowed
         return self.changes_allowed or not tool.function.writes
@@ -93,23 +93,23 @@ class Threads(Protocol):
     """Runs blocking calls on threads."""
 
     def __call__(self, work: Work, call: Callable[[], T], /) -> Awaitable[T]:
-        """Run it; StoreError if too many calls wait."""
+        """Run a call; StoreError if too many calls are waiting."""
         ...
 
 
 class _Server(Server[Any]):
-    """The SDK's server, which promises clients of the newer protocol only what it announces."""
+    """The SDK's server, which tells clients of the newer protocol only what it really announces."""
 
     @override
     def get_capabilities(self, *args: Any, **kwargs: Any) -> ServerCapabilities:
         found = super().get_capabilities(*args, **kwargs)
         if found.resources:
-            found.resources.subscribe = False  # the list of skills is announced, no single one
+            found.resources.subscribe = False  # only changes of the list, not of single resources
         return found
 
 
 class _Changes(ListenHandler):
-    """The subscription to the changes of the two lists; to others it does not agree."""
+    """The subscription to changes of the two lists; other subscriptions are not accepted."""
 
     @override
     async def __call__(
@@ -124,17 +124,17 @@ class _Changes(ListenHandler):
 
 
 class McpServer:
-    """The MCP server of a backend, for any transport. For one event loop.
+    """The MCP server of a backend, for any transport. For use by one event loop.
 
     Over HTTP, the scopes of ``request.state.caller`` decide what a caller may do and see.
 
     Args:
         backend: The backend.
         tools: The tools, in this order.
-        threads: Runs the calls of the backend.
-        announcing: Whether ``announce`` runs, so that clients may wait for changes.
-        audit: Records what is done; None if another process does.
-        usage: Records what is searched for and used here; None if nothing does.
+        threads: Runs calls of the backend.
+        announcing: Whether ``announce`` runs, so that clients may subscribe to changes.
+        audit: Records actions; None if another process does.
+        usage: Records searches and uses in this process; None to record nothing.
 
     Attributes:
         server: The SDK's server.
@@ -177,7 +177,7 @@ class McpServer:
         self.server.add_request_handler("skills/get", skills.SkillParams, self._get_skill)
         if announcing:
             self.server.add_notification_handler(
-                "notifications/initialized", NotificationParams, self._begun
+                "notifications/initialized", NotificationParams, self._initialized
             )
 
     async def announce(self) -> None:
@@ -198,8 +198,8 @@ class McpServer:
                         await self._session.send_resource_list_changed()
             await anyio.sleep(FRESH_S if self._listed else RETRY_INTERVAL_S)
 
-    async def _begun(self, context: Context, _: NotificationParams) -> None:
-        """Remember the one session, by which clients of the older protocol are notified."""
+    async def _initialized(self, context: Context, _: NotificationParams) -> None:
+        """Remember the only session, to notify clients of the older protocol."""
         self._session = context.session
 
     async def _list_tools(
@@ -221,16 +221,16 @@ class McpServer:
         )
 
     def _shown(self, listing: Listing) -> tuple[object, ...]:
-        """What the list of tools depends on."""
+        """The values that determine the list of tools."""
         parameters = [tool.parameters for tool in self._tools.values()]
         return listing._replace(skills=""), parameters
 
     async def _listing(self, backend: Backend, seen: Hashable) -> Listing:
-        """What the lists show, at most ``FRESH_S`` old.
+        """The contents of the lists, at most ``FRESH_S`` old.
 
         Args:
             backend: The backend as a caller sees it.
-            seen: What the listing is equal for.
+            seen: The cache key: callers with equal keys see equal lists.
         """
         now = time.monotonic()
         if (listed := self._listed.get(seen)) and now - listed[0] <= FRESH_S:
@@ -245,7 +245,7 @@ class McpServer:
         with self._record.tool(context, params, tool.function if tool else None) as record:
             if tool is None:
                 raise MCPError(
-                    INVALID_PARAMS, f"There is no tool {params.name[:200]!r}; list those there are."
+                    INVALID_PARAMS, f"There is no tool {params.name[:200]!r}; list the tools."
                 )
             result = await self._answer(context, tool, params.arguments or {}, record)
             if result.is_error and record.status == 200:
@@ -259,17 +259,17 @@ class McpServer:
         if tool.scope not in _scopes(context):
             record.status = 403
             return tool.failure(
-                f"{tool.function.name} takes a key of the scope {tool.scope}; "
-                "ask who runs this server."
+                f"{tool.function.name} needs a key with the scope {tool.scope}; "
+                "ask the person who runs this server."
             )
         backend, _ = self._backend_of(context)
         try:
-            with waiting():  # a request that is cancelled cancels what it has called
+            with waiting():  # a cancelled request cancels its calls
                 return await self._threads(tool.work, lambda: tool.answer(backend, arguments))
         except RepertoryError as error:
             record.status = status_of(error)
             return tool.failure(str(error))
-        # The boundary: the client gets an answer that reveals nothing.
+        # The boundary: the answer reveals nothing about the error.
         except Exception as error:
             record.status = 500
             return tool.failure(incident("mcp_request_failed", error))
@@ -303,9 +303,9 @@ class McpServer:
             return await self._read(lambda: skills.get_skill(backend, params.uri, _fresh_ms()))
 
     async def _backend_with_skills(self, context: Context) -> Backend:
-        """The backend as a caller sees it, whose skills the caller knows from now on.
+        """The backend as a caller sees it, for a list of its skills.
 
-        One who waits for changes is notified when they change.
+        A subscribed caller is notified when the skills change afterwards.
         """
         backend, seen = self._backend_of(context)
         if self._is_announcing:
@@ -313,19 +313,19 @@ class McpServer:
         return backend
 
     def _backend_of(self, context: Context) -> tuple[Backend, Hashable]:
-        """The backend as a caller sees it, and what it is equal for; see ``visibility``."""
+        """The backend as a caller sees it, and a key for this view; see ``visibility``."""
         if not context.request:
             return self._backend, None
         if not isinstance(self._backend, Service):
             raise TypeError("Only a server has callers.")
         caller = context.request.state.caller
         seen: Hashable = ()
-        with contextlib.suppress(StoreError):  # what the caller asks for reports it
+        with contextlib.suppress(StoreError):  # the request itself reports it
             seen = visibility(caller, self._backend)
         return visible_to(caller, self._backend), seen
 
     async def _read(self, call: Callable[[], T]) -> T:
-        """Read from the backend; a failure is an error of the request."""
+        """Read from the backend; failures become protocol errors."""
         try:
             return await self._threads(Work.READ, call)
         except UnknownItemError as error:
@@ -338,7 +338,7 @@ class McpServer:
 
 
 def _contents(backend: Backend) -> Listing:
-    """What the lists show; unreadable parts are left out, since a search reports the reason."""
+    """The contents of the lists; unreadable parts are left out, since a search reports them."""
     with contextlib.suppress(RepertoryError):
         found = backend.contents()
         return Listing(
@@ -357,5 +357,5 @@ def _fresh_ms() -> int:
 
 
 def _scopes(context: Context) -> frozenset[Scope]:
-    """The scopes of a caller; the user who started this process has all."""
+    """The scopes of a caller; the user who started this process has all of them."""
     return context.request.state.caller.scopes if context.request else frozenset(Scope)

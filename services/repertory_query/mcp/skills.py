@@ -1,7 +1,8 @@
-"""MCP's skills extension: the entries of skills, each with the digests of all its files.
+"""MCP's skills extension: entries for skills, each with the digests of all its files.
 
-``SKILL.md`` is what is indexed, so that every replica of a team answers with the same bytes, and
-what awaits a review is not served. Supporting files come from the disk; see ``skill_files``.
+``SKILL.md`` is served from the index, so that every replica of a team answers with the same bytes,
+and changes that await a review are not served. Supporting files come from the disk; see
+``skill_files``.
 """
 
 import hashlib
@@ -22,9 +23,9 @@ from repertory_query.mcp.item_uris import skill_at
 from repertory_query.mcp.resources import page_after
 
 EXTENSION = "io.modelcontextprotocol/skills"
-WITHHELD = "repertory/withheldFiles"  # in ``_meta``: why skills have no supporting files, by URI
-PAGE_SIZE = 50  # skills of one answer, of each of which all files are read
-MAX_LEVELS = 5  # of skills in skills
+WITHHELD = "repertory/withheldFiles"  # in ``_meta``: why supporting files are left out, by URI
+PAGE_SIZE = 50  # skills per answer; small, because all their files are read
+MAX_LEVELS = 5  # of nested skills
 
 Json = dict[str, Any]
 
@@ -36,9 +37,9 @@ class SkillParams(RequestParams):
 
 
 def list_skills(backend: Backend, after: str, ttl_ms: int) -> Json:
-    """A page of the skills whose ids come after one; see ``ListSkillsResult``.
+    """A page of the skills with ids after this one; see ``ListSkillsResult``.
 
-    Skills that the format does not allow are left out.
+    Skills that violate the format are left out.
     """
     page, cursor = page_after(backend, after, PAGE_SIZE)
     entries = _Entries(backend, [item for item in page if not defect(item)])
@@ -50,14 +51,14 @@ def get_skill(backend: Backend, uri: str, ttl_ms: int) -> Json:
     """The entry of one skill; see ``GetSkillResult``.
 
     Raises:
-        UnknownItemError: The URI is that of no skill, or of one that the format does not allow.
+        UnknownItemError: The URI is not that of a skill, or the skill violates the format.
     """
     skill, place = skill_at(backend, uri)
     if place != SKILL_FILE or uri_of(skill) != uri:
         raise UnknownItemError(f"No skill is served at {uri[:200]}.")
     if wrong := defect(skill):
         raise UnknownItemError(
-            f"{uri[:200]} is no skill of the Agent Skills format: {wrong}. It can be read."
+            f"{uri[:200]} does not follow the Agent Skills format: {wrong}. You can still read it."
         )
     entries = _Entries(backend, [skill])
     return _result({"skill": entries.all()[0]}, entries, ttl_ms)
@@ -84,11 +85,11 @@ class _Entries:
         self._read(backend, [*self._items])
 
     def all(self) -> list[Json]:
-        """One for each skill."""
+        """One entry for each skill."""
         return [self._entry(skill) for skill in self._skills]
 
     def _read(self, backend: Backend, ids: Sequence[str]) -> None:
-        """Read the files of the skills, and of the skills in them that the caller sees."""
+        """Read the files of the skills, and of their nested skills that the caller sees."""
         for _ in range(MAX_LEVELS):
             if not ids:
                 return
@@ -121,7 +122,7 @@ class _Entries:
         }
 
     def _of(self, skill: Item, prefix: str) -> Iterator[SkillFile]:
-        """All files of a skill, those of the skills in it included."""
+        """All files of a skill, including those of its nested skills."""
         found = self._files.get(skill.id, SkillFiles())
         yield _own(skill, prefix)
         for file in found.files:
@@ -133,7 +134,7 @@ class _Entries:
 
 
 def _own(skill: Item, prefix: str = "") -> SkillFile:
-    """The ``SKILL.md`` of a skill as it is served."""
+    """The ``SKILL.md`` of a skill, as served."""
     data = skill_text(skill).encode()
     digest = f"sha256:{hashlib.sha256(data).hexdigest()}"
     return SkillFile(place=prefix + SKILL_FILE, digest=digest, size=len(data))

@@ -1,4 +1,4 @@
-"""MCP over the standard streams of this process, which belong to it from then on."""
+"""MCP over the standard streams of this process, which must not be used for anything else."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
@@ -28,7 +28,7 @@ from repertory_query.pool import Work
 
 THREADS = {Work.SEARCH: 8, Work.READ: 8, Work.CALL: 32}
 
-_NO_JSON = "json_invalid"  # pydantic's type of the error; its input is the whole line
+_NO_JSON = "json_invalid"  # pydantic's error type; its input is the whole line
 
 T = TypeVar("T")
 
@@ -44,8 +44,8 @@ def run(
     Args:
         backend: The backend.
         tools: The tools.
-        audit: Records what is done; None if a team's server does.
-        usage: Records what is searched for and used, where this process is the server.
+        audit: Records actions; None if a team's server does.
+        usage: Records searches and uses, if this process is the server.
     """
     anyio.run(_serve, backend, tools, audit, usage)
 
@@ -56,7 +56,7 @@ async def _serve(
     limiters = {work: CapacityLimiter(threads) for work, threads in THREADS.items()}
 
     async def threads(work: Work, call: Callable[[], T]) -> T:
-        # A cancelled request is not waited for; its work ends by itself.
+        # Do not wait for a cancelled request; its work ends on its own.
         return await to_thread.run_sync(call, limiter=limiters[work], abandon_on_cancel=True)
 
     ours = McpServer(backend, tools, threads, announcing=True, audit=audit, usage=usage)
@@ -69,9 +69,9 @@ async def _serve(
 
 
 class _Intake(ObjectReceiveStream[SessionMessage | Exception]):
-    """The messages of the client; a line that is no message is answered with an error.
+    """The client's messages; a line that is not a message is answered with an error.
 
-    The SDK drops a line that it cannot read, and the client would wait for ever.
+    The SDK drops lines that it cannot read, and the client would wait for ever.
     """
 
     def __init__(
@@ -88,20 +88,20 @@ class _Intake(ObjectReceiveStream[SessionMessage | Exception]):
             if not isinstance(item, ValidationError):
                 return item
             try:
-                return _mended(item)
+                return _repaired(item)
             except ValidationError as error:
-                refusal = JSONRPCError(jsonrpc="2.0", id=None, error=_fault(error))
+                refusal = JSONRPCError(jsonrpc="2.0", id=None, error=_error_of(error))
                 await self._sent.send(SessionMessage(refusal))
 
     async def aclose(self) -> None:
         await self._inner.aclose()
 
 
-def _mended(error: ValidationError) -> SessionMessage:
-    """The message that could not be read, with whole characters.
+def _repaired(error: ValidationError) -> SessionMessage:
+    """The message that could not be read, with lone surrogates replaced.
 
     Raises:
-        ValidationError: It cannot be read so, either.
+        ValidationError: It still cannot be read.
     """
     [first, *_] = error.errors()
     if first["type"] != _NO_JSON:
@@ -110,7 +110,7 @@ def _mended(error: ValidationError) -> SessionMessage:
     return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
 
 
-def _fault(error: ValidationError) -> ErrorData:
+def _error_of(error: ValidationError) -> ErrorData:
     if error.errors()[0]["type"] == _NO_JSON:
-        return ErrorData(code=PARSE_ERROR, message="The line is no JSON.")
-    return ErrorData(code=INVALID_REQUEST, message="The line is no message of JSON-RPC 2.0.")
+        return ErrorData(code=PARSE_ERROR, message="The line is not JSON.")
+    return ErrorData(code=INVALID_REQUEST, message="The line is not a JSON-RPC 2.0 message.")

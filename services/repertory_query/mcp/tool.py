@@ -1,4 +1,4 @@
-"""A tool of the MCP server: a function for agents, its definition and its results."""
+"""A tool of the MCP server: a function for agents, with its definition and its results."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -17,10 +17,10 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
     """One tool.
 
     Attributes:
-        function: What it does. Its result is a string, an object, or a ``CallToolResult``.
-        work: The resource that it occupies.
-        tells_contents: Whether its description ends with what the catalogue holds.
-        parameters_now: Makes its parameters as they are now, where their defaults may change.
+        function: The function. Its result is a string, an object, or a ``CallToolResult``.
+        work: The kind of work, which decides on which threads it runs.
+        tells_contents: Whether its description ends with the contents of the catalogue.
+        parameters_now: Returns its current parameters, if their defaults may change.
     """
 
     function: Function
@@ -56,18 +56,18 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def _hints(self) -> ToolAnnotations | None:
-        """The hints that differ from the defaults of the specification."""
+        """The hints that differ from the specification's defaults."""
         if not self.function.writes:
             return ToolAnnotations(read_only_hint=True, open_world_hint=False)
         if self.work is Work.CALL:
-            return None  # it reaches beyond the catalogue, with unknown effects
+            return None  # it has unknown effects outside of the catalogue
         return ToolAnnotations(destructive_hint=False, idempotent_hint=True, open_world_hint=False)
 
     def answer(self, backend: Backend, arguments: Mapping[str, Any]) -> CallToolResult:
-        """Do it.
+        """Call the function.
 
         Raises:
-            RepertoryError: The arguments do not fit, or it failed.
+            RepertoryError: The arguments are invalid, or the function failed.
         """
         found = self.function.call(backend, self._given(arguments))
         if isinstance(found, CallToolResult):
@@ -80,9 +80,9 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def _given(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """The arguments without those that are optional and null.
+        """The arguments without optional ones that are null.
 
-        Some hosts have their models write all arguments, and null for what is absent.
+        Some hosts make their models write all arguments, with null for missing ones.
         """
         parameters = self.parameters
         optional = parameters["properties"].keys() - parameters.get("required", ())
@@ -93,14 +93,14 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
         }
 
     def failure(self, message: str) -> CallToolResult:
-        """The result that reports an error, in the form of the function's contract if any."""
+        """The result that reports an error, in the form of the function's contract, if any."""
         if self.function.error_is_result:
             message = msgspec.json.encode({"error": message}).decode()
         return in_words(message, is_error=True)
 
 
 def without_links(result: CallToolResult) -> CallToolResult:
-    """A result whose links are texts, for clients of a protocol that has no links."""
+    """A result with links as texts, for clients of a protocol version without links."""
     content = [
         TextContent(text=f"{block.name}: {block.uri}") if isinstance(block, ResourceLink) else block
         for block in result.content
@@ -109,10 +109,10 @@ def without_links(result: CallToolResult) -> CallToolResult:
 
 
 def _without_refusals(parameters: dict[str, Any]) -> dict[str, Any]:
-    """A schema for a model, which need not read that other arguments are refused."""
+    """A schema without ``additionalProperties``, which a model does not need."""
     return {key: value for key, value in parameters.items() if key != "additionalProperties"}
 
 
 def in_words(text: str, *, is_error: bool = False) -> CallToolResult:
-    """A result that is a text."""
+    """A result that consists of a text."""
     return CallToolResult(content=[TextContent(text=text)], is_error=is_error)

@@ -1,4 +1,4 @@
-"""The toolsets, by name and by address. This module imports nothing of MCP, which is slow."""
+"""The toolsets, by name and by path. This module does not import the MCP SDK, which is slow."""
 
 from enum import StrEnum
 

@@ -1,4 +1,4 @@
-"""The toolsets: the tools that an agent sees. No two active ones share the name of a tool."""
+"""The toolsets: the tools that an agent sees. Active toolsets have no tool names in common."""
 
 from collections.abc import Callable, Sequence
 
@@ -23,10 +23,10 @@ _FUNCTIONS = {
 
 
 def tools_of(toolsets: Sequence[Toolset], defaults: Callable[[], Values]) -> list[Tool]:
-    """The tools of some toolsets, in their order; a toolset that is named twice counts once.
+    """The tools of some toolsets, in their order; repeated toolsets count once.
 
     Args:
-        toolsets: Which.
+        toolsets: The toolsets.
         defaults: Returns the settings for missing arguments of a search.
 
     Raises:

@@ -1,1 +1,1 @@
-"""The pages for people: search, one item, and how the server is."""
+"""The web pages: search, items, and the state and management of the server."""

@@ -30,14 +30,14 @@ def routes(document: Schema, access: Access) -> list[BaseRoute]:
         return page(request, "api.html", operations=[*found])
 
     async def show(request: Request) -> Response:
-        """Show every operation, with a request to copy."""
+        """Show every operation, with an example request to copy."""
         return await run_in_threadpool(shown, request)
 
     return [PageRoute("GET", PATH, show, action=None, scope=Scope.READ)]
 
 
 def _operations(document: Schema, url: str, bearer: str) -> Iterator[Schema]:
-    """What the document says of each operation, its method and path, and a request for a shell."""
+    """Each operation of the document, with its method, its path and a request for a shell."""
     for path, methods in document["paths"].items():
         for method, one in methods.items():
             request = request_of(method, path, one, document, url, bearer)

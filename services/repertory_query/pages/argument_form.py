@@ -1,6 +1,6 @@
-"""The form with a tool's arguments: its fields by the tool's schema, and what was filled in.
+"""The form with a tool's arguments: its fields from the tool's schema, and their values.
 
-Whether the arguments fit the schema is not decided here: every call checks it.
+Arguments are not validated here, because every call validates them.
 """
 
 from collections.abc import Mapping
@@ -15,15 +15,15 @@ from repertory.errors import UsageError
 from repertory.typescript.references import References, as_list
 from repertory_query.pages.schema import Row, parameters
 
-MAX_FIELDS = 40  # other arguments are written as JSON
+MAX_FIELDS = 40  # further arguments must be written as JSON
 MAX_OPTIONS = 50  # of one field
-PREFIX = "argument:"  # of the name of a field in the posted form
+PREFIX = "argument:"  # before the names of the fields in the posted form
 JSON = "json"  # the field for all arguments as one JSON object
 _OR_NULL = " | null"
 
 
 class Input(StrEnum):
-    """How a field is filled in."""
+    """The kind of input for a field."""
 
     TEXT = "text"
     NUMBER = "number"
@@ -35,7 +35,7 @@ class Field(Row, frozen=True, kw_only=True):
     """One argument.
 
     Attributes:
-        input: How it is filled in.
+        input: The kind of input.
         options: The values to choose from, as JSON.
     """
 
@@ -44,17 +44,17 @@ class Field(Row, frozen=True, kw_only=True):
 
 
 def fields(tool: Item) -> list[Field]:
-    """The fields of a tool's form; none if its schema describes no arguments."""
+    """The fields of a tool's form; empty if its schema describes no arguments."""
     schema = tool.input_schema or {}
     found = islice(parameters(References(schema), schema), MAX_FIELDS)
     return [_field(row, part) for row, part in found]
 
 
 def arguments_of(tool: Item, sent: Mapping[str, str]) -> dict[str, Any]:
-    """The arguments that a posted form holds; empty fields are left out.
+    """The arguments in a posted form, without empty fields.
 
     Raises:
-        UsageError: A field that takes JSON holds something else.
+        UsageError: A field for JSON contains something else.
     """
     if whole := sent.get(JSON, "").strip():
         given = _json(whole, "The arguments")
@@ -69,7 +69,7 @@ def arguments_of(tool: Item, sent: Mapping[str, str]) -> dict[str, Any]:
 
 
 def example_of(tool: Item) -> dict[str, Any]:
-    """Arguments that show what a call needs: the required fields with the simplest values."""
+    """Example arguments: the required fields with the simplest values."""
     return {field.name: _simplest(field) for field in fields(tool) if field.required}
 
 
@@ -102,7 +102,7 @@ def _input(kind: str) -> Input:
 
 def _value(field: Field, text: str) -> object:
     if field.input is Input.TEXT:
-        return text.replace("\r\n", "\n")  # as browsers send the end of a line
+        return text.replace("\r\n", "\n")  # browsers send CRLF
     return _json(text.strip(), field.name)
 
 
@@ -111,6 +111,6 @@ def _json(text: str, name: str) -> Any:  # noqa: ANN401 - any JSON
         return msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError) as error:
         raise UsageError(
-            f'{name[:80]} is no JSON: {str(error)[:200]}. Write 5, true, "text", [1, 2] or '
+            f'{name[:80]} must be JSON: {str(error)[:200]}. Write 5, true, "text", [1, 2] or '
             '{"key": "value"}; nothing was sent.'
         ) from error

@@ -1,4 +1,4 @@
-"""The catalogue, page by page: the items of each server, then of each other source."""
+"""The pages of the catalogue: the items of each server, then those of each other source."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -11,7 +11,7 @@ from repertory.search.engine import SearchEngine
 
 PAGE_SIZE = 50  # items
 
-Key = tuple[str, str]  # of a group: the field that it is filtered by, and its value
+Key = tuple[str, str]  # of a group: the field to filter by, and its value
 
 
 class Group(msgspec.Struct, frozen=True):
@@ -19,10 +19,10 @@ class Group(msgspec.Struct, frozen=True):
 
     Attributes:
         field: ``server``, or ``source`` for items without a server.
-        name: Of the server or source.
+        name: The name of the server or source.
         total: The number of its items on all pages.
-        entries: Those on this page.
-        is_continued: Whether the page before has some, too.
+        entries: Its items on this page.
+        is_continued: Whether it began on the previous page.
     """
 
     field: str
@@ -39,8 +39,8 @@ class Listing(msgspec.Struct, frozen=True):
         groups: The groups on this page.
         index: All groups with the number of their items.
         total: The number of items on all pages.
-        page: From 1.
-        pages: How many there are, at least 1.
+        page: The number of this page, from 1.
+        pages: The number of pages, at least 1.
     """
 
     groups: Sequence[Group]
@@ -56,14 +56,14 @@ class Listing(msgspec.Struct, frozen=True):
 
 
 class Ordered(msgspec.Struct, frozen=True):
-    """Items in the order of the pages, and the number of those in each group."""
+    """Items in the order of the pages, and the number of items in each group."""
 
     entries: Sequence[Entry]
     totals: Mapping[Key, int]
 
 
 def catalogue_of(engine: SearchEngine) -> Ordered:
-    """All items of an engine in order; none without a keyword index."""
+    """All items of an engine in order; empty without a keyword index."""
     return ordered([*engine.keywords.all()] if engine.keywords else [])
 
 
@@ -74,7 +74,7 @@ def ordered(entries: Iterable[Entry]) -> Ordered:
 
 
 def listing(items: Ordered, page: int, shown: Callable[[Entry], Entry]) -> Listing:
-    """A page of items as they are shown; the last one if there are fewer."""
+    """A page of items, each passed through ``shown``; the last page if there are fewer."""
     entries, totals = items.entries, items.totals
     pages = max(-(-len(entries) // PAGE_SIZE), 1)
     page = min(page, pages)
@@ -92,5 +92,5 @@ def _group(entry: Entry) -> Key:
 
 
 def _order(entry: Entry) -> tuple[str, str, str, str]:
-    """Servers come before other sources, since ``server`` precedes ``source``."""
+    """The sort key. Servers come before other sources, because ``server`` < ``source``."""
     return *_group(entry), entry.name.casefold(), entry.id

@@ -1,4 +1,4 @@
-"""A change of a file as a unified diff, in time that depends on the size of the change."""
+"""A change of a file as a unified diff, computed in time that depends on the change's size."""
 
 import difflib
 
@@ -8,7 +8,7 @@ CONTEXT = 3  # lines around the change
 
 
 def changed_lines(before: str, after: str, name: str) -> list[str]:
-    """The lines of a unified diff; none if nothing changes."""
+    """The lines of a unified diff; empty if nothing changes."""
     old, new = before.splitlines(), after.splitlines()
     if old == new:
         return []

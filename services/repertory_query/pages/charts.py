@@ -1,4 +1,4 @@
-"""Charts of the history, as the numbers of plain SVG and a text that says the same."""
+"""Charts of the history: the numbers for plain SVG, and an equivalent text."""
 
 from collections.abc import Callable, Iterator, Sequence
 
@@ -10,14 +10,14 @@ HEIGHT = 100.0  # of a chart, in its own units; a span is one unit wide
 
 
 class Bar(msgspec.Struct, frozen=True):
-    """One bar, from the ground up."""
+    """One bar, from the bottom of the chart."""
 
     x: int
     height: float
 
 
 class Line(msgspec.Struct, frozen=True):
-    """A connected part of a line, as the points of SVG; a faint one is the less important."""
+    """A connected part of a line, as SVG points; a faint line is less important."""
 
     points: str
     is_faint: bool
@@ -28,13 +28,13 @@ class Chart(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         title: What it shows.
-        value: The number to see first.
-        note: What else to know about it.
+        value: The main number.
+        note: A remark.
         peak: The largest value, which reaches the top.
-        width: In spans.
+        width: The number of spans.
         bars: Its bars.
         lines: Its lines.
-        is_bad: Whether the number is bad news.
+        is_bad: Whether to highlight the number as a problem.
     """
 
     title: str
@@ -53,7 +53,7 @@ class Chart(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def charts_of(spans: Sequence[Span], last: Span | None) -> list[Chart]:
-    """All charts of some spans and the latest sample; none before the first sample."""
+    """All charts for some spans and the latest sample; empty before the first sample."""
     if last is None:
         return []
     whole = together(spans)
@@ -92,7 +92,7 @@ def _durations(
     whole: Span,
     of: Callable[[Span], tuple[float | None, float | None]],
 ) -> Chart:
-    """The durations of half of something, and of 95 % of it, in milliseconds."""
+    """A chart of the median and the 95th percentile of durations in milliseconds."""
     medians, slow = zip(*map(of, spans), strict=True)
     peak = max((one for one in slow if one is not None), default=0.0)
     median, most = of(whole)
@@ -148,7 +148,7 @@ def _bars(values: Sequence[float], peak: float) -> list[Bar]:
 def _lines(
     values: Sequence[float | None], peak: float, *, is_faint: bool = False
 ) -> Iterator[Line]:
-    """The connected parts of a line; a single value becomes a short one."""
+    """The connected parts of a line; a single value becomes a short line."""
     part: list[str] = []
     for at, value in enumerate((*values, None)):
         if value is not None:
@@ -164,7 +164,7 @@ def _percent(share: float) -> str:
 
 
 def duration(ms: float) -> str:
-    """A duration in milliseconds, as it is shown."""
+    """A duration in milliseconds, formatted for people."""
     if ms >= 1_000:
         return f"{ms / 1_000:,.1f} s"
     return f"{ms:.1f} ms" if ms < 10 else f"{ms:,.0f} ms"

@@ -1,4 +1,4 @@
-"""What people copy: requests for the command line, and the entries that connect agent hosts."""
+"""Snippets to copy: requests for the command line, and entries that connect agent hosts."""
 
 import json
 import shlex
@@ -22,18 +22,18 @@ from repertory_query.pages.page import PageRoute, item_address, page
 from repertory_query.service import Service
 
 PATH = "/connect"
-YOUR_KEY = "YOUR-KEY"  # in the entry of a host that reads no variable
+YOUR_KEY = "YOUR-KEY"  # placeholder for hosts that cannot read a variable
 
 
 class Snippet(msgspec.Struct, frozen=True):
-    """What is written into the configuration of an agent host.
+    """An entry for the configuration of an agent host.
 
     Attributes:
         title: The host's name.
-        file: The name of its file.
+        file: The name of its configuration file.
         command: The command that writes the entry.
         text: The entry.
-        check: How to see that the host uses it.
+        check: How to check that the host uses it.
     """
 
     title: str
@@ -64,7 +64,7 @@ def routes(service: Service, access: Access) -> list[BaseRoute]:
 
 
 def key_in_shell(request: Request, access: Access) -> str:
-    """What a shell replaces by the key of a caller; empty if none is needed."""
+    """The shell expression for the caller's key; empty if no key is needed."""
     if request.state.caller.who == "owner":
         return "$(repertory keys token)"
     return f"${VARIABLE}" if access.takes_keys else ""
@@ -73,8 +73,8 @@ def key_in_shell(request: Request, access: Access) -> str:
 def snippets(service: Service, access: Access, url: str, *, is_own: bool) -> list[Snippet]:
     """The entry of each agent host.
 
-    The user who started this server has the program on the same machine, so the entry starts it.
-    All others get the URL.
+    For the user who started this server, the entry starts the program, which is on the same
+    machine. For all others, it has the URL.
     """
     key = YOUR_KEY if access.takes_keys else ""
     words = words_of(service.workspace.settings) if is_own else ["repertory", "mcp"]
@@ -93,19 +93,19 @@ def snippets(service: Service, access: Access, url: str, *, is_own: bool) -> lis
 
 
 def requests(item: Item, url: str, key: str, *, may_call: bool) -> dict[str, str]:
-    """Commands that read an item, and call it if the caller may, by what they do.
+    """Commands that read an item and, if allowed, call it, by their title.
 
     Args:
         item: The item.
         url: The URL of the server.
-        key: What a shell replaces by the key; empty if none is needed.
+        key: The shell expression for the key; empty if no key is needed.
         may_call: Whether the caller may call it.
     """
     curl = f'curl --oauth2-bearer "{key}"' if key else "curl"
     name = item_address(item.id)
     found = {"Read it": f"{curl} {shlex.quote(f'{url}{V1}/items/{name}')}"}
     if may_call:
-        # ASCII, so that no character of a stranger changes what a terminal shows.
+        # ASCII, so that no character in the item can manipulate a terminal.
         body = shlex.quote(json.dumps(example_of(item)))
         found["Call it"] = f"{curl} {shlex.quote(f'{url}{V1}/tools/{name}')} --json {body}"
     return found

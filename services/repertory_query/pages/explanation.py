@@ -1,4 +1,4 @@
-"""Why a search shows an item, or why not: a page, and a part of the results."""
+"""The explanation why a search shows an item or not: a page, and a part of the results page."""
 
 from collections.abc import Callable
 
@@ -20,7 +20,7 @@ PATH = "/why"
 
 
 class Question(Form, frozen=True, kw_only=True, omit_defaults=True):
-    """A search, and the item that is asked about: its id, or its name if that is unique."""
+    """A search, and the item to explain: its id, or its unique name."""
 
     item: str
 
@@ -31,7 +31,7 @@ def routes(
     """The route."""
 
     async def why(request: Request) -> Response:
-        """Explain a result, or ask for the search."""
+        """Explain a result; without a query, show a form for it."""
         asked = parameters_of(request, Question, is_form=True)
         found = None
         if asked.q.strip():

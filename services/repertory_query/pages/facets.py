@@ -1,4 +1,4 @@
-"""How many results of a query each filter value would leave."""
+"""The number of results that each filter value would leave."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,11 +15,11 @@ from repertory_query.pages.choices import Choice, most
 def facets(
     choices: Sequence[Choice], engine: SearchEngine, query: Query, answer: Answer
 ) -> list[Choice]:
-    """The filters with the counts of a query's results, ``MAX_LIMIT`` of them at most.
+    """The filters with counts over a query's results, up to ``MAX_LIMIT`` results.
 
-    The counts of a field leave its own filter out, since its values are alternatives. Only the
-    results are counted, never the catalogue: a shown page that is not full has them all, and
-    everything else is a further search.
+    The counts of a field ignore its own filter, because its values are alternatives. Only results
+    are counted, never the catalogue. If the shown page is not full, it has all results; otherwise
+    this searches again.
 
     Args:
         choices: The filters, with the counts of the catalogue.
@@ -56,7 +56,7 @@ def _values(hits: Iterable[Hit], field: str) -> Iterable[str]:
 
 
 def _shown(choice: Choice, counts: Mapping[str, int]) -> list[tuple[str, int]]:
-    """The values to choose from: those of the results; of the few kinds always all."""
+    """The values to choose from: those of the results, but always all kinds, which are few."""
     if choice.field == "kind":
         return [(value, counts.get(value, 0)) for value, _ in choice.values]
     return most(Counter(counts))

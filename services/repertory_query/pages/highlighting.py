@@ -1,4 +1,4 @@
-"""The words of a query, marked in a text, and the passage of a section that has most of them."""
+"""Highlights the words of a query in a text, and finds the passage with most of them."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -13,10 +13,10 @@ from repertory.search.answer import Term
 from repertory_query.pages.page import legible
 
 MAX_EXCERPT = 240  # characters
-MAX_SECTION = 6_000  # characters of a section that are looked at
-LEAD = 60  # characters of an excerpt before the first marked word
+MAX_SECTION = 6_000  # searched characters of a section
+LEAD = 60  # characters of an excerpt before the first highlighted word
 CUT = "…"
-_MARKS = "-+*>#| "  # before a passage: of a list, a quote or a table
+_MARKS = "-+*>#| "  # Markdown marks before a passage, of a list, a quote or a table
 
 _WORD = re.compile(rf"(?:(?!_)[\w{MARKS}])+")
 _LINK = re.compile(r"\[([^\[\]]*)\]\([^()\s]*\)")
@@ -24,10 +24,10 @@ Span = tuple[int, int]
 
 
 class Marker:
-    """Marks the words of items that a query matched, in all their forms.
+    """Highlights the matched words of a hit, in all their forms.
 
     Args:
-        terms: The matched words of a hit.
+        terms: The matched words.
     """
 
     def __init__(self, terms: Sequence[Term]) -> None:
@@ -36,7 +36,7 @@ class Marker:
         self._terms = {term_of(folded(word)) for word in words if word not in self._pairs}
 
     def marked(self, text: str) -> Markup:
-        """A text as HTML, with its matched words marked."""
+        """A text as HTML, with its matched words highlighted."""
         text, done = legible(text), 0
         html = Markup()
         for start, end in self._spans(text):
@@ -45,7 +45,7 @@ class Marker:
         return html + escape(text[done:])
 
     def excerpt(self, body: str, heading: str) -> Markup:
-        """What a section says where most words matched; empty if no section has the heading."""
+        """The passage of a section with the most matches; empty if there is no such heading."""
         text = _text_below(body, heading)[:MAX_SECTION]
         some = [_LINK.sub(r"\1", _unmarked(passage)) for passage in passages(text)]
         if not some:
@@ -56,7 +56,7 @@ class Marker:
         shown = best[start : start + MAX_EXCERPT]
         is_cut = start + MAX_EXCERPT < len(best)
         at_word = shown.rfind(" ")
-        if is_cut and at_word > MAX_EXCERPT // 2:  # else it is of a script without spaces
+        if is_cut and at_word > MAX_EXCERPT // 2:  # else the script has no spaces
             shown = shown[:at_word]
         return escape(CUT if start else "") + self.marked(shown) + escape(CUT if is_cut else "")
 
@@ -64,7 +64,7 @@ class Marker:
         return (term_of(folded(text[start:end])) for start, end in self._spans(text))
 
     def _spans(self, text: str) -> Iterator[Span]:
-        """The places of the matched words of a text, in order."""
+        """The positions of the matched words of a text, in order."""
         for found in _WORD.finditer(text):
             word = found[0]
             if term_of(folded(word)) in self._terms:
@@ -73,7 +73,7 @@ class Marker:
                 yield from self._pair_spans(word, found.start())
 
     def _pair_spans(self, word: str, offset: int) -> Iterator[Span]:
-        """The places of matched pairs of characters in a word of a script without spaces."""
+        """The positions of matched character pairs in a word of a script without spaces."""
         end = 0
         for place in range(len(word)):
             if word[place : place + 2] in self._pairs:
@@ -82,12 +82,12 @@ class Marker:
 
 
 def _unmarked(passage: str) -> str:
-    """A passage without the marks before it, also those of a list of tasks."""
+    """A passage without leading Markdown marks, including those of task lists."""
     return passage.lstrip(_MARKS).removeprefix("[ ] ").removeprefix("[x] ")
 
 
 def _text_below(body: str, heading: str) -> str:
-    """The text of the first section with a heading; with its parts if it has no text itself."""
+    """The text of the first section with a heading; if it has none, that of its subsections."""
     for deepest in (6, 2):
         for section in split_at_headings(body, deepest):
             if section.heading == heading and section.text:

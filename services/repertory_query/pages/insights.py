@@ -16,14 +16,14 @@ from repertory_query.pool import Pool
 from repertory_query.service import Service
 
 PATH = "/status/insights"
-FIRST = 8  # of each list, before it is opened
+FIRST = 8  # shown of each list before it is expanded
 
 
 def routes(service: Service, pool: Pool) -> list[BaseRoute]:
     """The route, which needs the scope ``admin``."""
 
     async def show(request: Request) -> Response:
-        """Show what the usage says about the catalogue."""
+        """Show the insights report."""
         found = await pool.run(lambda: insights_of(service))
         return page(request, "insights.html", found=found, first=FIRST, by_advice=by_advice)
 
@@ -31,5 +31,5 @@ def routes(service: Service, pool: Pool) -> list[BaseRoute]:
 
 
 def by_advice(found: Iterable[ItemFinding]) -> Iterator[tuple[str, list[ItemFinding]]]:
-    """Findings that follow each other with the same advice, which is said once."""
+    """Consecutive findings with the same advice, grouped so that it is shown once."""
     return ((advice, list(some)) for advice, some in groupby(found, key=lambda one: one.advice))

@@ -1,4 +1,4 @@
-"""The page of one item: what it is, how to use it, its text."""
+"""The page of one item: its fields, how to use it, and its text."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -29,7 +29,7 @@ class ItemPage:
 
     Args:
         service: The running server.
-        access: Access control, to say whether a request needs a key.
+        access: Access control, which knows whether requests need a key.
     """
 
     def __init__(self, service: Service, access: Access) -> None:
@@ -37,7 +37,7 @@ class ItemPage:
         self._access = access
 
     def show(self, request: Request, item_id: str) -> Response:
-        """The page of an item, at the section that matched; or of an unknown one."""
+        """The page of an item, at the section that matched, or the page for an unknown item."""
         backend = visible_to(request.state.caller, self._service)
         try:
             item = backend.item(item_id)
@@ -62,11 +62,11 @@ class ItemPage:
 
         Args:
             request: The request.
-            backend: What the caller sees.
+            backend: The backend as the caller sees it.
             item: The item.
             status: The status of the response.
-            sent: The form with arguments, if it was posted.
-            tried: The outcome of the call.
+            sent: The posted form with arguments, if any.
+            tried: The outcome of the call, if any.
         """
         caller: Caller = request.state.caller
         calls_allowed = self._service.calls_allowed
@@ -105,7 +105,7 @@ class ItemPage:
 
 
 def states_of(service: Service, shown: Sequence[Item | Entry | Hit]) -> dict[str, str]:
-    """What waits for a person among some items: ``new``, ``changed`` or ``quarantined``, by id."""
+    """The review states of some items that need one: ``new``, ``changed`` or ``quarantined``."""
     found = read_or_none(lambda: service.parts.reviews.states([one.id for one in shown]))
     sources = {one.id: one.source for one in shown}
     return {
@@ -116,12 +116,12 @@ def states_of(service: Service, shown: Sequence[Item | Entry | Hit]) -> dict[str
 
 
 def home_of(service: Service) -> str:
-    """The prefix of paths that is not shown: the folder that the server runs in."""
+    """The prefix of paths that is hidden: the folder in which the server runs."""
     return f"{service.workspace.directory}{os.sep}"
 
 
 def origin_of(service: Service, source: str) -> str:
-    """The https address that a source was fetched from; empty for all other sources."""
+    """The https URL from which a source was fetched; empty for all other sources."""
     for one in service.source_states():
         if one.name == source and one.type != "mcp":
             address = one.location.partition(" ")[0]  # without the ref of a repository

@@ -1,4 +1,4 @@
-"""The page of the API keys: they are listed, created and revoked as by `repertory keys`."""
+"""The page that lists, creates and revokes API keys, like `repertory keys`."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -32,7 +32,7 @@ def routes(service: Service, pool: Pool, access: Access) -> list[BaseRoute]:
         detail: str = "",
         is_first: bool = False,
     ) -> Response:
-        """The page, with a new key, or with what is wrong with the form."""
+        """The page, with a new key or an error in the form, if any."""
         return page(
             request,
             "keys.html",

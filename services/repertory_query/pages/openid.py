@@ -1,4 +1,4 @@
-"""Signing in at the team's provider: the way there, and back."""
+"""Signing in at the team's provider: the redirect to it, and the way back."""
 
 import logging
 from typing import TYPE_CHECKING
@@ -23,7 +23,7 @@ _log = logging.getLogger(__name__)
 
 
 def routes(access: Access) -> list[BaseRoute]:
-    """The routes; none without a provider."""
+    """The routes; empty without a provider."""
     if access.openid is None:
         return []
     steps = _Steps(access, access.openid)
@@ -41,7 +41,7 @@ class _Steps:
         self._openid = openid
 
     async def begin(self, request: Request) -> Response:
-        """Go to the provider."""
+        """Redirect the browser to the provider."""
         root = root_of(request)
         target = here(request.query_params.get("target", f"{root}/"))
         try:
@@ -53,11 +53,11 @@ class _Steps:
         return response
 
     async def back(self, request: Request) -> Response:
-        """Come back from the provider, signed in or not."""
+        """Receive the browser from the provider, and sign it in or refuse it."""
         root, cookie = root_of(request), sent(request).get(self._pending(request), "")
         try:
             person, target = await self._openid.finish(root, request.query_params, cookie)
-            caller = self._access.caller_of(person)  # refuses who may do nothing here
+            caller = self._access.caller_of(person)  # refuses people without any scope
             session = self._openid.session_of(person)
         except TokenError as error:
             return self._refused(request, 401, str(error), f"{root}/")
@@ -65,7 +65,7 @@ class _Steps:
             return self._refused(request, 503, str(error), f"{root}/")
         except HTTPException as error:
             return self._refused(request, error.status_code, error.detail, f"{root}/")
-        request.state.caller = caller  # whom the logs name
+        request.state.caller = caller  # for the logs
         _log.info("signed_in", extra={"caller": caller.who})
         response = onward(target)
         own = self._access.session_cookie(request.scope)
@@ -77,7 +77,7 @@ class _Steps:
     def _refused(self, request: Request, status: int, detail: str, target: str) -> Response:
         _log.warning("sign_in_refused", extra={"status": status, "reason": detail})
         response = page(request, "login.html", status, detail=detail, target=target)
-        forget(response, [self._pending(request)])  # the answer to a sign-in is taken once
+        forget(response, [self._pending(request)])  # each answer is accepted only once
         return response
 
     def _pending(self, request: Request) -> str:

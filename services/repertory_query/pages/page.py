@@ -1,4 +1,4 @@
-"""Pages made from templates: escaped, without misleading characters, and confined."""
+"""Pages made from templates: escaped, without misleading characters, and with a strict policy."""
 
 import hashlib
 import re
@@ -34,35 +34,35 @@ HEADERS = {
         "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
         "img-src 'self' data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
     ),
-    # Not "no-referrer": with it browsers send forms without their origin, which Access checks.
+    # Not "no-referrer", because browsers then send forms without the origin that Access checks.
     "Referrer-Policy": "same-origin",
 }
 _TITLES = {
     401: "Sign in",
     404: "Nothing here",
-    422: "That cannot be asked",
+    422: "Invalid request",
     429: "Too many requests",
     503: "Not ready yet",
 }
-TO_PROGRAMS = "; /openapi.json lists what there is"  # in a problem, and not on its page
-_FOR_PROGRAMS = (f"{V1}/", "/mcp/")  # what their addresses begin with
+TO_PROGRAMS = "; /openapi.json lists all operations"  # in a problem, but not on its page
+_FOR_PROGRAMS = (f"{V1}/", "/mcp/")  # prefixes of the paths for programs
 _FORMS = ("application/x-www-form-urlencoded", "multipart/form-data", "text/plain")
 _HERE = Path(__file__).parent
 
-# Invisible characters that change what is seen: control characters other than white space, and
-# those that turn the direction of a text.
+# Invisible characters that change how a text looks: control characters other than white space, and
+# those that change its direction.
 _UNSEEN = re.compile(f"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f{DIRECTIONS}]")
 
 
 class PageRoute(AuditedRoute):
-    """The route of a page, or of a form of one.
+    """The route of a page, or of a form on a page.
 
     Args:
         method: ``GET`` or ``POST``.
-        path: The path, with parameters as Starlette writes them.
+        path: The path, with parameters in Starlette's syntax.
         handler: Answers a request.
-        action: What it is recorded as in the audit log; None if it is not recorded.
-        scope: The scope that a caller needs; None if everyone may come, to sign in.
+        action: The action in the audit log; None if requests are not recorded.
+        scope: The scope that a caller needs; None if the page is open to everyone, for sign-in.
     """
 
     def __init__(
@@ -97,7 +97,7 @@ def page(
         request: The request.
         template: The file of the template.
         status: The status of the response.
-        headers: Headers beside those of all pages.
+        headers: Headers in addition to those of all pages.
         values: The values of the template.
     """
     caller: Caller | None = getattr(request.state, "caller", None)
@@ -113,7 +113,7 @@ def page(
 
 
 def problem_page(request: HTTPConnection, problem: Refusal, headers: Mapping[str, str]) -> Response:
-    """The page of a problem; for a missing key, the page that asks for it.
+    """The page of a problem; for a missing key, the page to sign in.
 
     Args:
         request: The request that failed.
@@ -145,26 +145,26 @@ def problem_page(request: HTTPConnection, problem: Refusal, headers: Mapping[str
 
 
 async def posted_fields(request: Request) -> dict[str, str]:
-    """The fields of a posted form, the last of each name."""
+    """The fields of a posted form; if a name is repeated, the last value counts."""
     body = (await request.body()).decode("utf-8", "replace")
     return dict(parse_qsl(body))
 
 
 def root_of(request: HTTPConnection) -> str:
-    """What every address of a request's application begins with: empty, or a prefix."""
+    """The path prefix of a request's application; empty if it has none."""
     root: str = request.scope.get("root_path", "")
     return root
 
 
 def redirection(request: HTTPConnection, path: str) -> Response:
-    """Have the browser go to a page of the same application."""
+    """Redirect the browser to a page of the same application."""
     return RedirectResponse(root_of(request) + path, 303)
 
 
 def wants_page(request: HTTPConnection) -> bool:
-    """Whether a browser goes to an address or sends a form, as its headers tell.
+    """Whether a browser opens an address or sends a form, judging by the headers.
 
-    Some programs name HTML as well, so a page is never the answer where only they call.
+    Some programs accept HTML as well, so paths for programs never get a page.
     """
     if f"{route_path(request.scope)}/".startswith(_FOR_PROGRAMS):
         return False
@@ -176,7 +176,7 @@ def wants_page(request: HTTPConnection) -> bool:
 
 
 def static_file(name: str) -> Response:
-    """A static file; each version of it has an address of its own."""
+    """A static file, cached for ever, because each version has its own URL."""
     content, _ = _static()[name]
     lasting = {"Cache-Control": "public, max-age=31536000, immutable"}
     return Response(content, headers=HEADERS | lasting, media_type=STATIC_FILES[name])
@@ -218,7 +218,7 @@ def _environment() -> Environment:
 
 
 def view_address(item_id: str, section: str = "") -> str:
-    """The address of an item's page below the root, at one of its sections if named."""
+    """The path of an item's page below the root, at a section if one is named."""
     address = "/view/" + item_address(item_id)
     if section:
         address += f"?{urlencode({'section': section}, errors='replace')}#matched"
@@ -226,14 +226,14 @@ def view_address(item_id: str, section: str = "") -> str:
 
 
 def item_address(item_id: str) -> str:
-    """An item's id as the end of an address."""
+    """An item's id, escaped as the end of a path."""
     # A browser resolves "." and ".." between slashes, unless the slashes are escaped.
     steps = any(part in ("", ".", "..") for part in item_id.split("/"))
     return quote(item_id, safe="" if steps else "/", errors="replace")
 
 
 def _ago(moment: float) -> str:
-    """How long ago a moment was, in whole minutes, so that the page does not flicker."""
+    """How long ago a moment was, in whole minutes, so that the page seldom changes."""
     return ago(time.time() - moment, least=60)
 
 
@@ -250,10 +250,10 @@ def _json(value: object) -> str:
 
 
 def legible(text: str) -> str:
-    """A text with its misleading characters replaced by visible ones."""
+    """A text with misleading characters replaced by visible ones."""
     return _UNSEEN.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 def _legible(value: object) -> object:
-    """A value of a template, as ``legible``; HTML is as it was made."""
+    """A value of a template, made ``legible``; HTML is unchanged."""
     return legible(value) if isinstance(value, str) and not isinstance(value, Markup) else value

@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 def per_engine(function: Callable[[SearchEngine], T]) -> Callable[[SearchEngine], T]:
-    """A function of an engine that keeps its value for as long as the engine is used."""
+    """A function of an engine, with its value cached for as long as the engine is used."""
     known: WeakKeyDictionary[SearchEngine, T] = WeakKeyDictionary()
 
     @wraps(function)

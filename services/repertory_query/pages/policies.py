@@ -1,4 +1,4 @@
-"""The pages of the policies: they are changed in `repertory.toml`, after the change was shown."""
+"""The pages of the policies, which change `repertory.toml` after showing the change."""
 
 import os
 import threading
@@ -38,13 +38,13 @@ _CHANGED = "The file has changed since this was shown; choose the policy again."
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):
-    """What a form asks for.
+    """A requested change of a policy.
 
     Attributes:
         at: The number of the policy, from 0; None for a new one.
         version: The digest of the file that the form was made from.
-        policy: Its item and fields.
-        removes: Whether it is removed.
+        policy: The policy's item and fields.
+        removes: Whether the policy is removed.
     """
 
     at: int | None
@@ -69,7 +69,7 @@ class File:
 
     @property
     def name(self) -> str:
-        """Its name for people."""
+        """The path of the file as shown to people."""
         return str(self.path).removeprefix(f"{self.workspace.directory}{os.sep}")
 
     @property
@@ -90,7 +90,7 @@ class File:
         return with_policy(self.text, change.at, change.policy)
 
     def write(self, text: str) -> None:
-        """Replace its text; it stays trusted if it was."""
+        """Replace the text of the file, which stays trusted if it was."""
         rewrite(self.path, text, self.workspace.settings, self.workspace.directory)
 
 
@@ -131,7 +131,7 @@ def routes(service: Service, pool: Pool) -> list[BaseRoute]:
 
 
 def _list(request: Request, service: Service, status: int = 200, detail: str = "") -> Response:
-    """The list; a team's is where its watch service runs."""
+    """The list of policies. In a team, the configuration is where the watch service runs."""
     if service.parts.is_team:
         return page(request, "policies.html", status, file=None, detail=detail, notices=())
     file = File(service)
@@ -184,7 +184,7 @@ def _changed(
     sent: Mapping[str, str],
     answer: Callable[[File, Change, str], Response],
 ) -> Response:
-    """The answer for the file, the change that was sent, and the text with it, if it fits."""
+    """The result of ``answer`` for a valid change, or else the page that says what is wrong."""
     if service.parts.is_team:
         return _list(request, service, 409)
     file, change = File(service), _change_of(sent)
@@ -193,19 +193,19 @@ def _changed(
     try:
         return answer(file, change, file.after(change))
     except ConfigurationError as error:
-        return _again(request, file, change, sent, str(error))
+        return _form_again(request, file, change, sent, str(error))
 
 
-def _again(
+def _form_again(
     request: Request, file: File, change: Change, sent: Mapping[str, str], detail: str
 ) -> Response:
-    """The form once more, as it was filled, with what is wrong with it."""
+    """The same form with its values, and with the error."""
     fields = {field: sent.get(field, "") for field in ("item", *FIELDS)}
     return page(request, "policy.html", 422, file=file, change=change, detail=detail, fields=fields)
 
 
 def _change_of(sent: Mapping[str, str]) -> Change:
-    """The change that a form asks for. Empty fields are missing; a list has a line for each."""
+    """The change requested by a form. Empty fields count as missing; lists have one item a line."""
     policy: dict[str, Any] = {"item": sent.get("item", "").strip()}
     for field in FIELDS:
         text = sent.get(field, "").strip()
@@ -224,13 +224,13 @@ def _change_of(sent: Mapping[str, str]) -> Change:
 
 
 def _with(phrases: object, phrase: str) -> list[str]:
-    """The phrases of a policy, and another one."""
+    """The phrases of a policy, with another one added."""
     known = phrases if isinstance(phrases, list) else [phrases] if phrases else []
     return [*dict.fromkeys([*map(str, known), one_line(phrase)])]
 
 
 def _boost(text: str) -> float | str:
-    """A number, or the text if it is no number; the file's own check refuses it with a message."""
+    """A number, or the text if it is not a number, which the check of the file then refuses."""
     try:
         return float(text)
     except ValueError:
@@ -251,7 +251,7 @@ def _texts(policy: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _matches(service: Service, item: str) -> list[str] | None:
-    """The ids of the first items that a policy is about; None without an index."""
+    """The ids of the first items to which a policy applies; None without an index."""
     try:
         keywords = service.engine.keywords
     except RepertoryError:

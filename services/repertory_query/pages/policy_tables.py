@@ -1,8 +1,8 @@
-"""The ``[[policy]]`` tables in the text of a configuration file, changed one at a time.
+"""Edits single ``[[policy]]`` tables in the text of a configuration file.
 
-All other bytes of the text stay, comments included. A line that begins with ``[`` may also be part
-of a list or of a text of several lines. It begins a table if what comes before it, since the table
-before, is TOML by itself.
+All other bytes of the text are kept, including comments. A line that begins with ``[`` may also be
+part of a list or of a multi-line string. It begins a table if the text from the previous table to
+this line is valid TOML by itself.
 """
 
 from collections.abc import Iterator, Mapping
@@ -13,12 +13,12 @@ from repertory.configuration_file import BY_HAND, checked, is_toml
 from repertory.errors import ConfigurationError
 from repertory.sources.reading import toml
 
-MAX_SIZE = 256 * 1_024  # characters of a file that is changed here
-MAX_DOUBTFUL = 100  # lines that could begin a table and do not
+MAX_SIZE = 256 * 1_024  # characters of a file that can be edited here
+MAX_DOUBTFUL = 100  # lines that look like the start of a table but are not
 
 
 def policies_in(text: str) -> list[dict[str, Any]]:
-    """The policies of a configuration file, as they are written; they need not be valid.
+    """The policies of a configuration file as written, even if they are invalid.
 
     Raises:
         ConfigurationError: The text cannot be read, or has no list of tables.
@@ -33,12 +33,12 @@ def policies_in(text: str) -> list[dict[str, Any]]:
 
 
 def with_policy(text: str, at: int | None, policy: Mapping[str, Any]) -> str:
-    """The text with a policy, which is added at the end or replaces another one.
+    """Add a policy to the end of the text, or replace an existing policy.
 
     Args:
         text: The text of the file.
-        at: The number of the policy that is replaced, from 0; None to add one.
-        policy: Its ``item`` and fields; lines whose value stays are not touched.
+        at: The number of the policy to replace, from 0; None to add one.
+        policy: Its ``item`` and fields; lines with unchanged values are kept.
 
     Raises:
         ConfigurationError: The file cannot be changed without losing something.
@@ -58,7 +58,7 @@ def with_policy(text: str, at: int | None, policy: Mapping[str, Any]) -> str:
 
 
 def without_policy(text: str, at: int) -> str:
-    """The text without a policy, and without an empty line before it.
+    """Remove a policy from the text, and one empty line before it.
 
     Raises:
         ConfigurationError: The file cannot be changed without losing something.
@@ -80,7 +80,7 @@ def _changed(table: str, policy: Mapping[str, Any]) -> str:
 
     try:
         document = tomlkit.parse(table)
-    except TOMLKitError as error:  # it differs from Python's parser in details
+    except TOMLKitError as error:  # its parser differs from Python's in details
         raise ConfigurationError(f"The policy cannot be read ({error}); {BY_HAND}.") from error
     fields = document["policy"][0]
     for key in ("item", *FIELDS):
@@ -93,7 +93,7 @@ def _changed(table: str, policy: Mapping[str, Any]) -> str:
 
 
 def _place(text: str, at: int) -> tuple[int, int]:
-    """Where a policy begins and ends, without the comments that follow.
+    """The start and the end of a policy in the text, without the comments that follow it.
 
     Raises:
         ConfigurationError: There is no such table.
@@ -111,10 +111,10 @@ def _place(text: str, at: int) -> tuple[int, int]:
 
 
 def _tables(text: str) -> Iterator[tuple[int, int]]:
-    """The parts of a text that begin with the header of a table.
+    """The parts of a text that begin with a table header.
 
     Raises:
-        ConfigurationError: Too many lines look like a header and are none.
+        ConfigurationError: Too many lines look like a header but are not.
     """
     if len(text) > MAX_SIZE:
         raise ConfigurationError(f"The configuration file is too large for this; {BY_HAND}.")

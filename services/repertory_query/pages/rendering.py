@@ -1,6 +1,6 @@
-"""Markdown of others as HTML: rendered without their own HTML, then sanitised.
+"""Renders untrusted Markdown as HTML: without its own HTML, and then sanitised.
 
-The libraries are imported at the first use, so that a server starts without them.
+The libraries are imported at the first use, so that the server starts faster.
 """
 
 from collections.abc import Sequence
@@ -17,30 +17,30 @@ if TYPE_CHECKING:
     from markdown_it import MarkdownIt
     from markdown_it.token import Token
 
-MAX_LENGTH = 50_000  # characters; a longer text is shown as it is written
-SHALLOWEST = 3  # the level of an author's first headings: the page has those above
+MAX_LENGTH = 50_000  # characters; a longer text is shown unrendered
+SHALLOWEST = 3  # the level of an author's top headings, since the page uses the levels above
 TAGS = {
     *("a", "blockquote", "br", "code", "del", "em", "hr", "li", "ol", "p", "pre", "s", "strong"),
     *("h3", "h4", "h5", "h6", "table", "tbody", "td", "th", "thead", "tr", "ul"),
 }
 SCHEMES = {"http", "https", "mailto"}
-# As around the other tables, so that the keyboard moves one that is too wide.
+# As around the other tables, so that a wide table can be scrolled with the keyboard.
 SCROLLED = '<div class="wide" tabindex="0" role="region" aria-label="Table">'
 ATTRIBUTES = {"a": {"href", "title"}, "ol": {"start"}}
 
 
 class Part(msgspec.Struct, frozen=True):
-    """A piece of a rendered text, and whether it is the section that matched."""
+    """A part of a rendered text, and whether it is the section that matched."""
 
     html: Markup
     is_matched: bool = False
 
 
 def rendered(text: str, matched: str = "") -> list[Part]:
-    """A text as HTML, in up to three parts: the matched section stands alone.
+    """A text as HTML, in up to three parts, one of which is the matched section.
 
-    An author's HTML is shown as text, an image as its description, and a link that leads to no
-    other site has no address.
+    An author's HTML is shown as text, an image as its description, and relative links lose their
+    address.
 
     Args:
         text: Markdown, up to ``MAX_LENGTH`` characters.
@@ -54,7 +54,7 @@ def rendered(text: str, matched: str = "") -> list[Part]:
 
 
 def _section(tokens: Sequence["Token"], heading: str) -> tuple[int, int]:
-    """The place of the first section with a heading, and that of the next heading."""
+    """The positions of the first section with a heading, and of the next heading."""
     headings = [
         place
         for place, token in enumerate(tokens)
@@ -97,5 +97,5 @@ def _parser() -> "MarkdownIt":
 
 
 def _image(_: object, tokens: Sequence["Token"], place: int, *__: object) -> str:
-    """An image as text: the pages load nothing from elsewhere."""
+    """An image as text, because the pages load nothing from other sites."""
     return f"[image: {escape(tokens[place].content)}]"

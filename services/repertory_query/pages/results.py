@@ -1,4 +1,4 @@
-"""What the search page shows: the results with their excerpts and labels, or the catalogue."""
+"""The content of the search page: results with excerpts and labels, or the catalogue."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -31,12 +31,12 @@ CATALOGUE = "/catalogue"
 
 
 class Card(msgspec.Struct, frozen=True):
-    """A hit with its matched words marked.
+    """A hit with its matched words highlighted.
 
     Attributes:
         name: Its name.
         description: Its description.
-        excerpt: What the matched section says; empty without one.
+        excerpt: A passage of the matched section, if any.
     """
 
     hit: Hit
@@ -46,14 +46,14 @@ class Card(msgspec.Struct, frozen=True):
 
 
 class Shown(msgspec.Struct, frozen=True, kw_only=True):
-    """What is shown, beside the answer.
+    """The content of the page, apart from the answer.
 
     Attributes:
         choices: The filters with their counts.
         cards: The hits of the answer.
-        listed: A page of the catalogue, if that is shown.
-        states: What waits for a person, by id.
-        notices: What to know about the sources, without an answer that says it.
+        listed: A page of the catalogue, if shown.
+        states: The review states of items, by id.
+        notices: Notices about the sources, if there is no answer with notices.
     """
 
     choices: Sequence[Choice]
@@ -71,7 +71,7 @@ def routes(
     all_choices, catalogue = per_engine(choices_of), per_engine(catalogue_of)
 
     async def shown(request: Request, base: str) -> Response:
-        """The page below an address: results, a page of the catalogue, or the start."""
+        """The page: results, a page of the catalogue, or the start page."""
         form = parameters_of(request, Form, is_form=True)
         caller = request.state.caller
         values = defaults()
@@ -108,7 +108,7 @@ def routes(
         )
 
     async def search(request: Request) -> Response:
-        """Search; without a query, show what the filters allow, or the start."""
+        """Search; without a query, show the filtered catalogue, or the start page."""
         return await shown(request, "/")
 
     async def browse(request: Request) -> Response:
@@ -128,7 +128,7 @@ def routes(
 
 
 def _cards(engine: SearchEngine, answer: Answer) -> list[Card]:
-    """The hits, with what the matched sections say as far as the items can be read."""
+    """The hits, with excerpts of the matched sections if the items can be read."""
     items = engine.available_items([hit.id for hit in answer.hits if hit.matched_in])
     cards = []
     for hit in answer.hits:

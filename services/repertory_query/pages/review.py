@@ -1,4 +1,4 @@
-"""The page of what waits for a person: items to approve, and configurations to trust."""
+"""The review page: items to approve, and configurations to trust."""
 
 from pathlib import Path
 
@@ -34,8 +34,8 @@ class Waiting(msgspec.Struct, frozen=True):
 
     Attributes:
         file: Its path.
-        digest: The SHA-256 of what is shown.
-        wishes: What it asks for, in words without secrets.
+        digest: The SHA-256 of the shown version.
+        wishes: What it requests, in words without secrets.
     """
 
     file: str
@@ -44,11 +44,11 @@ class Waiting(msgspec.Struct, frozen=True):
 
 
 def routes(service: Service, pool: Pool) -> list[BaseRoute]:
-    """The routes, which need the scope ``admin``; to trust takes the user of the server."""
+    """The routes, which need the scope ``admin``; only the server's own user can grant trust."""
     store = service.parts.reviews
 
     async def reviews(request: Request) -> Response:
-        """Show what waits."""
+        """Show the items and configurations that wait."""
         caller = request.state.caller
 
         def shown() -> Response:
@@ -64,24 +64,25 @@ def routes(service: Service, pool: Pool) -> list[BaseRoute]:
         return await pool.run(shown)
 
     async def approve(request: Request) -> Response:
-        """Approve an item as it was shown, or all that were shown."""
+        """Approve one or all of the items, in the versions that were shown."""
         caller = request.state.caller
         sent = await posted_fields(request)
-        try:  # JSON, for an id may have several lines
+        try:  # JSON, because an id may contain line breaks
             items = msgspec.json.decode(sent.get("items", "[]"), type=list[str])
         except msgspec.MsgspecError as error:
-            raise HTTPException(400, "The items are no list of texts.") from error
+            raise HTTPException(400, "The items must be a list of strings.") from error
         check_bound(items)
         about(request, await pool.run(lambda: store.approve(items, caller.who)))
         return redirection(request, PATH)
 
     async def trust(request: Request) -> Response:
-        """Trust a configuration as it was shown."""
+        """Trust a configuration in the version that was shown."""
         caller = request.state.caller
         sent = await posted_fields(request)
         about(request, [sent.get("file", "")])
         if service.parts.is_team or not _may_trust(caller):
-            raise HTTPException(403, "Only the user who started this server trusts configurations.")
+            text = "Only the user who started this server may trust configurations."
+            raise HTTPException(403, text)
         await pool.run(lambda: _trust(service.workspace.again(), sent))
         return redirection(request, PATH)
 
@@ -93,12 +94,12 @@ def routes(service: Service, pool: Pool) -> list[BaseRoute]:
 
 
 def _files(service: Service) -> list[Waiting]:
-    """The configurations of a server that wait; a team's are where its watch service runs."""
+    """The configurations that wait for trust; empty for a team, which has them elsewhere."""
     if service.parts.is_team:
         return []
     try:
         return waiting_in(service.workspace.again())
-    except ConfigurationError:  # the status says what is wrong; items can still be approved
+    except ConfigurationError:  # the status shows it; items can still be approved
         return []
 
 
@@ -110,7 +111,7 @@ def waiting_in(workspace: Workspace) -> list[Waiting]:
         try:
             digest = digest_to_trust(file, read_bytes(str(file), MAX_FILE_SIZE))
             wishes = described(defined_by(file, workspace))
-        except (OSError, UsageError, ConfigurationError):  # the state of the sources says so
+        except (OSError, UsageError, ConfigurationError):  # the state of the source shows it
             continue
         found.append(Waiting(str(file), digest, wishes))
     if settings.file and not settings.named and settings.file.name == PROJECT_FILE:
@@ -121,7 +122,7 @@ def waiting_in(workspace: Workspace) -> list[Waiting]:
 
 
 def _trust(workspace: Workspace, sent: dict[str, str]) -> None:
-    """Trust one of the configurations that wait, if it is still as it was shown.
+    """Trust a waiting configuration, if it is unchanged since it was shown.
 
     Raises:
         UsageError: It does not wait any more, or has changed.
@@ -138,5 +139,5 @@ def _trust(workspace: Workspace, sent: dict[str, str]) -> None:
 
 
 def _may_trust(caller: Caller) -> bool:
-    """Whether a caller is the user who started the server: trust runs programs as this user."""
+    """Whether a caller is the user who started the server, since programs run as this user."""
     return caller.who == "owner"

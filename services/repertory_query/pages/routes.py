@@ -1,4 +1,4 @@
-"""All pages: those of people who search, and those of people who run the server."""
+"""All pages: those for searching, and those for managing the server."""
 
 from collections.abc import Callable
 
@@ -47,20 +47,20 @@ def routes(
     Args:
         service: The running server.
         searches: Answers queries.
-        pool: The threads of blocking calls that are no searches.
-        calls: The threads of calls of tools.
-        access: Access control, to sign in, and the keys.
-        defaults: Returns the settings for fields that a form leaves out.
+        pool: The threads for blocking calls other than searches.
+        calls: The threads for calls of tools.
+        access: Access control, for sign-in and keys.
+        defaults: Returns the settings for missing fields of a form.
         document: The OpenAPI document of the API.
     """
     items = ItemPage(service, access)
 
     async def view(request: Request) -> Response:
-        """Show an item whole, at the section that matched."""
+        """Show the whole item, at the section that matched."""
         return await pool.run(lambda: items.show(request, request.path_params["item_id"]))
 
     async def static(request: Request) -> Response:
-        """Send one of the files of the pages."""
+        """Send a static file of the pages."""
         name = request.path_params["name"]
         if name not in STATIC_FILES:
             raise HTTPException(404)

@@ -1,6 +1,6 @@
-"""A JSON Schema as a table of parameters; any input is accepted.
+"""A JSON Schema as a table of parameters; invalid schemas are accepted, too.
 
-A table shows bounds and defaults, which TypeScript types cannot express.
+A table also shows bounds and defaults, which TypeScript types cannot express.
 """
 
 from collections.abc import Iterator, Mapping
@@ -13,7 +13,7 @@ from repertory.typescript.references import References, as_list
 
 MAX_DEPTH = 4  # levels of nested parameters
 MAX_ROWS = 300
-MAX_ALTERNATIVES = 8  # of a type, shown
+MAX_ALTERNATIVES = 8  # shown for a type
 
 _BOUNDS = {
     "minimum": "≥",
@@ -42,7 +42,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def rows(schema: Mapping[str, Any]) -> list[Row]:
-    """The parameters of a schema in order, each before the ones nested in it."""
+    """The parameters of a schema in order, each followed by the ones nested in it."""
     return list(islice(_rows(References(schema), schema, "", MAX_DEPTH), MAX_ROWS))
 
 
@@ -59,7 +59,7 @@ def _rows(
 def parameters(
     references: References, schema: Mapping[str, Any], prefix: str = ""
 ) -> Iterator[tuple[Row, Mapping[str, Any]]]:
-    """The parameters of a schema without those nested in them, each with its own schema."""
+    """The top-level parameters of a schema, each with its own schema."""
     properties = schema.get("properties")
     required = as_list(schema.get("required"))
     for name, value in properties.items() if isinstance(properties, Mapping) else ():
@@ -97,7 +97,7 @@ def _type(references: References, part: Mapping[str, Any], left: int = 2) -> str
 
 
 def _resolved(references: References, part: object) -> Mapping[str, Any]:
-    """Follow the references of a subschema; {} if it leads to no object."""
+    """Follow the references of a subschema; {} if they lead to no object."""
     for _ in range(MAX_DEPTH):
         if not isinstance(part, Mapping):
             return {}
@@ -115,6 +115,6 @@ def _either(options: list[str]) -> str:
 
 
 def _text(value: object) -> str:
-    """A value as JSON, cut short."""
+    """A value as JSON, truncated."""
     text = msgspec.json.encode(value).decode()
     return text if len(text) <= 80 else text[:79] + "…"

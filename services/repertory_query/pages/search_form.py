@@ -1,4 +1,4 @@
-"""The search form, read from an address and written to one."""
+"""The search form, read from query parameters and written as a URL."""
 
 from collections.abc import Sequence
 from typing import Annotated
@@ -12,11 +12,11 @@ from repertory.search.query import Query
 from repertory.values import Values
 from repertory_query.api.searching import Parameters, query_from, where_of
 
-LIMIT = 10  # people see more at a glance than a program asks for
+LIMIT = 10  # more than the default for programs, because people scan a page quickly
 
 
 class Form(Parameters, frozen=True, kw_only=True, omit_defaults=True):
-    """A filled form; missing fields are None or empty."""
+    """A filled-in form; missing fields are None or empty."""
 
     q: str = ""
     part: bool = False
@@ -37,11 +37,11 @@ class Form(Parameters, frozen=True, kw_only=True, omit_defaults=True):
         return values
 
     def unfiltered(self) -> str:
-        """The address of the same form without filters, below the root."""
+        """The URL of the same form without filters, below the root."""
         return self.address(kinds=(), sources=(), servers=(), tags=())
 
     def address(self, base: str = "/", **others: object) -> str:
-        """The address of the same form with other values, below the root."""
+        """The URL of the same form with other values, below the root."""
         plain = {"q": self.q.strip(), "part": False, "page": 1}
         form = msgspec.structs.replace(self, **{**plain, **others})
         fields = {"q": form.q, **msgspec.to_builtins(form)}

@@ -1,4 +1,4 @@
-"""Signing in with a key or a token, after which a browser has a cookie, and out."""
+"""Signing a browser in by a key or a token, and out again."""
 
 import re
 from collections.abc import Iterable
@@ -18,7 +18,7 @@ def routes(access: Access) -> list[BaseRoute]:
     """The routes."""
 
     async def ask(request: Request) -> Response:
-        """Ask for a key, where one is needed; a token in the address signs in."""
+        """Show the page for a key, if one is needed; a token in the URL signs in."""
         if not access.takes_keys:
             return redirection(request, "/")
         first = f"{root_of(request)}/"
@@ -27,14 +27,14 @@ def routes(access: Access) -> list[BaseRoute]:
         return page(request, "login.html", detail="", target=first)
 
     async def sign_in(request: Request) -> Response:
-        """Have the browser stay signed in, and go on to where a key was needed."""
+        """Sign the browser in, and redirect it to the page that needed a key."""
         sent = await posted_fields(request)
         return enter(request, sent.get("key", "").strip(), here(sent.get("target", "/")))
 
     def enter(request: Request, key: str, target: str) -> Response:
         found = access.cookie_for(key, request.scope)
         if found is None:
-            detail = "The key is not valid, or no longer; ask for another."
+            detail = "The key is invalid or was revoked; ask for another."
             return page(request, "login.html", 401, detail=detail, target=target)
         response = onward(target)
         name, value = found
@@ -44,14 +44,14 @@ def routes(access: Access) -> list[BaseRoute]:
             value,
             max_age=LIFETIME_S,
             httponly=True,
-            samesite="lax",  # a link to here works from anywhere; Access checks the rest
-            # The browser says how it came here; a proxy before the server may not.
+            samesite="lax",  # so that links from other sites work; Access checks the rest
+            # From the browser, because a proxy may not forward the scheme.
             secure=request.headers.get("origin", "").startswith("https:"),
         )
         return response
 
     async def sign_out(request: Request) -> Response:
-        """Have the browser forget that it has signed in."""
+        """Sign the browser out."""
         response = redirection(request, LOGIN)
         forget(response, access.cookie_names(request.scope))
         return response
@@ -64,19 +64,19 @@ def routes(access: Access) -> list[BaseRoute]:
 
 
 def here(target: str) -> str:
-    """An address on this server; one that might lead elsewhere becomes the first page."""
+    """A path on this server; the first page if the target might lead elsewhere."""
     return target if re.fullmatch(r"/(?![/\\])[!-~]*", target) else "/"
 
 
 def onward(url: str) -> Response:
-    """Have a browser go elsewhere, which is not told the address with a token or a code."""
+    """Redirect a browser without a referrer, whose URL may contain a token or a code."""
     return RedirectResponse(url, 303, {"Referrer-Policy": "no-referrer"})
 
 
 def forget(response: Response, names: Iterable[str], but: str = "") -> None:
-    """Have a browser forget cookies, but for one."""
+    """Delete cookies from a browser, except one."""
     for name in names:
         if name != but:
-            # Of one with this prefix a browser takes nothing without `secure`.
+            # Browsers ignore cookies with this prefix unless they are secure.
             secure = name.startswith("__Host-")
             response.delete_cookie(name, httponly=True, samesite="lax", secure=secure)

@@ -23,16 +23,16 @@ from repertory_query.pool import Pool
 from repertory_query.service import Service
 
 PATH = "/status"
-WINDOWS = {1: 60, 6: 72, 24: 96}  # spans of each choice of hours
+WINDOWS = {1: 60, 6: 72, 24: 96}  # the number of spans for each choice of hours
 
 
 class Shown(msgspec.Struct):
-    """The part of the state that is shown.
+    """The query parameters of the page.
 
     Attributes:
-        hours: How much of the past; one of ``WINDOWS``.
-        empty: Whether only the recent searches without results.
-        part: Whether without the frame of the page.
+        hours: The shown hours of the past; one of ``WINDOWS``.
+        empty: Whether to show only recent searches without results.
+        part: Whether to omit the frame of the page.
     """
 
     hours: int = 1
@@ -60,14 +60,14 @@ def routes(service: Service, pool: Pool) -> list[BaseRoute]:
         return page(request, "history.html", spans=spans[::-1], hours=hours, windows=list(WINDOWS))
 
     async def retry(request: Request) -> Response:
-        """Try a failed job, or all of them, again."""
+        """Retry one failed job, or all of them."""
         sent = await posted_fields(request)
         ids = [sent["id"]] if sent.get("id") else None
         await pool.run(partial(service.retry, ids))
         return redirection(request, PATH)
 
     async def rebuild(request: Request) -> Response:
-        """Begin to build a new index beside the active one."""
+        """Start building a new index beside the active one."""
         await pool.run(service.rebuild)
         return redirection(request, PATH)
 
@@ -112,7 +112,7 @@ def _status(request: Request, service: Service, shown: Shown) -> Response:
 
 
 def _spans(service: Service, hours: int) -> list[Span]:
-    """The last hours. They end with a whole span, so that a chart does not change all the time."""
+    """The last hours, rounded up to a whole span, so that charts do not change all the time."""
     number = WINDOWS[hours]
     length = hours * 3_600 / number
     end = (time.time() // length + 1) * length

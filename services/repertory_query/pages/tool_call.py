@@ -1,4 +1,4 @@
-"""The form that tries a tool: a call, checked and recorded as any other."""
+"""The form to try a tool. Its calls are checked and recorded like any other."""
 
 import time
 from collections.abc import Mapping
@@ -39,11 +39,11 @@ class Tried(msgspec.Struct, frozen=True, kw_only=True):
     """The outcome of a call.
 
     Attributes:
-        texts: What the tool answered, one text for each block.
-        data: Its structured result as JSON; empty without one.
-        ms: How long the call took, in milliseconds.
-        failure: Why the call failed; empty for a result.
-        is_error: Whether the tool itself reports a failure; ``texts`` says why.
+        texts: The tool's answer, one text for each block.
+        data: Its structured result as JSON, if any.
+        ms: The duration of the call in milliseconds.
+        failure: Why the call failed; empty if it has a result.
+        is_error: Whether the tool itself reports a failure; ``texts`` has its message.
     """
 
     texts: tuple[str, ...] = ()
@@ -57,8 +57,8 @@ def routes(service: Service, items: ItemPage, calls: Pool) -> list[BaseRoute]:
     """The route of the form; ``calls`` are the threads for calls of tools."""
 
     async def call(request: Request) -> Response:
-        """Call the tool, and show what it answers."""
-        # This is for our own page alone, which browsers name; programs have an API.
+        """Call the tool, and show its answer."""
+        # Only our own page may call this, and browsers send its origin. Programs use the API.
         check_origin(request, needed=True)
         sent = await posted_fields(request)
         return await calls.run(lambda: _called(request, service, items, sent))
@@ -112,7 +112,7 @@ def _tried(result: CallResult, ms: float) -> Tried:
 
 
 def _text(block: Mapping[str, object]) -> str:
-    """A block of a result as text; one that is no text is named by its type and size."""
+    """A block of a result as text; other content is described by its type and size."""
     if isinstance(text := block.get("text"), str):
         return text
     resource = block.get("resource")

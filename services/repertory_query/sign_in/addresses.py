@@ -1,6 +1,6 @@
-"""The addresses that a browser signs in at, which are open to everyone."""
+"""The paths at which a browser signs in, which are open to everyone."""
 
 LOGIN = "/login"
 LOGIN_OPENID = "/login/openid"
-CALLBACK = "/login/callback"  # where the provider sends browsers back to
+CALLBACK = "/login/callback"  # the provider redirects browsers here
 SIGNING_IN = frozenset({LOGIN, LOGIN_OPENID, CALLBACK})

@@ -1,4 +1,4 @@
-"""Why a person cannot sign in; each message is one sentence for users."""
+"""The errors of a sign-in; each message is one sentence for users."""
 
 
 class TokenError(Exception):
@@ -6,4 +6,4 @@ class TokenError(Exception):
 
 
 class ProviderError(Exception):
-    """The provider is away, or does not answer as it should."""
+    """The provider is unavailable, or its answer is invalid."""

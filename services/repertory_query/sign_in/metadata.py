@@ -1,4 +1,4 @@
-"""Where programs such as MCP hosts find the provider: OAuth's metadata of a resource (RFC 9728)."""
+"""OAuth protected resource metadata (RFC 9728), by which MCP hosts find the provider."""
 
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,7 @@ METADATA = "/.well-known/oauth-protected-resource"
 
 
 def routes(openid: "OpenId | None") -> list[BaseRoute]:
-    """The routes, one for the server and one for each MCP address; none without a provider."""
+    """The routes, one for the server and one for each MCP path; empty without a provider."""
     if openid is None:
         return []
 
@@ -32,7 +32,7 @@ def routes(openid: "OpenId | None") -> list[BaseRoute]:
         )
 
         async def metadata(_: Request) -> Response:
-            """Say who signs people in."""
+            """Name the provider that signs people in."""
             return Response(body, media_type="application/json")
 
         return Route(METADATA + path, metadata)
@@ -41,6 +41,6 @@ def routes(openid: "OpenId | None") -> list[BaseRoute]:
 
 
 def pointer(public_url: str, path: str) -> str:
-    """The part of a challenge that leads to the metadata of an address."""
+    """The part of a challenge that points to the metadata for a path."""
     of = path if path in PATHS else ""
     return f', resource_metadata="{public_url}{METADATA}{of}"'

@@ -52,9 +52,9 @@ class OpenId:
 
     Attributes:
         provider: The provider.
-        public_url: The URL of this server, without a slash at its end.
-        scopes: What the provider is asked for, separated by spaces.
-        session, pending: The seals of the cookies of a session and of a sign-in that goes on.
+        public_url: The URL of this server, without a trailing slash.
+        scopes: The requested OAuth scopes, separated by spaces.
+        session, pending: The seals for the cookies of a session and of a pending sign-in.
 
     Raises:
         ConfigurationError: A setting is missing or invalid.
@@ -69,24 +69,24 @@ class OpenId:
         self._secret = _secret(values)
         self.scopes = values.oidc_scopes
         self._claims = (values.oidc_name_claim, values.oidc_groups_claim)
-        # Servers with the same client are apart, unless they are one for their users.
+        # Servers with the same client do not share cookies, unless they have the same URL.
         whose = f"{values.oidc_issuer} {self._client_id} {self.public_url}"
         self.session = Seal(self._secret, f"session {whose}", SESSION_S)
         self.pending = Seal(self._secret, f"sign-in {whose}", PENDING_S)
 
     def redirect_url(self, root: str = "") -> str:
-        """Where the provider sends browsers back to; it has to know this URL."""
+        """The URL to which the provider redirects browsers; it must be registered there."""
         return f"{self.public_url}{root}{CALLBACK}"
 
     async def begin(self, root: str, target: str) -> tuple[str, str]:
-        """Begin to sign in: the URL at the provider, and the cookie of the browser.
+        """Begin a sign-in: return the URL at the provider, and the cookie for the browser.
 
         Args:
             root: The prefix of the project.
-            target: The address to go to afterwards; a very long one is forgotten.
+            target: The address to go to afterwards; a very long one is dropped.
 
         Raises:
-            ProviderError: The provider is away.
+            ProviderError: The provider is unavailable.
         """
         endpoints = await self.provider.endpoints()
         state, nonce, verifier = (secrets.token_urlsafe(32) for _ in range(3))
@@ -100,16 +100,16 @@ class OpenId:
         return str(url), cookie
 
     async def finish(self, root: str, given: Mapping[str, str], cookie: str) -> tuple[Person, str]:
-        """The person who comes back from the provider, and the address to go to.
+        """Finish a sign-in: return the person, and the address to go to.
 
         Args:
             root: As for ``begin``.
-            given: The parameters that the provider added to the address.
+            given: The parameters that the provider added to the URL.
             cookie: The cookie that ``begin`` made for this browser.
 
         Raises:
-            TokenError: It is not the answer to a sign-in of this browser, or refuses it.
-            ProviderError: The provider is away.
+            TokenError: These parameters belong to no sign-in of this browser, or refuse it.
+            ProviderError: The provider is unavailable.
         """
         pending = self.pending.open(cookie, Pending)
         if pending is None or not is_same_secret(given.get("state", ""), pending.state):
@@ -127,40 +127,40 @@ class OpenId:
             str(tokens.get("id_token", "")), self.provider, [self._client_id], pending.nonce
         )
         if claims.get("azp", self._client_id) != self._client_id:
-            raise TokenError("The token is not valid here: its azp is another.")
+            raise TokenError("The token is not valid here: its azp does not match.")
         return self._person(await self._completed(claims, endpoints, tokens)), pending.target
 
     async def person_of_token(self, token: str) -> Person:
-        """The person of a bearer token: an ID token, or an access token that is a JWT.
+        """The person for a bearer token: an ID token, or an access token that is a JWT.
 
         Raises:
-            TokenError: It is not valid here.
-            ProviderError: The provider is away, and its keys are not known from before.
+            TokenError: The token is not valid here.
+            ProviderError: The provider is unavailable, and its keys are not cached.
         """
         if not may_be_token(token):
             raise TokenError(
-                "The key is not valid, or no longer; a token of the provider must be a signed JWT."
+                "The key is invalid or was revoked; a token of the provider must be a signed JWT."
             )
         return self._person(await claims_of(token, self.provider, self._audiences()))
 
     def session_of(self, person: Person) -> str:
-        """The cookie of a person who has signed in.
+        """The session cookie for a person who has signed in.
 
         Raises:
             TokenError: The person has too many groups for a cookie.
         """
         cookie = self.session.close(Session(person.name, tuple(sorted(person.groups))))
         if len(cookie) > MAX_LENGTH:
-            raise TokenError("You have too many groups; have the provider name only those needed.")
+            raise TokenError("You have too many groups; let the provider send only those needed.")
         return cookie
 
     def person_of_session(self, cookie: str) -> Person | None:
-        """The person who is signed in, as the cookie says; None without a valid one."""
+        """The person that a session cookie names; None if it is invalid."""
         found = self.session.open(cookie, Session)
         return Person(found.name, frozenset(found.groups)) if found else None
 
     def _audiences(self) -> list[str]:
-        """Whom a bearer token may be for: us by our name at the provider, or by our URL."""
+        """The audiences of bearer tokens for us: our client id, and our URLs."""
         url = self.public_url
         return [self._client_id, url, f"{url}/", *(f"{url}{path}" for path in PATHS)]
 
@@ -193,20 +193,20 @@ class OpenId:
         except (httpx2.HTTPError, TimeoutError) as error:
             raise away(url) from error
         except ValueError as error:
-            raise ProviderError(f"{url} answers no JSON.") from error
+            raise ProviderError(f"{url} did not return JSON.") from error
         return dict(found)
 
     async def _completed(
         self, claims: dict[str, Any], endpoints: Endpoints, tokens: Mapping[str, Any]
     ) -> dict[str, Any]:
-        """The claims of an ID token, and those that the provider gives only when asked for."""
+        """The claims of an ID token, completed by those of the userinfo endpoint if needed."""
         url, token = endpoints.userinfo_endpoint, tokens.get("access_token")
         if not (url and isinstance(token, str)) or all(name in claims for name in self._claims):
             return claims
         try:
             more = msgspec.json.decode(await fetch(url, token), type=dict[str, Any])
         except msgspec.MsgspecError as error:  # it may be signed, which is not needed over TLS
-            raise ProviderError(f"{url} answers no JSON object.") from error
+            raise ProviderError(f"{url} did not return a JSON object.") from error
         if more.get("sub") != claims["sub"]:
             raise TokenError("The provider answers for another person; begin again.")
         return more | claims
@@ -226,7 +226,7 @@ def _public_url(values: Values) -> str:
     parts = urlsplit(url)
     if not is_safe(url) or parts.path or parts.query:
         raise ConfigurationError(
-            f"server.public_url is {url!r}; with a sign-in it must be https and a host alone, "
+            f"server.public_url is {url!r}; with a sign-in, it must be https and only a host, "
             "such as https://repertory.example.org."
         )
     return url
@@ -250,12 +250,12 @@ def _secret(values: Values) -> str:
             ) from error
     if not given or len(given) < MIN_SECRET_LENGTH:
         raise ConfigurationError(
-            f"The client secret has less than {MIN_SECRET_LENGTH} characters; sessions are "
-            "encrypted with it, so have the provider make a longer one."
+            f"The client secret has fewer than {MIN_SECRET_LENGTH} characters; sessions are "
+            "encrypted with it, so let the provider make a longer one."
         )
     return given
 
 
 def _code(error: object) -> str:
-    """The code of an error of the provider, which is safe to show."""
+    """The provider's error code, if it is safe to show."""
     return error if isinstance(error, str) and re.fullmatch(r"[a-z_]{1,40}", error) else "error"

@@ -1,4 +1,4 @@
-"""Everyone who may use a server without a key: by the provider, or by a trusted proxy."""
+"""The people who may use a server without a key, through a provider or a trusted proxy."""
 
 from typing import TYPE_CHECKING
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 
 class People:
-    """The people of a server, and what they may do.
+    """The people who may use a server, and their scopes.
 
     Args:
         values: The settings.
 
     Attributes:
-        roles: Which groups may do what.
-        openid: The sign-in at a provider; None without one.
+        roles: The scopes of groups.
+        openid: The sign-in at a provider, if any.
 
     Raises:
         ConfigurationError: A setting is missing or invalid.
@@ -38,7 +38,7 @@ class People:
 
 
 def people_of(values: Values) -> People | None:
-    """The people of a server with some settings; None if only keys are accepted.
+    """The people who may use a server with these settings; None if only keys are accepted.
 
     Raises:
         ConfigurationError: A setting is missing or invalid.

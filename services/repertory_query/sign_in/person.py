@@ -1,4 +1,4 @@
-"""A person whom a provider or a proxy vouches for, and what the person's groups may do."""
+"""A person identified by a provider or a proxy, and the scopes of the person's groups."""
 
 import hashlib
 import re
@@ -11,7 +11,7 @@ from repertory.keys import Scope
 from repertory.text import listed
 from repertory.values import Values
 
-EVERYONE = "*"  # in a setting: everyone who signs in, with or without groups
+EVERYONE = "*"  # in a setting: everyone who signs in, even without groups
 MAX_NAME_LENGTH = 64
 MAX_GROUPS = 200
 MAX_GROUP_LENGTH = 200
@@ -19,18 +19,19 @@ _UNSAFE = re.compile(r"[^\w.@+-]")
 
 
 class Person(msgspec.Struct, frozen=True):
-    """A name that is safe in logs, and groups exactly as they were given."""
+    """A name that is safe in logs, and groups exactly as given."""
 
     name: str
     groups: frozenset[str]
 
 
 def person_of(name: object, groups: object) -> Person:
-    """A person of untrusted values.
+    """A person from untrusted values.
 
-    Of a name only letters, digits and ``.@+-_`` remain, at most 64; if it changes by that, a digest
-    of the whole name follows, so that two people stay two. A single text is one group. What is no
-    text, is empty or too long, or has invisible characters is no group.
+    A name keeps only letters, digits and ``.@+-_``, at most 64. If this changes it, a digest of the
+    original name is added, so that different people have different names. A single string is one
+    group. Values that are not strings, are empty or too long, or have invisible characters are
+    ignored.
 
     Raises:
         ValueError: There is no name, or there are more than 200 groups.
@@ -40,19 +41,19 @@ def person_of(name: object, groups: object) -> Person:
     listed = [groups] if isinstance(groups, str) else groups if isinstance(groups, list) else []
     if len(listed) > MAX_GROUPS:
         raise ValueError(
-            f"it names more than {MAX_GROUPS} groups; have it name only those that matter here"
+            f"it names more than {MAX_GROUPS} groups; let it name only those that matter here"
         )
     return Person(_cleaned(name.strip()), frozenset(one for one in listed if _is_group(one)))
 
 
 class Roles:
-    """Which groups have which scope.
+    """The scopes of groups.
 
     Args:
         values: The settings.
 
     Raises:
-        ConfigurationError: No group has any.
+        ConfigurationError: No group has a scope.
     """
 
     def __init__(self, values: Values) -> None:
@@ -68,7 +69,7 @@ class Roles:
             )
 
     def scopes(self, groups: Iterable[str]) -> frozenset[Scope]:
-        """The scopes of a person with some groups: the highest one, and those it includes."""
+        """The scopes of a person with these groups: the highest one, and those it includes."""
         own = {EVERYONE, *groups}
         held = [scope for scope in Scope if own & self._groups[scope]]
         return held[-1].included if held else frozenset()

@@ -1,4 +1,4 @@
-"""The provider's documents: its endpoints and its keys, fetched when needed and kept."""
+"""The provider's documents: its endpoints and its keys, fetched when needed and cached."""
 
 import asyncio
 import time
@@ -20,17 +20,17 @@ DISCOVERY = "/.well-known/openid-configuration"
 TIMEOUT_S = 5.0  # for a whole document
 MAX_SIZE = 1 << 20  # bytes of a document
 FRESH_S = 3_600.0  # until a document is fetched again
-STALE_S = 86_400.0  # until it is no longer used while the provider is away
+STALE_S = 86_400.0  # until a document is no longer used while the provider is unavailable
 RETRY_INTERVAL_S = 2.0  # after a failure; requests in between fail at once
-REFRESH_INTERVAL_S = 30.0  # the same while there is a document from before
-REFETCH_INTERVAL_S = 10.0  # between fetches that callers can cause, by tokens of unknown keys
+REFRESH_INTERVAL_S = 30.0  # the same while an older document is cached
+REFETCH_INTERVAL_S = 10.0  # between fetches that callers can cause, by tokens with unknown keys
 MAX_KEYS = 50
 
 T = TypeVar("T")
 
 
 class Endpoints(msgspec.Struct, frozen=True):
-    """The discovery document, as far as it is used."""
+    """The used fields of the discovery document."""
 
     issuer: str
     authorization_endpoint: str
@@ -42,13 +42,13 @@ class Endpoints(msgspec.Struct, frozen=True):
 
 
 class Provider:
-    """An OpenID provider. It is contacted at the first need, not at the start.
+    """An OpenID provider. It is contacted when first needed, not at the start.
 
     Args:
         issuer: Its URL.
 
     Raises:
-        ConfigurationError: The URL is not https, nor of this machine.
+        ConfigurationError: The URL is neither https nor on this machine.
     """
 
     def __init__(self, issuer: str) -> None:
@@ -58,26 +58,27 @@ class Provider:
             )
         self.issuer = issuer
         self.name = urlsplit(issuer).netloc
-        self._endpoints = _Kept(self._fetch_endpoints)
-        self._keys = _Kept(self._fetch_keys)
+        self._endpoints = _Cached(self._fetch_endpoints)
+        self._keys = _Cached(self._fetch_keys)
 
     async def endpoints(self) -> Endpoints:
-        """Where it answers.
+        """The endpoints of the provider.
 
         Raises:
-            ProviderError: It is away, or its document is invalid.
+            ProviderError: It is unavailable, or its document is invalid.
         """
         return await self._endpoints.get()
 
     async def keys(self, *, again: bool = False, at_once: bool = False) -> tuple[Key, ...]:
-        """The keys that it signs with.
+        """The keys with which the provider signs.
 
         Args:
-            again: Whether a token names another key, so that they may have changed.
-            at_once: Whether the provider itself gave us that token. Everybody can make another.
+            again: Whether to fetch them again, because a token names an unknown key.
+            at_once: Whether to do so without a rate limit, because that token came from the
+                provider itself. Anyone can send other tokens.
 
         Raises:
-            ProviderError: It is away, or its documents are invalid.
+            ProviderError: It is unavailable, or its documents are invalid.
         """
         return await self._keys.get(again=again, at_once=at_once)
 
@@ -86,7 +87,7 @@ class Provider:
         try:
             found = msgspec.json.decode(await fetch(url), type=Endpoints)
         except msgspec.MsgspecError as error:
-            raise ProviderError(f"{url} is no discovery document: {error}.") from error
+            raise ProviderError(f"{url} is not a discovery document: {error}.") from error
         if found.issuer != self.issuer:
             raise ProviderError(
                 f"{url} names the issuer {found.issuer[:200]!r}; set oidc.issuer to exactly that."
@@ -102,14 +103,14 @@ class Provider:
         try:
             keys = KeySet.import_key_set(msgspec.json.decode(await fetch(url))).keys
         except (msgspec.MsgspecError, JoseError, ValueError, KeyError, TypeError) as error:
-            raise ProviderError(f"{url} is no set of keys.") from error
-        # A symmetric key in a public document is no secret.
+            raise ProviderError(f"{url} is not a set of keys.") from error
+        # No symmetric keys: in a public document, they are not secret.
         usable = [key for key in keys if isinstance(key, RSAKey | ECKey | OKPKey)]
         return tuple(key for key in usable if key.get("use") in (None, "sig"))[:MAX_KEYS]
 
 
-class _Kept(Generic[T]):
-    """A document that is fetched again when it is old, and kept while that fails."""
+class _Cached(Generic[T]):
+    """A cached document that is fetched again when it is old, and kept while that fails."""
 
     def __init__(self, fetch: Callable[[], Awaitable[T]]) -> None:
         self._fetch = fetch
@@ -140,14 +141,14 @@ class _Kept(Generic[T]):
 
 
 async def fetch(url: str, token: str = "") -> bytes:
-    """A document of the provider.
+    """Fetch a document of the provider.
 
     Args:
-        url: Its address; a redirection is not followed.
-        token: The access token to send, if it needs one.
+        url: Its URL; redirects are not followed.
+        token: The access token to send, if needed.
 
     Raises:
-        ProviderError: It does not arrive in five seconds, or is too large.
+        ProviderError: It does not arrive within five seconds, or is too large.
     """
     headers = {"Accept": "application/json"}
     if token:
@@ -172,7 +173,7 @@ async def fetch(url: str, token: str = "") -> bytes:
 
 
 def away(url: str) -> ProviderError:
-    """The error of a provider that does not answer at a URL."""
+    """The error for a provider that does not answer at a URL."""
     name = urlsplit(url).netloc
     return ProviderError(
         f"The sign-in provider {name} does not answer; try again later, or use a key."

@@ -1,4 +1,4 @@
-"""Headers in which a trusted proxy names the person whose request it passes on."""
+"""The headers in which a trusted proxy names the person whose request it forwards."""
 
 import ipaddress
 import logging
@@ -12,17 +12,17 @@ from repertory.text import listed
 from repertory.values import Values
 from repertory_query.sign_in.person import Person, person_of
 
-PEER = "peer"  # in the state of a request: the other end of its connection
+PEER = "peer"  # the key in a request's state for the other end of its connection
 
 _log = logging.getLogger(__name__)
 
 
 class TrustedProxy:
-    """Believes the headers of some proxies, and refuses them from everyone else.
+    """Accepts the headers from certain proxies, and refuses them from everyone else.
 
-    A request is refused as a whole if it has such a header and comes from elsewhere, or if a header
-    is there twice, is empty, or has a name that differs in "_" and "-" alone. Then the proxy is set
-    up wrongly, or a caller pretends to be another.
+    A request with such a header is refused if it comes from elsewhere, or if a header is repeated,
+    is empty, or has a name with "_" instead of "-". Then the proxy is misconfigured, or a caller
+    tries to impersonate another.
 
     Args:
         values: The settings.
@@ -41,10 +41,10 @@ class TrustedProxy:
             )
 
     def person(self, request: HTTPConnection) -> Person | None:
-        """The person whom the proxy names; None if the request has none of the headers.
+        """The person whom the proxy names; None if the request has no such header.
 
         Raises:
-            HTTPException: 403 for headers that must not be believed.
+            HTTPException: 403 for headers that must not be trusted.
         """
         given: dict[str, str] = {}
         for raw_name, raw_value in request.headers.raw:
@@ -76,7 +76,7 @@ class TrustedProxy:
 
 
 def peer_of(request: HTTPConnection) -> str:
-    """The address of the other end of the connection, whatever X-Forwarded-For says."""
+    """The address of the other end of the connection, ignoring X-Forwarded-For."""
     peer = request.scope.get("state", {}).get(PEER) or request.scope.get("client")
     return peer[0] if peer else ""
 

@@ -1,7 +1,7 @@
 """Cookies that only this server's processes can make and read.
 
-Nothing is stored: each process with the same settings reads the cookies of the others, also after
-a restart, and no number of sessions takes memory. Another client secret ends them all.
+Nothing is stored: each process with the same settings can read the cookies of the others, even
+after a restart, and sessions take no memory. A new client secret ends all of them.
 """
 
 import hashlib
@@ -14,28 +14,28 @@ from joserfc import jwe
 from joserfc.errors import JoseError
 from joserfc.jwk import OctKey
 
-MAX_LENGTH = 3_900  # characters of a cookie; browsers drop those of more than 4,096 bytes
-SESSION_S = 8 * 3_600  # until a person signs in again, with the groups of that time
+MAX_LENGTH = 3_900  # characters of a cookie; browsers drop cookies of more than 4,096 bytes
+SESSION_S = 8 * 3_600  # until a person must sign in again, which updates the groups
 PENDING_S = 600  # for a person to sign in at the provider
 
 _HEADER = {"alg": "dir", "enc": "A256GCM", "zip": "DEF"}
 
 
 class Session(msgspec.Struct, frozen=True):
-    """Who is signed in."""
+    """The person who is signed in."""
 
     name: str
     groups: tuple[str, ...]
 
 
 class Pending(msgspec.Struct, frozen=True):
-    """A sign-in that a browser began.
+    """A pending sign-in of a browser.
 
     Attributes:
-        state: What the provider gives back to the same browser.
-        nonce: What the provider puts into the token.
-        verifier: The secret to the challenge that the provider was given (PKCE).
-        target: Where to go afterwards.
+        state: The value that the provider returns through the same browser.
+        nonce: The value that the provider puts into the token.
+        verifier: The secret for the challenge that was sent to the provider (PKCE).
+        target: The address to go to afterwards.
     """
 
     state: str
@@ -56,9 +56,9 @@ class Seal:
     """Makes and reads the cookies of one purpose.
 
     Args:
-        secret: A secret of all processes of the server.
-        purpose: No other seal reads these cookies.
-        lifetime_s: How long they are valid.
+        secret: A secret that all processes of the server share.
+        purpose: The purpose of the cookies; a seal for another purpose cannot read them.
+        lifetime_s: How long the cookies are valid.
     """
 
     def __init__(self, secret: str, purpose: str, lifetime_s: int) -> None:
@@ -67,20 +67,20 @@ class Seal:
         self.lifetime_s = lifetime_s
 
     def close(self, content: Session | Pending) -> str:
-        """The value of a cookie; it may be longer than browsers keep."""
+        """The value of a cookie, which may be too long for browsers; see ``MAX_LENGTH``."""
         until = time.time() + self.lifetime_s
         sealed = _Sealed(until, msgspec.Raw(msgspec.json.encode(content)))
         return jwe.encrypt_compact(_HEADER, msgspec.json.encode(sealed), self._key)
 
     def open(self, value: str, kind: type[T]) -> T | None:
-        """The content of a cookie; None if it is another's or has expired."""
+        """The content of a cookie; None if this seal did not make it, or if it has expired."""
         if not 0 < len(value) <= MAX_LENGTH:
             return None
         try:
             found = jwe.decrypt_compact(value, self._key, algorithms=[*_HEADER.values()])
             sealed = msgspec.json.decode(found.plaintext or b"", type=_Sealed)
             return msgspec.json.decode(sealed.content, type=kind) if self._lasts(sealed) else None
-        # Headers of a wrong type are TypeErrors; msgspec's errors are ValueErrors.
+        # Headers of a wrong type raise TypeErrors; msgspec's errors are ValueErrors.
         except (JoseError, ValueError, TypeError):
             return None
 

@@ -1,4 +1,4 @@
-"""Checks of the provider's tokens: the signature first, then what they say."""
+"""Checks the provider's tokens: first the signature, then the claims."""
 
 from typing import Any
 
@@ -11,13 +11,13 @@ from joserfc.jwt import JWTClaimsRegistry
 from repertory_query.sign_in.failures import TokenError
 from repertory_query.sign_in.provider import Provider
 
-# Only asymmetric ones: with "none" or HS256 everyone could sign.
+# Only asymmetric ones, because with "none" or HS256 anyone could sign.
 ALGORITHMS = [f"{kind}{size}" for kind in ("RS", "PS", "ES") for size in (256, 384, 512)]
 ALGORITHMS += ["EdDSA", "Ed25519"]
 MAX_LENGTH = 16_384  # characters of a token
-LEEWAY_S = 60  # between the provider's clock and ours
+LEEWAY_S = 60  # for the difference between the provider's clock and ours
 _TYPES = {"jwt", "at+jwt", "application/jwt", "application/at+jwt", ""}
-_OTHER_TYPE = "The token is of another type than an ID token or an access token."
+_OTHER_TYPE = "The token is neither an ID token nor an access token."
 _UNSIGNED = "The token is not signed by a key of the provider."
 _REGISTRY = JWSRegistry(algorithms=ALGORITHMS, strict_check_header=False)
 
@@ -30,16 +30,16 @@ def may_be_token(text: str) -> bool:
 async def claims_of(
     token: str, provider: Provider, audiences: list[str], nonce: str = ""
 ) -> dict[str, Any]:
-    """What a token says.
+    """The verified claims of a token.
 
     Args:
         token: An ID token, or an access token that is a JWT.
-        provider: Who must have issued it.
-        audiences: For one of these it must be.
-        nonce: Of the sign-in that it must belong to; empty for any.
+        provider: The provider that must have issued it.
+        audiences: The accepted audiences.
+        nonce: The nonce of the sign-in that it must belong to; empty for any.
 
     Raises:
-        TokenError: It is not valid.
+        TokenError: The token is not valid.
         ProviderError: The provider's keys are unknown.
     """
     try:
@@ -62,7 +62,7 @@ async def claims_of(
 
 
 def _named(header: dict[str, Any], keys: tuple[Key, ...]) -> list[Key]:
-    """The keys that may have signed; all of them if the token names none."""
+    """The keys that may have signed the token; all of them if it names no key."""
     wanted = header.get("kid")
     return [key for key in keys if wanted is None or key.kid == wanted]
 
@@ -71,7 +71,7 @@ def _verified(token: str, keys: list[Key]) -> dict[str, Any] | None:
     for key in keys:
         try:
             return jwt.decode(token, key, registry=_REGISTRY).claims
-        except (JoseError, ValueError, TypeError):  # also a key of another kind
+        except (JoseError, ValueError, TypeError):  # includes keys of another kind
             continue
     return None
 
@@ -90,6 +90,7 @@ def _check(claims: dict[str, Any], issuer: str, audiences: list[str], nonce: str
     except ExpiredTokenError as error:
         raise TokenError("The token has expired; get another from the provider.") from error
     except ClaimError as error:
-        raise TokenError(f"The token is not valid here: its {error.claim} is another.") from error
+        text = f"The token is not valid here: its {error.claim} does not match."
+        raise TokenError(text) from error
     if "events" in claims:  # a logout token has the same issuer, audience and key
         raise TokenError(_OTHER_TYPE)

@@ -281,7 +281,7 @@ def test_a_policy_is_added_and_removed(owner: TestClient, server: RunningService
     """The file is then as it was."""
     file = server.project / "repertory.toml"
     shown = changed(owner, None, item="other", pin="read a file", when_not_to_use="for\ntests")
-    assert "No item that is indexed" in shown.text
+    assert "No indexed item" in shown.text
     owner.post("/status/policies", data=fields_of(shown.text))
     assert tomllib.loads(file.read_text())["policy"][1] == {
         "item": "other",

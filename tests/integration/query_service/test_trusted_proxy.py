@@ -31,7 +31,7 @@ def test_a_proxy_names_the_person(url: str) -> None:
     assert httpx.post(f"{url}/queue/retry", headers=ANNA, json={"ids": []}).status_code == 200
     assert httpx.get(f"{url}/items", headers=BEN).status_code == 200
     refused = httpx.post(f"{url}/rebuild", headers=BEN, json={})
-    assert "no group of yours" in problem(refused, 403)
+    assert "none of your groups" in problem(refused, 403)
     carl = httpx.get(f"{url}/items", headers={"X-Forwarded-User": "carl"})
     assert "None of your groups" in problem(carl, 403)
     assert "asks for a key" in problem(httpx.get(f"{url}/items"), 401)
@@ -48,7 +48,7 @@ def test_the_page_of_the_keys_counts_people(
     headers = {**ANNA, "Accept": "text/html"}
     with served(server, **flags) as url:
         own = httpx.get(f"{url}/status/keys", headers=headers).text
-        assert "only who started it, and people who sign in." in own
+        assert "only the user who started it, and people who sign in." in own
         monkeypatch.setattr(type(server.parts), "is_team", True)
         team = httpx.get(f"{url}/status/keys", headers=headers).text
         assert "There are no keys, so every caller has to sign in." in team
@@ -104,7 +104,7 @@ def test_a_key_works_beside_and_does_not_help_a_spoofed_name(
     with served(server, proxy_addresses="127.0.0.1", keys=str(keys.path), **SETTINGS) as url:
         assert httpx.get(f"{url}/items", headers=key).status_code == 200
         both = httpx.post(f"{url}/rebuild", headers={**ANNA, **key}, json={})
-        assert "key of the scope admin" in problem(both, 403)
+        assert "key with the scope admin" in problem(both, 403)
         wrong = {"Authorization": "Bearer of-the-proxy"}
         assert httpx.get(f"{url}/items", headers={**ANNA, **wrong}).status_code == 200
         assert httpx.get(f"{url}/items", headers=wrong).status_code == 401

@@ -1,22 +1,22 @@
-// What a page does beyond plain HTML: results while one types, keys, and a status that stays fresh.
-// It only shows what the server rendered; without it everything works with one more keystroke.
+// Adds results while typing, keyboard shortcuts, and a status that updates itself to the pages.
+// It only shows HTML that the server rendered. Without it, everything works with an extra keystroke.
 "use strict";
 
 const form = document.getElementById("search");
 const box = document.getElementById("q");
 const live = document.getElementById("live");
-const announcement = document.getElementById("announcement"); // on the page of the search alone
+const announcement = document.getElementById("announcement"); // only on the search page
 const FOCUSABLE = "a, button, input, select, summary, textarea, [tabindex]";
 const SIGNED_OUT = "You are no longer signed in. Sign in on another tab, and try again here.";
-const MANY = 12; // values of a filter, from which on it can be narrowed
+const MANY = 12; // a filter with more values gets a box to narrow them
 const tables = () => [...live.querySelectorAll(".wide")];
 const nameOf = (element) => element.getAttribute("aria-label");
 let underWay, shown, timer;
-let failed = false; // whether the last answer that came is a failure
-let isTyping = false; // whether the newest entry of the history is what is being typed
+let failed = false; // whether the last response was a failure
+let isTyping = false; // whether the newest history entry is the query being typed
 let shownAt = location.pathname + location.search;
 
-// Whether a text is selected, or a button held down, in the part of a page that renews itself.
+// Whether text is selected or a button held down in the part of a page that updates itself.
 function isInUse() {
   if (announcement) return false;
   const selection = getSelection();
@@ -24,7 +24,7 @@ function isInUse() {
   return isSelected || live.querySelector(":active");
 }
 
-// Show a sentence, with what is between backticks as code.
+// Show a sentence, with text in backticks as code.
 function say(element, sentence) {
   const words = sentence.split("`").map((text, number) => {
     const part = document.createElement(number % 2 ? "code" : "span");
@@ -34,11 +34,11 @@ function say(element, sentence) {
   element.replaceChildren(...words);
 }
 
-// Show the part of a page that changes. What was asked for before is given up.
+// Update the part of a page that changes. A previous request is aborted.
 async function show(address) {
   underWay?.abort();
   const { signal } = (underWay = new AbortController());
-  if (announcement) live.ariaBusy = "true"; // until then the page shows what was asked before
+  if (announcement) live.ariaBusy = "true"; // until then, the page shows the previous results
   await renew(address, signal);
   if (!signal.aborted) live.ariaBusy = null;
 }
@@ -71,7 +71,7 @@ async function renew(address, signal) {
   if (announcement) announcement.textContent = (live.querySelector("h2") ?? live).textContent;
 }
 
-// A box that narrows the values of an open filter, if there are many.
+// Add a box that narrows the values of an open filter, if there are many.
 function offerNarrowing(panel, text = "") {
   const labels = [...panel.querySelectorAll("#facets label")];
   if (labels.length <= MANY || panel.querySelector(".narrow")) return;
@@ -90,7 +90,7 @@ function offerNarrowing(panel, text = "") {
   panel.querySelector("fieldset").prepend(box);
 }
 
-// Replace the filters by those that came with the results; what is open and focused stays so.
+// Replace the filters by those that came with the results; keep the open and the focused one.
 function recount() {
   const counted = document.getElementById("counted");
   if (!counted) return;
@@ -130,7 +130,7 @@ function search() {
   show(location.href);
 }
 
-// Ask for a part of a page; a problem is one sentence.
+// Fetch a part of a page; a problem is one sentence.
 async function part(address, options = {}) {
   const url = new URL(address, location.href);
   url.searchParams.set("part", "true");
@@ -152,7 +152,7 @@ function fill(element, { html, problem }) {
   offerCopies(element);
 }
 
-// The explanation of a result, when its panel is opened.
+// Load the explanation of a result when its panel is opened.
 document.addEventListener(
   "toggle",
   async ({ target }) => {
@@ -161,17 +161,17 @@ document.addEventListener(
     delete target.dataset.href;
     const found = await part(href);
     fill(target.querySelector(".explained"), found);
-    if (found.problem) target.dataset.href = href; // opening it again asks again
+    if (found.problem) target.dataset.href = href; // opening it again tries again
   },
   true,
 );
 
-// A tool is called without leaving the page.
+// Call a tool without leaving the page.
 const trial = document.querySelector("form[data-results]");
 trial?.addEventListener("submit", async (event) => {
   event.preventDefault();
   const button = trial.querySelector("button:not([type])");
-  if (button.ariaDisabled) return; // a disabled one would lose the focus
+  if (button.ariaDisabled) return; // not `disabled`, which would lose the focus
   const results = document.getElementById(trial.dataset.results);
   results.textContent = "Calling…";
   button.ariaDisabled = "true";
@@ -180,8 +180,8 @@ trial?.addEventListener("submit", async (event) => {
   button.ariaDisabled = null;
 });
 
-// Buttons that copy what is marked with data-copy. Without a secure connection browsers have no
-// clipboard for pages, so the text is selected and copied as by hand.
+// Buttons that copy elements with data-copy. Without a secure connection, pages have no clipboard,
+// so the text is selected and copied with a command.
 async function copy(element) {
   const text = element.dataset.text ?? element.textContent;
   try {
@@ -258,8 +258,8 @@ document.addEventListener("keydown", (event) => {
 
 document.addEventListener("toggle", ({ target }) => target.open && offerNarrowing(target), true);
 
-// An open filter covers the results, so it closes when one goes elsewhere. A press on one of its
-// labels first gives the focus to what is around it.
+// An open filter covers the results, so it closes when the user leaves it. Clicking one of its
+// labels first moves the focus to an element around the filter.
 function closeFilter({ type, target }) {
   const open = document.querySelector(".filters details[open]");
   const isAround = type === "focusin" && target.contains(open);
@@ -268,8 +268,7 @@ function closeFilter({ type, target }) {
 document.addEventListener("click", closeFilter);
 document.addEventListener("focusin", closeFilter);
 
-// A second press while a form is on its way is not sent: the key that the first one made would
-// never be shown.
+// Do not submit a form twice, because the key created by the first request would not be shown.
 let isSent = false;
 document.addEventListener("submit", (event) => {
   if (event.defaultPrevented || event.target.method !== "post") return;
@@ -278,7 +277,7 @@ document.addEventListener("submit", (event) => {
 });
 addEventListener("pageshow", () => (isSent = false));
 
-// A page that waits for the server looks whether it is ready. It keeps what is typed meanwhile.
+// A page that waits for the server polls until it is ready. It does not reload over typed text.
 const waiting = document.querySelector("[data-again]");
 if (waiting) {
   setTimeout(async function again() {
