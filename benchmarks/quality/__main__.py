@@ -26,7 +26,7 @@ from repertory.settings import PROJECT_FILE
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "benchmarks" / "RESULTS.md"
 CACHE = ROOT / ".eval"
-MODEL = "sentence-transformers/all-MiniLM-L6-v2"  # of the recipe to beat, too
+MODEL = "sentence-transformers/all-MiniLM-L6-v2"  # also the model of the baseline
 
 NEEDED = ("retrieval", "tool_schemas", "skills")
 CATALOGUE = """\
@@ -48,7 +48,7 @@ were given by one."""
 
 
 class Measured:
-    """The product, the data, and what several parts measure.
+    """The product, the data, and measurements shared by several parts.
 
     Args:
         product: The product.
@@ -84,7 +84,7 @@ class Measured:
 
     @cached_property
     def everyday(self) -> everyday.Outcome:
-        """What the everyday queries find."""
+        """The results of the everyday queries."""
         return everyday.measure(self.product, self.project)
 
 
@@ -129,7 +129,7 @@ def main() -> int:
     try:
         parts.extend(PARTS[name](measured) for name in given.only or PARTS)
     except BaseException:
-        print(markdown(parts, heading))  # half an hour may have gone into them
+        print(markdown(parts, heading))  # they may have taken half an hour
         raise
     report = markdown(parts, heading)
     if given.only or given.queries:

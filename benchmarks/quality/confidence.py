@@ -1,4 +1,4 @@
-"""Confidence against judged pairs, and where a catalogue has no answer."""
+"""Confidence compared with judged pairs, and in catalogues without an answer."""
 
 import random
 from pathlib import Path
@@ -18,8 +18,8 @@ COLUMNS = {
     "good": "good",
     "unjudged": "unjudged",
 }
-MEASURED_LIMIT = 5  # with which the first release's figures were measured
-# The first release's figures, on these queries and on as many that are kept aside.
+MEASURED_LIMIT = 5  # the limit with which the first release's figures were measured
+# The first release's figures, on these queries and on an equal number of held-out queries.
 FIRST_RELEASE = ("13.3", "76.6", "53", "30", "52", "38", "")
 TARGETS = (
     ("calibration error over all judged pairs", "error", 5, False),
@@ -36,7 +36,7 @@ OF_OTHERS = {
     "sealtools": ("azure_mcp",),
 }
 NONSENSE_OF = "skill_usewhen"
-QUERIES = 200  # of each set that are asked elsewhere, and of made-up words
+QUERIES = 200  # queries of each set used in another catalogue, and of made-up words
 SYLLABLES = ("ba", "dro", "fi", "gul", "ke", "lam", "nix", "po", "qua", "rit", "su", "vo", "zet")
 
 TEXT = """A set of {queries} queries with {pairs:,} pairs of a query and an item; each pair was
@@ -129,7 +129,7 @@ def part(product: Product, sets: dict[str, Path], labelled: list[dict[str, Any]]
 
 
 def _labelled_elsewhere(product: Product, sets: dict[str, Path], judged: dict[str, Any]) -> str:
-    """How the queries without a good judged item do whose answer is in the catalogue anyway."""
+    """Results of queries without a good judged item whose answer is in the catalogue anyway."""
     written = {query["id"]: query["text"] for query in rows(sets[WRITTEN] / "queries.jsonl")}
     labels = {
         written[label["query_id"]]: label["item_id"]
@@ -160,7 +160,7 @@ def _cells(one: dict[str, Any]) -> list[str]:
     return ["" if one[name] is None else percent(one[name]) for name in COLUMNS.values()]
 
 
-_Row = tuple[str, str, int, float]  # queries of, catalogue of, their number, the rejected share
+_Row = tuple[str, str, int, float]  # queries' set, catalogue's set, number, rejected share
 
 
 def _foreign(product: Product, sets: dict[str, Path]) -> tuple[list[_Row], list[_Row]]:
@@ -178,7 +178,7 @@ def _foreign(product: Product, sets: dict[str, Path]) -> tuple[list[_Row], list[
     for (queries, catalogue), texts in asked.items():
         corpus = rows(sets[catalogue] / "corpus.jsonl")
         name = f"{queries} of {catalogue}"
-        # A judged set without a good item: each query is one that should be rejected.
+        # A judged set without good items: every query should be rejected.
         none = [(query["id"], corpus[0]["id"], 0) for query in texts]
         folders[name] = product.labelled(name, corpus, texts, (), judgements=none)
     options = ("--queries", str(QUERIES), "--worst", "0")

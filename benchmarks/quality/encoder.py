@@ -1,4 +1,4 @@
-"""The project's own encoder, beside the model of the report."""
+"""The project's own encoder, compared with the report's model."""
 
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ MODEL = "repertory"
 WRITTEN = "written"
 HELD_OUT = "written, the part left out"
 JUDGED = "judged"
-# nDCG@10 that is wanted of each set; None for what is not worse than the report's model.
+# Target nDCG@10 of each set; None means not worse than the report's model.
 ASKED = {
     "azure_mcp": 93.0,
     "livemcp_steps": 73.0,
@@ -78,7 +78,7 @@ def part(
     if JUDGED in after:
         for what, name, limit, at_least in OF_JUDGED:
             figures = [one[JUDGED]["judged"][name] for one in (before, after)]
-            if None in figures:  # some of a few queries: none is unanswerable
+            if None in figures:  # a small sample may have no unanswerable query
                 continue
             number = f"{after[JUDGED]['judged']['queries']:,}"
             rows.append((f"{JUDGED}: {what}", number, *map(percent, figures)))

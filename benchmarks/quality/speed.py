@@ -11,7 +11,7 @@ alone; medians. Only this part needs an otherwise idle machine."""
 
 
 def part(folder: Path) -> Part:
-    """The times of a search; the index stays in a folder."""
+    """The times of a search; the index is kept in a folder."""
     indexing.prepare(folder)
     indexing.index(folder)
     search, ranking = searching.searches(folder)

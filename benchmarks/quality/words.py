@@ -1,4 +1,4 @@
-"""Single words of descriptions, typed alone, as people do."""
+"""Queries of single words from descriptions."""
 
 import random
 import re
@@ -15,7 +15,7 @@ from repertory.one_shot import Repertory
 from repertory_eval.measure import Found
 
 UNIQUE = 200  # words of one item
-INNER = 100  # words of one item that are written with a capital letter inside
+INNER = 100  # words of one item with a capital letter inside
 COMMON = 100  # words of a few items
 MAX_ITEMS = 20
 SHOWN = 5
@@ -57,7 +57,7 @@ class Words(msgspec.Struct, frozen=True, kw_only=True):
     named: set[str]
 
     def of_one_skill(self) -> list[str]:
-        """The words that stand in one skill's description and nowhere else."""
+        """The words that occur only in one skill's description."""
         return sorted(
             word
             for word, items in self.items.items()
