@@ -51,8 +51,8 @@ def mine(
         same: The matrix of ``alike``.
 
     Returns:
-        For each query the indices of items of other servers, and of siblings. If there are none of
-        one kind, the other replaces them.
+        For each query the indices of items of other servers, and of siblings. If one kind is
+        missing, the other replaces it.
     """
     groups: defaultdict[str, list[int]] = defaultdict(list)
     for place, item in enumerate(items):

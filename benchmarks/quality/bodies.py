@@ -157,7 +157,7 @@ def _of_sections(product: Product, project: Path) -> str:
 
 
 def _interval(low: float | None, high: float | None) -> str:
-    """An interval in parentheses, or empty if there is none."""
+    """An interval in parentheses, or empty if missing."""
     return "" if low is None or high is None else f" ({_signed(low)} to {_signed(high)})"
 
 
