@@ -40,11 +40,10 @@ path = '{data}/skills'
 """
 HEADING = """# How good the ranking is
 
-Written by `make eval` from public data: labelled sets, real MCP servers' tools and real skills. Do
-not edit it. All figures are percentages, some with 95 % intervals, measured through `repertory
-eval` and the search of this process with the model `{model}`; only the time of ranking is in
-milliseconds. The queries of `written` were written by a language model, and the grades of `judged`
-were given by one."""
+`make eval` writes this file from public data: labelled sets, real MCP servers' tools and real
+skills. Do not edit it. All figures are percentages, some with 95 % intervals, measured through
+`repertory eval` and an in-process search with the model `{model}`; only the time of ranking is in
+milliseconds. A language model wrote the queries of `written`, and graded the pairs of `judged`."""
 
 
 class Measured:

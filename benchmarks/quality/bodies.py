@@ -23,17 +23,17 @@ _WORD = re.compile(r"\w+")
 
 LABELLED = """### With and without
 
-The {found:,} of the {items:,} skills of {name} that are among the real ones, with and without their
-bodies, asked the {queries:,} queries that they answer. The queries were cut from the descriptions,
-and some bodies repeat them ({said} words in a row), so those are listed separately. Whole
-descriptions would leave bodies less to gain. `task` and `summary` are generated from the rest of
-the descriptions."""
+Of the {items:,} skills of {name}, the {found:,} that are among the real ones are indexed with and
+without their bodies, and searched with the {queries:,} queries that they answer. The queries were
+cut from the descriptions, and some bodies repeat them ({said} consecutive words), so those are
+listed separately. With whole descriptions, bodies would gain less. `task` and `summary` are
+generated from the rest of the descriptions."""
 
 SECTIONS = """### Sections
 
-The catalogue of all real items, asked generated queries: the heading of a section with the first
-words below it (`section`), and descriptions. With section vectors and without
-(`--against section_weight=0`); the interval is of the difference, over pairs."""
+The catalogue of all real items is searched with generated queries: the heading of a section with
+the first words below it (`section`), and descriptions. It is searched with and without section
+vectors (`--against section_weight=0`); the interval is that of the paired difference."""
 
 
 def part(product: Product, sets: dict[str, Path], skills: Path, project: Path) -> Part:

@@ -28,11 +28,11 @@ OF_JUDGED = (
     ("unanswerable queries rejected", "rejected", 75, True),
 )
 
-TEXT = """`search.model = "repertory"`, which is also used where no model can be downloaded:
+TEXT = """`search.model = "repertory"` is also used if no model can be downloaded. The table has the
 nDCG@10 of each set, and below it the figures of `judged` and of the everyday queries. None of the
-queries was trained on. `{held_out}` has the tools of four servers and every fifth skill of
-`written`; a language model wrote its queries, and those of training. How the encoder is made, and
-what else was tried, is in [training/README.md](../training/README.md)."""
+queries was used in training. `{held_out}` has the tools of four servers and every fifth skill of
+`written`; a language model wrote its queries, and those for training.
+[training/README.md](../training/README.md) describes the training and other attempts."""
 
 
 def part(

@@ -13,10 +13,10 @@ QUERIES = Path(__file__).with_name("everyday.jsonl")
 SHOWN = 5
 FIRST_RELEASE = (77.6, 82.7, 91.7)  # at commit e8e8fda
 
-TEXT = """{count} everyday queries with the items that one would be glad to see, written by hand
-before any result was seen ([everyday.jsonl](quality/everyday.jsonl)), in the catalogue of all real
-items, with the default threshold and {shown} results. {empty} of them have no answer there and
-should show nothing."""
+TEXT = """{count} everyday queries, and the items that a person would be glad to see, were written
+by hand before any result was seen ([everyday.jsonl](quality/everyday.jsonl)). They are searched in
+the catalogue of all real items, with the default threshold and {shown} results. {empty} of them
+have no answer there and should show nothing."""
 
 
 class Everyday(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -38,11 +38,11 @@ FOLDS = 5
 MARGIN = 1e-4  # probabilities are kept this far from 0 and 1
 MAX_LOSS = 3.0  # maximum loss from the shipped reference set: percentage points of error and AUC
 
-TEXT = """The pairs of `judged` (judged by a language model) with other models. `shipped` is the
-confidence that a user gets: the model's curve is fitted on first use to the reference set that
-ships. `fitted here` is what these pairs themselves could give: a logistic curve over that
-confidence and the cosine, fitted to four fifths of the queries and measured on the others. On a GPU
-a model runs on torch; here torch runs on the CPU."""
+TEXT = """These are the pairs of `judged` (judged by a language model) with other models. `shipped`
+is the confidence that a user gets: the model's calibration is fitted at its first use to the
+shipped reference set. `fitted here` is the best that these pairs could give: a logistic curve over
+that confidence and the cosine, fitted to four fifths of the queries and measured on the others. On
+a GPU a model runs on torch; here torch runs on the CPU."""
 
 
 class Tried(msgspec.Struct, frozen=True, kw_only=True):

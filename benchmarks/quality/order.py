@@ -29,13 +29,13 @@ WRITTEN = "written"  # queries of this set were written by a language model
 GAIN = 3.0  # required gain of its nDCG@10
 JUDGED = "judged"  # its right items were selected from the first release's results
 
-TEXT = """One set of weights for all sets; no threshold; the displayed confidence decides the order.
-Beside each figure is that of the recipe to beat, whose scores were normalised for each query and so
-could not be a confidence, and that of the first release. No set may lose more than its noise: the
-first release's figure has to lie below the upper end of the 95 % interval.
+TEXT = """All sets use the same weights and no threshold; the displayed confidence determines the
+order. Each figure is shown with that of a baseline, whose scores were normalised for each query and
+so could not serve as a confidence, and with that of the first release. No set may lose more than
+its noise: the first release's figure must be below the upper end of the 95 % interval.
 
-The queries of `written` were written by a language model, for one item each; others may fit as
-well, so its figures are lower bounds."""
+A language model wrote each query of `written` for one item; other items may fit as well, so its
+figures are lower bounds."""
 
 
 def part(labelled: list[dict[str, Any]]) -> Part:

@@ -12,9 +12,9 @@ SEVERAL, JOINED = "sealtools", "livemcp_steps"
 # The figures of the first release, at commit e8e8fda, which searches a long task as one query.
 FIRST_RELEASE = {"sealtools": 72.7, "livemcp_steps": 75.5}
 
-TEXT = """Queries that need two tools or more, asked as one query without a threshold: those of
-`sealtools`, and the steps of each task of `livemcp_steps`, joined. Beside them the first release,
-which searched a long query as a whole."""
+TEXT = """These queries need at least two tools, and are searched as one query without a threshold:
+those of `sealtools`, and the joined steps of each task of `livemcp_steps`. They are compared with
+the first release, which searched a long query as a whole."""
 
 
 def part(product: Product, sets: dict[str, Path]) -> Part:

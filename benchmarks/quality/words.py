@@ -30,15 +30,15 @@ CASES: Mapping[str, Callable[[str], str]] = {
 _WORD = re.compile(r"[^\W\d_]{4,}")
 _INNER = re.compile(r"[^\W\d_A-Z][A-Z]")
 
-TEXT = """Words of four letters or more from the catalogue of all real items, a seeded choice, typed
-alone with the default threshold. Words of one skill stand in its description and in no other item's
-name, description or tag: the share for which that skill is the first of {shown} results, is among
-them, and for which the answer is empty; `same` is the share with the results of the lower case. In
-the first release 33.5 of the {unique} words were first, 35.5 among the first five, and 55.0 of the
-answers were empty.
+TEXT = """These queries are single words of four letters or more from the catalogue of all real
+items, in a seeded sample, with the default threshold. Words of one skill occur in its description
+and in no other item's name, description or tag. The figures are the shares for which that skill is
+the first of {shown} results, is among them, and for which the answer is empty; `same` is the share
+with the same results as in lower case. In the first release, 33.5 of the {unique} words were first,
+35.5 among the first five, and 55.0 of the answers were empty.
 
-{common} other words stand in the names, descriptions or tags of 2 to {most} items: the share of
-those items found with the limit {most}. In the first release these were 22.4."""
+{common} other words occur in the names, descriptions or tags of 2 to {most} items. The figure is
+the share of those items found with the limit {most}. In the first release it was 22.4."""
 
 
 class Words(msgspec.Struct, frozen=True, kw_only=True):
