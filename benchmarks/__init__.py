@@ -1,1 +1,1 @@
-"""Speed, each figure beside a floor or a peer of the same run; in ``quality``, the ranking."""
+"""Speed, each figure compared with a floor or a peer in the same run; ranking in ``quality``."""

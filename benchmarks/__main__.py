@@ -24,7 +24,7 @@ from benchmarks import (
 )
 from benchmarks.measure import Figure
 
-# All but the first use what it leaves in the folder.
+# All others use the project and index that the first one leaves in the folder.
 BENCHMARKS = (
     indexing,
     searching,

@@ -22,7 +22,7 @@ THREADS = 2
 
 
 def run(data: Path) -> list[Figure]:
-    """Embed real texts with each engine, in turn."""
+    """Embed real texts with each engine alternately."""
     from sentence_transformers import SentenceTransformer  # noqa: PLC0415 - torch, only here
 
     texts = [f"{name}: {text}" for name, text in descriptions(TEXTS)]

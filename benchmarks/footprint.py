@@ -25,11 +25,11 @@ from benchmarks.starting import EXAMPLES, QUERY
 from benchmarks.texts import questions
 
 MEMORY = 250.0  # megabytes at most
-START = 1.0  # seconds
+START = 1.0  # maximum seconds
 STARTS = 5
 SEARCHES = 20
 POLL_INTERVAL_S = 0.005
-SETTLED_S = 3.0  # without a change, after which an index counts as built
+SETTLED_S = 3.0  # seconds without a change, after which an index counts as built
 TIMEOUT_S = 300.0
 
 PEER = "a bare server of Starlette and uvicorn"
@@ -45,7 +45,7 @@ BARE = """
 
 
 class Started(NamedTuple):
-    """A server that answers, and the seconds that it took since its start."""
+    """A server that answers, and its startup time in seconds."""
 
     process: subprocess.Popen[bytes]
     port: int
@@ -54,12 +54,12 @@ class Started(NamedTuple):
 
 
 def run(folder: Path) -> list[Figure]:
-    """Start servers of the examples, and of the index that the indexing benchmark left."""
+    """Start servers for the examples, and for the index that the indexing benchmark left."""
     return [*_memory(folder), *_starts(folder)]
 
 
 def _memory(folder: Path) -> list[Figure]:
-    """The resident memory of a server of the examples, at its first start and at its second."""
+    """The resident memory of a server for the examples, at its first and second start."""
     project = folder / "small"
     shutil.copytree(EXAMPLES, project)
     figures = []
@@ -86,14 +86,14 @@ def _memory(folder: Path) -> list[Figure]:
 
 
 def _starts(folder: Path) -> list[Figure]:
-    """The time until the first connection and the first response, in turn with a bare server."""
+    """The time until the first connection and first response, alternating with a bare server."""
     ours, bare = [], []
     for _ in range(STARTS + 1):
         with _served(folder / "project", environment(folder)) as started:
             ours.append((started.accepted, started.answered))
         with _run((sys.executable, "-c", textwrap.dedent(BARE)), folder, None) as started:
             bare.append((started.accepted, started.answered))
-    # The first ones fill the system's caches.
+    # The first starts fill the system's caches and are not counted.
     accepted, answered = map(statistics.median, zip(*ours[1:], strict=True))
     bare_accepted, bare_answered = map(statistics.median, zip(*bare[1:], strict=True))
     name = f"`repertory serve` of {ITEMS:,} items"
@@ -126,7 +126,7 @@ def _served(project: Path, variables: dict[str, str]) -> Iterator[Started]:
 def _run(
     command: Sequence[str], project: Path, variables: dict[str, str] | None
 ) -> Iterator[Started]:
-    """Run the server of a command that ends with its port; yield it when it answers."""
+    """Run a command, to which the port is appended, and yield the server when it answers."""
     port = _free_port()
     began = time.perf_counter()
     process = subprocess.Popen(
@@ -156,13 +156,13 @@ def _accepts(port: int) -> bool:
 
 
 def _token(project: Path, variables: dict[str, str]) -> str:
-    """What a request to the server of this user carries."""
+    """The token for requests to this user's own server."""
     command = (sys.executable, "-m", "repertory_admin", "keys", "token")
     return subprocess.check_output(command, cwd=project, env=variables, text=True).strip()
 
 
 def _wait_until_indexed(port: int, token: str) -> None:
-    """Wait until every source was read, nothing is pending, and nothing changes any more."""
+    """Wait until every source was read, nothing is pending, and nothing changes."""
     end = time.monotonic() + TIMEOUT_S
     last, since = None, time.monotonic()
     while last is None or time.monotonic() - since < SETTLED_S:

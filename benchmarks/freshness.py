@@ -35,7 +35,7 @@ TIMEOUT_S = 300.0
 
 
 def run(folder: Path) -> list[Figure]:
-    """Save skills in a team's folder, and in the one that the indexing benchmark left."""
+    """Save skills in a team's folder, and in the folder that the indexing benchmark left."""
     chosen = random.Random(3)
     team, floor = _team(folder, chosen)
     large = _embedded(folder, chosen)
@@ -78,7 +78,7 @@ def run(folder: Path) -> list[Figure]:
 
 
 def _team(folder: Path, chosen: random.Random) -> tuple[list[float], list[float]]:
-    """The seconds of saves in a team's folder, and of the minimum work of each, in turn."""
+    """The seconds of saves in a team's folder, alternating with the minimum work of a save."""
     taken: list[float] = []
     floor: list[float] = []
     team = Team(program=COMMAND)
@@ -94,7 +94,7 @@ def _team(folder: Path, chosen: random.Random) -> tuple[list[float], list[float]
 
 
 def _embedded(folder: Path, chosen: random.Random) -> list[float]:
-    """The seconds of saves beside many indexed items."""
+    """The seconds of saves in an index of many items."""
     project = folder / "project"
     cli = Cli(folder, folder / "data")
     cli.environment["REPERTORY_SEARCH_MODEL"] = MODEL
@@ -110,13 +110,13 @@ def until_found(
 ) -> float:
     """Save a skill with a unique word, and search for it until it is found; the seconds.
 
-    ``token`` is that of a user's own server; a team's asks for none.
+    ``token`` is needed for a user's own server only.
     """
     word, name = _word(chosen), f"saved-{number}"
     headers = bearer(token) if token else {}
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
     asked = urlencode({"q": word, "limit": 1, "threshold": 0})
-    time.sleep(chosen.uniform(0.1, 0.6))  # out of step with anything periodic
+    time.sleep(chosen.uniform(0.1, 0.6))  # avoids synchronisation with periodic work
 
     def is_first() -> bool:
         connection.request("GET", f"/search?{asked}", headers=headers)
@@ -138,7 +138,7 @@ def until_found(
 def _floor(folder: Path, qdrant_url: str) -> Iterator[Callable[[str], float]]:
     """Yield a function that receives, embeds and writes one save, and returns its seconds."""
     watched = folder / "watched"
-    save(watched, "saved", "")  # its folder must exist: the observer notices new ones late
+    save(watched, "saved", "")  # must exist already: the observer notices new folders late
     engine = load_engine(MODEL, "cpu", folder / "data")
     saved = threading.Event()
     observer = Observer()
@@ -200,5 +200,5 @@ def _sentence(word: str) -> str:
 
 
 def _word(chosen: random.Random) -> str:
-    """A pronounceable word that no text has."""
+    """A pronounceable word that occurs in no text."""
     return "".join(chosen.choice("bdfgklmnprstvz") + chosen.choice("aeiou") for _ in range(6))

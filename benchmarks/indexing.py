@@ -1,4 +1,4 @@
-"""Indexing again with nothing changed, against the first run; both through the command."""
+"""Indexing without changes compared with the first run, both through the command."""
 
 import json
 import subprocess
@@ -16,13 +16,13 @@ MODEL = "sentence-transformers/all-MiniLM-L6-v2"
 
 
 def prepare(folder: Path) -> None:
-    """Write a project of 10,000 tools, also inside of a repository, which is no part of it."""
+    """Write a project of 10,000 tools; its file separates it from any enclosing repository."""
     write_tools(folder / "project" / "tools", ITEMS)
     (folder / "project" / PROJECT_FILE).touch()
 
 
 def index(folder: Path, project: str = "project") -> dict[str, Any]:
-    """Index a project, with the data directory beside it; the JSON that it prints."""
+    """Index a project, with the data directory next to it, and return the printed JSON."""
     done = subprocess.run(
         [sys.executable, "-m", "repertory_admin", "index", "--output", "json"],
         cwd=folder / project,
@@ -43,7 +43,7 @@ def environment(folder: Path, data: str = "data") -> dict[str, str]:
 
 
 def run(folder: Path) -> list[Figure]:
-    """Index 10,000 tools, then again; the project and its index stay for the other benchmarks."""
+    """Index 10,000 tools twice; the other benchmarks use the project and its index."""
     prepare(folder)
     results: list[dict[str, Any]] = []
     first, *again = (seconds(lambda: results.append(index(folder))) for _ in range(4))

@@ -1,8 +1,8 @@
-"""What the keyword index of a large catalogue costs: to build, to search, to change, to store.
+"""The cost of building, searching, changing and storing the keyword index of a large catalogue.
 
 python -m benchmarks.keyword_index 100000
 
-It prints processor time, and the memory that the index takes beyond the process without one. The
+It prints processor time, and the additional memory that the index takes in the process. The
 items are synthetic; see ``synthetic.py``.
 """
 
@@ -29,13 +29,13 @@ from repertory.search.query import Query
 
 SAVES = 50
 QUERIES = 1_000
-ANNOUNCED = 500  # items that come at once while an index is built
+ANNOUNCED = 500  # items added at once while an index is built
 
 T = TypeVar("T")
 
 
 def main(number: int) -> None:
-    """Measure an index of so many items."""
+    """Measure an index of ``number`` items."""
     keep_little()
     with tempfile.TemporaryDirectory(prefix="repertory-bench-") as name:
         _measure(number, Path(name))
@@ -43,7 +43,7 @@ def main(number: int) -> None:
 
 def _measure(number: int, folder: Path) -> None:
     made = items(number + SAVES)
-    first = KeywordIndex.empty().updated((), islice(made, 1))  # makes the texts' vocabulary, too
+    first = KeywordIndex.empty().updated((), islice(made, 1))  # also creates the vocabulary
     before = usage(os.getpid()).memory
     index, seconds = _built(first, made, number, folder)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
@@ -87,7 +87,7 @@ def _built(
 
 
 def _shown(spent: list[float]) -> str:
-    """The median, and the longest, which merges segments or is the first one."""
+    """The median and the maximum; the maximum is usually the first one or a merge of segments."""
     return f"{statistics.median(spent) * 1e3:.1f} ms, {max(spent) * 1e3:.0f} at most"
 
 

@@ -1,12 +1,11 @@
-"""Keywords of a large catalogue in our segments, in Qdrant's sparse vectors, and in tantivy.
+"""Keyword search of a large catalogue in our segments, Qdrant's sparse vectors, and tantivy.
 
     python -m benchmarks.keyword_stores 100000
 
-measures the same items and queries in each: the time of a search, and of a saved item, which is
-searchable afterwards. A search is the 60 best items and the weight of every term of the query in
-twice as many candidates, which the ranking needs. ``REPERTORY_TEST_QDRANT_URL`` adds a Qdrant
-server, and tantivy is measured where it is installed (``pip install tantivy``); it does not tell
-the weights.
+measures the same items and queries in each: the time of a search, and of saving an item until it is
+searchable. A search finds the 60 best items and the weight of every term of the query in twice as
+many candidates, as the ranking needs. ``REPERTORY_TEST_QDRANT_URL`` adds a Qdrant server. tantivy
+is measured if it is installed (``pip install tantivy``); it does not return the weights.
 """
 
 import gc
@@ -37,14 +36,14 @@ from repertory.index.keywords.index import KeywordIndex
 from repertory.search.candidates import MAX_BY_MEANING
 
 SEARCHES, SAVES = 200, 50
-PORTION = 1_000  # points of one write
+PORTION = 1_000  # points per write
 
 Ids = list[UUID]
 Words = dict[str, list[Any]]  # the indices and values of a sparse vector
 
 
 def main(count: int) -> None:
-    """Measure all of them, and print a line for each."""
+    """Measure all stores, and print a line for each."""
     held = list(items(count, seed=1))
     saved = list(items(SAVES, seed=9))
     for item in saved[: SAVES // 2]:  # half of them replace others
@@ -78,7 +77,7 @@ class _Segments:
         self._index = index
 
     def search(self, text: str) -> None:
-        """The best rows, and the weights of these and as many others."""
+        """The best rows, and the weights of these and an equal number of others."""
         matches = self._index.match(text)
         rows = matches.best(MAX_BY_MEANING)
         others = np.linspace(0, self._index.rows - 1, MAX_BY_MEANING).astype(np.int64)
@@ -94,7 +93,7 @@ class _Edge:
         self._shard.optimize()
 
     def best(self, words: Words, _: Sequence[UUID] = ()) -> list[Any]:
-        """The best points alone, as if this process had the words of all candidates."""
+        """Only the best points, as if this process already had the words of all candidates."""
         asked = edge.Query.Nearest(edge.SparseVector(**words), using="words")
         request = edge.QueryRequest(limit=MAX_BY_MEANING, query=asked, with_payload=["hash"])
         return [point.id for point in self._shard.query(request)]
@@ -133,7 +132,7 @@ class _Server:
             self._write(held[start : start + PORTION])
 
     def clear(self) -> None:
-        """Delete the collection: the server is the user's."""
+        """Delete the collection, because the server belongs to the user."""
         self._call("DELETE", "/collections/bench_words")
 
     def best(self, words: Words, _: Sequence[UUID] = ()) -> list[Any]:
@@ -186,7 +185,7 @@ def _compare(
 
 def _tantivy(held: Sequence[Item], saved: Sequence[Item]) -> None:
     try:
-        # Neither installed nor needed: it is compared where it is.
+        # An optional dependency of this comparison.
         import tantivy  # type: ignore[import-not-found]  # noqa: PLC0415
     except ImportError:
         return
@@ -270,7 +269,7 @@ def _writes(save: Callable[[Item], None], saved: Sequence[Item]) -> list[float]:
 
 
 def _times(works: Sequence[Callable[[], object]]) -> list[float]:
-    """The time of each work in milliseconds; the first fifth only warms up."""
+    """The time of each work in milliseconds, except the first fifth, which only warms up."""
     times = []
     for work in works:
         began = time.perf_counter()

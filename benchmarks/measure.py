@@ -9,16 +9,16 @@ import msgspec
 
 
 class Figure(msgspec.Struct, frozen=True, kw_only=True):
-    """One figure: ours beside the floor or the peer it is measured against.
+    """One figure: ours and that of the floor or peer it is compared with.
 
     Attributes:
-        name: The work that is measured.
+        name: The measured work.
         ours: Its time, its rate, or its memory.
-        other: The same of the floor or the peer.
+        other: The same value of the floor or the peer.
         against: The floor or the peer, in words.
         unit: ``s``, ``ms``, ``MB``, ``tokens``, ``texts/s`` or ``requests/s``.
         target: The required ratio ours / other.
-        at_least: Whether the target is a minimum; else it is a maximum.
+        at_least: Whether the target is a minimum rather than a maximum.
     """
 
     name: str
@@ -41,7 +41,7 @@ class Figure(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def seconds(work: Callable[[], object]) -> float:
-    """The seconds that one call takes."""
+    """The duration of one call in seconds."""
     gc.collect()
     started = time.perf_counter()
     work()
@@ -49,7 +49,7 @@ def seconds(work: Callable[[], object]) -> float:
 
 
 def medians(works: Sequence[Callable[[], object]], rounds: int) -> list[float]:
-    """The median time of each, taken in turn, so that a slow moment of the machine hits all."""
+    """The median time of each, measured alternately so that a slow moment affects all alike."""
     taken: list[list[float]] = [[] for _ in works]
     for _ in range(rounds):
         for place, work in enumerate(works):

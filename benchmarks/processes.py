@@ -1,4 +1,4 @@
-"""The environment of processes, their end, and the CPU time and memory that they use."""
+"""The environment, the end, and the CPU time and memory of processes."""
 
 import os
 import subprocess
@@ -8,11 +8,11 @@ from pathlib import Path
 import msgspec
 import psutil
 
-OWN_PREFIXES = ("REPERTORY_", "TOOLSCRIPT_")  # of variables that would change the figures
+OWN_PREFIXES = ("REPERTORY_", "TOOLSCRIPT_")  # prefixes of variables that would change the figures
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """The variables of this process without the user's settings; a folder takes their place."""
+    """The variables of this process without the user's settings; ``folder`` replaces these."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(OWN_PREFIXES)}
     return kept | {"XDG_CONFIG_HOME": str(folder / "no-configuration")}
 
@@ -28,11 +28,11 @@ def end(process: subprocess.Popen[bytes], timeout_s: float) -> None:
 
 
 class Usage(msgspec.Struct, frozen=True):
-    """What a process and its children have used.
+    """The resources that a process and its children have used.
 
     Attributes:
-        cpu: Seconds, also of children that have ended.
-        memory: What is resident now, in megabytes.
+        cpu: Seconds, including children that have exited.
+        memory: Current resident memory in megabytes.
     """
 
     cpu: float
@@ -40,11 +40,11 @@ class Usage(msgspec.Struct, frozen=True):
 
 
 def usage(pid: int) -> Usage:
-    """What a process and its children have used so far."""
+    """The resources that a process and its children have used so far."""
     cpu, memory = 0.0, 0.0
     root = psutil.Process(pid)
     for one in (root, *root.children(recursive=True)):
-        with suppress(psutil.NoSuchProcess):  # it has ended meanwhile
-            cpu += sum(one.cpu_times()[:4])  # its own, and of children that have ended
+        with suppress(psutil.NoSuchProcess):  # it has exited meanwhile
+            cpu += sum(one.cpu_times()[:4])  # its own time and that of exited children
             memory += one.memory_info().rss / 1e6
     return Usage(cpu, memory)

@@ -1,4 +1,4 @@
-"""The search of a project's files beside Fuse.js, on the same files and queries.
+"""Project search compared with Fuse.js, on the same files and queries.
 
 Fuse.js comes from npm once, into the user's cache folder; Node runs it.
 """
@@ -24,12 +24,12 @@ from benchmarks.serving import server
 from benchmarks.texts import documented
 
 FILES = 10_000
-LENGTH = 5_000  # characters of each
+LENGTH = 5_000  # characters per file
 QUERIES = 100
 QUERIES_OF_FUSE = 10  # each takes seconds
 TARGET = 50.0  # milliseconds
 FUSE = "fuse.js@7"
-NO_MODEL = "no/such-model"  # words are enough, and embedding 10,000 files takes long
+NO_MODEL = "no/such-model"  # keywords are enough, and embedding 10,000 files takes long
 
 
 def run(folder: Path) -> list[Figure]:
@@ -76,7 +76,7 @@ def _write(project: Path) -> list[dict[str, str]]:
 
 
 def _queries(files: Sequence[dict[str, str]]) -> tuple[list[str], list[str]]:
-    """One to three words that stand together in some file, and the same misspelt."""
+    """One to three adjacent words of some file, and the same misspelt."""
     chosen = random.Random(6)
     exact: list[str] = []
     fuzzy: list[str] = []
@@ -121,7 +121,7 @@ def _over_http(place: Path, exact: Sequence[str], fuzzy: Sequence[str]) -> dict[
 
 
 def _p50(ask: Callable[..., None], exact: Sequence[str], fuzzy: Sequence[str]) -> dict[str, float]:
-    """The median time of an answer in milliseconds, by mode."""
+    """The median response time in milliseconds, by mode."""
     medians = {}
     for mode, queries in (("exact", exact), ("fuzzy", fuzzy)):
         ask(queries[0], is_fuzzy=mode == "fuzzy")  # not measured: the texts are read

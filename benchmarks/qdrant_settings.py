@@ -1,11 +1,11 @@
-"""What the settings of a Qdrant server do to searches of many vectors: their time, their recall.
+"""The effect of a Qdrant server's settings on the time and recall of searches of many vectors.
 
     python -m benchmarks.qdrant_settings 1000000
 
 The server is that of REPERTORY_TEST_QDRANT_URL; the collection is deleted at the end. The vectors
-are synthetic and lie around topics; see ``synthetic.py``. A search asks for as many points as a
-search of ours does, one after the other; its time is the server's own, and recall that of the 15
-nearest.
+are synthetic and lie around topics; see ``synthetic.py``. Searches run one after the other and
+request as many points as Repertory does. Times are the server's own, and recall is that of the 15
+nearest points.
 """
 
 import itertools
@@ -26,7 +26,7 @@ from repertory.search.candidates import MAX_BY_MEANING
 
 NAME = "repertory_bench_settings"
 DIMENSION = 384
-BATCH = 1_000  # points of one write
+BATCH = 1_000  # points per write
 QUERIES = 300
 NEAREST = 15
 EF = (64, 128, 256)
@@ -49,7 +49,7 @@ class _Points(msgspec.Struct):
 
 class _Found(msgspec.Struct):
     result: _Points
-    time: float  # seconds that the server took
+    time: float  # seconds, measured by the server
 
 
 def main(points: int) -> None:
@@ -72,7 +72,7 @@ def main(points: int) -> None:
 
 
 def _filled(server: QdrantServer, points: int, queries: Vectors) -> list[set[int]]:
-    """Write the points; returns the nearest ones of each query."""
+    """Write the points, and return the nearest ones of each query."""
     scores = np.full((len(queries), NEAREST), -1.0, np.float32)
     nearest = np.zeros((len(queries), NEAREST), np.int64)
     spent = 0.0

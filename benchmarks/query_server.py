@@ -30,7 +30,7 @@ UNLIMITED = 10_000_000  # requests a minute
 
 
 def main() -> None:
-    """Serve until SIGTERM; the URL is printed when requests are taken."""
+    """Serve until SIGTERM; the URL is printed once requests are accepted."""
     project, data, model = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
     given = {"data_dir": data, "model": model, "port": 0, "requests_per_minute": UNLIMITED}
     settings = load(given, project, {})
@@ -42,7 +42,7 @@ def main() -> None:
 
 
 def _with_embed(service: Service, settings: Settings, rates: Rates, _: Owner) -> Starlette:
-    """The server's application with the route, for everyone."""
+    """The server's application with the route, which needs no key."""
     app = create_app(service, settings, rates)
     pool = Pool("embed", THREADS_PER_CORE * cores(), MAX_WAITING_SEARCHES)
 

@@ -1,4 +1,4 @@
-"""What one save costs the process that watches a source, and the memory that the source takes.
+"""The cost of a save in the process that watches a source, and the memory of the source.
 
 python -m benchmarks.saving 10000
 
@@ -28,13 +28,13 @@ from repertory.sources.skill_folders import SkillFolders
 
 SAVES = 20
 SLICE = 2_000
-SETTLED_S = 2.5  # a file that was just written is read again
+SETTLED_S = 2.5  # files that were just written would be read again
 
 T = TypeVar("T")
 
 
 def main(number: int) -> None:
-    """Measure a folder of so many skills."""
+    """Measure a folder of ``number`` skills."""
     with tempfile.TemporaryDirectory(prefix="repertory-bench-") as name:
         root = Path(name) / "skills"
         _write(root, number)
@@ -62,7 +62,7 @@ def main(number: int) -> None:
 
 
 def _save(root: Path, source: SkillFolders, scans: LatestScans, ledger: Ledger) -> None:
-    """Save some skills, one after the other, and find what differs."""
+    """Save some skills, one after the other, and find the differences."""
     for at in range(SAVES):
         path = root / "0" / f"skill-{at * 100}" / "SKILL.md"
         path.write_text(f"---\nname: skill-{at * 100}\ndescription: Is new.\n---\n")

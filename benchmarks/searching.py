@@ -33,14 +33,14 @@ def searches(folder: Path) -> list[Figure]:
     project = folder / "project"
     settings = load({"data_dir": str(folder / "data"), "model": MODEL}, project, {})
     with Repertory(settings, project) as repertory, ThreadPoolExecutor(1) as reader:
-        # The session that searches use: a second one would leave its weights in the caches.
+        # Uses the same session as searches: the weights of a second one would stay in the caches.
         engine = repertory.embedding()
         keywords, collection = repertory.engine.keywords, repertory.engine.collection
         assert keywords
         assert collection
 
         def both_arms(text: str) -> None:
-            """Both arms of a search, side by side as in a search, without its ranking."""
+            """Run both arms in parallel as in a search, without the ranking."""
             reading = reader.submit(lambda: keywords.match(text).best(MAX_BY_MEANING))
             collection.search(engine.embed_query(text), MAX_BY_MEANING)
             reading.result()
@@ -74,7 +74,7 @@ def searches(folder: Path) -> list[Figure]:
 
 
 def _keyword_arm(engine: EmbeddingEngine) -> list[Figure]:
-    """Search words alone, and change one item of many."""
+    """Search by words only, and change one item of many."""
     asked = questions(ROUNDS)
     small, large = _keywords(ITEMS), _keywords(LARGE)
     one, two, three = cycle(asked), cycle(asked), cycle(asked)

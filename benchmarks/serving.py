@@ -20,13 +20,13 @@ from benchmarks.texts import questions
 CLIENTS = 16
 ROUNDS = 3
 READY_TIMEOUT_S = 60.0
-ROUND_S = 10.0  # of searches in a round, and as many of embedding alone
-SINGLE_ROUND_S = 3.0  # the same, asked one at a time
-QUESTIONS = 20_000  # more than are asked: cached answers would say nothing
+ROUND_S = 10.0  # seconds of searches in a round, and of embedding alone
+SINGLE_ROUND_S = 3.0  # the same for a single client
+QUESTIONS = 20_000  # more than are sent, so that no answer is cached
 
 
 def run(folder: Path) -> list[Figure]:
-    """Ask a server of the index that the indexing benchmark left."""
+    """Send requests to a server for the index that the indexing benchmark left."""
     asked = {route: cycle(dict.fromkeys(questions(QUESTIONS))) for route in ("/search", "/embed")}
     taken: dict[str, list[float]] = {"/search": [], "/embed": []}
     single: dict[str, list[float]] = {"/search": [], "/embed": []}
@@ -73,7 +73,7 @@ def run(folder: Path) -> list[Figure]:
 
 @contextmanager
 def server(folder: Path, model: str = MODEL) -> Iterator[int]:
-    """Run the server as a process of its own, which clients do not slow down; its port."""
+    """Run the server in a separate process, which clients do not slow down; yield its port."""
     with running(folder, model) as (_, port):
         yield port
 
@@ -117,7 +117,7 @@ def wait_until_ready(port: int, seconds: float) -> None:
 def ask(
     port: int, route: str, texts: Iterator[str], duration: float, clients: int = CLIENTS
 ) -> list[float]:
-    """Ask as fast as answers come, each client on a persistent connection.
+    """Send requests without pauses, each client on a persistent connection.
 
     Returns:
         The seconds that each answer took; an error ends the benchmark.
@@ -138,7 +138,7 @@ def ask(
 
 
 def get(connection: http.client.HTTPConnection, route: str, text: str) -> None:
-    """Ask once, on a connection that is kept."""
+    """Send one request on a persistent connection."""
     connection.request("GET", f"{route}?q={quote(text)}")
     response = connection.getresponse()
     content = response.read()

@@ -1,11 +1,11 @@
-"""What a catalogue of a size costs: memory and CPU of each process, a save, a search, the build.
+"""The cost of a catalogue by size: memory and CPU of each process, a save, a search, the build.
 
     python -m benchmarks.sizes embedded 10000
     python -m benchmarks.sizes team 100000
 
 The result replaces that of the same mode and size in ``benchmarks/sizes.json``, and the table in
-``docs/sizing.md`` is written again. A team runs real worker processes and a real Redis. Its Qdrant
-is the server of REPERTORY_TEST_QDRANT_URL, whose collections of ours are deleted, or the stand-in.
+``docs/sizing.md`` is rewritten. A team runs real worker processes and a real Redis. Its Qdrant is
+the server of REPERTORY_TEST_QDRANT_URL, where our collections are deleted, or the stand-in.
 """
 
 import argparse
@@ -38,18 +38,18 @@ from repertory.settings import load
 from tests.support.command_line import COMMAND
 from tests.support.team import Team
 
-SAVES = 10  # whose time is measured, and as many whose CPU is, without searches beside them
-PAUSE_S = 2.0  # after each of the latter
-QUERIES = 20_000  # more than are asked: cached answers would say nothing
-IDLE_S, IDLE_CPU = 5.0, 0.1  # seconds, and the share of a core that all processes may take then
+SAVES = 10  # saves to measure time, and as many without searches to measure CPU
+PAUSE_S = 2.0  # seconds after each save whose CPU is measured
+QUERIES = 20_000  # more than are sent, so that no answer is cached
+IDLE_S, IDLE_CPU = 5.0, 0.1  # seconds, and the share of a core that all idle processes may take
 ROUNDS = 3
-ROUND_S = 3.0  # of searches in a round, and as many of embedding alone
+ROUND_S = 3.0  # seconds of searches in a round, and of embedding alone
 BUILD_TIMEOUT_S = 6 * 3_600.0
-POLL_INTERVAL_S = 1.0  # asked more often, the questions would be a part of the cost
+POLL_INTERVAL_S = 1.0  # more frequent checks would add to the measured cost
 
 
 def main() -> int:
-    """Measure one size, and keep the result."""
+    """Measure one size, and store the result."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.sizes")
     parser.add_argument("mode", choices=("embedded", "team"))
     parser.add_argument("items", type=int)
@@ -77,7 +77,7 @@ def embedded(folder: Path, items: int) -> Size:
     taken: dict[str, list[float]] = {"/search": [], "/embed": []}
     with serving.running(folder, seconds=BUILD_TIMEOUT_S) as (pid, port):
         started = usage(pid)
-        serving.ask(port, "/embed", asked["/embed"], 1.0, clients=1)  # it loads a model of its own
+        serving.ask(port, "/embed", asked["/embed"], 1.0, clients=1)  # it loads its own model
         _wait_until_idle({"serve": pid})
         spent = dict.fromkeys(asked, 0.0)
         for _ in range(ROUNDS):
@@ -174,7 +174,7 @@ def of_team(folder: Path, items: int) -> Size:
 
 
 def _embed(engine: EmbeddingEngine, texts: Iterator[str], duration: float) -> list[float]:
-    """The seconds that each embedding takes, one after the other."""
+    """The seconds of each embedding, run one after the other."""
     end = time.perf_counter() + duration
     taken = []
     while (began := time.perf_counter()) < end:
@@ -190,14 +190,14 @@ def _is_built(made: Team, items: int) -> bool:
 
 
 def _is_optimized(url: str) -> bool:
-    """Whether Qdrant has built its indexes; searches beside that say nothing."""
+    """Whether Qdrant has built its indexes; searches before that are not representative."""
     time.sleep(POLL_INTERVAL_S)
     store = QdrantStore(url)
     return all(store.open(one).is_ready() for one in store.collections() if one.endswith("_g1"))
 
 
 def _store_vectors(project: Path, environment: Mapping[str, str]) -> int:
-    """Store the vectors of a project's texts where its index looks for them; how many."""
+    """Store the vectors of a project's texts in its cache, and return their number."""
     given = {**environment, "REPERTORY_SEARCH_MODEL": MODEL}
     settings = load({}, project, given)
     parts = Parts(settings, project)
@@ -214,7 +214,7 @@ def _seconds_of_saves(project: Path, port: int) -> float:
 
 
 def _cpu_of_saves(project: Path, ids: Mapping[str, int]) -> dict[str, float]:
-    """The CPU seconds of one save in each process, beyond what it needs without one."""
+    """The additional CPU seconds of one save in each process."""
     chosen = random.Random(4)
     idle = _spent(ids, lambda: time.sleep(SAVES * PAUSE_S))
 
@@ -228,7 +228,7 @@ def _cpu_of_saves(project: Path, ids: Mapping[str, int]) -> dict[str, float]:
 
 
 def _wait_until_idle(ids: Mapping[str, int]) -> None:
-    """Wait until the work of the start is done, which would count as that of searches."""
+    """Wait until the startup work is done, which would otherwise count towards searches."""
     while sum(_spent(ids, lambda: time.sleep(IDLE_S)).values()) > IDLE_CPU * IDLE_S:
         pass
 

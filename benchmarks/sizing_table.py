@@ -1,4 +1,4 @@
-"""The results of ``benchmarks.sizes``, and the table of them in ``docs/sizing.md``."""
+"""The results of ``benchmarks.sizes``, and their table in ``docs/sizing.md``."""
 
 from pathlib import Path
 
@@ -15,14 +15,14 @@ CPU of the build | CPU of a save | CPU of a search |
 
 
 class Work(msgspec.Struct, frozen=True, kw_only=True):
-    """What one process needed.
+    """The resources of one process.
 
     Attributes:
         name: The command or the server.
-        memory: Resident at the end, in megabytes; of one that ended, at its peak.
+        memory: Resident megabytes at the end, or the peak for a process that has exited.
         build_cpu: Seconds until everything was indexed.
-        save_cpu: Seconds for one save; None for a process that takes no part.
-        search_cpu: Seconds for one search; the same.
+        save_cpu: Seconds for one save; None for a process that is not involved.
+        search_cpu: Seconds for one search; None for a process that is not involved.
     """
 
     name: str
@@ -37,15 +37,15 @@ class Size(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         mode: ``embedded`` or ``team``.
-        store: What stores the vectors.
-        items: How many there are.
-        texts: How many vectors they have.
+        store: The vector store.
+        items: The number of items.
+        texts: The number of their vectors.
         build_s: Seconds from vectors to an index; nothing is embedded.
-        processes: What each process needed.
+        processes: The resources of each process.
         save_s: Seconds from a save to its first hit, p50.
-        search_ms: A search over HTTP, one at a time, p50.
-        embedding_ms: Embedding its query alone, p50.
-        embedding_cpu: Seconds of CPU for that.
+        search_ms: The time of a search over HTTP, one at a time, p50.
+        embedding_ms: The time of embedding its query alone, p50.
+        embedding_cpu: CPU seconds of embedding the query.
     """
 
     mode: str
@@ -66,7 +66,7 @@ class Size(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read() -> list[Size]:
-    """The kept results, the smallest first."""
+    """The stored results, ordered by size."""
     try:
         content = RESULTS.read_bytes()
     except FileNotFoundError:
@@ -75,7 +75,7 @@ def read() -> list[Size]:
 
 
 def keep(size: Size) -> None:
-    """Keep a result in the place of the one of the same mode and size; write the table again."""
+    """Store a result, replacing that of the same mode and size, and rewrite the table."""
     others = [one for one in read() if (one.mode, one.items) != (size.mode, size.items)]
     sizes = sorted([*others, size], key=lambda one: (one.items, one.mode))
     rows = [{**msgspec.to_builtins(one), "ratio": one.ratio} for one in sizes]

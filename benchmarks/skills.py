@@ -1,8 +1,8 @@
-"""Prints the links of real skills to real tools, and the skills that the format does not allow.
+"""Prints the links from real skills to real tools, and the skills that violate the format.
 
     python -m benchmarks.skills ../shared/data
 
-Each link is on a line of its own, to be checked by hand.
+Each link is on a separate line, so that it can be checked by hand.
 """
 
 import argparse
@@ -19,7 +19,7 @@ from repertory.sources.registry import build
 
 
 def main() -> int:
-    """Read the data and print what is found in it."""
+    """Read the data, and print links and violations."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.skills", description=__doc__)
     parser.add_argument("data", type=Path, help="The folder with skills and tool_schemas.")
     data: Path = parser.parse_args().data.resolve()
@@ -32,7 +32,7 @@ def main() -> int:
 
 
 def show_links(items: Mapping[str, Item]) -> None:
-    """Print each link, and how many there are."""
+    """Print each link, and their number."""
     index = KeywordIndex.empty().updated((), items.values())
 
     def seen(ids: Sequence[str]) -> dict[str, Item]:
@@ -50,7 +50,7 @@ def show_links(items: Mapping[str, Item]) -> None:
 
 
 def show_format(skills: Sequence[Item]) -> None:
-    """Print how many skills the format does not allow, and how many have other types of fields."""
+    """Print how many skills violate the format, and how many have fields of other types."""
     wrong = Counter(defect(item).split(" ")[1] for item in skills if defect(item))
     changed = [
         item

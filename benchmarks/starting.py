@@ -1,4 +1,4 @@
-"""The first and a later search from a cold shell, and `--help`, against bare scripts."""
+"""The first and a later search from a cold shell, and `--help`, compared with bare scripts."""
 
 import json
 import shutil
@@ -42,7 +42,7 @@ BARE = """
 
 
 def run(folder: Path) -> list[Figure]:
-    """Start whole processes, in turn."""
+    """Start whole processes alternately."""
     return [_first(folder), _cold(folder), _help()]
 
 
@@ -75,7 +75,7 @@ def _first(folder: Path) -> Figure:
 
 
 def _cold(folder: Path) -> Figure:
-    """Search an index beside many files, which may have changed since; none has.
+    """Search an index of many files, which are checked for changes and have none.
 
     The vectors come from the index that the indexing benchmark left.
     """
@@ -120,7 +120,7 @@ def _help() -> Figure:
 
 
 def _start(folder: Path | None, variables: dict[str, str] | None, *words: str) -> None:
-    """Run a command until it ends. Exit code 1 means that nothing was found."""
+    """Run a command until it exits. Exit code 1 means that nothing was found."""
     done = subprocess.run(words, cwd=folder, env=variables, capture_output=True, check=False)
     assert done.returncode in (0, 1), done.stderr.decode()
 

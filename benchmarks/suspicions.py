@@ -1,9 +1,9 @@
-"""Prints what the rules of suspicion flag in real skills and tools, and how often they are wrong.
+"""Prints which real skills and tools the rules of suspicion flag, and their false alarm rate.
 
     python -m benchmarks.suspicions ../shared/data
 
-The exit code is 1 if more than 1 % of the harmless skills or tools are flagged, or if a lure of
-``lures.txt`` is not. A file that is left out as a skill is checked as plain text.
+The exit code is 1 if more than 1 % of the harmless skills or tools are flagged, or if a lure in
+``lures.txt`` is not flagged. A file that is not accepted as a skill is checked as plain text.
 """
 
 import argparse
@@ -39,7 +39,7 @@ def main() -> int:
 
 
 def report(name: str, items: Sequence[Item], lures: set[str]) -> bool:
-    """Print what is flagged; whether the rules are good enough."""
+    """Print the flagged items, and return whether the rules are good enough."""
     flagged = {item.id: findings for item in items if (findings := suspicions(item))}
     rules = Counter(finding.rule for findings in flagged.values() for finding in findings)
     for item, findings in sorted(flagged.items()):
@@ -58,7 +58,7 @@ def report(name: str, items: Sequence[Item], lures: set[str]) -> bool:
 
 
 def _text(data: Path, lure: str) -> Item:
-    """A lure that is not a skill, for want of front matter."""
+    """A lure as an item, if it is not a skill because it has no front matter."""
     text = (data / lure / "SKILL.md").read_text("utf-8")
     return Item(id=lure, kind=Kind.SKILL, name=lure, source="skills", body=text)
 

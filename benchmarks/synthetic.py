@@ -1,4 +1,4 @@
-"""Many items with the statistics of real catalogues, and vectors that nothing has to embed.
+"""Many items with the statistics of real catalogues, and generated vectors.
 
 The figures were fitted to 870 tools of real MCP servers and 2,155 real skills: lengths are
 log-normal, and the frequency of a word falls with its rank in three pieces. Every tenth item is a
@@ -24,24 +24,24 @@ from repertory.indexing.scan import scan_source
 from repertory.workspace import Workspace
 
 TOOLS_OF_A_SERVER = 36  # 870 tools of 24 servers
-SKILLS_SHARE = 10  # one item in so many
-# The mean and the deviation of the logarithm of the words of a text: half of the tools have 28.
+SKILLS_SHARE = 10  # one item in this many
+# Mean and deviation of the logarithm of the number of words in a text; the median tool has 28.
 TOOL_WORDS, SKILL_WORDS, BODY_WORDS = (3.32, 1.06), (2.87, 1.21), (6.3, 1.12)
 PARAMETER_WORDS = (2.0, 0.5)
 MAX_WORDS = 3_000
 NAME_PARTS = (2,) * 30 + (3,) * 42 + (4,) * 24 + (5,) * 4  # of 100 names
-VOCABULARY = 40_000  # of the first items; larger catalogues have more words
-NEW_WORDS = 0.4  # words of an item that no other has, in the mean: identifiers, brands, typos
-CENTRES = 2_000  # topics, around which the vectors lie
+VOCABULARY = 40_000  # words of the first items; larger catalogues have more
+NEW_WORDS = 0.4  # mean number of words unique to an item: identifiers, brands, typos
+CENTRES = 2_000  # topics around which the vectors are generated
 SPREAD = 0.7
-BATCH = 2_000  # vectors that are stored at once
+BATCH = 2_000  # vectors stored per write
 
 _SYLLABLES = [a + b for a in "bdfgklmnprstvz" for b in ("a", "e", "i", "o", "u", "an", "er", "is")]
 
 
 @cache
 def _vocabulary() -> tuple[list[str], list[float]]:
-    """The words, the most frequent first, and their frequencies added up."""
+    """The words, most frequent first, and their cumulative frequencies."""
     found: dict[str, int] = {}
     for _, text in documented():
         for word in text.lower().split():
@@ -57,7 +57,7 @@ def _vocabulary() -> tuple[list[str], list[float]]:
 
 
 def made_up(chosen: random.Random) -> Iterator[str]:
-    """Words that can be pronounced, each once."""
+    """Distinct pronounceable words."""
     seen: set[str] = set()
     while True:
         word = "".join(chosen.choices(_SYLLABLES, k=chosen.randint(2, 4)))
@@ -134,7 +134,7 @@ def _name(chosen: random.Random, separator: str, number: int) -> str:
 
 
 def _word(chosen: random.Random) -> str:
-    """A word of a name: not one of the most frequent, which are articles and the like."""
+    """A word for a name, not one of the most frequent ones, which are mostly function words."""
     words, _ = _vocabulary()
     return words[int(100 * (len(words) / 100) ** chosen.random()) - 1]
 
@@ -149,13 +149,13 @@ def _text(chosen: random.Random, length: tuple[float, float]) -> str:
 
 
 def questions(count: int, seed: int = 2) -> list[str]:
-    """Queries of three to eight words of the same vocabulary."""
+    """Queries of three to eight words from the same vocabulary."""
     chosen = random.Random(seed)
     return [" ".join(_word(chosen) for _ in range(chosen.randint(3, 8))) for _ in range(count)]
 
 
 def store_vectors(workspace: Workspace, model: Model, cache: VectorCache) -> int:
-    """Store a vector for each text of a project, as if all had been embedded; how many."""
+    """Store a vector for each text of a project as if embedded, and return their number."""
     keys = _keys(workspace, model)
     total = 0
     while batch := list(itertools.islice(keys, BATCH)):
@@ -173,7 +173,7 @@ def _keys(workspace: Workspace, model: Model) -> Iterator[bytes]:
 
 
 def vectors(keys: Iterable[bytes], dimension: int) -> NDArray[np.float32]:
-    """Unit vectors around some centres, the same for the same keys."""
+    """Unit vectors around some centres; equal keys give equal vectors."""
     seeds = [int.from_bytes(hashlib.blake2b(key, digest_size=8).digest()) for key in keys]
     noise = np.stack([np.random.default_rng(seed).normal(size=dimension) for seed in seeds])
     made = _centres(dimension)[[seed % CENTRES for seed in seeds]] + SPREAD * noise

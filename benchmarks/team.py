@@ -1,6 +1,6 @@
-"""A team's search over HTTP, with Qdrant in another process, against the embedding of its query.
+"""A team's search over HTTP, with Qdrant in another process, compared with embedding its query.
 
-Qdrant is the server of REPERTORY_TEST_QDRANT_URL, or the stand-in, which answers as Qdrant does.
+Qdrant is the server of REPERTORY_TEST_QDRANT_URL, or the stand-in, which behaves like Qdrant.
 """
 
 import contextlib
@@ -21,11 +21,11 @@ from tests.support.command_line import COMMAND
 from tests.support.team import Team
 
 ROUNDS = 400
-FACTOR, ROOM_S = 1.6, 0.003  # of the query's embedding, and beside it
+FACTOR, ROOM_S = 1.6, 0.003  # target: a multiple of the query's embedding, plus a constant
 
 
 def run(folder: Path) -> list[Figure]:
-    """Ask the query service of a team whose Qdrant answers as a real server does."""
+    """Search through a team's query service, whose Qdrant behaves like a real server."""
     engine = load_engine(MODEL, "cpu", folder / "data", queries_only=True)
     texts = cycle(dict.fromkeys(questions(QUESTIONS)))
     team = Team(os.environ.get("REPERTORY_TEST_QDRANT_URL"), program=COMMAND)

@@ -1,4 +1,4 @@
-"""Real English texts that every machine has: the documentation of Python's own library."""
+"""Real English texts available on every machine: the documentation of Python's library."""
 
 import importlib
 import inspect
@@ -46,7 +46,7 @@ def _documented() -> tuple[tuple[str, str], ...]:
 
 
 def descriptions(count: int, seed: int = 1) -> list[tuple[str, str]]:
-    """Names and texts like those of tools, cut at 400 characters; then pairs of them."""
+    """Names and texts like those of tools, cut at 400 characters; if more are needed, pairs."""
     chosen = random.Random(seed)
     pool = list(documented())
     chosen.shuffle(pool)
@@ -84,7 +84,7 @@ def write_tools(folder: Path, count: int) -> None:
 
 
 def write_files(folder: Path, count: int) -> None:
-    """Write JSON files that a source of tools reads, and that list none."""
+    """Write JSON files that a source of tools reads but that list no tools."""
     for number in range(count):
         file = folder / f"{number % 100}" / f"{number}.json"
         file.parent.mkdir(parents=True, exist_ok=True)

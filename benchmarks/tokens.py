@@ -1,6 +1,6 @@
-"""The tokens that the MCP server costs a model: its definitions, and the hits of a search.
+"""The number of tokens of the MCP server's definitions and of the hits of a search.
 
-They are counted with o200k_base, the vocabulary of GPT-4o, which the package rs-bpe contains.
+They are counted with o200k_base, the vocabulary of GPT-4o, from the package rs-bpe.
 """
 
 import json
@@ -21,7 +21,7 @@ from benchmarks.measure import Figure
 
 MAX_DEFINITIONS = 450  # search, get and call, with the summary of the catalogue
 MAX_HITS = 200  # three hits
-# callbus 0.3.1 on the server of examples/servers, its `k` being 3; see NOTES.md.
+# callbus 0.3.1 on the server of examples/servers, with `k` = 3; see NOTES.md.
 CALLBUS_HITS = 481
 CALLBUS_QUERY = "write down a note"
 EXAMPLES = Path(__file__).parents[1] / "examples"
@@ -29,7 +29,7 @@ COMMAND = (sys.executable, "-m", "repertory_admin")
 
 
 def run(folder: Path) -> list[Figure]:
-    """Ask an MCP server of the example catalogue, over stdio; nothing without the tokenizer."""
+    """Query an MCP server of the example catalogue over stdio; empty without the tokenizer."""
     if find_spec("rs_bpe") is None:
         print("skipped: rs-bpe is not installed, or not built for this Python", file=sys.stderr)
         return []
@@ -89,7 +89,7 @@ async def _hits(client: Client, query: str, **more: float) -> int:
 
 
 def _plain(result: BaseModel) -> dict[str, Any]:
-    """A result as JSON, without what the protocol's library adds for itself."""
+    """A result as JSON, without fields that only the protocol's library adds."""
     plain = result.model_dump(by_alias=True, exclude_none=True, mode="json")
     return {name: value for name, value in plain.items() if name not in ("_meta", "resultType")}
 

@@ -1,4 +1,4 @@
-"""A search of a caller who may not see every source, against one of a caller who may."""
+"""A search by a caller with hidden sources, compared with one by a caller who sees all."""
 
 import zlib
 from collections.abc import Callable, Sequence
@@ -24,13 +24,13 @@ from repertory.search.query import Query
 from repertory.search.visible_subsets import subset_of
 from repertory.stats import SourceState, WatchStatus
 
-SOURCES = 10  # of which one is hidden
+SOURCES = 10  # sources, one of which is hidden
 DIMENSION = 384
 ROUNDS = 100
 
 
 class _Directions(EmbeddingEngine):
-    """Embeds each text in a random direction, in no time."""
+    """Embeds each text as a random direction, without a model."""
 
     model = Model(id="bench/random", slug="random", dimension=DIMENSION, max_tokens=512)
     device = "cpu"

@@ -1,4 +1,4 @@
-"""The arguments of the programs here: paths, each with what it is for."""
+"""The command-line arguments of the training programs: paths with their purposes."""
 
 import sys
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
@@ -7,7 +7,7 @@ from typing import NoReturn
 
 
 def paths(about: str | None, **purposes: str) -> list[Path]:
-    """The paths that the program was given; a missing one ends it with its usage."""
+    """The paths given to the program; if one is missing, exit and print the usage."""
     parser = ArgumentParser(description=about, formatter_class=RawDescriptionHelpFormatter)
     for name, purpose in purposes.items():
         parser.add_argument(name, type=Path, help=purpose)
@@ -16,6 +16,6 @@ def paths(about: str | None, **purposes: str) -> list[Path]:
 
 
 def refuse(message: str) -> NoReturn:
-    """End the program with a message: it was given something that it cannot work on."""
+    """Exit with a message about invalid input."""
     print(message, file=sys.stderr)
     raise SystemExit(2)

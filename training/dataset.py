@@ -1,4 +1,4 @@
-"""The training data: queries, each with the one item that it was written for."""
+"""The training data: queries, each with the item that it was written for."""
 
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
@@ -16,7 +16,7 @@ SET = ("corpus.jsonl", "queries.jsonl", "qrels.jsonl")  # the files of a labelle
 
 
 class Part(StrEnum):
-    """What an item and its queries are for."""
+    """The purpose of an item and its queries."""
 
     TRAIN = "train"
     VALIDATION = "validation"
@@ -24,7 +24,7 @@ class Part(StrEnum):
 
 
 class Item(msgspec.Struct, frozen=True):
-    """A tool or a skill, where it is from, and what it is for."""
+    """A tool or a skill, its origin, and its part."""
 
     id: str
     kind: str
@@ -37,11 +37,11 @@ class Item(msgspec.Struct, frozen=True):
 
     @property
     def group(self) -> str:
-        """What it belongs to: its server, or the repository of a skill."""
+        """The server of a tool, or the repository of a skill."""
         return self.server or self.provenance.partition("@")[0]
 
     def texts(self) -> list[str]:
-        """The texts by which Repertory finds it: the item itself, and its first sentence."""
+        """The texts that Repertory embeds: the item itself, and its first sentence."""
         return [view.text for view in views(self.name, self.server, self.description, "")]
 
 

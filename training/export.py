@@ -1,10 +1,10 @@
-"""Makes the distributed files of the encoder from one checkpoint: int8 ONNX and fp16 safetensors.
+"""Exports the encoder's files for distribution: int8 ONNX and fp16 safetensors.
 
     python -m training.export build/encoder/model encoder/repertory_encoder
 
-Only weights are stored in int8, each row or column with a scale of its own; the graph restores them
-before it runs, so a vector does not depend on the batch that its text is in. A graph that is too
-large, or whose vectors are not the model's, is an error.
+Both come from one checkpoint. Only weights are stored in int8, with a scale for each row or column.
+The graph restores them before it runs, so a vector does not depend on the batch of its text. It is
+an error if the graph is too large, or if its vectors differ from the model's.
 """
 
 import hashlib
@@ -29,15 +29,15 @@ from training.dataset import items
 from training.evaluate import transformer_of
 
 INT8_MAX = 127
-MIN_SIZE = 10_000  # numbers of a matrix from which it is stored in int8
-MAX_SIZE = 25_000_000  # bytes of the graph
-MIN_COSINE = 0.99  # of its vectors and the model's, on average
+MIN_SIZE = 10_000  # minimum size of a matrix that is stored in int8
+MAX_SIZE = 25_000_000  # maximum size of the graph in bytes
+MIN_COSINE = 0.99  # minimum mean cosine between its vectors and the model's
 COMPARED = 64  # texts
 FILES = ("model.onnx", "model/model.safetensors", "model/tokenizer.json")
 
 
 class _Graph(torch.nn.Module):
-    """The transformer alone: token vectors, which Repertory averages by itself."""
+    """Only the transformer, which returns token vectors; Repertory averages them itself."""
 
     def __init__(self, transformer: torch.nn.Module) -> None:
         super().__init__()
@@ -63,7 +63,7 @@ def main() -> int:
     whole = SentenceTransformer(
         str(checkpoint),
         device="cpu",
-        # In float32, whatever the checkpoint is in: only such matrices are stored in int8.
+        # Convert any checkpoint to float32, because only such matrices are stored in int8.
         model_kwargs={"attn_implementation": "eager", "dtype": torch.float32},
     )
     with tempfile.TemporaryDirectory() as folder:
@@ -94,7 +94,7 @@ def _export(transformer: torch.nn.Module, graph: Path) -> None:
 
 
 def check(package: Path, whole: SentenceTransformer) -> None:
-    """End the program if the graph is too large, or its vectors are not those of the model."""
+    """Exit if the graph is too large, or if its vectors differ from the model's."""
     size = (package / "model.onnx").stat().st_size
     if size > MAX_SIZE:
         refuse(f"model.onnx has {size:,} bytes; {MAX_SIZE:,} is the limit.")
@@ -103,7 +103,7 @@ def check(package: Path, whole: SentenceTransformer) -> None:
         vectors = OnnxEngine(_weights(package), Path(folder)).embed_texts(texts)
     wanted = np.asarray(whole.encode(texts, normalize_embeddings=True))
     cosine = float((vectors * wanted).sum(axis=1).mean())
-    if not cosine >= MIN_COSINE:  # nor is NaN
+    if not cosine >= MIN_COSINE:  # also catches NaN
         refuse(f"The vectors of model.onnx have a cosine of {cosine:.3f} with the model's.")
 
 
@@ -117,7 +117,7 @@ def _weights(package: Path) -> WeightFiles:
 
 
 def _calibrate(package: Path) -> None:
-    """Fit the calibration as Repertory does at a first use, so that no user waits for it."""
+    """Fit the calibration as Repertory would at the first use, so that users need not wait."""
     shutil.rmtree(package / FOLDER, ignore_errors=True)
     with tempfile.TemporaryDirectory() as folder:
         cache = Path(folder)
@@ -126,7 +126,7 @@ def _calibrate(package: Path) -> None:
 
 
 def _compressed(model: onnx.ModelProto) -> onnx.ModelProto:
-    """The graph with its matrices in int8, each column with a scale, of embeddings each row.
+    """The graph with its matrices in int8, with a scale for each column (of embeddings, each row).
 
     ONNX Runtime restores matrices when it opens the graph, and the rows of embeddings as it reads
     them: a table of all words in float32 would take most of the memory.
@@ -138,7 +138,7 @@ def _compressed(model: onnx.ModelProto) -> onnx.ModelProto:
         if values.dtype != np.float32 or values.ndim != 2 or values.size < MIN_SIZE:
             kept.append(tensor)
             continue
-        axis = 1 if tensor.name in tables else 0  # along which numbers share a scale
+        axis = 1 if tensor.name in tables else 0  # the axis along which numbers share a scale
         scales = np.abs(values).max(axis=axis, keepdims=True) / INT8_MAX
         scales[scales == 0] = 1.0
         whole = np.clip(np.rint(values / scales), -INT8_MAX, INT8_MAX).astype(np.int8)

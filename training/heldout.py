@@ -1,8 +1,8 @@
-"""Writes the part of the set `written` that is left out of training, for `repertory eval`.
+"""Writes the held-out part of the set `written`, for `repertory eval`.
 
     python -m training.heldout ../shared/data/retrieval/written build/written-test
 
-Its corpus is whole: the right items compete with those that were trained on.
+Its corpus is complete, so the right items compete with those used in training.
 """
 
 import json
@@ -15,14 +15,14 @@ from training.dataset import SET, Part, items, only, queries
 
 
 def write(whole: Path, part: Path) -> int:
-    """Write the part of a set that is left out into a folder.
+    """Write the held-out part of a set into a folder.
 
     Args:
         whole: The folder of the set `written`.
         part: The folder to write.
 
     Returns:
-        The number of its queries; with none, nothing is written.
+        The number of its queries; if it is 0, nothing is written.
     """
     of = items()
     test = {query.item for query in only(Part.TEST, queries(), of)}
@@ -40,7 +40,7 @@ def write(whole: Path, part: Path) -> int:
 
 
 def main() -> int:
-    """Write the queries of the test."""
+    """Write the test queries."""
     whole, part = paths(__doc__, whole="the set `written`", part="the folder for its test")
     if lacking := [name for name in SET if not (whole / name).is_file()]:
         refuse(f"{whole} lacks {', '.join(lacking)}; give the folder of the set `written`.")

@@ -1,8 +1,8 @@
-"""The loss: each query is to be nearer to its item than to the others of its batch (InfoNCE).
+"""The loss (InfoNCE): each query should be nearer to its item than to the others of its batch.
 
 Van den Oord, Li and Vinyals, "Representation Learning with Contrastive Predictive Coding" (2018).
-An item of the batch that is nearly the same as the right one may answer the query too, and does
-not count.
+Items of the batch that are nearly the same as the right one are ignored, because they may answer
+the query too.
 """
 
 from collections.abc import Iterable
@@ -13,8 +13,8 @@ from sentence_transformers import SentenceTransformer
 from torch import Tensor
 from torch.nn import functional
 
-SCALE = 20.0  # of cosines
-CHUNK = 32  # texts that are embedded at once
+SCALE = 20.0  # scale of the cosines
+CHUNK = 32  # texts embedded at once
 
 
 class RankingLoss(torch.nn.Module):
@@ -22,8 +22,8 @@ class RankingLoss(torch.nn.Module):
 
     Args:
         model: The encoder that is trained.
-        places: The places of each row's items, the right one first: shape ``(rows, items)``.
-        alike: Which items may answer the same: a matrix of all pairs.
+        places: The indices of each row's items, the right one first: shape ``(rows, items)``.
+        alike: Whether two items may answer the same query: a matrix of all pairs.
     """
 
     def __init__(self, model: SentenceTransformer, places: Tensor, alike: Tensor) -> None:
@@ -33,7 +33,7 @@ class RankingLoss(torch.nn.Module):
         self.alike = alike
 
     def forward(self, sentence_features: Iterable[dict[str, Any]], labels: Tensor) -> Tensor:
-        """The mean loss of a batch; ``labels`` are the numbers of its rows."""
+        """The mean loss of a batch; ``labels`` are its row numbers."""
         vectors = [functional.normalize(self._embed(one), dim=1) for one in sentence_features]
         queries, *columns = vectors
         scores = SCALE * queries @ torch.cat(columns).T
@@ -44,7 +44,7 @@ class RankingLoss(torch.nn.Module):
         return functional.cross_entropy(scores.masked_fill(may_answer, -torch.inf), right)
 
     def _embed(self, texts: dict[str, Any]) -> Tensor:
-        """The vectors of texts, a chunk of similar length at a time, which saves padding."""
+        """The vectors of texts, embedded in chunks of similar length to reduce padding."""
         lengths = texts["attention_mask"].sum(dim=1)
         order = lengths.argsort()
         found = []

@@ -1,8 +1,8 @@
-"""Hard negatives: items that the current encoder, or their server, puts near the right one.
+"""Hard negatives: items that are similar to the right one by the current encoder or their server.
 
-For each query up to ``CHOICES`` of both kinds: the items of other servers that the encoder ranks
-best, and the siblings on the same server, the nearest first. An item that is nearly the same as the
-right one may answer the query too, and is left out. So is what is not trained on.
+There are up to ``CHOICES`` of each kind for a query: the items of other servers that the encoder
+ranks best, and the siblings on the same server, nearest first. Items nearly the same as the right
+one are excluded because they may answer the query too, and so are items not used in training.
 """
 
 from collections import defaultdict
@@ -14,20 +14,20 @@ from numpy.typing import NDArray
 from training.dataset import Item, Part
 
 CHOICES = 6
-SAME = 0.88  # cosine of two items' texts from which both may answer
-EQUAL = 0.97  # the same on one server, whose tools differ by little
-NEAREST = 80  # items among which the others are chosen
-BLOCK = 1_000  # queries that are compared with all items at once
+SAME = 0.88  # minimum cosine at which two items may answer the same query
+EQUAL = 0.97  # the same for one server, whose tools differ little
+NEAREST = 80  # nearest items from which those of other servers are chosen
+BLOCK = 1_000  # queries compared with all items at once
 Vectors = NDArray[np.float32]
 Pairs = NDArray[np.bool_]
 
 
 def alike(items: Sequence[Item], texts: Vectors) -> Pairs:
-    """Which items are nearly the same, so that both may answer a query.
+    """Whether two items are nearly the same, so that both may answer a query.
 
     Args:
         items: All items.
-        texts: Their vectors by the base model, of unit length.
+        texts: Their unit vectors by the base model.
 
     Returns:
         A matrix of all pairs: shape ``(items, items)``.
@@ -44,15 +44,15 @@ def mine(
     """The hard negatives of each query.
 
     Args:
-        vectors: Of the queries, by the current encoder, of unit length.
-        right: The place of each query's item.
+        vectors: The unit vectors of the queries, by the current encoder.
+        right: The index of each query's item.
         items: All items.
         texts: Their vectors.
-        same: Which of them are alike.
+        same: The matrix of ``alike``.
 
     Returns:
-        For each query the places of items: of other servers, and siblings. If one kind is
-        missing, the other takes its place.
+        For each query the indices of items of other servers, and of siblings. If one kind is
+        missing, the other replaces it.
     """
     groups: defaultdict[str, list[int]] = defaultdict(list)
     for place, item in enumerate(items):

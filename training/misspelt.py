@@ -5,13 +5,13 @@ import string
 
 from repertory.catalogue.names import split_name
 
-PREFIX = 0.6  # of the letters of an unfinished name
-MIN_LENGTH = 4  # letters; of a shorter name nothing is left out
-LAST_WORDS = 2  # of a name of which a part is typed
+PREFIX = 0.6  # share of the letters in an unfinished name
+MIN_LENGTH = 4  # letters; shorter names are not shortened
+LAST_WORDS = 2  # words at the end of a name, if only a part is typed
 
 
 def misspelt(name: str, chance: random.Random) -> str:
-    """A name with an error, or a beginning or a part of it."""
+    """A name with an error, or a prefix or a part of it."""
     words = split_name(name) or name
     kind = chance.random()
     if kind < 0.35:
@@ -26,7 +26,7 @@ def misspelt(name: str, chance: random.Random) -> str:
 
 
 def _edited(text: str, chance: random.Random) -> str:
-    """A text with one letter left out, doubled or replaced, or two of them swapped."""
+    """A text with one letter omitted, doubled or replaced, or two letters swapped."""
     letters = list(text)
     at = chance.randrange(len(letters))
     kind = chance.randrange(4)

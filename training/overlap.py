@@ -1,15 +1,14 @@
-"""Checks that no query and no right answer of the measures is in the training data.
+"""Checks that no query and no right answer of the test sets is in the training data.
 
     python -m training.overlap ../shared/data/retrieval
 
-It compares their queries with ours and with our triggers, and looks for them inside of descriptions
-that are trained on. Exact means equal letters and digits, wherever the spaces are. Near means a
-similarity of at least 90 of 100 (rapidfuzz, sorted words) between two queries of three words or
-more; or the same words, two or more, but for those that any query may have; or one more, one fewer
-or another one beside three that are the same. Synonyms, and one changed word of three, are not
-found. A right answer is an
-item with the same name and description. A set that is not there is an error; `written` is training
-data, and is not compared.
+It compares their queries with ours and with our triggers, and looks for them inside descriptions
+used in training. Exact means equal letters and digits, ignoring spaces. Near means a similarity of
+at least 90 of 100 (rapidfuzz, sorted words) between two queries of three words or more; or two or
+more equal words, ignoring those that any query may have; or three equal words with one added,
+removed or replaced. Synonyms, and one changed word of three, are not found. A right answer is an
+item with the same name and description. A missing set is an error; `written` is training data and
+is not compared.
 """
 
 import json
@@ -30,8 +29,8 @@ from training.triggers import trigger
 
 NEAR = 90.0
 MIN_WORDS = 3
-MIN_INSIDE = 40  # characters; shorter ones are usual phrases
-SAME_START = 200  # letters of a description; the sets cut it at different lengths
+MIN_INSIDE = 40  # characters; shorter queries are common phrases
+SAME_START = 200  # compared letters of a description; the sets cut at different lengths
 MEASURES = (
     "azure_mcp",
     "judged",
@@ -41,11 +40,11 @@ MEASURES = (
     "skill_usewhen",
     "typo",
 )
-DISCLOSED = frozenset({"judged"})  # its right answers are trained on; the datasheet says so
+DISCLOSED = frozenset({"judged"})  # its right answers are in the training data; see the datasheet
 CHUNK = 500
-MIN_EQUAL = 2  # words of two texts with the same ones
-MIN_SHARED = 3  # words that two texts share if one word differs
-# The terms of words that only say that something is to be seen.
+MIN_EQUAL = 2  # minimum number of words of texts with the same words
+MIN_SHARED = 3  # minimum number of shared words if one word differs
+# The terms of words that only ask to see something.
 SEEING = term_set(
     "content contents detail details display find give information just list look now overview "
     "read retrieve see show tell view"
@@ -53,7 +52,7 @@ SEEING = term_set(
 
 
 def main() -> int:
-    """Print what overlaps; the exit code is 1 if anything does."""
+    """Print overlaps; the exit code is 1 if there are any."""
     (measures,) = paths(__doc__, measures="the folder of the labelled sets")
     lacking = [
         name for name in MEASURES if not all((measures / name / file).is_file() for file in SET)
@@ -107,7 +106,7 @@ def _rows(file: Path) -> Iterator[dict[str, Any]]:
 
 
 class Texts:
-    """What the encoder is trained on: queries and triggers, as ``normal`` makes them."""
+    """The texts that the encoder is trained on: queries and triggers, normalised by ``normal``."""
 
     def __init__(self, texts: Sequence[str]) -> None:
         self._joined = {joined(text) for text in texts}
@@ -118,11 +117,11 @@ class Texts:
                 self._about[about].add(text)
 
     def same(self, theirs: Iterable[str]) -> list[str]:
-        """Those of other texts that are equal to one of these."""
+        """The given texts that are equal to one of these."""
         return [text for text in theirs if joined(text) in self._joined]
 
     def near(self, theirs: Sequence[str]) -> list[tuple[str, str]]:
-        """The pairs of nearly equal texts, theirs first."""
+        """The pairs of nearly equal texts, the given text first."""
         return sorted({*self._by_letters(theirs), *self._by_words(theirs)})
 
     def _by_letters(self, theirs: Sequence[str]) -> Iterator[tuple[str, str]]:
@@ -148,7 +147,7 @@ class Texts:
 
 
 def _subjects(text: str) -> list[frozenset[str]]:
-    """What a text is about: its terms, and all of them but one, as far as enough are left."""
+    """The set of a text's terms, and each set without one term, if enough are left."""
     about = frozenset(terms(text)) - SEEING
     whole = [about] if len(about) >= MIN_EQUAL else []
     return whole + [about - {term} for term in about if len(about) > MIN_SHARED]

@@ -1,8 +1,8 @@
-"""What the encoder is trained on: rows of a query, its item, and a hard negative.
+"""The rows for training the encoder: a query, its item, and a hard negative.
 
-Each pass has all queries, all triggers, and names as people type them, of the items that alone have
-their name. Which negative a row has, and in which form its items and its trigger stand, is drawn
-again in each.
+Each pass has all queries, all triggers, and the names of items with a unique name as people type
+them. The negative of a row, and the form of its items and its trigger, are drawn again in each
+pass.
 """
 
 import random
@@ -19,15 +19,15 @@ from training.mine import Pairs, Vectors, mine
 from training.misspelt import misspelt
 from training.triggers import Trigger, trigger
 
-NAMES = 0.2  # rows of names, beside those of queries
-LEAD_SHARE = 0.25  # of the rows in which an item is represented by its first sentence
-ELEMENT_SHARE = 0.5  # of the triggers of which one element is the query
+NAMES = 0.2  # rows of names, as a share of those of queries
+LEAD_SHARE = 0.25  # share of rows in which an item is represented by its first sentence
+ELEMENT_SHARE = 0.5  # share of triggers of which one element is the query
 
 Embed = Callable[[Sequence[str]], Vectors]
 
 
 class Row(msgspec.Struct, frozen=True):
-    """A query, the texts of two items, and their places; the first one is right."""
+    """A query, the texts of two items, and their indices; the first one is right."""
 
     query: str
     texts: tuple[str, str]
@@ -35,13 +35,13 @@ class Row(msgspec.Struct, frozen=True):
 
 
 class Asked(msgspec.Struct, frozen=True):
-    """A query in all its forms, its item's place, another text of that item, and negatives.
+    """A query in all its forms, its item's index, another text of that item, and negatives.
 
     Attributes:
-        forms: The query; of a trigger, its elements too.
-        right: The place of the item.
-        text: The item's text; empty for its own.
-        negatives: The places of items of other servers, and of siblings.
+        forms: The query; for a trigger, also its elements.
+        right: The index of the item.
+        text: A replacement for the item's text; empty to use its own.
+        negatives: The indices of items of other servers, and of siblings.
     """
 
     forms: list[str]
@@ -60,18 +60,18 @@ def rows(
     passes: int,
     seed: int,
 ) -> Iterator[Row]:
-    """All rows of training.
+    """All training rows.
 
     Args:
-        queries: The queries of training.
+        queries: The training queries.
         items: All items.
         texts: Their vectors by the current encoder.
-        same: Which of them may answer the same.
+        same: Whether two items may answer the same query.
         embed: The current encoder.
-        passes: How often each query is asked.
-        seed: Of everything that is drawn.
+        passes: How often each query is used.
+        seed: The seed of all random choices.
     """
-    # The same rows in every run; nothing here is secret.
+    # Seeded so that every run has the same rows; no cryptographic use.
     chance = random.Random(seed)  # noqa: S311
     place = {item.id: number for number, item in enumerate(items)}
     trained = [number for number, item in enumerate(items) if item.part is Part.TRAIN]

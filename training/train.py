@@ -1,10 +1,10 @@
-"""Trains the encoder from all-MiniLM-L6-v2, on the CPU or a GPU, and resumes if it was stopped.
+"""Trains the encoder from all-MiniLM-L6-v2, on the CPU or a GPU; resumes after an interruption.
 
     python -m training.train build/encoder
 
-Token embeddings stay as they are, and the result is averaged with the base model (Wortsman and
-others, "Robust fine-tuning of zero-shot models", 2022), so that texts of other subjects and unusual
-names keep their places.
+Token embeddings are frozen, and the result is averaged with the base model (Wortsman and others,
+"Robust fine-tuning of zero-shot models", 2022), so that the vectors of texts on other subjects and
+of unusual names change little.
 """
 
 import shutil
@@ -34,8 +34,8 @@ SEED = 13
 PASSES = 2
 BATCH = 128
 LEARNING_RATE = 2e-4
-MAX_TOKENS = 48  # of a text in training; later ones say little of what an item does
-SHARE = 0.6  # of the trained weights in the average
+MAX_TOKENS = 48  # tokens of a text in training; later ones say little about the item's function
+SHARE = 0.6  # share of the trained weights in the average
 COLUMNS = ("right", "wrong")
 
 
@@ -54,8 +54,8 @@ def main() -> int:
     texts = engine.embed_texts(whole)
     found = [*rows(train, every, texts, same, engine.embed_texts, passes=PASSES, seed=SEED)]
     print(f"{len(train)} queries, {len(found)} rows", flush=True)
-    # Without dropout, which few passes do not need, and with plain products of matrices, attention
-    # is three times as fast on a CPU.
+    # Dropout is unnecessary for few passes. Without it, and with plain matrix products,
+    # attention is three times as fast on a CPU.
     model = SentenceTransformer(
         base,
         config_kwargs={"attention_probs_dropout_prob": 0.0, "hidden_dropout_prob": 0.0},
@@ -73,12 +73,12 @@ def main() -> int:
             seed=SEED,
             num_train_epochs=1.0,  # the rows of all passes
             use_cpu=not has_gpu,
-            # Twice as fast where the processor has it; torch has no other name for this question.
+            # Twice as fast on processors that support it; torch has no public check for this.
             bf16=has_gpu or torch.cpu._is_avx512_bf16_supported(),
             per_device_train_batch_size=BATCH,
             learning_rate=LEARNING_RATE,
             lr_scheduler_type="cosine",
-            warmup_steps=0.1,  # of all steps
+            warmup_steps=0.1,  # share of all steps
             weight_decay=0.01,
             save_steps=50,
             save_total_limit=1,
@@ -104,7 +104,7 @@ def main() -> int:
     model.save(str(folder / "model"))
     shutil.rmtree(
         folder / "checkpoints"
-    )  # last, so that nothing is lost; the next run is a new one
+    )  # last, so that nothing is lost; the next run then starts from the beginning
     return 0
 
 

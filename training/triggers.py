@@ -1,7 +1,7 @@
-"""When to use a skill, as its author says: "Use when the user asks for a quote, or …".
+"""Authors' clauses on when to use a skill: "Use when the user asks for a quote, or …".
 
-Agents ask in such words. The clause, or one element of its list, is a query; its right text is what
-the description says before the clause, in which the words of the query need not be.
+Agents ask in such words. The clause, or one element of its list, is a query. Its right text is the
+part of the description before the clause, which need not contain the words of the query.
 """
 
 import re
@@ -10,12 +10,12 @@ import msgspec
 
 from training.dataset import Item
 
-# The set `skill_usewhen`, which measures the encoder, is made of such clauses of this collection.
+# The test set `skill_usewhen` consists of such clauses from this collection.
 MEASURED = "github:openclaw/skills"
-MIN_REST = 25  # characters before the clause; with fewer, the clause is all there is
+MIN_REST = 25  # minimum number of characters before the clause; with fewer, there is no other text
 MIN_QUERY = 20
 MAX_QUERY = 400
-MIN_WORDS = 3  # of an element of a list
+MIN_WORDS = 3  # minimum words of an element of a list
 
 _BEGINS = re.compile(
     r"\b(?:(?:this skill )?should (?:also )?be used|(?:also )?use|invoke|activates?|apply"
@@ -26,7 +26,7 @@ _BEGINS = re.compile(
     re.IGNORECASE,
 )
 _NEGATED = re.compile(r"(?:not|n['\u2019]t|\bnever)\s+(?:\w+\s+){0,2}$", re.IGNORECASE)
-# The end of a sentence, or what says when not to use it, or what to use instead.
+# The end of a sentence, or a phrase on when not to use the skill or what to use instead.
 _ENDS = re.compile(
     r"(?<!\be\.g)(?<!\bi\.e)(?<!\bvs)[.!?](?=[\"')]*(?: (?-i:[A-Z*])|$))"
     r"|[.,;(\u2013\u2014-] ?(?:do not|don['\u2019]t|never|skip|avoid|see|for [^,;]{3,60},? use)\b"
@@ -39,7 +39,7 @@ _EDGES = " -\u2013\u2014;,:(\"'.*"
 
 
 class Trigger(msgspec.Struct, frozen=True):
-    """A clause that says when to use an item, the elements of its list, and what precedes it."""
+    """A clause on when to use an item, the elements of its list, and the text before it."""
 
     clause: str
     elements: list[str]

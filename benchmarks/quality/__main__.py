@@ -26,7 +26,7 @@ from repertory.settings import PROJECT_FILE
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "benchmarks" / "RESULTS.md"
 CACHE = ROOT / ".eval"
-MODEL = "sentence-transformers/all-MiniLM-L6-v2"  # of the recipe to beat, too
+MODEL = "sentence-transformers/all-MiniLM-L6-v2"  # also the model of the baseline
 
 NEEDED = ("retrieval", "tool_schemas", "skills")
 CATALOGUE = """\
@@ -40,15 +40,14 @@ path = '{data}/skills'
 """
 HEADING = """# How good the ranking is
 
-Written by `make eval` from public data: labelled sets, real MCP servers' tools and real skills. Do
-not edit it. All figures are percentages, some with 95 % intervals, measured through `repertory
-eval` and the search of this process with the model `{model}`; only the time of ranking is in
-milliseconds. The queries of `written` were written by a language model, and the grades of `judged`
-were given by one."""
+`make eval` writes this file from public data: labelled sets, real MCP servers' tools and real
+skills. Do not edit it. All figures are percentages, some with 95 % intervals, measured through
+`repertory eval` and an in-process search with the model `{model}`; only the time of ranking is in
+milliseconds. A language model wrote the queries of `written`, and graded the pairs of `judged`."""
 
 
 class Measured:
-    """The product, the data, and what several parts measure.
+    """The product, the data, and measurements shared by several parts.
 
     Args:
         product: The product.
@@ -84,7 +83,7 @@ class Measured:
 
     @cached_property
     def everyday(self) -> everyday.Outcome:
-        """What the everyday queries find."""
+        """The results of the everyday queries."""
         return everyday.measure(self.product, self.project)
 
 
@@ -129,7 +128,7 @@ def main() -> int:
     try:
         parts.extend(PARTS[name](measured) for name in given.only or PARTS)
     except BaseException:
-        print(markdown(parts, heading))  # half an hour may have gone into them
+        print(markdown(parts, heading))  # they may have taken half an hour
         raise
     report = markdown(parts, heading)
     if given.only or given.queries:

@@ -1,4 +1,4 @@
-"""The effect of reading bodies, on their own queries and on queries about descriptions."""
+"""The effect of indexing bodies on queries about bodies and on queries about descriptions."""
 
 import re
 from pathlib import Path
@@ -12,28 +12,28 @@ from repertory_eval.compare import compare
 SET = "skill_usewhen"
 WITHOUT, WITH = "without bodies", "with bodies"
 GRADE = "nDCG@10"  # the measure by which `eval` grades single items
-REPEATED_WORDS = 5  # in a row, of a query that its skill's body repeats
+REPEATED_WORDS = 5  # consecutive words of a query that its skill's body repeats
 NEW, REPEATED = "new to the body", "repeated in the body"
 
 NO_SECTIONS = "section_weight=0"
 DESCRIBED = ("task", "summary")
-QUERIES = 500  # of each generated kind
+QUERIES = 500  # queries of each generated kind
 
 _WORD = re.compile(r"\w+")
 
 LABELLED = """### With and without
 
-The {found:,} of the {items:,} skills of {name} that are among the real ones, with and without their
-bodies, asked the {queries:,} queries that they answer. The queries were cut from the descriptions,
-and some bodies repeat them ({said} words in a row), so those are listed separately. Whole
-descriptions would leave bodies less to gain. `task` and `summary` are generated from the rest of
-the descriptions."""
+Of the {items:,} skills of {name}, the {found:,} that are among the real ones are indexed with and
+without their bodies, and searched with the {queries:,} queries that they answer. The queries were
+cut from the descriptions, and some bodies repeat them ({said} consecutive words), so those are
+listed separately. With whole descriptions, bodies would gain less. `task` and `summary` are
+generated from the rest of the descriptions."""
 
 SECTIONS = """### Sections
 
-The catalogue of all real items, asked generated queries: the heading of a section with the first
-words below it (`section`), and descriptions. With section vectors and without
-(`--against section_weight=0`); the interval is of the difference, over pairs."""
+The catalogue of all real items is searched with generated queries: the heading of a section with
+the first words below it (`section`), and descriptions. It is searched with and without section
+vectors (`--against section_weight=0`); the interval is that of the paired difference."""
 
 
 def part(product: Product, sets: dict[str, Path], skills: Path, project: Path) -> Part:
@@ -112,7 +112,7 @@ def _of_labelled(product: Product, folder: Path, bodies: dict[str, str]) -> str:
 
 
 def _difference(people: dict[str, Any], right: dict[str, str]) -> str:
-    """The difference that bodies make to people's queries, item by item."""
+    """The effect of bodies on people's queries, item by item."""
     items = sorted({*right.values()})
     before, after = (
         [_graded(people[name]).get(item, 1.0) for item in items] for name in (WITHOUT, WITH)
@@ -140,7 +140,7 @@ def _of_sections(product: Product, project: Path) -> str:
     for kind in ("section", *DESCRIBED):
         measured = one["kinds"][kind]
         for name, compared in measured["against"][NO_SECTIONS].items():
-            low, high = compared["high"], compared["low"]  # of the other direction
+            low, high = compared["high"], compared["low"]  # reverses the comparison
             interval = _interval(None if low is None else -low, None if high is None else -high)
             shown.append(
                 (
@@ -157,16 +157,16 @@ def _of_sections(product: Product, project: Path) -> str:
 
 
 def _interval(low: float | None, high: float | None) -> str:
-    """An interval in parentheses; nothing where there is no interval."""
+    """An interval in parentheses, or empty if missing."""
     return "" if low is None or high is None else f" ({_signed(low)} to {_signed(high)})"
 
 
 def _signed(share: float) -> str:
-    return f"{round(100 * share, 1) + 0.0:+.1f}"  # adding 0 leaves no minus before it
+    return f"{round(100 * share, 1) + 0.0:+.1f}"  # adding 0 turns -0.0 into 0.0
 
 
 def _repeats(body: str, query: str) -> bool:
-    """Whether some words of a query stand in a body in a row."""
+    """Whether a body contains several consecutive words of a query."""
     said = f" {' '.join(_WORD.findall(body.lower()))} "
     words = _WORD.findall(query.lower())
     runs = (

@@ -1,4 +1,4 @@
-"""Confidence against judged pairs, and where a catalogue has no answer."""
+"""Confidence compared with judged pairs, and in catalogues without an answer."""
 
 import random
 from pathlib import Path
@@ -18,8 +18,8 @@ COLUMNS = {
     "good": "good",
     "unjudged": "unjudged",
 }
-MEASURED_LIMIT = 5  # with which the first release's figures were measured
-# The first release's figures, on these queries and on as many that are kept aside.
+MEASURED_LIMIT = 5  # the limit with which the first release's figures were measured
+# The first release's figures, on these queries and on an equal number of held-out queries.
 FIRST_RELEASE = ("13.3", "76.6", "53", "30", "52", "38", "")
 TARGETS = (
     ("calibration error over all judged pairs", "error", 5, False),
@@ -36,31 +36,32 @@ OF_OTHERS = {
     "sealtools": ("azure_mcp",),
 }
 NONSENSE_OF = "skill_usewhen"
-QUERIES = 200  # of each set that are asked elsewhere, and of made-up words
+QUERIES = 200  # queries of each set used in another catalogue, and of made-up words
 SYLLABLES = ("ba", "dro", "fi", "gul", "ke", "lam", "nix", "po", "qua", "rit", "su", "vo", "zet")
 
-TEXT = """A set of {queries} queries with {pairs:,} pairs of a query and an item; each pair was
-**judged by a language model** from 0 to 3, and those of 2 and 3 are good. For each query the eight
-items were judged that the first release ranked best.
+TEXT = """The set has {queries} queries with {pairs:,} pairs of a query and an item. Each pair was
+**judged by a language model** from 0 to 3, and grades of 2 and 3 are good. For each query, the
+eight items that the first release ranked best were judged.
 
 `error` is the expected calibration error of the stated confidence over *all* judged pairs, shown or
-not, in ten bins; `AUC` how often a good pair has more confidence than another; `nothing good` the
-share of the answerable queries that show no item judged good; `rejected` the share of the others
-that show nothing; `good` the share of the shown and judged items that are good; `unjudged` the
-share of the shown items that were not judged. Those count neither as good nor as bad, so `nothing
-good` is an upper bound. The targets are for the default settings; the first release was measured
-with a limit of {limit}, and so are the other rows."""
+not, in ten bins; `AUC` is how often a good pair has a higher confidence than another; `nothing
+good` is the share of the answerable queries that show no item judged good; `rejected` is the share
+of the other queries that show nothing; `good` is the share of the shown and judged items that are
+good; `unjudged` is the share of the shown items that were not judged. Unjudged items count neither
+as good nor as bad, so `nothing good` is an upper bound. The targets are for the default settings;
+the first release was measured with a limit of {limit}, and so are the other rows."""
 
 ELSEWHERE = """For {labelled} of the {unanswered} queries without a good judged item, the set
-`written` labels an item that answers them. It is in this catalogue, too, but was not among the
-eight that were judged. With a limit of {limit}, {shown} of these queries show it, which `rejected`
-counts as a failure: {right} % of the {unanswered} show nothing, or the labelled item."""
+`written` labels an item that answers them. This item is also in the catalogue, but was not among
+the eight judged ones. With a limit of {limit}, {shown} of these queries show it, which `rejected`
+counts as a failure. {right} % of the {unanswered} show nothing, or the labelled item."""
 
 FOREIGN = """### Where nothing fits at all
 
-Queries of one set asked in another set's catalogue, and made-up words: the share without any result
-at the default threshold. Some of the queries have an answer even there. The last row is that of the
-judged set's queries from other catalogues, without those for which an item was judged good."""
+The share of queries without any result at the default threshold, for queries of one set in another
+set's catalogue, and for made-up words. Some of the queries have an answer even there. The last row
+covers the judged set's queries from other catalogues, without those for which an item was judged
+good."""
 
 
 def part(product: Product, sets: dict[str, Path], labelled: list[dict[str, Any]]) -> Part:
@@ -129,7 +130,7 @@ def part(product: Product, sets: dict[str, Path], labelled: list[dict[str, Any]]
 
 
 def _labelled_elsewhere(product: Product, sets: dict[str, Path], judged: dict[str, Any]) -> str:
-    """How the queries without a good judged item do whose answer is in the catalogue anyway."""
+    """Results of queries without a good judged item whose answer is in the catalogue anyway."""
     written = {query["id"]: query["text"] for query in rows(sets[WRITTEN] / "queries.jsonl")}
     labels = {
         written[label["query_id"]]: label["item_id"]
@@ -160,7 +161,7 @@ def _cells(one: dict[str, Any]) -> list[str]:
     return ["" if one[name] is None else percent(one[name]) for name in COLUMNS.values()]
 
 
-_Row = tuple[str, str, int, float]  # queries of, catalogue of, their number, the rejected share
+_Row = tuple[str, str, int, float]  # queries' set, catalogue's set, number, rejected share
 
 
 def _foreign(product: Product, sets: dict[str, Path]) -> tuple[list[_Row], list[_Row]]:
@@ -178,7 +179,7 @@ def _foreign(product: Product, sets: dict[str, Path]) -> tuple[list[_Row], list[
     for (queries, catalogue), texts in asked.items():
         corpus = rows(sets[catalogue] / "corpus.jsonl")
         name = f"{queries} of {catalogue}"
-        # A judged set without a good item: each query is one that should be rejected.
+        # A judged set without good items: every query should be rejected.
         none = [(query["id"], corpus[0]["id"], 0) for query in texts]
         folders[name] = product.labelled(name, corpus, texts, (), judgements=none)
     options = ("--queries", str(QUERIES), "--worst", "0")

@@ -1,4 +1,4 @@
-"""The project's own encoder, beside the model of the report."""
+"""The project's own encoder, compared with the report's model."""
 
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ MODEL = "repertory"
 WRITTEN = "written"
 HELD_OUT = "written, the part left out"
 JUDGED = "judged"
-# nDCG@10 that is wanted of each set; None for what is not worse than the report's model.
+# Target nDCG@10 of each set; None means not worse than the report's model.
 ASKED = {
     "azure_mcp": 93.0,
     "livemcp_steps": 73.0,
@@ -28,11 +28,11 @@ OF_JUDGED = (
     ("unanswerable queries rejected", "rejected", 75, True),
 )
 
-TEXT = """`search.model = "repertory"`, which is also used where no model can be downloaded:
+TEXT = """`search.model = "repertory"` is also used if no model can be downloaded. The table has the
 nDCG@10 of each set, and below it the figures of `judged` and of the everyday queries. None of the
-queries was trained on. `{held_out}` has the tools of four servers and every fifth skill of
-`written`; a language model wrote its queries, and those of training. How the encoder is made, and
-what else was tried, is in [training/README.md](../training/README.md)."""
+queries was used in training. `{held_out}` has the tools of four servers and every fifth skill of
+`written`; a language model wrote its queries, and those for training.
+[training/README.md](../training/README.md) describes the training and other attempts."""
 
 
 def part(
@@ -78,7 +78,7 @@ def part(
     if JUDGED in after:
         for what, name, limit, at_least in OF_JUDGED:
             figures = [one[JUDGED]["judged"][name] for one in (before, after)]
-            if None in figures:  # some of a few queries: none is unanswerable
+            if None in figures:  # a small sample may have no unanswerable query
                 continue
             number = f"{after[JUDGED]['judged']['queries']:,}"
             rows.append((f"{JUDGED}: {what}", number, *map(percent, figures)))

@@ -13,10 +13,10 @@ QUERIES = Path(__file__).with_name("everyday.jsonl")
 SHOWN = 5
 FIRST_RELEASE = (77.6, 82.7, 91.7)  # at commit e8e8fda
 
-TEXT = """{count} everyday queries with the items that one would be glad to see, written by hand
-before any result was seen ([everyday.jsonl](quality/everyday.jsonl)), in the catalogue of all real
-items, with the default threshold and {shown} results. {empty} of them have no answer there and
-should show nothing."""
+TEXT = """{count} everyday queries, and the items that a person would be glad to see, were written
+by hand before any result was seen ([everyday.jsonl](quality/everyday.jsonl)). They are searched in
+the catalogue of all real items, with the default threshold and {shown} results. {empty} of them
+have no answer there and should show nothing."""
 
 
 class Everyday(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -27,15 +27,15 @@ class Everyday(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
-    """What the queries found.
+    """The results of the queries.
 
     Attributes:
         found: The hits of each query, by its text.
         answered: The queries that have an answer.
-        first: Those of them with a right item first.
-        among: Those with a right item among the first ``SHOWN``.
+        first: The answered queries with a right item first.
+        among: The answered queries with a right item among the first ``SHOWN``.
         foreign: The queries without an answer.
-        empty: Those of them that show nothing.
+        empty: The queries without an answer that show nothing.
     """
 
     found: Mapping[str, Sequence[Found]]
@@ -46,7 +46,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     empty: Sequence[Everyday]
 
     def shares(self) -> list[tuple[str, Sequence[Everyday], Sequence[Everyday]]]:
-        """Each figure in words, the queries that it counts, and those of which they are a share."""
+        """Each figure's description, the queries that it counts, and all queries it refers to."""
         return [
             ("a right item first", self.first, self.answered),
             (f"a right item among the first {SHOWN}", self.among, self.answered),
@@ -55,7 +55,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def measure(product: Product, project: Path) -> Outcome:
-    """Ask all queries in the catalogue of real items, which is indexed."""
+    """Run all queries on the indexed catalogue of real items."""
     queries = [
         msgspec.json.decode(line, type=Everyday)
         for line in QUERIES.read_bytes().splitlines()
@@ -105,7 +105,7 @@ def part(outcome: Outcome) -> Part:
 
 
 def share(some: Sequence[Everyday], of: Sequence[Everyday]) -> str:
-    """A share of queries, with their numbers."""
+    """A share of queries, with the counts."""
     return f"{percent(len(some) / len(of))} ({len(some)} of {len(of)})"
 
 

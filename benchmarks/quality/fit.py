@@ -1,11 +1,11 @@
 """Fits the weights of ``search.confidence``: `python -m benchmarks.quality.fit DATA`.
 
-One vector of weights has to order the right items of labelled queries first, and to give the
-probability that a judged item is good. So two losses are added: the negative log likelihood of the
-right items among the candidates of their query (softmax, ListNet's top one), the mean of the sets;
-and that of the judged grades (logistic), whose log odds are the same sum times a scale.
+One vector of weights must rank the right items of labelled queries first, and give the probability
+that a judged item is good. So two losses are added: the negative log likelihood of the right items
+among the candidates of their query (softmax, ListNet's top one), averaged over the sets; and that
+of the judged grades (logistic), whose log odds are the same sum times a scale.
 
-Sets by hand: the weight of another action is at most -0.4, and the bias is divided between words
+Set by hand: the weight of a different action is at most -0.4, and the bias is divided between words
 and the model's calibration.
 """
 
@@ -31,11 +31,11 @@ from repertory.values import Values
 from repertory_eval.corpus import open_corpus
 from repertory_eval.labelled import LabelledQuery, evenly, read_sets
 
-QUERIES = 400  # of each set
-JUDGED_WEIGHT = 3.0  # of the judged pairs, against the mean of a set's queries
+QUERIES = 400  # queries of each set
+JUDGED_WEIGHT = 3.0  # weight of the judged pairs, relative to the mean of a set's queries
 RIDGE = 1e-4
 COLUMNS = ("cosine", *EvidenceWeights.__struct_fields__)
-OF_QUERY = [COLUMNS.index(name) for name in ("length", "rarity", "bias")]  # they order nothing
+OF_QUERY = [COLUMNS.index(name) for name in ("length", "rarity", "bias")]  # do not affect the order
 
 Array = NDArray[np.float64]
 
@@ -45,7 +45,7 @@ class Candidates(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         evidence: Shape ``(candidates, COLUMNS)``.
-        grades: Of each candidate; -1 if it was not judged.
+        grades: The grade of each candidate; -1 if it was not judged.
     """
 
     evidence: Array
@@ -53,7 +53,7 @@ class Candidates(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def main() -> int:
-    """Fit with vectors and without, and print both weights."""
+    """Fit with and without vectors, and print both sets of weights."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.quality.fit", description=__doc__)
     parser.add_argument("data", type=Path, help="The folder with retrieval.")
     folders = sorted(parser.parse_args().data.glob("retrieval/*"))
@@ -69,7 +69,7 @@ def main() -> int:
             if one.judged:
                 judged = [*_candidates(repertory.engine, one.judged)]
                 continue
-            # The judged queries are of another set, too, and would be learned by heart.
+            # The judged queries also belong to another set; using both would overfit them.
             queries = [query for query in one.queries if query.text not in asked]
             found = _candidates(repertory.engine, evenly(queries, QUERIES))
             ordered.append([of for of in found if (of.grades > 0).any()])
@@ -80,7 +80,7 @@ def main() -> int:
 
 
 def fit(ordered: list[list[Candidates]], judged: list[Candidates], absent: int) -> Array:
-    """The weights of the log odds, by column; that of ``absent`` is 0."""
+    """The weights of the log odds, by column; the weight of column ``absent`` is 0."""
     pairs = np.concatenate([of.evidence[of.grades >= 0] for of in judged])
     good = np.concatenate([of.grades[of.grades >= 0] >= GOOD for of in judged]).astype(float)
     used = np.ones(len(COLUMNS))
@@ -111,7 +111,7 @@ def fit(ordered: list[list[Candidates]], judged: list[Candidates], absent: int) 
 
 
 def _candidates(engine: SearchEngine, queries: Sequence[LabelledQuery]) -> Iterator[Candidates]:
-    """The candidates of each query as a whole, with all judged items among them."""
+    """The candidates of each whole query, including all its judged items."""
     index = readable_index(engine)
     for query in queries:
         also = [row for item in query.grades if (row := index.row_of(item)) is not None]

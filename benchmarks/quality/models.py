@@ -1,8 +1,8 @@
-"""How well the curve that a model gets on first use fits, for several models.
+"""The accuracy of the calibration that a model gets at its first use, for several models.
 
-Two of the models are made here from the weights of an installed package, so that nothing has to be
+Two of the models are made from the weights of an installed package, so that nothing has to be
 downloaded: the first layers of the model, and its token embeddings alone. They are worse models,
-and their cosines have quite another distribution.
+and the distribution of their cosines is very different.
 """
 
 from collections.abc import Iterator, Sequence
@@ -36,13 +36,13 @@ from repertory_eval.labelled import LabelledQuery, read_sets
 JUDGED = "judged"
 FOLDS = 5
 MARGIN = 1e-4  # probabilities are kept this far from 0 and 1
-MAX_LOSS = 3.0  # percentage points of error and of AUC that the shipped reference set may cost
+MAX_LOSS = 3.0  # maximum loss from the shipped reference set: percentage points of error and AUC
 
-TEXT = """The pairs of `judged` (judged by a language model) with other models. `shipped` is the
-confidence that a user gets: the model's curve is fitted on first use to the reference set that
-ships. `fitted here` is what these pairs themselves could give: a logistic curve over that
-confidence and the cosine, fitted to four fifths of the queries and measured on the others. On a GPU
-a model runs on torch; here torch runs on the CPU."""
+TEXT = """These are the pairs of `judged` (judged by a language model) with other models. `shipped`
+is the confidence that a user gets: the model's calibration is fitted at its first use to the
+shipped reference set. `fitted here` is the best that these pairs could give: a logistic curve over
+that confidence and the cosine, fitted to four fifths of the queries and measured on the others. On
+a GPU a model runs on torch; here torch runs on the CPU."""
 
 
 class Tried(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,7 +50,7 @@ class Tried(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         name: Its name in the table.
-        layers: The layers that are kept; None keeps the model as it is.
+        layers: The number of layers to keep; None keeps the model unchanged.
         form: The engine.
     """
 
@@ -68,7 +68,7 @@ MODELS = (
 
 
 class Pairs(msgspec.Struct, frozen=True, kw_only=True):
-    """Judged pairs; every array has one place for each.
+    """Judged pairs; every array has one value for each.
 
     Attributes:
         stated: The stated probability.
@@ -84,7 +84,7 @@ class Pairs(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def part(product: Product, sets: dict[str, Path]) -> Part:
-    """Error and AUC of each model, with the curve that ships and with one fitted here."""
+    """Error and AUC of each model, with the shipped calibration and with one fitted here."""
     if JUDGED not in sets:
         return Part(title="Models", text="Without the judged set there is nothing to measure.")
     shown, targets = [], []
@@ -115,11 +115,11 @@ def part(product: Product, sets: dict[str, Path]) -> Part:
 
 
 def fitted_here(pairs: Pairs) -> NDArray[np.float64]:
-    """The probability of each pair by a curve that was fitted to the other folds.
+    """The probability of each pair by a curve fitted to the other folds.
 
     The curve has three numbers: the weights of the stated log odds and of the cosine, and a bias.
     """
-    # The one place that fits. `search.calibration` can take over once it fits any graded pairs.
+    # `search.calibration` can replace this once it can fit arbitrary graded pairs.
     stated = pairs.stated.clip(MARGIN, 1 - MARGIN)
     evidence = np.column_stack([np.log(stated / (1 - stated)), pairs.cosine])
     values = np.empty(len(stated))
@@ -130,7 +130,7 @@ def fitted_here(pairs: Pairs) -> NDArray[np.float64]:
 
 
 def made(product: Product, layers: int) -> Path:
-    """A folder with the first layers of MiniLM, mean pooling and no other change."""
+    """A folder with the first layers of MiniLM and mean pooling, otherwise unchanged."""
     folder = product.folder("models", f"minilm-{layers}-layers")
     if not (folder / "model.safetensors").is_file():
         # torch is only needed here, and takes seconds to import.
@@ -148,9 +148,9 @@ def made(product: Product, layers: int) -> Path:
 
 
 def _pairs(product: Product, tried: Tried, folder: Path) -> Pairs:
-    """The judged pairs of a set, indexed and searched with a model."""
+    """The judged pairs of a set whose items are indexed and searched with a model."""
     model = MINILM.id if tried.layers is None else str(made(product, tried.layers))
-    # Engines share a model's vectors, so each needs a data directory of its own.
+    # Engines would share a model's vectors, so each needs its own data directory.
     own = Product(product.folder("models", tried.form, str(tried.layers)), model)
     [labelled] = read_sets([folder])
     with _engine(tried.form), open_corpus(own.settings(own.cache), folder) as repertory:
@@ -174,7 +174,7 @@ def _asked(engine: SearchEngine, queries: Sequence[LabelledQuery]) -> Pairs:
 
 @contextmanager
 def _engine(form: Format) -> Iterator[None]:
-    """Within it, models run on the CPU with this engine; otherwise only a GPU has torch."""
+    """Run models on the CPU with this engine; normally torch is only used on a GPU."""
     with patch(
         "repertory.embedding.load._placements",
         lambda *_, **__: iter([Placement(form, "cpu")]),

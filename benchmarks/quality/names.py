@@ -10,12 +10,12 @@ from benchmarks.quality.report import Part, Target, percent, table
 SPELLINGS = ("name", "upper", "spaced", "compact", "camel", "snake", "kebab")
 KINDS = (*SPELLINGS, "prefix", "typo")
 
-TEXT = """Every name of {tools} tools of real MCP servers and of {skills} real skills in one
-catalogue, asked with the threshold (`repertory eval --queries 0`): as it is, in every other
+TEXT = """The queries are the names of {tools} tools of real MCP servers and of {skills} real skills
+in one catalogue, with the threshold (`repertory eval --queries 0`): unchanged, in every other
 spelling, shortened (the shortest prefix of at least four characters that at most five names share)
-and with one edit anywhere. All items with an equal name count as right; after an edit, all whose
-name is as close to the query. `hidden` is the share of the queries with a right item among the
-first five that lose it to the threshold."""
+and with one edit anywhere. All items with an equal name count as right; after an edit, all items
+whose name is equally close to the query. `hidden` is the share of the queries with a right item
+among the first five that lose it to the threshold."""
 
 
 def part(product: Product, project: Path) -> Part:

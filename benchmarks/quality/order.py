@@ -5,8 +5,8 @@ from typing import Any
 from benchmarks.quality.report import Part, Target, ranged, table
 
 SHOWN = ("nDCG@10", "recall@1", "recall@5")
-# The recipe to beat on the same sets, with all-MiniLM-L6-v2: nDCG@10, recall@1 and
-# recall@5 of a weighted sum of dense, keyword and name scores, normalised for every query.
+# The baseline on the same sets, with all-MiniLM-L6-v2: nDCG@10, recall@1 and recall@5 of a
+# weighted sum of dense, keyword and name scores, normalised for every query.
 RECIPE = {
     "azure_mcp": (91.4, 83.8, 96.1),
     "livemcp_steps": (69.3, 56.1, 73.7),
@@ -15,7 +15,7 @@ RECIPE = {
     "skill_usewhen": (70.5, 54.1, 80.3),
     "typo": (93.4, 86.5, 98.8),
 }
-# The same of the first release, at commit e8e8fda.
+# The same figures of the first release, at commit e8e8fda.
 FIRST_RELEASE = {
     "azure_mcp": (91.5, 83.0, 96.9),
     "livemcp_steps": (70.0, 56.1, 76.8),
@@ -26,16 +26,16 @@ FIRST_RELEASE = {
     "written": (56.2, 41.4, 64.1),
 }
 WRITTEN = "written"  # queries of this set were written by a language model
-GAIN = 3.0  # of nDCG@10 that is wanted there
-JUDGED = "judged"  # its right items are some of those that the first release found
+GAIN = 3.0  # required gain of its nDCG@10
+JUDGED = "judged"  # its right items were selected from the first release's results
 
-TEXT = """One set of weights for all sets; no threshold; the displayed confidence decides the order.
-Beside each figure is that of the recipe to beat, whose scores were normalised for each query and so
-could not be a confidence, and that of the first release. No set may lose more than its noise: the
-first release's figure has to lie below the upper end of the 95 % interval.
+TEXT = """All sets use the same weights and no threshold; the displayed confidence determines the
+order. Each figure is shown with that of a baseline, whose scores were normalised for each query and
+so could not serve as a confidence, and with that of the first release. No set may lose more than
+its noise: the first release's figure must be below the upper end of the 95 % interval.
 
-The queries of `written` were written by a language model, for one item each; others may fit as
-well, so its figures are lower bounds."""
+A language model wrote each query of `written` for one item; other items may fit as well, so its
+figures are lower bounds."""
 
 
 def part(labelled: list[dict[str, Any]]) -> Part:

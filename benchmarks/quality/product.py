@@ -19,11 +19,11 @@ from repertory_eval.evaluate import found
 from repertory_eval.measure import Found
 
 SUCCESS = (0, 3)  # exit codes; 3 means that some items could not be read
-NO_MODEL = "no/such-model"  # an unavailable model leaves an index of words alone
+NO_MODEL = "no/such-model"  # an unavailable model gives an index with keywords only
 
 
 class Product:
-    """The command line, without the user's settings, with indexes that stay for the next run.
+    """The command line without the user's settings; indexes are kept for the next run.
 
     Args:
         cache: The folder of all indexes, sets and projects.
@@ -36,13 +36,13 @@ class Product:
         self.model = model
 
     def ask(self, *words: str, directory: Path | None = None, has_model: bool = True) -> Any:  # noqa: ANN401 - any JSON
-        """Run a command with ``--output json`` and return what it prints.
+        """Run a command with ``--output json`` and return its output.
 
         Args:
             words: The command and its arguments.
             directory: Its working directory.
-            has_model: Whether it finds the model; else it searches words alone, in a temporary
-                index.
+            has_model: Whether the model is available; otherwise the command searches by words only,
+                in a temporary index.
         """
         print(f"repertory {words[0]} …", file=sys.stderr)
         variables = environment(self.cache)
@@ -53,7 +53,7 @@ class Product:
                 (str(self.cache / "data"), self.model) if has_model else (temporary, NO_MODEL)
             )
             if directory and (file := directory / PROJECT_FILE).is_file():
-                # It names folders outside of its own.
+                # The configuration names folders outside its own.
                 TrustStore(Path(data, TRUST_FILE)).trust(file)
             options = ("--data-dir", data, "--model", model, "--output", "json")
             done = subprocess.run(
@@ -69,7 +69,7 @@ class Product:
 
     @contextmanager
     def opened(self, directory: Path) -> Iterator[Repertory]:
-        """Open a directory in this process, with the same settings, and index what has changed."""
+        """Open a directory in this process with the same settings, and index changes."""
         with Repertory(self.settings(directory), directory) as repertory:
             repertory.index(words_suffice=True, asks=lambda _: False)
             yield repertory
@@ -80,7 +80,7 @@ class Product:
         return load(flags, directory, environment(self.cache))
 
     def folder(self, *parts: str) -> Path:
-        """Make a folder in the cache."""
+        """Create a folder in the cache."""
         made = self.cache.joinpath(*parts)
         made.mkdir(parents=True, exist_ok=True)
         return made
@@ -99,8 +99,8 @@ class Product:
             name: Its name.
             corpus: The items.
             queries: The queries.
-            right: The right items, as ids of a query and an item.
-            judgements: The grades of a judged set, as ids of a query and an item, and the grade.
+            right: The right items, as pairs of a query's and an item's id.
+            judgements: The grades of a judged set: a query's id, an item's id and the grade.
         """
         folder = self.folder("sets", name)
         files = {
@@ -120,11 +120,11 @@ class Product:
 
 
 def hits(repertory: Repertory, text: str, *, limit: int) -> list[Found]:
-    """The hits of a search with the default threshold: the ids of each and of its duplicates."""
+    """The hits of a search with the default threshold: the ids of each hit and its duplicates."""
     query = query_of(repertory.settings.values, text, limit=limit)
     return found(repertory.search(query))
 
 
 def rows(path: Path) -> list[dict[str, Any]]:
-    """The lines of a file of JSON lines."""
+    """The rows of a JSON Lines file."""
     return [msgspec.json.decode(line) for line in path.read_bytes().splitlines() if line.strip()]

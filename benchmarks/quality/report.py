@@ -11,10 +11,10 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     """One target.
 
     Attributes:
-        what: The figure, in words.
+        what: A description of the figure.
         asked: The required percentage.
         measured: The measured percentage.
-        at_least: Whether the target is a minimum; else it is a maximum.
+        at_least: Whether the target is a minimum rather than a maximum.
     """
 
     what: str
@@ -24,7 +24,7 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def reached(self) -> bool:
-        """Whether it is reached, to the printed digit."""
+        """Whether the target is reached, to the printed precision."""
         measured, asked = round(self.measured, 1), round(self.asked, 1)
         return measured >= asked if self.at_least else measured <= asked
 
@@ -38,7 +38,7 @@ class Part(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def markdown(parts: Sequence[Part], heading: str) -> str:
-    """The whole report: all targets first, then the parts."""
+    """The whole report, with all targets before the parts."""
     targets = [target for part in parts for target in part.targets]
     reached = sum(target.reached for target in targets)
     summary = [
@@ -60,7 +60,7 @@ def markdown(parts: Sequence[Part], heading: str) -> str:
 
 
 def table(head: Sequence[str], body: Iterable[Sequence[str]]) -> str:
-    """A table; all columns but the first are aligned right."""
+    """A table in which all columns except the first are right-aligned."""
     lines = [head, ["---", *("--:" for _ in head[1:])], *body]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 

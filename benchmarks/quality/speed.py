@@ -5,13 +5,13 @@ from pathlib import Path
 from benchmarks import indexing, searching
 from benchmarks.quality.report import Part, Target, table
 
-TEXT = """`make bench` measures the same among all other speeds: {rounds} searches in one process
-of {items:,} tools, in turn with both arms of a search without ranking and with embedding its query
-alone; medians. Only this part needs an otherwise idle machine."""
+TEXT = """`make bench` also measures this: {rounds} searches in one process with {items:,} tools,
+alternating with both arms of a search without ranking, and with embedding the query alone; the
+figures are medians. Only this part needs an otherwise idle machine."""
 
 
 def part(folder: Path) -> Part:
-    """The times of a search; the index stays in a folder."""
+    """The times of a search; the index is kept in a folder."""
     indexing.prepare(folder)
     indexing.index(folder)
     search, ranking = searching.searches(folder)

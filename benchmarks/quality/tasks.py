@@ -9,16 +9,16 @@ from benchmarks.quality.report import Part, Target, ranged, table
 
 FIGURE = "recall@5"
 SEVERAL, JOINED = "sealtools", "livemcp_steps"
-# The figures of the first release, which searches a long task as one query; at commit e8e8fda.
+# The figures of the first release, at commit e8e8fda, which searches a long task as one query.
 FIRST_RELEASE = {"sealtools": 72.7, "livemcp_steps": 75.5}
 
-TEXT = """Queries that need two tools or more, asked as one query without a threshold: those of
-`sealtools`, and the steps of each task of `livemcp_steps`, joined. Beside them the first release,
-which searched a long query as a whole."""
+TEXT = """These queries need at least two tools, and are searched as one query without a threshold:
+those of `sealtools`, and the joined steps of each task of `livemcp_steps`. They are compared with
+the first release, which searched a long query as a whole."""
 
 
 def part(product: Product, sets: dict[str, Path]) -> Part:
-    """The recall of each sort of tasks.
+    """The recall of each kind of task.
 
     Args:
         product: The command line.
@@ -50,7 +50,7 @@ _Set = tuple[list[dict[str, Any]], list[dict[str, Any]], list[tuple[str, str]]]
 
 
 def _several(folder: Path) -> _Set:
-    """The corpus, the queries with two right items or more, and those items."""
+    """The corpus, the queries with at least two right items, and those items."""
     right = _right(folder)
     queries = [row for row in rows(folder / "queries.jsonl") if len(right[row["id"]]) > 1]
     pairs = [(row["id"], item) for row in queries for item in right[row["id"]]]
@@ -58,7 +58,7 @@ def _several(folder: Path) -> _Set:
 
 
 def _joined(folder: Path) -> _Set:
-    """The corpus, the tasks of two steps or more as one text each, and their right items."""
+    """The corpus, the tasks of at least two steps as one text each, and their right items."""
     right = _right(folder)
     tasks: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
     for row in rows(folder / "queries.jsonl"):

@@ -1,4 +1,4 @@
-"""Single words of descriptions, typed alone, as people do."""
+"""Queries of single words from descriptions."""
 
 import random
 import re
@@ -15,7 +15,7 @@ from repertory.one_shot import Repertory
 from repertory_eval.measure import Found
 
 UNIQUE = 200  # words of one item
-INNER = 100  # words of one item that are written with a capital letter inside
+INNER = 100  # words of one item with a capital letter inside
 COMMON = 100  # words of a few items
 MAX_ITEMS = 20
 SHOWN = 5
@@ -30,15 +30,15 @@ CASES: Mapping[str, Callable[[str], str]] = {
 _WORD = re.compile(r"[^\W\d_]{4,}")
 _INNER = re.compile(r"[^\W\d_A-Z][A-Z]")
 
-TEXT = """Words of four letters or more from the catalogue of all real items, a seeded choice, typed
-alone with the default threshold. Words of one skill stand in its description and in no other item's
-name, description or tag: the share for which that skill is the first of {shown} results, is among
-them, and for which the answer is empty; `same` is the share with the results of the lower case. In
-the first release 33.5 of the {unique} words were first, 35.5 among the first five, and 55.0 of the
-answers were empty.
+TEXT = """These queries are single words of four letters or more from the catalogue of all real
+items, in a seeded sample, with the default threshold. Words of one skill occur in its description
+and in no other item's name, description or tag. The figures are the shares for which that skill is
+the first of {shown} results, is among them, and for which the answer is empty; `same` is the share
+with the same results as in lower case. In the first release, 33.5 of the {unique} words were first,
+35.5 among the first five, and 55.0 of the answers were empty.
 
-{common} other words stand in the names, descriptions or tags of 2 to {most} items: the share of
-those items found with the limit {most}. In the first release these were 22.4."""
+{common} other words occur in the names, descriptions or tags of 2 to {most} items. The figure is
+the share of those items found with the limit {most}. In the first release it was 22.4."""
 
 
 class Words(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,7 +57,7 @@ class Words(msgspec.Struct, frozen=True, kw_only=True):
     named: set[str]
 
     def of_one_skill(self) -> list[str]:
-        """The words that stand in one skill's description and nowhere else."""
+        """The words that occur only in one skill's description."""
         return sorted(
             word
             for word, items in self.items.items()
