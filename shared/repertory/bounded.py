@@ -293,7 +293,7 @@ def _content(file: int, limit: int, *, is_text: bool) -> bytes:
 
 def _check_kind(status: os.stat_result) -> None:
     if not stat.S_ISREG(status.st_mode):
-        message = "it is no plain file (a folder, a pipe or a device)"
+        message = "it is not a regular file (a folder, a pipe or a device)"
         raise UnfitFileError(errno.EINVAL, message)
 
 

@@ -220,7 +220,7 @@ class RemoteServer:
             return StoreError(
                 f"The server at {self.url} does not know this request. {_SAME_RELEASE}"
                 if is_own
-                else f"What answers at {self.url} is no Repertory server (status {status}); see "
+                else f"What answers at {self.url} is not a Repertory server (status {status}); see "
                 "that its address is right."
             )
         if status in (401, 403):

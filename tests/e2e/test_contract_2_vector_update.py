@@ -131,8 +131,8 @@ def test_unreadable_files(library: Library) -> None:
     write(library.folder, "empty.md", "\n")
     files = {
         "non_existent_skill.ns.txt": "No such file",
-        "library": "no plain file",
-        "pipe": "no plain file",
+        "library": "not a regular file",
+        "pipe": "not a regular file",
         "picture.png": "not UTF-8",
         "huge.md": "more than 131,072 bytes",
         "empty.md": "is empty",

@@ -212,7 +212,7 @@ def problem(status: int, error: object = "") -> bytes:
     [
         (401, UsageError, "It is so. A key is given as REPERTORY_SERVER_API_KEY"),
         (403, UsageError, "REPERTORY_SERVER_API_KEY"),
-        (404, StoreError, "no Repertory server"),
+        (404, StoreError, "not a Repertory server"),
         (422, UsageError, "It is so."),
         (429, StoreError, "cannot answer now: It is so."),
         (500, StoreError, "cannot answer now: It is so."),
@@ -265,9 +265,9 @@ def test_a_foreign_error_class_is_ignored(error: object) -> None:
 @pytest.mark.parametrize(
     ("status", "body", "message"),
     [
-        (404, b"<h1>Not found</h1>", "no Repertory server"),
-        (404, b'{"detail":"Not Found"}', "no Repertory server"),
-        (302, b"", "no Repertory server"),
+        (404, b"<h1>Not found</h1>", "not a Repertory server"),
+        (404, b'{"detail":"Not Found"}', "not a Repertory server"),
+        (302, b"", "not a Repertory server"),
         (200, b"<h1>Hello</h1>", "cannot be read"),
         (200, b'{"query": "x"}', "cannot be read"),
         (200, b'{"results": [' + b"[" * 5_000, "cannot be read"),

@@ -577,7 +577,7 @@ def test_a_folder_in_the_place_of_a_file(tmp_path: Path) -> None:
     """It cannot be read, and nothing is made in it."""
     at = target(tmp_path, host_named("goose"))
     at.file.mkdir(parents=True)
-    with pytest.raises(ConfigurationError, match="it is no plain file"):
+    with pytest.raises(ConfigurationError, match="it is not a regular file"):
         connect(at, Records(tmp_path / "data"))
 
 

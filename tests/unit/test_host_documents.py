@@ -210,7 +210,7 @@ def test_an_entry_can_be_replaced_again_and_again(syntax: Syntax, data: st.DataO
     ("syntax", "text", "message", "line"),
     [
         (Syntax.JSON, '{"a": 1,\n "b" 2}', "the JSON cannot be read: Expecting ':' delimiter", 2),
-        (Syntax.JSON, "\n[1]", "it is no JSON object", 2),
+        (Syntax.JSON, "\n[1]", "it is not a JSON object", 2),
         (Syntax.JSON, '{\n"mcpServers": []}', "mcpServers is no object", 2),
         (Syntax.JSON, "[" * 100_000, "the JSON is nested too deeply", None),
         (Syntax.JSON, f'{{"a": {"1" * 5_000}}}', "a number in the JSON has too many digits", None),
@@ -218,9 +218,9 @@ def test_an_entry_can_be_replaced_again_and_again(syntax: Syntax, data: st.DataO
         (Syntax.TOML, "mcp_servers = { a = {} }", "without changing more of it", None),
         (Syntax.TOML, "[mcp_servers]\nrepertory.url = 'x'", "is not written as a table", None),
         (Syntax.YAML, "a: 1\n  b: 2\n", "the YAML cannot be read", 2),
-        (Syntax.YAML, "- a\n", "it is no YAML mapping", 1),
+        (Syntax.YAML, "- a\n", "it is not a YAML mapping", 1),
         (Syntax.YAML, "a: &x 1\nb: *x\n", "an alias (*name) is not allowed", 2),
-        (Syntax.YAML, "extensions: none\n", "extensions is no YAML mapping", 1),
+        (Syntax.YAML, "extensions: none\n", "extensions is not a YAML mapping", 1),
         (Syntax.YAML, "a: 1\n---\nb: 2\n", "it holds a second document", 2),
     ],
 )

@@ -56,7 +56,7 @@ def test_a_pipe_is_discovered_without_waiting(tmp_path: Path, name: str) -> None
 def test_a_configuration_that_is_a_pipe_is_refused_without_waiting(tmp_path: Path) -> None:
     """As a source of a ``repertory.toml``, and when its trust is checked."""
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(ConfigurationError, match="it is no plain file"):
+    with pytest.raises(ConfigurationError, match="it is not a regular file"):
         build({"type": "mcp", "config": "pipe"}, tmp_path)
     store = TrustStore(tmp_path / "trusted.json")
     write(tmp_path / "trusted.json", f'{{"{tmp_path}/pipe": "00"}}')
@@ -71,7 +71,7 @@ def test_a_corpus_that_is_no_file_is_refused_without_waiting(tmp_path: Path, dev
         path.symlink_to("/dev/zero")
     else:
         os.mkfifo(path)
-    with pytest.raises(SourceError, match="it is no plain file"):
+    with pytest.raises(SourceError, match="it is not a regular file"):
         Corpus("c", path).scan()
 
 

@@ -293,7 +293,8 @@ def test_missing_file(tmp_path: Path) -> None:
 def test_other_than_a_plain_file(tmp_path: Path) -> None:
     """A pipe is an error, without waiting for a writer."""
     os.mkfifo(tmp_path / "pipe.json")
-    with pytest.raises(ConfigurationError, match=r"pipe\.json cannot be read: it is no plain file"):
+    message = r"pipe\.json cannot be read: it is not a regular file"
+    with pytest.raises(ConfigurationError, match=message):
         read_servers([tmp_path / "pipe.json"])
 
 

@@ -222,7 +222,7 @@ def test_an_env_file_that_is_no_file_is_refused_without_waiting(tmp_path: Path) 
     """A pipe without a writer."""
     os.mkfifo(tmp_path / ".env")
     server = ServerConfig(name="a", command="a", env_file=".env", workspace=str(tmp_path))
-    with pytest.raises(SourceError, match="it is no plain file"):
+    with pytest.raises(SourceError, match="it is not a regular file"):
         launch_of(server, {})
 
 

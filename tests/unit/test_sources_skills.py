@@ -201,7 +201,7 @@ def test_a_folder_named_like_a_skill_file_is_reported(tmp_path: Path) -> None:
     found = scan(tmp_path)
     assert found.unread == {"team/a"}
     assert messages(found, tmp_path)[0].startswith(
-        "a/SKILL.md: The file was not read: it is no plain file"
+        "a/SKILL.md: The file was not read: it is not a regular file"
     )
 
 

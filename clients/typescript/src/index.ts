@@ -30,7 +30,7 @@ export interface Call {
 /** The optional parts of a search; the server's settings apply to missing ones. */
 export type SearchOptions = Omit<Search, "q"> & Call;
 
-const NO_SERVER = "What answers there is no Repertory server; see that its address is right.";
+const NO_SERVER = "What answers there is not a Repertory server; check its address.";
 const AWAY = "A proxy answers that the server is away; see that it runs, or try again later.";
 
 /** A request that was not answered as asked. */

@@ -108,7 +108,7 @@ test("every operation is there", async () => {
 test("what is no server, or none at all, is an error of its own", async () => {
   await meanwhile((_, response) => response.end("<html>"), async (other) => {
     const error = await refused(connect(other).search("note"));
-    assert.match(error.message, /no Repertory server/);
+    assert.match(error.message, /not a Repertory server/);
   });
   await meanwhile((_, response) => response.writeHead(404).end("{}"), async (other) => {
     const error = await refused(connect(other).get("x"));
@@ -133,7 +133,7 @@ test("what another server answers is no answer", async () => {
       for (const request of requests) {
         const error = await refused(request());
         assert.deepEqual([error.status, error.side], [200, "us"]);
-        assert.match(error.message, /no Repertory server/);
+        assert.match(error.message, /not a Repertory server/);
       }
     });
   }

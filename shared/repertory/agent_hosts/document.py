@@ -145,7 +145,7 @@ def _encoded(text: str) -> bytes:
         return text.encode()
     except UnicodeEncodeError as error:
         raise UsageError(
-            "The entry would have a path that is no valid Unicode, which no configuration can "
+            "The entry would have a path that is not valid Unicode, which no configuration can "
             "have; rename the folder."
         ) from error
 

@@ -60,7 +60,7 @@ def read(text: str) -> dict[str, Any]:
     except RecursionError as error:
         raise EditError("the JSON is nested too deeply; correct it") from error
     if not isinstance(value, dict):
-        raise EditError("it is no JSON object; correct it", line_at(plain, _skip(plain, 0)))
+        raise EditError("it is not a JSON object; correct it", line_at(plain, _skip(plain, 0)))
     return value
 
 
@@ -154,7 +154,7 @@ def _object(plain: str, at: int, keys: Keys) -> _Object:
         EditError: There is another value.
     """
     if plain[at] != "{":
-        raise EditError(f"{'.'.join(keys)} is no object; correct it", line_at(plain, at))
+        raise EditError(f"{'.'.join(keys)} is not an object; correct it", line_at(plain, at))
     start, members = at, {}
     at = _skip(plain, at + 1)
     while plain[at] != "}":

@@ -96,7 +96,7 @@ def read_key(file: Path) -> str:
     try:
         key = read_bytes(str(file.expanduser()), MAX_KEY_SIZE).decode().strip()
     except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "it is no text"
+        reason = getattr(error, "strerror", None) or "it is not text"
         raise UsageError(f"--key-file is {file}, which cannot be read: {reason}.") from error
     if not key or not key.isprintable():
         raise UsageError(f"--key-file is {file}; it must hold a key and nothing else.")

@@ -25,7 +25,7 @@ def read(text: str) -> dict[str, Any]:
     if isinstance(value, Defect):
         raise EditError(f"{value.message}; correct it", value.line)
     if not isinstance(value, dict):
-        raise EditError("it is no YAML mapping; correct it", 1)
+        raise EditError("it is not a YAML mapping; correct it", 1)
     return value
 
 
@@ -121,7 +121,7 @@ def _opened(text: str, node: Any, keys: Keys, member: Value) -> str:  # noqa: AN
     start = node.start_mark.index
     if not _is_empty(node):
         raise EditError(
-            f"{'.'.join(keys) or 'it'} is no YAML mapping; correct it", line_at(text, start)
+            f"{'.'.join(keys) or 'it'} is not a YAML mapping; correct it", line_at(text, start)
         )
     newline = newline_of(text)
     indentation = " " * (len(keys) * len(_UNIT))

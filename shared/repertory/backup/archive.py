@@ -152,7 +152,7 @@ class Archive:
         """
         self.path = path
         if not path.is_file():
-            raise UsageError(f"{path} is no file; name a backup.")
+            raise UsageError(f"{path} is not a file; give a backup.")
         try:
             self._file = path.open("rb")
         except OSError as error:
@@ -275,7 +275,7 @@ class Archive:
         return StoreCorruptError(f"{self.path} is damaged: {why}; nothing was restored.")
 
     def _foreign(self) -> UsageError:
-        return UsageError(f"{self.path} is no backup of Repertory.")
+        return UsageError(f"{self.path} is not a backup of Repertory.")
 
 
 def require_room(folder: Path, size: int) -> None:

@@ -150,7 +150,7 @@ def discover(root: Path, home: Path | None = None) -> Discovery:
     entries += [
         {"type": "mcp", "config": str(path)}
         for path in dict.fromkeys(_configurations(root, home))
-        if _is_there(path, stat.S_ISREG, "it is no plain file", passed)
+        if _is_there(path, stat.S_ISREG, "it is not a regular file", passed)
     ]
     return Discovery(entries, passed, searched=searched)
 
