@@ -2,7 +2,7 @@
 
 A line never holds secrets. It holds the texts of queries and the arguments of calls only if that is
 switched on. Several processes may write to one file. A full or read-only disk does not make
-requests fail: one warning is logged, and the next line that is written has the number of lost ones.
+requests fail. One warning is logged, and the next line that is written counts the lost ones.
 """
 
 import functools

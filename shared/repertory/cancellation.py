@@ -75,7 +75,7 @@ def cancelling(scope: "CancelScope") -> Callable[[], None]:
 
 
 class _Lookups(ThreadPoolExecutor):
-    """Resolves host names on threads that are never waited for: lookups are uninterruptible."""
+    """Resolves host names, which cannot be interrupted, on threads that are never waited for."""
 
     @override
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:

@@ -168,7 +168,7 @@ def _notes(data: Path, gone: Mapping[str, Path]) -> Iterator[Unused]:
 
 
 def _fetched(store: Path, now: float) -> Iterator[Unused]:
-    """The fetched content of sources that no existing directory has any more."""
+    """The fetched content that no existing directory uses."""
     names = used(store)
     for path in store.glob("*"):
         if path.name != USERS and path.name not in names and _is_old(path, now):

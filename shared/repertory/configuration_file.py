@@ -114,7 +114,7 @@ def rewrite(
 
     Args:
         file: The file.
-        text: Its new text.
+        text: The new text.
         settings: The active settings.
         directory: The project's directory.
         by_user: Whether the user of this machine made the change. If only this change asks for

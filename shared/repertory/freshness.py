@@ -290,7 +290,7 @@ def _of_paths(seen: FolderState, rename: Callable[[str], str]) -> FolderState:
 def _once(
     seen: Mapping[str, FolderState], known: Mapping[str, Collection[str]]
 ) -> dict[str, FolderState]:
-    """List each file only under the sources that read it, and each folder only once."""
+    """Drop files that another source reads, and folders that are already listed."""
     read = {path for files in known.values() for path in files}
     listed: dict[str, int] = {}
     found = {}
