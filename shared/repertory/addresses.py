@@ -1,17 +1,17 @@
-"""Addresses: which are of this machine, and which are safe to send secrets to."""
+"""Tell which addresses belong to this machine, and which URLs are safe to send secrets to."""
 
 import ipaddress
 from urllib.parse import urlsplit
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
-# The hosts for which httpx asks no proxy. It takes the proxy of the system on macOS, but not what
-# the system leaves out; and a proxy that the environment names knows another machine by them.
+# Hosts that httpx must reach without a proxy. On macOS, httpx uses the system's proxy but ignores
+# its list of exceptions; and for a proxy set in the environment, these names mean its own machine.
 DIRECT = dict.fromkeys(("all://localhost", "all://127.0.0.1", "all://[::1]"))
 
 
 def address_of(name: str) -> Address | None:
-    """The address that a text is; None if it is a name. An IPv4 address in IPv6 is the former."""
+    """Parse an address; None for a host name. An IPv4-mapped IPv6 address becomes IPv4."""
     try:
         address = ipaddress.ip_address(name)
     except ValueError:
@@ -20,18 +20,18 @@ def address_of(name: str) -> Address | None:
 
 
 def is_loopback(name: str) -> bool:
-    """Whether an address is of this machine alone."""
+    """Whether a host is a loopback address."""
     address = address_of(name)
     return address is not None and address.is_loopback
 
 
 def is_this_machine(host: str) -> bool:
-    """Whether a host of a URL, in lower case, is this machine: an address, or a reserved name."""
+    """Whether a URL's host, in lower case, is a loopback address or a reserved local name."""
     return host == "localhost" or host.endswith(".localhost") or is_loopback(host)
 
 
 def is_confidential(url: str) -> bool:
-    """Whether what is sent to a URL is encrypted, or stays on this machine."""
+    """Whether requests to a URL are encrypted or stay on this machine."""
     try:
         parts = urlsplit(url)
         host, _ = parts.hostname, parts.port

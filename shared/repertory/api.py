@@ -1,4 +1,4 @@
-"""``repertory.open`` and ``repertory.connect``: all requests to a repertory, as Python calls."""
+"""``repertory.open`` and ``repertory.connect``: the Python API of a repertory."""
 
 import contextlib
 import logging
@@ -31,14 +31,14 @@ if TYPE_CHECKING:
     from repertory.calling.result import CallResult
     from repertory.index.keywords.document import Entry
 
-logging.getLogger("repertory").addHandler(logging.NullHandler())  # a program decides what it shows
+logging.getLogger("repertory").addHandler(logging.NullHandler())  # the application configures logs
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
 class Options(TypedDict, total=False):
-    """The settings that can be given here; ``repertory.settings`` describes each."""
+    """The settings that ``open`` accepts; ``repertory.settings`` describes each."""
 
     config: str | Path
     mcp_config: str | Path | Sequence[str | Path]
@@ -63,10 +63,10 @@ class Options(TypedDict, total=False):
 def open_directory(directory: str | Path | None = None, **options: Unpack[Options]) -> "Session":
     """Open the repertory of a directory.
 
-    Other settings are read from the environment and the configuration files. A server that is
-    configured, or runs for this directory, is asked. Without one the index is opened in this
-    process, and what is new or has changed in files is indexed before a search. Only ``index`` asks
-    MCP servers for their tools.
+    Other settings are read from the environment and the configuration files. If a server is
+    configured, or runs for this directory, requests go to it. Otherwise the index is opened in this
+    process, and new and changed files are indexed before a search. Only ``index`` asks MCP servers
+    for their tools.
 
     Args:
         directory: The directory whose skills, tools and documents are searched. None finds the
@@ -79,7 +79,7 @@ def open_directory(directory: str | Path | None = None, **options: Unpack[Option
     Raises:
         UsageError: The directory or a setting does not exist, or a setting is invalid.
     """
-    from repertory.one_shot import Repertory  # noqa: PLC0415 - not to ask a server
+    from repertory.one_shot import Repertory  # noqa: PLC0415 - not needed to ask a server
 
     where = _absolute(directory or ".")
     if not os.path.isdir(where):  # noqa: PTH112 - False also if a link may not be followed
@@ -97,17 +97,17 @@ def open_directory(directory: str | Path | None = None, **options: Unpack[Option
 
 
 def connect(url: str, api_key: str | None = None) -> "Session":
-    """Use a running server, with the same methods; nothing is sent to it yet.
+    """Return a session that uses a running server; nothing is sent to it yet.
 
     Args:
-        url: Where it is, like ``http://127.0.0.1:7700``.
-        api_key: The key to it, where it asks for one. REPERTORY_SERVER_API_KEY is used if
-            REPERTORY_SERVER_URL is this server, or is not set. Your own server on this machine
-            needs none.
+        url: Its URL, like ``http://127.0.0.1:7700``.
+        api_key: Its API key, if it requires one. By default REPERTORY_SERVER_API_KEY is used if
+            REPERTORY_SERVER_URL is this server or is not set. Your own server on this machine
+            needs no key.
 
     Raises:
         ConfigurationError: The URL or a setting is invalid.
-        UsageError: The URL or the key is no text, or the working directory was deleted.
+        UsageError: The URL or the key is not a string, or the working directory was deleted.
     """
     _check_texts(url=url, api_key=api_key or "")
     settings = located({}, _absolute("."))[0]
@@ -116,7 +116,7 @@ def connect(url: str, api_key: str | None = None) -> "Session":
 
 
 class Filters(TypedDict, total=False):
-    """Which items are wanted; an empty or missing filter allows all.
+    """Filters on items; an empty or missing filter allows all.
 
     Attributes:
         kinds: Only these kinds: ``skill``, ``tool``, ``document``.
@@ -137,7 +137,7 @@ class Asked(Filters, total=False):
     Attributes:
         limit: The maximum number of hits.
         threshold: The minimum confidence of a hit, 0…1.
-        alpha: The weight of meaning against words, 0…1.
+        alpha: The weight of meaning relative to words, 0…1.
     """
 
     limit: int | None
@@ -146,22 +146,22 @@ class Asked(Filters, total=False):
 
 
 class Session:
-    """One repertory to ask. A context manager; threads may share it.
+    """A session with one repertory. A context manager; threads may share it.
 
     Every method raises a ``RepertoryError`` that says what is wrong and what to do.
     """
 
-    _open: Backend | None = None  # as it is while ``__init__`` fails
+    _open: Backend | None = None  # the value if ``__init__`` fails
     _process: int | None = None
 
     def __init__(self, backend: Backend, defaults: Values, process: int | None = None) -> None:
-        """Ask a backend.
+        """Create a session that uses a backend.
 
         Args:
             backend: The backend.
-            defaults: The values for what a search leaves out.
-            process: The only process that can use it, since a fork has none of its threads; None
-                lets forks use it, too.
+            defaults: The values for parameters that a search leaves out.
+            process: The only process that may use the backend, because a fork does not have its
+                threads; None if forks may use it, too.
         """
         self._open = backend
         self._defaults = defaults
@@ -181,7 +181,7 @@ class Session:
 
     def close(self) -> None:
         """Release all resources. Closing twice is allowed."""
-        if self._is_forked:  # what it holds is the parent's
+        if self._is_forked:  # the backend belongs to the parent process
             return
         backend, self._open = self._open, None
         if backend is not None:
@@ -191,8 +191,8 @@ class Session:
         backend, self._open = self._open, None
         if backend is None or self._is_forked or sys.is_finalizing():
             return
-        # A garbage collection may run this on a thread that holds a lock that closing takes.
-        with contextlib.suppress(RuntimeError):  # no thread starts while the program ends
+        # Garbage collection may run this on a thread that holds a lock that ``close`` needs.
+        with contextlib.suppress(RuntimeError):  # no thread can start while the program exits
             threading.Thread(target=backend.close, name="forgotten session", daemon=True).start()
 
     def search(self, query: str, **asked: Unpack[Asked]) -> Answer:
@@ -212,7 +212,7 @@ class Session:
 
         Args:
             query: The search to explain.
-            item: The item's id, or its name where no other item has it.
+            item: The item's id, or its name if no other item has it.
             asked: As for ``search``.
         """
         _check_texts(query=query, item=item)
@@ -228,15 +228,15 @@ class Session:
         """One item, with its text and schemas, by its id or its unique name.
 
         Raises:
-            UnknownItemError: No item fits, or several do.
+            UnknownItemError: No item matches, or several do.
         """
         _check_texts(item=item)
         return self._indexed().item(item)
 
     def items_by_id(self, ids: Iterable[str]) -> dict[str, Item]:
-        """Some items, whole, by their ids; those that are missing are left out.
+        """Several complete items by their ids; missing ones are left out.
 
-        They are asked for at once, which counts as no use of them.
+        They are requested in bulk, which is not recorded as use of the items.
         """
         wanted = texts_of("ids", ids)
         return self._indexed().items(wanted)
@@ -247,20 +247,20 @@ class Session:
         return self._indexed().links(item_id)
 
     def call(self, tool_id: str, arguments: Mapping[str, Any] | None = None) -> "CallResult":
-        """Call a tool of an MCP server, where calls are allowed (``allow_calls=True``).
+        """Call a tool of an MCP server, if calls are allowed (``allow_calls=True``).
 
         Args:
             tool_id: ``server__tool``.
-            arguments: The arguments, as its schema describes them.
+            arguments: The arguments, as the tool's schema describes them.
         """
         _check_texts(tool_id=tool_id)
         return self._indexed().call(tool_id, arguments or {})
 
     def tools_module(self, *names: str) -> str:
-        """The module of ``repertory types``: types of tools, and methods that call them.
+        """The module of ``repertory types``: types of tools and methods that call them.
 
         Args:
-            names: Servers whose tools are wanted, and ids of single tools; none takes all.
+            names: Servers whose tools to include, and ids of single tools; all tools if empty.
         """
         from repertory.typescript.module import module  # noqa: PLC0415 - for this alone
         from repertory.typescript.selection import select_tools  # noqa: PLC0415 - as above
@@ -289,7 +289,7 @@ class Session:
         found: dict[str, Any] = SEARCH.call(self._indexed(), {"query": query, "limit": limit})
         return found
 
-    def search_project(  # the contract's own arguments, in Python's manner
+    def search_project(  # the function's own arguments, with Python names
         self,
         search_query: str,
         *,
@@ -302,7 +302,7 @@ class Session:
         from repertory.functions.project import search_project  # noqa: PLC0415 - for this alone
 
         backend = self._backend
-        with contextlib.suppress(RepertoryError):  # files are found without an index
+        with contextlib.suppress(RepertoryError):  # files can be searched without an index
             backend.ensure_indexed()
         return search_project(
             backend,
@@ -316,24 +316,24 @@ class Session:
         )
 
     def index(self) -> int:
-        """Make the index equal to the sources; a server does so by itself.
+        """Bring the index up to date with the sources; a server does so by itself.
 
         Returns:
-            How many items are indexed.
+            The number of indexed items.
         """
         return self._backend.refresh().items
 
     def sources(self) -> list[SourceState]:
-        """The sources as they were last read."""
+        """The state of each source when it was last read."""
         return self._indexed().stats().sources
 
     def problems(self) -> list[str]:
-        """The problems of sources and items, each with its file and line."""
+        """The problems with sources and items, each with its file and line."""
         return [str(problem) for problem in self._backend.stats().problems]
 
     @property
     def _backend(self) -> Backend:
-        """The backend; UsageError once the session is closed, and in a fork."""
+        """The backend; UsageError if the session is closed, or in a fork."""
         if self._is_forked:
             raise UsageError(
                 "This session was opened before this process was forked; open another one here."
@@ -343,7 +343,7 @@ class Session:
         return self._open
 
     def _indexed(self) -> Backend:
-        """The backend, once it has indexed what is new."""
+        """The backend, after it has indexed changes."""
         backend = self._backend
         backend.ensure_indexed()
         return backend
@@ -354,7 +354,7 @@ class Session:
 
 
 class AsyncSession:
-    """The methods of a session to be awaited; each runs on a thread, and may be cancelled."""
+    """A session whose methods are awaited; each runs on a thread and can be cancelled."""
 
     def __init__(self, session: Session) -> None:
         self.search = _awaited(session.search)
@@ -378,25 +378,25 @@ def _absolute(directory: str | Path) -> Path:
     """The absolute path of a directory.
 
     Raises:
-        UsageError: It can be none, or it is relative to a working directory that was deleted.
+        UsageError: It is not a valid path, or is relative to a working directory that was deleted.
     """
     try:
         return Path(real_path(Path(directory).expanduser()))
     except FileNotFoundError:
         raise UsageError("The current directory has been deleted: go to another one.") from None
-    except (TypeError, RuntimeError):  # no path, or the home of an unknown user
+    except (TypeError, RuntimeError):  # not a path, or the home of an unknown user
         raise UsageError(f"There is no directory {directory!r}; name one that is there.") from None
 
 
 def _check_texts(**given: object) -> None:
-    """Check that arguments are texts; UsageError if one is not."""
+    """Check that arguments are strings; UsageError if one is not."""
     for name, value in given.items():
         if not isinstance(value, str):
             raise UsageError(f"{name} is {cut(repr(value), 100)}; it must be a text.")
 
 
 def _check_names(given: Mapping[str, object], known: type, what: str = "parameter") -> None:
-    """Check the names of arguments; UsageError if a ``TypedDict`` does not have one."""
+    """Check the names of arguments; UsageError if one is not a key of a ``TypedDict``."""
     for name in given:
         if name not in known.__annotations__:
             names = ", ".join(known.__annotations__)
@@ -405,7 +405,7 @@ def _check_names(given: Mapping[str, object], known: type, what: str = "paramete
 
 def _awaited(method: Callable[P, T]) -> Callable[P, Coroutine[Any, Any, T]]:
     async def run(*args: P.args, **kwargs: P.kwargs) -> T:
-        from anyio import to_thread  # noqa: PLC0415 - only where it is awaited
+        from anyio import to_thread  # noqa: PLC0415 - only if it is awaited
 
         with waiting():
             return await to_thread.run_sync(

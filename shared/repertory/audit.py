@@ -1,8 +1,8 @@
 """The audit log: who did what, as JSON lines in rotated files that only their owner can read.
 
-A line holds neither secrets nor, unless it is switched on, the texts of queries and the arguments
-of calls. Several processes write to one file. A disk that is full or read-only fails no request: a
-warning says so once, and the next line that is written counts those that are lost.
+A line never holds secrets. It holds the texts of queries and the arguments of calls only if that is
+switched on. Several processes may write to one file. A full or read-only disk does not make
+requests fail. One warning is logged, and the next line that is written counts the lost ones.
 """
 
 import functools
@@ -25,12 +25,12 @@ from repertory.settings import Settings
 from repertory.text import cut, one_line
 
 FILE = "audit.jsonl"
-MAX_WHAT = 100  # ids in a line
-MAX_LENGTH = 300  # characters of each of them
+MAX_WHAT = 100  # ids per line
+MAX_LENGTH = 300  # characters per id
 MAX_TEXT_LENGTH = 4_000  # characters of a query or of arguments
-MAX_WAITING = 10_000  # lines that wait for the disk
-GATHER_S = 0.05  # lines that come within it are written together: opening the file costs more
-LOCK_TIMEOUT_S = 5.0  # while another process writes
+MAX_WAITING = 10_000  # pending lines
+GATHER_S = 0.05  # lines within this time are written together, because opening the file is slow
+LOCK_TIMEOUT_S = 5.0  # for another process that writes
 MEGABYTE = 10**6
 
 
@@ -38,9 +38,9 @@ class AuditFile:
     """The current file of the log and the older ones. Thread-safe; lines are written in order.
 
     Args:
-        folder: Their folder; it may be missing.
-        max_size: Bytes of each file.
-        files: How many there are, the current one included.
+        folder: The folder of the files; it may be missing.
+        max_size: The maximum size of each file in bytes.
+        files: The maximum number of files, including the current one.
 
     Attributes:
         path: The current file.
@@ -59,15 +59,15 @@ class AuditFile:
 
     @property
     def trouble(self) -> str:
-        """Why the last lines could not be written; empty if they were."""
+        """Why the last write failed; empty if it succeeded."""
         return self._writer.trouble
 
     def check(self) -> str:
-        """Why the file cannot be written now; empty if it can."""
+        """Why the file is not writable now; empty if it is."""
         return self._write([], 0)[1]
 
     def _write(self, lines: list[dict[str, Any]], lost: int) -> tuple[int, str]:
-        """Write lines; how many were written, and why not all of them."""
+        """Write lines; return how many were written, and why the others were not."""
         written = 0
         try:
             make_private(self.path.parent)
@@ -98,7 +98,7 @@ class AuditFile:
         return os.open(self.path, flags, PRIVATE)
 
     def _rotate(self) -> None:
-        """Make room for a new current file."""
+        """Rename the files, and remove the oldest one, so that a new current file can be made."""
         names = [self.path, *(Path(f"{self.path}.{number}") for number in range(1, self._files))]
         names[-1].unlink(missing_ok=True)
         for newer, older in reversed(list(pairwise(names))):
@@ -133,7 +133,7 @@ class Audit:
         seconds: float = 0.0,
         text: str = "",
     ) -> None:
-        """Record one action; it never fails.
+        """Record one action. Never raises.
 
         Args:
             action: What was done, such as ``read``; see the table in docs/audit.md.
@@ -141,7 +141,7 @@ class Audit:
             face: ``http``, ``page``, ``mcp`` or ``cli``.
             outcome: ``ok``, ``refused`` or ``failed``.
             what: The ids of items, or the names of keys, servers and files.
-            status: The HTTP status; 0 without one.
+            status: The HTTP status; 0 if there was none.
             seconds: How long it took.
             text: A query or arguments; left out unless texts are switched on.
         """
@@ -166,7 +166,7 @@ class Audit:
 
 
 def user() -> str:
-    """Who runs this process; an account may have no name."""
+    """The user who runs this process; ``user`` if the account has no name."""
     try:
         return f"user:{getpass.getuser()}"
     except (KeyError, OSError):
@@ -188,23 +188,23 @@ def outcome_of(status: int) -> str:
 
 @functools.cache
 def _file(folder: Path, megabytes: int, files: int) -> AuditFile:
-    """The file of a folder, one for all projects of this process."""
+    """The audit file of a folder, shared by all projects of this process."""
     return AuditFile(folder, megabytes * MEGABYTE, files)
 
 
 def _now() -> str:
-    """The time in UTC, as RFC 3339 writes it."""
+    """The current time in UTC, in the format of RFC 3339."""
     now = datetime.fromtimestamp(time.time(), UTC)
     return now.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def _encoded(fields: dict[str, Any]) -> bytes:
-    """A line, in printable ASCII alone: no line break or control character of any kind."""
+    """Encode a line in printable ASCII, without line breaks or control characters inside."""
     return json.dumps(fields).encode() + b"\n"
 
 
 def _append(file: int, size: int, line: bytes) -> None:
-    """Append a whole line or nothing: half a line would spoil the next one."""
+    """Append a whole line or nothing, because a partial line would corrupt the next one."""
     try:
         done = 0
         while done < len(line):

@@ -1,10 +1,10 @@
-"""The port that every interface asks: an index of this process, or a server over HTTP.
+"""The port that every interface uses: an index in this process, or a server over HTTP.
 
-Adapters: ``one_shot.Repertory``; ``client.Client``; the command line's ``Failover``, which looks
-for a server or becomes one; the query service's ``Service``, its ``VisibleService``, which
-hides sources from some callers, and its ``Restricted``, which hides absolute paths. Every method
-may block and may be called from several threads. Every failure is a ``RepertoryError`` that says
-what to do.
+The adapters are ``one_shot.Repertory``; ``client.Client``; the command line's ``Failover``, which
+looks for a server or becomes one; and the query service's ``Service``, ``VisibleService``, which
+hides sources from some callers, and ``Restricted``, which hides absolute paths. Every method may
+block and may be called from several threads. Every failure is a ``RepertoryError`` that says what
+to do.
 """
 
 from abc import abstractmethod
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from repertory.skill_files import SkillFiles
     from repertory.skill_vectors.match import SkillMatch
 
-CALLS_OFF = (  # of errors
+CALLS_OFF = (  # an error message
     "Calling tools is off here; switch it on with --allow-calls or REPERTORY_MCP_ALLOW_CALLS=true."
 )
 
@@ -36,23 +36,23 @@ T = TypeVar("T")
 
 
 class Backend(Protocol):
-    """Everything that can be asked of a repertory."""
+    """All requests to a repertory."""
 
     @property
     def gateway(self) -> str:
-        """The URL where tools are called over HTTP; the server may have to be started first."""
+        """The URL for tool calls over HTTP; the server may have to be started first."""
         ...
 
     def ensure_indexed(self) -> None:
-        """Index what is new here, as far as there is time; a server does it by itself."""
+        """Index changes in this process within the time budget; a server does it by itself."""
         ...
 
     def refresh(self) -> Stats:
-        """Make the index equal to the sources, which a server does by itself; the statistics."""
+        """Bring the index up to date, unless a server does; return the statistics."""
         ...
 
     def stats(self) -> Stats:
-        """What is indexed, how fresh it is, what is being done, and what is wrong.
+        """The indexed contents, their freshness, current work, and problems.
 
         Parts that are unavailable are reported in the statistics.
         """
@@ -63,17 +63,17 @@ class Backend(Protocol):
         ...
 
     def search(self, query: Query) -> Answer:
-        """Find the items that match a query best; see ``SearchEngine.search``.
+        """Find the best items for a query; see ``SearchEngine.search``.
 
         Raises:
             UsageError: The query is invalid.
-            NothingIndexedError: Nothing was indexed yet.
-            StoreError: Nothing can be searched now.
+            NothingIndexedError: Nothing has been indexed yet.
+            StoreError: The index cannot be searched now.
         """
         ...
 
     def explain(self, query: Query, item: str) -> Explanation:
-        """Explain why a search shows an item or not; see ``SearchEngine.explain``.
+        """Explain why a search returns an item or not; see ``SearchEngine.explain``.
 
         Raises:
             UnknownItemError: There is no such item.
@@ -87,35 +87,35 @@ class Backend(Protocol):
     def page(
         self, where: Filter, limit: int, offset: int = 0, after: str = ""
     ) -> "tuple[Sequence[Entry], int]":
-        """A page of these items, and how many all pages have.
+        """A page of the items that pass a filter, and their total number.
 
         Args:
-            where: Which items are listed.
-            limit: How many at most.
-            offset: How many are left out before.
-            after: The id that the page comes after; empty for the first one.
+            where: The filter.
+            limit: The maximum number of items on the page.
+            offset: The number of items to skip.
+            after: The id after which the page begins; empty for the first page.
         """
         ...
 
     def contents(self) -> Contents:
-        """What is indexed, in numbers; cheap enough to be asked regularly.
+        """What is indexed, in numbers; cheap enough for regular polling.
 
         Raises:
-            StoreError: It cannot be read now.
+            StoreError: The index cannot be read now.
         """
         ...
 
     def item(self, item: str) -> Item:
-        """One indexed item, whole, by its id, or by its name if no other item has it.
+        """One complete indexed item by its id, or by its name if no other item has it.
 
         Raises:
-            UnknownItemError: No item fits, or several do.
+            UnknownItemError: No item matches, or several do.
             StoreError: The store is unavailable.
         """
         ...
 
     def items(self, ids: Sequence[str]) -> dict[str, Item]:
-        """Some indexed items, whole, by id; unknown ids are left out.
+        """Several complete indexed items by id; unknown ids are left out.
 
         Raises:
             StoreError: The store is unavailable.
@@ -134,7 +134,7 @@ class Backend(Protocol):
     def skill_files(self, ids: Sequence[str]) -> "dict[str, SkillFiles]":
         """The supporting files of some skills, by id; see ``skill_files.files_of``.
 
-        Unknown ids are left out. A process that cannot read the folder of a skill says so.
+        Unknown ids are left out. If the folder of a skill cannot be read, the result says so.
 
         Raises:
             StoreError: The store is unavailable.
@@ -145,17 +145,17 @@ class Backend(Protocol):
         """The bytes of one supporting file; see ``skill_files.content_of``.
 
         Raises:
-            UnknownItemError: There is no such skill, or no such file of it.
+            UnknownItemError: The skill or its file does not exist.
             StoreError: The store is unavailable.
         """
         ...
 
     def similar_skills(self, query: str) -> "list[SkillMatch]":
-        """Skill files by their cosine with a query; see ``SkillVectors.search``."""
+        """Skill files by cosine similarity to a query; see ``SkillVectors.search``."""
         ...
 
     def update_vector(self, filepath: str) -> None:
-        """Store the vector of a file of the sandbox; see ``SkillVectors.update``."""
+        """Store the vector of a file in the sandbox; see ``SkillVectors.update``."""
         ...
 
     def search_project(self, query: "ProjectQuery") -> "ProjectAnswer":
@@ -164,7 +164,7 @@ class Backend(Protocol):
 
     @property
     def calls_allowed(self) -> bool:
-        """Whether tools may be called through here."""
+        """Whether tools may be called through this backend."""
         ...
 
     def call(self, tool_id: str, arguments: Mapping[str, Any]) -> "CallResult":
@@ -177,7 +177,7 @@ class Forwarding(Backend):
 
     @abstractmethod
     def forward(self, request: Callable[[Backend], T]) -> T:
-        """Make a request of the other backend."""
+        """Make a request to the other backend."""
 
     @property
     @override

@@ -1,4 +1,4 @@
-"""Writes beside the requests: a bounded number of things waits for a thread that writes them."""
+"""Write items in the background: a thread writes them from a bounded queue."""
 
 import atexit
 import logging
@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Generic, TypeVar
 
-IDLE_S = 5.0  # after which the thread ends
+IDLE_S = 5.0  # after which an idle thread ends
 FLUSH_TIMEOUT_S = 5.0  # at the end of the process
 
 _log = logging.getLogger(__name__)
@@ -17,18 +17,18 @@ T = TypeVar("T")
 
 
 class BackgroundWriter(Generic[T]):
-    """Hands things to a function on a thread of its own, in order. Thread-safe.
+    """Passes items to a function in order, on its own thread. Thread-safe.
 
     Args:
-        name: The name of the thread, and of the warnings.
-        file: What is written, for the warnings.
-        write: Writes things. It is also given how many were lost before them, which the first one
-            that is written counts. It returns how many it has written, and why not all of them.
-        limit: How many things wait at most; the next ones are lost.
-        pause: Things that come within these seconds are written together.
+        name: The name of the thread, and the prefix of the warnings.
+        file: The file that is written, for the warnings.
+        write: Writes items. It also gets the number of items lost before them, to record it with
+            the first item. Returns how many it has written, and why the others were not.
+        limit: The maximum number of pending items; further ones are lost.
+        pause: Items added within this many seconds are written together.
 
     Attributes:
-        trouble: Why the last things could not be written; empty if they were.
+        trouble: Why the last write failed; empty if it succeeded.
     """
 
     def __init__(
@@ -46,14 +46,14 @@ class BackgroundWriter(Generic[T]):
         self._limit = limit
         self._pause = pause
         self._waiting: deque[T] = deque()
-        self._lost = 0  # things that nothing written counts yet
+        self._lost = 0  # lost items not yet recorded by a write
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
         self._is_writing = False
-        self._awaited = 0  # how many callers of ``flush`` wait
+        self._awaited = 0  # number of callers waiting in ``flush``
 
     def add(self, thing: T) -> None:
-        """Write a thing soon; it never fails, and does not wait for the disk."""
+        """Write an item soon. Never raises, and does not wait for the disk."""
         with self._changed:
             if self._thread is None:
                 self._start()
@@ -61,12 +61,12 @@ class BackgroundWriter(Generic[T]):
                 self._lost += 1
                 return
             self._waiting.append(thing)
-            if len(self._waiting) == 1 or self._is_due():  # else the thread knows already
+            if len(self._waiting) == 1 or self._is_due():  # otherwise the thread is already awake
                 self._changed.notify_all()
 
     def _start(self) -> None:
-        """Start the thread; if the system has none left, the next thing tries again."""
-        # A daemon: a disk that hangs must not keep the process.
+        """Start the thread. If the system cannot, the next item tries again."""
+        # A daemon, because a disk that hangs must not keep the process alive.
         thread = threading.Thread(target=self._run, name=self._name, daemon=True)
         try:
             thread.start()
@@ -77,7 +77,7 @@ class BackgroundWriter(Generic[T]):
         atexit.register(self.flush)
 
     def flush(self, seconds: float = FLUSH_TIMEOUT_S) -> bool:
-        """Wait until all things are written; whether they were."""
+        """Wait until all items are written; return whether they were."""
         with self._changed:
             self._awaited += 1
             if self._waiting and self._thread is None:
@@ -108,20 +108,20 @@ class BackgroundWriter(Generic[T]):
                 self._note(trouble)
 
     def _note(self, trouble: str) -> None:
-        """Keep why things could not be written, empty if they were; the first time warns."""
+        """Store why a write failed, or empty if it succeeded; warn at the first failure."""
         if trouble and not self.trouble:
             extra = {"file": str(self._file), "reason": trouble}
             _log.warning(f"{self._name}_not_written", extra=extra)
         self.trouble = trouble
 
     def _is_due(self) -> bool:
-        """Whether to write before the pause has passed."""
+        """Whether to write before the pause is over."""
         return bool(self._awaited) or 2 * len(self._waiting) > self._limit
 
     def _tried(self, things: list[T], lost: int) -> tuple[int, str]:
         try:
             return self._write(things, lost)
-        # The boundary: what fails here must end neither the thread nor a request.
+        # An error in ``write`` must end neither the thread nor a request.
         except Exception as error:
             _log.exception(f"{self._name}_not_recorded")
             return 0, f"{type(error).__name__}: {error}"

@@ -1,6 +1,6 @@
-"""Paths and files that others made: where a path leads, and only regular files are read.
+"""Resolve paths and read files that other people made.
 
-They are read up to a size, without waiting.
+Only regular files up to a size limit are read, and opening one never blocks.
 """
 
 import contextlib
@@ -12,9 +12,9 @@ from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterator
 from pathlib import Path
 
-_MAX_LINKS = 40  # of one path, as Linux has it
-UTF_16 = (BOM_UTF16_LE, BOM_UTF16_BE)  # marks of text that has zero bytes
-_BEGINNING = 1 << 15  # bytes that are read first: they show whether a file is binary
+_MAX_LINKS = 40  # per path, as on Linux
+UTF_16 = (BOM_UTF16_LE, BOM_UTF16_BE)  # marks of text that may contain zero bytes
+_BEGINNING = 1 << 15  # bytes read first, to detect binary files
 
 # A plain open of a FIFO without a writer would wait forever. Not every system has all flags.
 _FILE = os.O_RDONLY
@@ -23,7 +23,7 @@ for _flag in ("O_NONBLOCK", "O_NOCTTY", "O_CLOEXEC", "O_BINARY"):
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 _FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | _NO_LINK
 _OPENS_BELOW = os.open in os.supports_dir_fd and bool(_NO_LINK)
-_IS_LINK = {errno.ELOOP, errno.EMLINK, errno.ENOTDIR}  # of an open that follows no links
+_IS_LINK = {errno.ELOOP, errno.EMLINK, errno.ENOTDIR}  # errors of an open that follows no links
 
 
 class UnfitFileError(OSError):
@@ -31,18 +31,18 @@ class UnfitFileError(OSError):
 
 
 def real_path(path: Path | str) -> str:
-    """The absolute path without links; those of a link that may not be followed stay.
+    """The absolute path with links resolved; unresolved if one of them may not be followed.
 
-    A reader of such a path uses ``read_inside``, which follows no such link.
+    Read such a path with ``read_inside``, which does not follow such a link either.
     """
     return followed(path) or os.path.abspath(path)  # noqa: PTH100 - links stay
 
 
 def followed(path: Path | str) -> str:
-    """The absolute path without links; empty if a link of it may not be followed.
+    """The absolute path with links resolved; empty if one of them may not be followed.
 
-    A path that leads over more links than a system follows counts as such a path, even if some of
-    its folders are missing.
+    This includes a path with more links than the system follows, even if some of its folders are
+    missing.
     """
     try:
         return _real(path)
@@ -51,11 +51,11 @@ def followed(path: Path | str) -> str:
 
 
 def _real(path: Path | str) -> str:
-    """The absolute path without links. ``os.path.realpath`` takes long for a chain of links.
+    """The absolute path with links resolved. ``os.path.realpath`` is slow for a chain of links.
 
     Raises:
-        UnfitFileError: It has too many links.
-        OSError: A link of it may not be followed.
+        UnfitFileError: The path has too many links.
+        OSError: A link in the path may not be followed.
     """
     if os.name == "nt":
         return os.path.realpath(path)
@@ -80,7 +80,7 @@ def _real(path: Path | str) -> str:
 
 
 def _is_link(path: str) -> bool:
-    """Whether there is a link at a path; False as well if that cannot be told."""
+    """Whether a path is a link; also False if that is unknown."""
     try:
         return stat.S_ISLNK(os.lstat(path).st_mode)
     except OSError:
@@ -88,19 +88,18 @@ def _is_link(path: str) -> bool:
 
 
 def listed_path(path: Path | str) -> str:
-    """As ``real_path``, with each name as its folder lists it.
+    """Like ``real_path``, with each name as its folder lists it.
 
-    They differ where a file system takes upper and lower case for the same, or two forms of a
-    letter, as that of macOS does.
+    The results differ on file systems that ignore case or Unicode normalization, as on macOS.
     """
     real = real_path(path)
     return real if os.name == "nt" else "/" + as_listed("/", real[1:])
 
 
 def as_listed(folder: str, place: str) -> str:
-    """A place below a folder, with each name as its folder lists it.
+    """A path relative to a folder, with each name as its folder lists it.
 
-    A name stays that is not there, or whose folder cannot be listed.
+    A name is unchanged if it does not exist or its folder cannot be listed.
     """
     names: list[str] = []
     for name in filter(None, place.split("/")):
@@ -109,7 +108,7 @@ def as_listed(folder: str, place: str) -> str:
 
 
 def _name_in(folder: str, name: str) -> str:
-    """The name that a folder lists for what is at a name."""
+    """The name under which a folder lists the file with this name."""
     others = (name.swapcase(), *(unicodedata.normalize(form, name) for form in ("NFC", "NFD")))
     other = next((one for one in others if one != name), name)
     if other == name or not all(
@@ -140,12 +139,12 @@ def read_bytes(path: str, limit: int, *, is_text: bool = False) -> bytes:
 
     Args:
         path: Its path.
-        limit: The most bytes that it may have.
-        is_text: Whether to read only its beginning if that holds a zero byte and is not marked as
+        limit: Its maximum size in bytes.
+        is_text: Whether to read only the beginning if it contains a zero byte and is not marked as
             UTF-16.
 
     Raises:
-        UnfitFileError: It is no regular file, or too large.
+        UnfitFileError: It is not a regular file, or is too large.
         OSError: It cannot be read.
     """
     with _closing(os.open(path, _FILE)) as file:
@@ -154,16 +153,16 @@ def read_bytes(path: str, limit: int, *, is_text: bool = False) -> bytes:
 
 @contextlib.contextmanager
 def opened(folder: str | int, place: str = "") -> Iterator[str | int]:
-    """Open a folder, or one below an open one, without following a link.
+    """Open a folder, or one below an open folder, without following a link.
 
-    What is read in it then lies there, whatever is put in its place meanwhile. Where a system
-    cannot do so, it is the path.
+    Reads relative to the open folder stay in it, even if its path is replaced meanwhile. On systems
+    that do not support this, the path is returned instead.
 
     Raises:
         OSError: It cannot be opened, or is a link.
     """
     if not _OPENS_BELOW:  # Windows
-        yield os.path.join(folder, place)  # type: ignore[arg-type]  # noqa: PTH118 - a path there
+        yield os.path.join(folder, place)  # type: ignore[arg-type]  # noqa: PTH118 - str here
         return
     with _closing(_open_below(folder, place or ".", _FOLDER)) as found:
         yield found
@@ -175,18 +174,18 @@ def read_inside(
     """Read a file below a folder. Links are followed only to a target inside the folder.
 
     Args:
-        root: The absolute path of the folder, without links; or an open one, if no links are
-            followed; see ``opened``.
-        place: The path of the file relative to it, with ``/``; without ``..``.
+        root: The absolute path of the folder, without links; or an open folder (see ``opened``) if
+            no links are followed.
+        place: The path of the file relative to the folder, with ``/`` and without ``..``.
         limit: As for ``read_bytes``.
         is_text: As for ``read_bytes``.
         follows: Whether links are followed at all.
 
-    Each folder is opened relative to its parent and without following a link, so no link that is
-    created in the meantime leads out.
+    Each folder is opened relative to its parent without following a link, so a link that is created
+    in the meantime cannot lead out of the folder.
 
     Raises:
-        UnfitFileError: It lies outside of the folder, is no regular file, or is too large.
+        UnfitFileError: It is outside the folder, is not a regular file, or is too large.
         OSError: It cannot be read.
     """
     with _closing(_open_inside(root, place, follows=follows)) as file:
@@ -194,11 +193,11 @@ def read_inside(
 
 
 def read_within(path: str, folder: str, limit: int) -> bytes:
-    """Read a file, whose links must not lead out of a folder if there is one.
+    """Read a file. If a folder is given, links must not lead out of it.
 
     Args:
         path: Its path.
-        folder: The folder; empty to follow all links.
+        folder: The folder, or empty to follow all links.
         limit: As for ``read_bytes``.
 
     Raises:
@@ -212,15 +211,15 @@ def read_within(path: str, folder: str, limit: int) -> bytes:
 
 
 def place_below(root: str, path: str) -> str:
-    """The place of a file below a folder, under its own name even if it is a link.
+    """The path of a file relative to a folder. A file that is a link keeps its own name.
 
     Args:
         root: The absolute path of the folder, without links.
         path: The path of the file.
 
     Raises:
-        UnfitFileError: The folder of the file lies elsewhere, or too many links lead to it.
-        OSError: A link to it may not be followed.
+        UnfitFileError: The file is outside the folder, or its path has too many links.
+        OSError: A link in its path may not be followed.
     """
     above, name = os.path.split(os.path.abspath(path))  # noqa: PTH100 - links stay
     real = os.path.join(_real(above), name)  # noqa: PTH118 - of strings
@@ -233,7 +232,7 @@ def read_beginning(root: str, place: str, size: int) -> bytes:
     """Read the first bytes of a file below a folder; see ``read_inside``.
 
     Raises:
-        OSError: It cannot be read, or must not be.
+        OSError: It cannot or must not be read.
     """
     with _closing(_open_inside(root, place)) as file:
         _check_kind(os.fstat(file))
@@ -263,7 +262,7 @@ def _open_inside(root: str | int, place: str, *, follows: bool = True) -> int:
 
 
 def _open_below(root: str | int, place: str, how: int = _FILE | _NO_LINK) -> int:
-    """Open a file whose path has no links."""
+    """Open a file without following any link in its path."""
     *folders, name = place.split("/")
     above = os.open(".", _FOLDER, dir_fd=root) if isinstance(root, int) else os.open(root, _FOLDER)
     try:
@@ -285,7 +284,7 @@ def _content(file: int, limit: int, *, is_text: bool) -> bytes:
     data = os.read(file, min(status.st_size, _BEGINNING))
     if is_text and b"\0" in data and not data.startswith(UTF_16):
         return data
-    # Some file systems, as those of FUSE, give less than is asked for.
+    # Some file systems, such as FUSE ones, return fewer bytes than requested.
     while len(data) < status.st_size and (more := os.read(file, status.st_size - len(data))):
         data += more
     return data

@@ -1,4 +1,4 @@
-"""Calls that their callers do not wait for any more: they are cancelled, wherever they are."""
+"""Cancel calls, on any thread, whose callers no longer wait for them."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -21,7 +21,7 @@ _IS_OVER: ContextVar[Callable[[], bool]] = ContextVar("is_over", default=lambda:
 
 @contextmanager
 def waiting() -> Iterator[None]:
-    """Wait for calls, also on other threads; those that still run at its end are cancelled."""
+    """Cancel the calls that still run at the end of the block, also on other threads."""
     end: Future[None] = Future()
     token = _END.set(end)
     try:
@@ -32,9 +32,9 @@ def waiting() -> Iterator[None]:
 
 
 def when_given_up(cancel: Callable[[], object]) -> None:
-    """Have a call cancelled once its caller does not wait any more; at once if that is so already.
+    """Run ``cancel`` when the caller stops waiting, or at once if it already has.
 
-    Outside of ``waiting`` the caller itself waits, so nothing is to be done.
+    Outside ``waiting`` the caller always waits, so this does nothing.
     """
     if end := _END.get():
         end.add_done_callback(lambda _: cancel())
@@ -42,7 +42,7 @@ def when_given_up(cancel: Callable[[], object]) -> None:
 
 @contextmanager
 def until(is_over: Callable[[], bool]) -> Iterator[None]:
-    """Let work that takes long end soon, with ``CancelledError``, once this is true."""
+    """Make long work in this block end with ``CancelledError`` once ``is_over`` is true."""
     token = _IS_OVER.set(is_over)
     try:
         yield
@@ -51,7 +51,7 @@ def until(is_over: Callable[[], bool]) -> Iterator[None]:
 
 
 def checkpoint() -> Callable[[], None]:
-    """What such work calls, on any thread: it raises ``CancelledError`` if it is to end."""
+    """A function that long work calls on any thread; raises ``CancelledError`` to end it."""
     is_over = _IS_OVER.get()
 
     def check() -> None:
@@ -62,20 +62,20 @@ def checkpoint() -> Callable[[], None]:
 
 
 def cancelling(scope: "CancelScope") -> Callable[[], None]:
-    """What cancels a scope of the event loop that runs here, from any thread."""
-    import asyncio  # noqa: PLC0415 - not for those who ask a server
+    """A function that cancels a scope of the running event loop from any thread."""
+    import asyncio  # noqa: PLC0415 - not needed to ask a server
 
     loop = asyncio.get_running_loop()
 
     def cancel() -> None:
-        with suppress(RuntimeError):  # it has ended
+        with suppress(RuntimeError):  # the loop has ended
             loop.call_soon_threadsafe(scope.cancel)
 
     return cancel
 
 
 class _Lookups(ThreadPoolExecutor):
-    """Looks up the addresses of hosts, which nothing can interrupt, and is never waited for."""
+    """Resolves host names, which cannot be interrupted, on threads that are never waited for."""
 
     @override
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
@@ -93,13 +93,13 @@ class _Lookups(ThreadPoolExecutor):
 
     @override
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """End without waiting for calls that still run."""
+        """Return without waiting for running calls."""
 
 
 def leave_lookups() -> None:
-    """Have the event loop that runs here not wait at its end for the lookup of an address.
+    """Make the running event loop end without waiting for address lookups.
 
-    Otherwise a call would take as long as the lookup, whatever its timeout is.
+    Otherwise a call would last as long as its lookup, regardless of its timeout.
     """
     import asyncio  # noqa: PLC0415 - as above
 

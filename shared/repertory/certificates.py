@@ -7,17 +7,17 @@ from functools import cache
 
 @cache
 def trusted() -> ssl.SSLContext:
-    """The certificates to trust; reading them takes longer than a request."""
-    import httpx  # noqa: PLC0415 - slow, and most servers need none of them
+    """The certificates to trust; cached because reading them takes longer than a request."""
+    import httpx  # noqa: PLC0415 - slow, and rarely needed
 
     return httpx.create_ssl_context()
 
 
 @cache
 def of_system() -> ssl.SSLContext:
-    """The certificates that the system trusts, or those that the user names for OpenSSL.
+    """The certificates that the system trusts, or those that the user set for OpenSSL.
 
-    Where Python knows no place of them, as the one of python.org on macOS, they are those above.
+    If Python does not know where they are, like the python.org build on macOS, use ``trusted``.
     """
     paths = ssl.get_default_verify_paths()
     names = (paths.openssl_cafile_env, paths.openssl_capath_env)

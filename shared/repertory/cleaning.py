@@ -1,9 +1,9 @@
-"""Finds and removes what a data directory holds and nothing uses any more.
+"""Find and remove unused files in a data directory.
 
-Only what can be built again is removed: no keys, trust, approvals, usage, chosen paths or weights,
-and no vectors of texts. What belongs to a directory that exists stays, and so does what a process
-uses. The data directory may be a folder with other files: what has no name that Repertory gives
-stays, too.
+Only files that can be rebuilt are removed: no keys, trust, approvals, usage, chosen paths or
+weights, and no vectors of texts. Files that belong to an existing directory, or that a process
+uses, are kept. The data directory may hold files of other programs, so files whose names Repertory
+would not give are kept, too.
 """
 
 import os
@@ -36,13 +36,13 @@ from repertory.sources.fetched.content import LOCK
 from repertory.sources.fetched.users import USERS, used, users_gone
 from repertory.workspace import SHOWN, directory_key, owners
 
-GRACE_S = 60.0  # another process may be about to use what is newer and has no name yet
+GRACE_S = 60.0  # newer files are kept: another process may be about to use them
 
 _NOTE = re.compile(r"[0-9a-f]{16}\.json")
 
 
 class Kind(StrEnum):
-    """What can be removed."""
+    """The kinds of files that can be removed."""
 
     INDEX = "indexes that no directory uses"
     NOTES = "notes about directories that are gone"
@@ -56,7 +56,7 @@ class Unused(msgspec.Struct, frozen=True, kw_only=True):
     """Something that can be removed.
 
     Attributes:
-        kind: What it is.
+        kind: Its kind.
         paths: Its files and folders; the first one names it. Some may be missing.
         size: Its disk space in bytes.
         is_busy: Whether a process has it open, so that it must stay.
@@ -69,14 +69,14 @@ class Unused(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def find(data: Path, now: float) -> list[Unused]:
-    """Find what nothing uses in a data directory.
+    """Find the unused files in a data directory.
 
     Args:
         data: The data directory; it may be missing.
         now: The time, in seconds since the epoch.
 
     Raises:
-        StoreError: It cannot be read.
+        StoreError: The directory cannot be read.
     """
     try:
         known = owners(data)
@@ -94,7 +94,7 @@ def find(data: Path, now: float) -> list[Unused]:
 
 
 def remove(data: Path, unused: Iterable[Unused]) -> list[Unused]:
-    """Remove what was found, except what is or has become busy, and return what was removed.
+    """Remove unused files, except those that are now busy, and return the removed ones.
 
     Raises:
         StoreError: Something cannot be removed.
@@ -125,14 +125,14 @@ def remove(data: Path, unused: Iterable[Unused]) -> list[Unused]:
 def _indexes(
     data: Path, known: Mapping[str, Path], gone: Mapping[str, Path], now: float
 ) -> Iterator[Unused]:
-    """The collections that no alias of an existing directory points at."""
+    """The collections that no alias of an existing directory points to."""
     store = EdgeStore(data)
     aliases = {path.name: path.read_text("utf-8") for path in _files(data / "aliases")}
-    used, left = set(), set()  # what existing directories point at, and what others do
+    used, left = set(), set()  # targets of existing directories, and of others
     for alias, target in aliases.items():
         own, key, configuration = alias_parts(alias)
         if key == configuration_of(target) and not configuration:
-            continue  # it only tells the newest index of a configuration
+            continue  # it only names the newest index of a configuration
         active = aliases.get(own)
         is_old = configuration and active and configuration != configuration_of(active)
         if key in gone:
@@ -146,15 +146,15 @@ def _indexes(
         is_unused = sandbox in sandboxes if sandbox else is_index(name)
         if name in used or not is_unused or not (sandbox or name in left or _is_old(path, now)):
             continue
-        # The empty lock stays: a process that has just opened it would hold a lock that no other
-        # process sees, while another one makes a collection of this name. Only newer releases of
-        # filelock notice that.
+        # Keep the empty lock file. If it were removed, a process that has just opened it would hold
+        # a lock that is invisible to another one that makes a collection of this name. Only newer
+        # releases of filelock detect that.
         is_busy = _is_locked(path.with_name(f"{name}.lock"))
         yield _unused(Kind.INDEX, path, data / "keywords" / f"{name}.keywords", is_busy=is_busy)
 
 
 def _notes(data: Path, gone: Mapping[str, Path]) -> Iterator[Unused]:
-    """What is stored about directories that do not exist any more."""
+    """The notes about directories that no longer exist."""
     for directory in dict.fromkeys(gone.values()):
         keys = [key for key, owner in gone.items() if owner == directory]
         paths = [
@@ -168,7 +168,7 @@ def _notes(data: Path, gone: Mapping[str, Path]) -> Iterator[Unused]:
 
 
 def _fetched(store: Path, now: float) -> Iterator[Unused]:
-    """The content that sources fetched which no existing directory has any more."""
+    """The fetched content that no existing directory uses."""
     names = used(store)
     for path in store.glob("*"):
         if path.name != USERS and path.name not in names and _is_old(path, now):
@@ -178,7 +178,7 @@ def _fetched(store: Path, now: float) -> Iterator[Unused]:
 
 
 def _graphs(models: Path) -> Iterator[Unused]:
-    """The optimised graphs that were made of weights that are gone or have changed."""
+    """The optimised graphs of weights that are gone or have changed."""
     optimised = models / "optimised"
     sources = [Path(os.fsdecode(path.read_bytes())) for path in optimised.glob(f"*{SOURCE}")]
     cached = [path for name in WEIGHTS[Format.ONNX] for path in models.glob(f"*/{name}")]
@@ -197,7 +197,7 @@ def _servers(servers: Path) -> Iterator[Unused]:
 
 
 def _leftovers(data: Path, now: float) -> Iterator[Unused]:
-    """What interrupted processes left, keyword indexes without a collection, damaged caches."""
+    """Leftovers of interrupted processes, orphaned keyword indexes, and damaged caches."""
     collections = data / "collections"
     for path in chain(*(collections.glob(f".{kind}-*") for kind in ("new", "old", "copy"))):
         name = path.name.partition("-")[2]
@@ -214,7 +214,7 @@ def _leftovers(data: Path, now: float) -> Iterator[Unused]:
 
 
 def _unfinished(data: Path) -> Iterator[Path]:
-    """The files that were to replace others, but not those of the engine."""
+    """The temporary files of interrupted writes, except those of the engine."""
     for place, folders, files in os.walk(data):
         if Path(place) == data:
             folders[:] = [name for name in folders if name not in {"collections", FETCHED}]
@@ -222,7 +222,7 @@ def _unfinished(data: Path) -> Iterator[Path]:
 
 
 def _is_keywords(path: Path) -> bool:
-    """Whether a file or folder is a keyword index by its name: the folder may be a shared one."""
+    """Whether a name is that of a keyword index; other programs may use the folder, too."""
     return path.suffix == ".keywords" and is_index(path.stem)
 
 
@@ -231,7 +231,7 @@ def _unused(kind: Kind, *paths: Path, is_busy: bool = False) -> Unused:
 
 
 def _is_left(directory: Path, data: Path) -> bool:
-    """Whether a directory does not exist, and no server of it runs."""
+    """Whether a directory does not exist and has no running server."""
     return is_gone(directory) and not _is_served(data, directory)
 
 

@@ -1,4 +1,4 @@
-"""The backend that asks a running server over HTTP; it imports little, as ``remote``."""
+"""The backend that asks a running server over HTTP. Like ``remote``, it imports little."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from http import HTTPStatus
@@ -44,9 +44,9 @@ if TYPE_CHECKING:
     from repertory.skill_vectors.match import SkillMatch
     from repertory.usage.wire import Insights, UnansweredQueries
 
-MAX_ADDRESS = 4_000  # characters of the parameters of a search
-CALL_TIMEOUT_S = 900.0  # the server's own limit ends a call before
-PAGE_SIZE = 5_000  # items of one request for a list
+MAX_ADDRESS = 4_000  # characters of a search's URL parameters
+CALL_TIMEOUT_S = 900.0  # longer than the server's own limit
+PAGE_SIZE = 5_000  # items per request for a list
 
 T = TypeVar("T")
 
@@ -62,7 +62,7 @@ class Client(Backend):
 
     Attributes:
         remote: The server.
-        notices: What the user should know beside each answer.
+        notices: What the user should know in addition to each answer.
     """
 
     notices: tuple[str, ...] = ()
@@ -77,7 +77,7 @@ class Client(Backend):
         parameters = _parameters(query)
         if len(urlencode(parameters, doseq=True, errors="replace")) <= MAX_ADDRESS:
             answer = self.remote.ask("GET", "/search", parameters, Answer)
-        else:  # reverse proxies refuse long addresses
+        else:  # reverse proxies refuse long URLs
             body = Searches(queries=[_searched(query)])
             answer = self.remote.ask("POST", "/search", {}, Answers, body=body).answers[0]
         return replace(answer, notices=(*self.notices, *answer.notices))
@@ -94,7 +94,7 @@ class Client(Backend):
         while True:
             after = found[-1].id if found else ""
             page, _ = self.page(where or Filter(), PAGE_SIZE, after=after)
-            if page and page[0].id <= after:  # of a release that does not know ``after``
+            if page and page[0].id <= after:  # a release that ignores ``after``
                 page, _ = self.page(where or Filter(), PAGE_SIZE, len(found))
             found += page
             if len(page) < PAGE_SIZE:
@@ -192,15 +192,15 @@ class Client(Backend):
         return self.remote.ask("GET", "/stats", {}, Stats)
 
     def rebuild(self) -> Rebuild:
-        """Begin to rebuild the index beside the active one; ``stats`` shows the progress."""
+        """Start rebuilding the index beside the active one; ``stats`` shows the progress."""
         return self.remote.ask("POST", "/rebuild", {}, Rebuild)
 
     def jobs(self) -> Jobs:
-        """The pending, the running and the failed jobs."""
+        """The pending, running and failed jobs."""
         return self.remote.ask("GET", "/queue", {}, Jobs)
 
     def retry(self, ids: Sequence[str] | None = None) -> int:
-        """Retry failed jobs, all of them if no ids are given; returns how many."""
+        """Retry the failed jobs with these ids, or all failed jobs; return how many."""
         body = Retry(ids=None if ids is None else list(ids))
         return self.remote.ask("POST", "/queue/retry", {}, Retried, body=body).retried
 
@@ -218,13 +218,13 @@ class Client(Backend):
         return self.remote.ask("POST", "/reviews/approve", {}, Approved, body=body).items
 
     def history(self, item: str) -> "list[Event]":
-        """What happened to an item; see ``ReviewStore.history``."""
+        """The history of an item; see ``ReviewStore.history``."""
         from repertory.review.wire import History  # noqa: PLC0415 - as above
 
         return self.remote.ask("GET", "/reviews/history", {"item": item}, History).events
 
     def insights(self) -> "Insights":
-        """What the recorded usage says about the catalogue."""
+        """Insights about the catalogue from the recorded usage."""
         from repertory.usage.wire import Insights  # noqa: PLC0415 - a search needs none
 
         return self.remote.ask("GET", "/insights", {}, Insights)
@@ -254,13 +254,13 @@ class Client(Backend):
 
 
 def _bodies(ids: Sequence[str]) -> Iterator[Ids]:
-    """The bodies of the requests for some ids."""
+    """The bodies of requests for ids, up to ``MAX_IDS`` in each."""
     for start in range(0, len(ids), MAX_IDS):
         yield Ids(ids=list(ids[start : start + MAX_IDS]))
 
 
 def _parameters(query: Query) -> dict[str, Any]:
-    """A search as the parameters of an address."""
+    """A search as URL parameters."""
     return {
         "q": query.text,
         "limit": query.limit,
@@ -271,7 +271,7 @@ def _parameters(query: Query) -> dict[str, Any]:
 
 
 def _searched(query: Query) -> Search:
-    """A search as a part of a body."""
+    """A search as part of a request body."""
     return Search(
         q=query.text,
         limit=query.limit,

@@ -1,7 +1,7 @@
-"""The composition root: which adapter stands behind each port, and how the parts fit together.
+"""The composition root: chooses the adapter of each port and connects the parts.
 
-With a Redis the parts are processes of a team's server. Without one they all are in this process:
-in the embedded server, or in a one-shot command.
+With Redis, the parts are processes of a team's server. Without it, they all run in this process:
+in the embedded server or a one-shot command.
 """
 
 from collections.abc import Callable
@@ -30,7 +30,7 @@ from repertory.shared_objects import SharedObjects
 from repertory.stats import WatchStatus, watch_status
 from repertory.workspace import Workspace
 
-if TYPE_CHECKING:  # a search imports none of them
+if TYPE_CHECKING:  # a search imports none of these
     from repertory.index.cache import VectorCache
     from repertory.index.qdrant_connection import Replication
     from repertory.indexing.celery_queue import CeleryQueue
@@ -44,16 +44,16 @@ if TYPE_CHECKING:  # a search imports none of them
 
 
 class Parts:
-    """The parts that some settings ask for, each created at its first use.
+    """The parts that the settings call for, each created at its first use.
 
     Args:
         settings: The active settings.
-        directory: The directory whose catalogue is meant.
-        folder: Where the embedded adapters store their data, instead of the data directory.
+        directory: The directory of the catalogue.
+        folder: Where the embedded adapters store their data; by default the data directory.
         lock_timeout: Seconds that the embedded store waits for another process.
         download: Called with the progress of a model's download.
         progress: Called with the progress of a model's calibration.
-        shared: What other projects of this process use as well; None for a process of one project.
+        shared: Objects shared with other projects of this process; None if it has one project.
 
     Attributes:
         notices: What the user should know about the model and the index, one sentence each.
@@ -86,7 +86,7 @@ class Parts:
 
     @property
     def active(self) -> str:
-        """The alias of the searched collection: a team has one; embedded, each workspace has."""
+        """The alias of the searched collection: one per team, or per workspace if embedded."""
         namespace = self.settings.values.namespace
         return namespace if self.is_team else f"{namespace}_{self.workspace.key}"
 
@@ -95,7 +95,7 @@ class Parts:
         """The vector store, the same object for all parts of this process."""
         values = self.settings.values
         if values.qdrant_url and not values.no_cache:
-            from repertory.index.qdrant import QdrantStore  # noqa: PLC0415 - not embedded
+            from repertory.index.qdrant import QdrantStore  # noqa: PLC0415 - not needed if embedded
 
             return QdrantStore(values.qdrant_url, values.qdrant_api_key, self._replication())
         return self._shared.store(self._folder, self._lock_timeout)
@@ -128,7 +128,7 @@ class Parts:
         """The search.
 
         Args:
-            reader: Runs the keyword arm.
+            reader: Runs the keyword search.
             is_gone: As for ``SearchEngine``.
         """
         return LiveSearch(
@@ -169,7 +169,7 @@ class Parts:
         calibrate(engine, self._folder / "models", self._progress)
 
     def cache(self, model: Model) -> "VectorCache":
-        """The stored vectors of a model; a team's workers share them."""
+        """The vector cache of a model; a team's workers share it."""
         values = self.settings.values
         if values.qdrant_url and self.is_team:
             from repertory.index.qdrant_cache import QdrantVectorCache  # noqa: PLC0415 - as above
@@ -186,7 +186,7 @@ class Parts:
         return SqliteVectorCache(self._folder / "vectors.sqlite", model.dimension)
 
     def _replication(self) -> "Replication":
-        """How a Qdrant cluster spreads new collections."""
+        """How a Qdrant cluster replicates and shards new collections."""
         from repertory.index.qdrant_connection import Replication  # noqa: PLC0415 - as above
 
         values = self.settings.values
@@ -197,10 +197,10 @@ class Parts:
         )
 
     def writer(self, engine: Callable[[], EmbeddingEngine] | None = None) -> "Writer":
-        """The worker's side.
+        """The writer, which a worker uses to change the index.
 
         Args:
-            engine: Gives the engine for texts; None takes ``text_engine``.
+            engine: Returns the engine for texts; None for ``text_engine``.
         """
         from repertory.indexing.writer import Writer  # noqa: PLC0415 - not for a search
 
@@ -214,7 +214,7 @@ class Parts:
         )
 
     def team_redis(self) -> str:
-        """The URL of the Redis of a team's server, which has a Qdrant, too.
+        """The Redis URL of a team's server, which must have a Qdrant URL, too.
 
         Raises:
             ConfigurationError: The settings name no team's server.
@@ -267,7 +267,7 @@ class Parts:
             seen={one.name: one.seen for one in watch.sources},
             found=watch.problems,
             unlisted=watch.unlisted,
-            # Of the index of another configuration it may be unknown.
+            # The searched index may have another configuration, so this may be unknown.
             searched=watch.searched if searched_of == watch.configuration or watch.former else {},
             searched_of=searched_of,
             affordable=affordable,
@@ -277,9 +277,9 @@ class Parts:
 
     @property
     def reviews(self) -> "ReviewStore":
-        """What was approved of the catalogue. A team's processes share it with the data folder.
+        """The approvals of the catalogue. A team's processes share them in the data folder.
 
-        It is no cache: what waits is withheld without caches, too.
+        They are not a cache: pending items are withheld even if caches are off.
         """
         from repertory.review.store import ReviewStore  # noqa: PLC0415 - not for a search
 
@@ -288,7 +288,7 @@ class Parts:
 
     @property
     def usage(self) -> "UsageStore":
-        """What callers searched for and used. A team's processes share it with the data folder."""
+        """The recorded searches and uses. A team's processes share them in the data folder."""
         from repertory.usage.store import UsageStore  # noqa: PLC0415 - not for a search
 
         values = self.settings.values
@@ -300,7 +300,7 @@ class Parts:
         )
 
     def usage_recorder(self) -> "UsageRecorder":
-        """Records the usage, as far as the settings want it."""
+        """The recorder of usage, which records only what the settings allow."""
         from repertory.usage.recorder import UsageRecorder  # noqa: PLC0415 - not for a search
 
         record = self.settings.values.insights_record

@@ -1,4 +1,4 @@
-"""A configuration file as its text, for programs that change a part of it."""
+"""Read and change the text of a configuration file."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -14,7 +14,7 @@ from repertory.trust_requests import wanted
 from repertory.workspace import Workspace
 
 BY_HAND = "edit the file by hand"
-MODE = 0o644  # of a new file, less the umask: a project's file is for all who work on it
+MODE = 0o644  # of a new file, before the umask: everyone on the project may read it
 
 
 def project_file(settings: Settings, directory: Path) -> Path:
@@ -26,7 +26,7 @@ def read(file: Path) -> str:
     """The text of a configuration file; empty if it is missing.
 
     Raises:
-        ConfigurationError: It cannot be read.
+        ConfigurationError: The file cannot be read.
     """
     try:
         return read_bytes(str(file), MAX_FILE_SIZE).decode("utf-8-sig")
@@ -37,7 +37,7 @@ def read(file: Path) -> str:
 
 
 def is_toml(text: str) -> bool:
-    """Whether a text can be read."""
+    """Whether a text is valid TOML."""
     try:
         toml.parse(text)
     except toml.TomlError:
@@ -46,16 +46,16 @@ def is_toml(text: str) -> bool:
 
 
 def checked(text: str, before: str, key: str, tables: Sequence[Mapping[str, Any]]) -> str:
-    """The changed text, if it says what it said before, apart from the tables of one key.
+    """Check that a change affected only the tables of one key, and return the changed text.
 
     Args:
         text: The changed text.
-        before: The text as it was.
+        before: The text before the change.
         key: The key.
-        tables: Its tables now; it is left out without any.
+        tables: The expected tables of the key; if empty, the key must be absent.
 
     Raises:
-        ConfigurationError: It does not.
+        ConfigurationError: The change affected something else.
     """
     expected = {**toml.parse(before), key: [*tables]}
     if not tables:
@@ -68,10 +68,10 @@ def checked(text: str, before: str, key: str, tables: Sequence[Mapping[str, Any]
 
 
 def write(file: Path, text: str) -> bytes:
-    """Replace a configuration file, where a link leads as well, and return its content.
+    """Replace a configuration file, or the target if it is a link, and return its new content.
 
     Raises:
-        StoreError: It cannot be written.
+        StoreError: The file cannot be written.
     """
     place = file.resolve()
     data = text.encode()
@@ -84,10 +84,10 @@ def write(file: Path, text: str) -> bytes:
 
 
 def check_place(file: Path) -> None:
-    """Refuse to write a file that was found where a link of a stranger leads.
+    """Refuse to write a discovered file if it is a link that leads out of its folder.
 
     Raises:
-        StoreError: It leads out of its folder.
+        StoreError: The file is such a link.
     """
     if not lies_in(file, file.parent):
         raise StoreError(
@@ -97,12 +97,12 @@ def check_place(file: Path) -> None:
 
 
 def becomes_trusted(file: Path, settings: Settings, directory: Path) -> bool:
-    """Whether a file becomes trusted as a whole when its user adds what needs trust.
+    """Whether a file becomes trusted as a whole when the user adds something that needs trust.
 
-    It was found, is not trusted, and asks for nothing yet.
+    That is so if it was discovered, is not trusted, and asks for nothing that needs trust yet.
 
     Raises:
-        ConfigurationError: It is invalid.
+        ConfigurationError: The file is invalid.
     """
     return not _is_free(file, settings, directory) and not _wishes(file, settings)
 
@@ -110,22 +110,22 @@ def becomes_trusted(file: Path, settings: Settings, directory: Path) -> bool:
 def rewrite(
     file: Path, text: str, settings: Settings, directory: Path, *, by_user: bool = False
 ) -> bool:
-    """Replace a configuration file. A trusted one stays trusted, and so is a new one.
+    """Replace a configuration file. A trusted file stays trusted; a new one becomes trusted.
 
     Args:
         file: The file.
-        text: Its new text.
+        text: The new text.
         settings: The active settings.
         directory: The project's directory.
-        by_user: Whether the user of this machine made the change: what alone asks for more is
-            trusted, and the file with it; see ``becomes_trusted``.
+        by_user: Whether the user of this machine made the change. If only this change asks for
+            something that needs trust, the file becomes trusted; see ``becomes_trusted``.
 
     Returns:
-        Whether it can do all it asks for; otherwise it waits for the user's trust.
+        Whether the file may do all it asks for; otherwise it needs the user's trust.
 
     Raises:
         ConfigurationError: The old file is invalid.
-        StoreError: It cannot be written, or it is a link that leads out of its folder.
+        StoreError: The file cannot be written, or is a link that leads out of its folder.
     """
     if not _is_found(file, settings, directory):
         write(file, text)
@@ -143,12 +143,12 @@ def rewrite(
 
 
 def _is_found(file: Path, settings: Settings, directory: Path) -> bool:
-    """Whether it is the project's file, and the user did not name it."""
+    """Whether a file is the project's file and was discovered, not named by the user."""
     return file == project_file(settings, directory) and not settings.named
 
 
 def _is_free(file: Path, settings: Settings, directory: Path) -> bool:
-    """Whether a file may do all it asks for: it is the user's, trusted, or not there yet."""
+    """Whether a file may do all it asks for: it was not discovered, is trusted, or is missing."""
     return (
         not _is_found(file, settings, directory)
         or not file.exists()

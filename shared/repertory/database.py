@@ -1,4 +1,4 @@
-"""SQLite files that only the user can read, opened for one task each."""
+"""SQLite files that only the user can read, with a new connection for each task."""
 
 import contextlib
 import sqlite3
@@ -9,14 +9,14 @@ from pathlib import Path
 from repertory.errors import StoreError
 from repertory.files import PRIVATE, make_private, unwritable
 
-TIMEOUT_S = 10.0  # while another process writes
+TIMEOUT_S = 10.0  # for another process that writes
 
 
 def make_file(path: Path) -> None:
-    """Make a file, and its folder, if it is missing. SQLite gives its journals the same mode.
+    """Create a file and its folder if missing. SQLite gives its journals the same mode.
 
     Raises:
-        OSError: It cannot be made.
+        OSError: The file cannot be created.
     """
     make_private(path.parent)
     path.touch(mode=PRIVATE)
@@ -26,10 +26,10 @@ class Database:
     """A SQLite file. Every method raises ``StoreError`` if it cannot be used.
 
     Args:
-        path: The file. It is made at the first write.
-        schema: Makes the tables that are missing.
-        name: The subject of an error.
-        loss: What follows if a damaged file is removed, as a clause.
+        path: The file. It is created at the first write.
+        schema: SQL that creates missing tables.
+        name: The subject of error messages.
+        loss: A clause for error messages: the consequence of removing a damaged file.
     """
 
     def __init__(self, path: Path, schema: str, name: str, loss: str) -> None:
@@ -40,7 +40,7 @@ class Database:
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
-        """A connection; without a file to an empty database. What is not committed is lost."""
+        """A connection, to an empty database if there is no file; uncommitted changes are lost."""
         with self.translated():
             place = self._path if self._path.exists() else ":memory:"
             connection = sqlite3.connect(place, timeout=TIMEOUT_S, isolation_level=None)
@@ -50,7 +50,7 @@ class Database:
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
-        """A transaction, which is lost if the block raises."""
+        """A transaction, which is rolled back if the block raises."""
         with self.translated():
             make_file(self._path)
             with self.reading() as connection:
@@ -60,7 +60,7 @@ class Database:
 
     @contextlib.contextmanager
     def translated(self) -> Iterator[None]:
-        """Errors of SQLite, of the disk, and of values that cannot be read, as ``StoreError``."""
+        """Translate errors of SQLite, the disk and unreadable values into ``StoreError``."""
         try:
             yield
         except (sqlite3.Error, zlib.error, ValueError) as error:
@@ -73,7 +73,7 @@ class Database:
 
 
 def damage(path: Path) -> str:
-    """Why a database cannot be read to its last page; empty if it can."""
+    """Why a database fails an integrity check of all its pages; empty if it passes."""
     try:
         uri = f"{path.absolute().as_uri()}?mode=ro"
         with contextlib.closing(sqlite3.connect(uri, uri=True, timeout=TIMEOUT_S)) as connection:

@@ -1,4 +1,4 @@
-"""The settings for the parameters that a search of a server leaves out."""
+"""The default values for parameters that a search request to a server leaves out."""
 
 import contextlib
 import time
@@ -16,13 +16,13 @@ CHECK_INTERVAL_S = 1.0
 
 
 class Defaults:
-    """Called for the values, which follow the configuration files. Thread-safe.
+    """Returns the values when called, and follows changes of the configuration files. Thread-safe.
 
-    While a file is wrong, the last values hold. A limit is cut to the most that a server gives.
+    While a file is invalid, the last valid values are used. The limit is capped at ``MAX_LIMIT``.
 
     Args:
         settings: The active settings.
-        directory: The directory that they are of.
+        directory: The directory of the settings.
     """
 
     def __init__(self, settings: Settings, directory: Path) -> None:
@@ -33,7 +33,7 @@ class Defaults:
         self._checked_at = time.monotonic()
 
     def __call__(self) -> Values:
-        """The values as the files have them, at most a second ago."""
+        """The values in the files, at most ``CHECK_INTERVAL_S`` old."""
         now = time.monotonic()
         if now - self._checked_at >= CHECK_INTERVAL_S:
             self._checked_at = now
@@ -48,7 +48,7 @@ class Defaults:
 
 
 def for_server(settings: Settings) -> Values:
-    """The values for one search of a server, which refuses only a limit that was asked for."""
+    """The values for searches on a server. The limit is capped unless it was given explicitly."""
     is_asked = settings.origins.get("limit") == SETTINGS["limit"].flag
     return settings.values if is_asked else _cut(settings.values)
 

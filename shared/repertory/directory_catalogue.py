@@ -1,4 +1,4 @@
-"""The catalogue of a directory: which sources it has, and which of them may be read."""
+"""The catalogue of a directory: its sources, and which of them may be read."""
 
 import contextlib
 import itertools
@@ -29,17 +29,17 @@ if TYPE_CHECKING:
 
 FETCHED = "fetched"  # the folder of fetched content in the data directory
 
-MAX_FILES_OF_TOOLS = 100  # that each search without a server looks at
+MAX_FILES_OF_TOOLS = 100  # checked by each search without a server
 
 
 class DirectoryCatalogue:
-    """The sources of a directory, as they follow from its settings.
+    """Determines the sources of a directory from its settings.
 
     Args:
         settings: The active settings.
         directory: The directory.
-        paths: The folders and files that were given as its catalogue, if any.
-        key: The key of the catalogue: of what it fetched, and of its index.
+        paths: The folders and files given as its catalogue, if any.
+        key: The key of the catalogue, for its fetched content and its index.
     """
 
     def __init__(
@@ -53,18 +53,18 @@ class DirectoryCatalogue:
 
     @property
     def is_found(self) -> bool:
-        """Whether the catalogue was found, not configured or named."""
+        """Whether the catalogue was discovered, not configured or named."""
         return not self._settings.sources and not self._paths
 
     def searched(self) -> tuple[Path, ...]:
-        """The folders in which sources are found at any depth."""
+        """The folders that are searched recursively for sources."""
         if paths := self._paths:
             return tuple(path for path in paths if path.is_dir())
         is_searched = self.is_found and is_project(self._directory, Path.home())
         return (self._directory,) if is_searched else ()
 
     def may_list_tools(self) -> list[Path]:
-        """The files in which sources may be found after a change in place; not all of very many."""
+        """Files in which a later change may define sources; at most ``MAX_FILES_OF_TOOLS``."""
         from repertory.sources.discover import json_files  # noqa: PLC0415 - not to search
 
         files = [file for folder in self.searched() for file in json_files(folder)]
@@ -73,13 +73,14 @@ class DirectoryCatalogue:
     def entries(self) -> list[dict[str, Any]]:
         """The catalogue as configuration entries.
 
-        They are the paths that were given, else the configuration file's sources, else those found
-        in the directory and the home; and the MCP configurations that the user named.
+        The entries are the given paths, or else the sources in the configuration file, or else
+        those discovered in the directory and the home. Fetched sources and MCP configurations
+        that the user named are added.
         """
         return self._discovery().entries
 
     def _discovery(self) -> "Discovery":
-        """The entries, and what was not taken."""
+        """The entries, with the sources that were passed over or withheld."""
         from repertory.sources.discover import Discovery, discover  # noqa: PLC0415 - not to search
 
         if self._paths:
@@ -97,14 +98,14 @@ class DirectoryCatalogue:
                 entries += [entry, *_contained(entry, self._settings.base)]
         if self._named:
             entries = self._with_named(entries)
-        # Of a server in several files, the first is used: trusted ones come first.
+        # If several files define a server, the first is used, so trusted files come first.
         entries = sorted(
             map(self._prepared, entries), key=lambda entry: not entry.get("trusted", True)
         )
         return Discovery(entries, found.passed_over, withheld, found.searched)
 
     def _given(self) -> "Discovery":
-        """The entries of the paths that were given."""
+        """The entries of the given paths."""
         from repertory.sources.discover import Discovery, discover, entry_of  # noqa: PLC0415 - not to search
 
         parts = [
@@ -133,7 +134,7 @@ class DirectoryCatalogue:
         return Discovery(entries, [], withheld)
 
     def _with_named(self, entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """The entries, with the MCP configurations that the user named in some of their own."""
+        """Add separate entries for the MCP configurations that the user named."""
         own = self._named_entries(entries)
         named = {Path(real_path(path)) for path in self._named}
         kept = [
@@ -141,7 +142,7 @@ class DirectoryCatalogue:
             for entry in entries
             if "trusted" in entry or not self._files(entry) or self._files(entry) - named
         ]
-        # Before other files that may define the same servers.
+        # Insert them before other files that may define the same servers.
         at = [*(entry.get("type") for entry in kept), "mcp"].index("mcp")
         return [*kept[:at], *own, *kept[at:]]
 
@@ -149,12 +150,12 @@ class DirectoryCatalogue:
         """The sources of this directory.
 
         Args:
-            known: The identities of the active catalogue's servers, by name. They stand in for the
+            known: The identities of the active catalogue's servers, by name. They replace the
                 servers of a configuration that cannot be read.
 
         Raises:
-            ConfigurationError: A source of the configuration is invalid; the message names the
-                file, or the files that it may be in.
+            ConfigurationError: A source in the configuration is invalid; the message names the
+                file or files that may contain it.
         """
         try:
             return self._catalogue(known)
@@ -192,13 +193,13 @@ class DirectoryCatalogue:
         return catalogue
 
     def withheld(self) -> list[str]:
-        """Why sources of a found configuration are not read until the user trusts it."""
+        """The reasons why sources of an untrusted discovered configuration are not read."""
         sources = () if self._paths else self._settings.sources
         added = [self._not_fetched(one) for one in self._added if one.is_confined]
         return [reason for reason in map(self._refusal, sources) if reason] + added
 
     def outside(self, entry: Mapping[str, Any]) -> Path | None:
-        """Where a path of a source leads out of the configuration's folder, if one does."""
+        """The first path of a source that leads out of the configuration's folder, or None."""
         paths = files_to_trust(entry, self._settings.base)
         if paths is None:
             paths = [source_path(entry, self._settings.base)] if "path" in entry else []
@@ -208,7 +209,7 @@ class DirectoryCatalogue:
         )
 
     def _refusal(self, entry: Mapping[str, Any]) -> str:
-        """Why a found configuration may not have a source; empty if it may."""
+        """Why a discovered configuration may not use a source; empty if it may."""
         path = self.outside(entry) if self._settings.is_confined else None
         if path is None:
             return ""
@@ -220,7 +221,7 @@ class DirectoryCatalogue:
 
     @property
     def _added(self) -> tuple[Added, ...]:
-        """The sources that are fetched; paths that were given stand for all sources."""
+        """The fetched sources; empty if paths were given, which are then the only sources."""
         return () if self._paths else self._settings.added
 
     def _not_fetched(self, one: Added) -> str:
@@ -233,7 +234,7 @@ class DirectoryCatalogue:
         )
 
     def _note_fetched(self, catalogue: "Catalogue") -> None:
-        """Note which fetched content this directory uses, for ``repertory clean``."""
+        """Record which fetched content this directory uses, for ``repertory clean``."""
         from repertory.sources.fetched.users import note  # noqa: PLC0415 - not to search
 
         folders = {source.place for source in catalogue.sources if source.fetches}
@@ -250,10 +251,10 @@ class DirectoryCatalogue:
         return [str(path) for path in self._settings.mcp_configs]
 
     def _named_entries(self, entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """The entries of the named MCP configurations, which may run.
+        """The entries of the named MCP configurations, whose servers may run.
 
-        What an entry of the catalogue says of the same file holds: its tools may have to wait for a
-        review, be left out, or be hidden.
+        The options of a catalogue entry for the same file still apply. For example, its tools may
+        be hidden, left out, or need a review.
         """
 
         def options(path: str) -> dict[str, Any]:
@@ -263,11 +264,11 @@ class DirectoryCatalogue:
             return {**own, "type": "mcp", "trusted": True}
 
         groups = itertools.groupby(self._named, options)
-        # Of a server in several files, the last is used.
+        # If several of these files define a server, the last is used.
         return [{**own, "config": list(paths)} for own, paths in groups][::-1]
 
     def followed(self) -> list[Path]:
-        """Every file and folder that the catalogue follows from, whether it is there or not.
+        """Every file and folder that determines the catalogue, even if it does not exist.
 
         Files that discovery found deep inside a project are not included.
         """
@@ -290,7 +291,7 @@ class DirectoryCatalogue:
         return {Path(real_path(path)) for path in files_to_trust(entry, self._settings.base) or ()}
 
     def _prepared(self, entry: dict[str, Any]) -> dict[str, Any]:
-        """Add what only the workspace knows to an entry: time limit, trust and environment."""
+        """Add the workspace's timeout, trust, environment and storage to an entry."""
         if fetches(entry):
             return {**entry, "store": str(self._store)}
         settings = self._settings
@@ -302,11 +303,11 @@ class DirectoryCatalogue:
         )
         more: dict[str, Any] = {"trusted": bool(trusted)}
         if not settings.trusted and entry.get("trust") == "trusted":
-            more["trust"] = "review"  # a found configuration cannot switch it off
+            more["trust"] = "review"  # a discovered configuration cannot turn off reviews
         if entry["type"] == "mcp":
             more["sign_ins"] = str(settings.data_dir.absolute() / SIGN_INS)
             if not entry.get("trusted"):
-                more["approved"] = self._trust.digests()  # for what is read then, not now
+                more["approved"] = self._trust.digests()  # checked when the file is read
             if "mcp_timeout" in settings.origins and "timeout" not in entry:
                 more["timeout"] = settings.values.mcp_timeout
             if settings.environment is not None:
@@ -315,7 +316,7 @@ class DirectoryCatalogue:
 
 
 def _contained(entry: dict[str, Any], base: Path) -> list[dict[str, Any]]:
-    """What the fetched content of an entry defines; an invalid one says so when it is built."""
+    """The entries in fetched content; empty if it is invalid, which is reported later."""
     with contextlib.suppress(ConfigurationError):
         return contained(entry, base)
     return []

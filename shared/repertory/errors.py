@@ -10,7 +10,7 @@ BEGINNING, END = 1_500, 500  # characters of a long message that are kept
 class RepertoryError(Exception):
     """An error whose message explains it to a user.
 
-    The middle of a long message is left out: it may quote what a stranger wrote.
+    The middle of a long message is left out, because it may quote untrusted text.
     """
 
     def __init__(self, message: str = "") -> None:
@@ -24,7 +24,7 @@ class UsageError(RepertoryError):
 
 
 class ConfigurationError(UsageError):
-    """A setting or a configuration file is wrong; the message names it and the line where known."""
+    """A setting or a configuration file is wrong; the message names it, and the line if known."""
 
 
 class UnknownItemError(UsageError):
@@ -60,11 +60,11 @@ class SignInError(SourceError):
 
 
 class JobError(RepertoryError):
-    """A job cannot be read; it is set aside, never dropped."""
+    """A job cannot be read; it is set aside, not dropped."""
 
 
 class NewerReleaseError(JobError):
-    """A newer release made the job or its collection, so it is left to that release's workers."""
+    """A newer release made the job or its collection; its workers will process the job."""
 
 
 class ModelError(RepertoryError):
@@ -72,11 +72,11 @@ class ModelError(RepertoryError):
 
 
 class WeightsUnavailableError(ModelError):
-    """Neither path, cache, hub nor package has the weights of a model."""
+    """The weights of a model are in no path, cache, hub or package."""
 
 
 class DeviceUnavailableError(ModelError):
-    """A GPU was asked for, and no installed engine can use one."""
+    """A GPU was requested, but no installed engine can use one."""
 
 
 class StoreError(RepertoryError):
@@ -92,7 +92,7 @@ class StoreBusyError(StoreError):
 
 
 class StoreRefusedError(StoreError):
-    """The store answered that a request is invalid: repeating it would not help."""
+    """The store rejected a request as invalid; a retry would not help."""
 
 
 class StoreCorruptError(StoreError):

@@ -1,4 +1,4 @@
-"""Small operations on files: making folders, writing atomically, and noticing changes."""
+"""Small file operations: making folders, writing atomically, and detecting changes."""
 
 import contextlib
 import errno
@@ -18,13 +18,13 @@ from repertory.errors import StoreError
 
 PRIVATE = 0o600  # only the owner may read or write
 
-FULL = frozenset((errno.ENOSPC, errno.EDQUOT))  # no room on the disk, or for this user
+FULL = frozenset((errno.ENOSPC, errno.EDQUOT))  # the disk is full, or the quota of the user
 
-LOCK_TIMEOUT_S = 10.0  # while another process changes a file
+LOCK_TIMEOUT_S = 10.0  # for another process that changes a file
 
 UNFINISHED = re.compile(r"\..+\.[0-9a-f]{16}\.tmp")  # the names that ``half_of`` gives
 
-private = partial(os.open, mode=PRIVATE)  # an opener of new files
+private = partial(os.open, mode=PRIVATE)  # an opener for ``open``, to create private files
 
 Signature = tuple[int, int, int, int]  # mtime and ctime in nanoseconds, size, inode
 
@@ -35,10 +35,10 @@ T = TypeVar("T")
 
 @contextlib.contextmanager
 def changing(path: Path) -> Iterator[None]:
-    """Hold the lock of a private file, which one process can hold at a time, while it is changed.
+    """Hold the exclusive lock of a private file while it is changed.
 
     Raises:
-        StoreError: Another process holds it, or the file cannot be written.
+        StoreError: Another process holds the lock, or the file cannot be written.
     """
     from filelock import FileLock, Timeout  # noqa: PLC0415 - only for a change
 
@@ -56,13 +56,13 @@ def changing(path: Path) -> Iterator[None]:
 
 
 def unwritable(path: Path, error: OSError) -> StoreError:
-    """The error that a path in the data directory cannot be written."""
+    """The error for a path in the data directory that cannot be written."""
     reason = error.strerror or error
     return StoreError(f"{path} cannot be written: {reason}; choose another --data-dir.")
 
 
 def json_bytes(value: object, indent: int | None = None) -> bytes:
-    """A value as JSON with escapes: the name of a file need not be valid Unicode."""
+    """Encode a value as JSON in ASCII, because file names need not be valid Unicode."""
     return json.dumps(msgspec.to_builtins(value), indent=indent).encode("ascii")
 
 
@@ -75,7 +75,7 @@ def read_json(path: Path, kind: type[T]) -> T | None:
 
 
 def write_json(path: Path, value: object) -> None:
-    """Store a value as JSON with escapes: the name of a directory need not be valid Unicode.
+    """Store a value as JSON in ASCII, because directory names need not be valid Unicode.
 
     Raises:
         StoreError: The file cannot be written.
@@ -87,13 +87,13 @@ def write_json(path: Path, value: object) -> None:
 
 
 def make_directory(path: Path) -> None:
-    """Create the data directory for its owner alone; an existing one is narrowed to that.
+    """Create the data directory, or restrict an existing one, so that only its owner has access.
 
-    A directory that is shared, another user's, a home, or above the working directory stays as it
-    is: only what is written into it is private.
+    A directory is unchanged if it is shared, belongs to another user, or is or contains the home or
+    the working directory. Then only the files written into it are private.
 
     Raises:
-        StoreError: It cannot be created.
+        StoreError: The directory cannot be created.
     """
     try:
         make_private(path)
@@ -107,10 +107,10 @@ def make_directory(path: Path) -> None:
 
 
 def make_private(folder: Path) -> None:
-    """Make a folder, and those above it, for their owner alone; existing ones are not changed.
+    """Create a folder and its missing parents, accessible only to their owner.
 
     Raises:
-        OSError: It cannot be made.
+        OSError: The folder cannot be created.
     """
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
@@ -120,9 +120,9 @@ def make_private(folder: Path) -> None:
 
 
 def narrow(folder: Path) -> None:
-    """Take the permissions of everyone but the owner from a folder and all that is in it.
+    """Remove the permissions of everyone but the owner from a folder and its contents.
 
-    Links are not followed. What belongs to another user, or is just removed, is left out.
+    Links are not followed. Files of other users, and files that are just removed, are skipped.
     """
     if os.name == "nt":  # permissions are inherited there
         return
@@ -135,7 +135,7 @@ def narrow(folder: Path) -> None:
 
 
 def size_on_disk(path: Path) -> int:
-    """The disk space of a file or a folder in bytes; the files of vectors are sparse."""
+    """The disk space of a file or folder in bytes. Vector files are sparse."""
     total = 0
     for one in (path, *path.rglob("*")):
         try:
@@ -148,7 +148,7 @@ def size_on_disk(path: Path) -> int:
 
 
 def _is_wide(path: Path) -> bool:
-    """Whether others may enter a directory that only Repertory uses."""
+    """Whether others have access to a directory that only Repertory uses."""
     if os.name == "nt":
         return False
     status, real = path.stat(), path.resolve()
@@ -160,16 +160,16 @@ def _is_wide(path: Path) -> bool:
 def write_atomically(
     path: Path, data: bytes, *, mode: int = PRIVATE, is_durable: bool = False
 ) -> None:
-    """Replace a file at once, and make its directory for its owner alone if it is missing.
+    """Replace a file atomically; create its folder, accessible only to its owner, if missing.
 
     Args:
         path: The file.
         data: Its new content.
-        mode: Its permissions, less the umask.
-        is_durable: Whether the content is on the disk before the file is replaced.
+        mode: Its permissions, before the umask.
+        is_durable: Whether to flush the content to disk before the file is replaced.
 
     Raises:
-        OSError: The file cannot be written; the old one stays.
+        OSError: The file cannot be written; the old one is unchanged.
     """
     make_private(path.parent)
     with replacing(path, mode=mode) as file:
@@ -180,14 +180,14 @@ def write_atomically(
 
 @contextlib.contextmanager
 def replacing(path: Path, *, mode: int = PRIVATE) -> Iterator[BinaryIO]:
-    """Write a new file that replaces another at once, unless writing fails.
+    """Write a new file that replaces another atomically, unless writing fails.
 
     Args:
         path: The file that is replaced.
-        mode: The permissions of the new file, less the umask.
+        mode: The permissions of the new file, before the umask.
 
     Raises:
-        OSError: The file cannot be written; the old one stays.
+        OSError: The file cannot be written; the old one is unchanged.
     """
     half = half_of(path)
     try:
@@ -201,21 +201,22 @@ def replacing(path: Path, *, mode: int = PRIVATE) -> Iterator[BinaryIO]:
 
 
 def half_of(path: Path) -> Path:
-    """Where the next content of a path is written until it is whole; ``UNFINISHED`` matches it.
+    """The path of the temporary file that will replace a file; ``UNFINISHED`` matches its name.
 
-    The random name must be new: nothing that lies there is followed or overwritten.
+    The name is random. The caller must create it exclusively, so that no link is followed and no
+    file is overwritten.
     """
     return path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
 
 
 def flush_to_disk(file: BinaryIO) -> None:
-    """Wait until what was written is on the disk."""
+    """Flush a file and wait until its content is on the disk."""
     file.flush()
     os.fsync(file.fileno())
 
 
 def is_gone(path: Path) -> bool:
-    """Whether nothing is at a path; False if it cannot be reached now."""
+    """Whether a path does not exist; False if that cannot be checked now."""
     try:
         path.stat()
     except (FileNotFoundError, NotADirectoryError):
@@ -226,7 +227,7 @@ def is_gone(path: Path) -> bool:
 
 
 def identity(path: str) -> tuple[int, int] | None:
-    """The device and the number of a file or folder, whatever its spelling; None if it is gone."""
+    """The device and inode of a file or folder; None if it cannot be accessed."""
     try:
         status = os.stat(path)  # noqa: PTH116 - speed
     except OSError:
@@ -249,14 +250,15 @@ def signature(path: str) -> Signature | None:
 
 
 def signature_of(status: os.stat_result) -> Signature:
-    """The signature of a file with a status."""
+    """The signature of a file, from its status."""
     return status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino
 
 
 def is_for_all(folder: Path) -> bool:
     """Whether every account may put files into a folder, such as ``/tmp``.
 
-    One of the user's own without the sticky bit is so only where permissions mean nothing.
+    A world-writable folder of the user without the sticky bit does not count. It typically means
+    that the file system does not support permissions.
     """
     if os.name == "nt":  # permissions are inherited there
         return False
@@ -271,7 +273,7 @@ def is_for_all(folder: Path) -> bool:
 def is_project(folder: Path, home: Path) -> bool:
     """Whether a folder may be a project: neither a home nor a parent of homes.
 
-    Links may lead to these, as on a system whose homes lie elsewhere.
+    Homes may be behind links, as on a system that stores them elsewhere.
     """
     homes = (home, Path("/home"), Path("/Users"))
     real = (Path(os.path.realpath(one)) for one in homes)

@@ -1,4 +1,4 @@
-"""Checks the values of filters: an unknown one would look like a query that finds nothing."""
+"""Check filter values, because an unknown one would look like a query without results."""
 
 from collections.abc import Callable, Sequence, Set
 from typing import TYPE_CHECKING
@@ -15,21 +15,21 @@ if TYPE_CHECKING:
     from repertory.index.keywords.index import KeywordIndex
 
 MAX_LISTED = 10
-MAX_LENGTH = 100  # of a value in a message
+MAX_LENGTH = 100  # characters of a value in a message
 
 
 def checked(
     where: Filter, index: "KeywordIndex", sources: Callable[[], Sequence[SourceState]]
 ) -> Filter:
-    """A filter whose sources, servers and tags the index knows.
+    """Check that the index knows the sources, servers and tags of a filter.
 
-    A source without items is known, too, and so are the tags of what tools claim. An empty index
-    knows all values. Accents may be apart from their letters: the filter has them as the index has.
+    Sources without items are known, too, and so are the tags for the claims of tools. An empty
+    index accepts all values. Unicode forms may differ: the returned filter uses those of the index.
 
     Args:
         where: The filter.
         index: The indexed items.
-        sources: Gives the sources as they were last scanned.
+        sources: Returns the sources as they were last scanned.
 
     Raises:
         UnknownFilterError: A value is unknown; the message lists the known ones, the closest first.
@@ -38,7 +38,7 @@ def checked(
         return where
     for what in ("source", "server", "tag"):
         given = getattr(where, f"{what}s")
-        if not given:  # counting all values takes a while
+        if not given:  # counting all values is slow
             continue
         known = {*index.counts(what), *(CLAIMS if what == "tag" else ())} - {""}
         if known.issuperset(given):
@@ -51,7 +51,7 @@ def checked(
 
 
 def _known(what: str, value: str, known: Set[str]) -> Sequence[str]:
-    """The known values that a given one means, mostly itself."""
+    """The known values that match a value, usually only itself."""
     if value in known:
         return [value]
     alike = [one for one in known if normalized("NFC", one) == normalized("NFC", value)]
@@ -63,7 +63,7 @@ def _known(what: str, value: str, known: Set[str]) -> Sequence[str]:
 
 
 def _listed(value: str, known: Set[str]) -> str:
-    """The known values in words, the closest first."""
+    """List known values for a message, the closest first."""
     from rapidfuzz import fuzz, process  # noqa: PLC0415 - only for a wrong value
 
     if not known:

@@ -1,4 +1,4 @@
-"""Freshness: what the last command read of the sources, and whether anything has changed since."""
+"""Freshness: a record of what the last command read, to detect changes of the sources."""
 
 import contextlib
 import hashlib
@@ -15,29 +15,29 @@ from repertory.sources.source import Source
 from repertory.text import is_unicode
 from repertory.workspace import Workspace
 
-if TYPE_CHECKING:  # a search of an index that is current imports no source
+if TYPE_CHECKING:  # a search of a current index imports no source
     from repertory.indexing.scan import ScanResult
     from repertory.sources.configured import Catalogue
 
 VERSION = 4
-SEARCHED = "searched"  # stands for a source: the folders in which sources were looked for
+SEARCHED = "searched"  # a pseudo source for the folders that were searched for sources
 
 T = TypeVar("T")
 
 
 class _Record(msgspec.Struct, frozen=True, array_like=True):
-    """What one command leaves for the next.
+    """The record that one command leaves for the next.
 
     Attributes:
-        configuration: The hash of the configuration that is indexed.
-        request: The configuration that was asked for; see ``Workspace.request``.
+        configuration: The hash of the indexed configuration.
+        request: The requested configuration; see ``Workspace.request``.
         rules: A digest of the policies, which are part of the indexed items.
-        is_written: Whether the index holds all that was read, by this command or earlier ones.
-        followed: The files that the catalogue follows from.
+        is_written: Whether the index holds all that this command and earlier ones have read.
+        followed: The files and folders that determine the catalogue, with their signatures.
         seen: The files and folders of each source, by the digest of its identity.
-        known: What was read from the files of each source, by the same digest. It is decoded only
-            if something has changed.
-        is_escaped: Whether a path of a file or folder is no valid Unicode, so that all are escaped.
+        known: The content read from the files of each source, by the same digest. It is decoded
+            only if something has changed.
+        is_escaped: Whether all paths are escaped, because at least one is not valid Unicode.
     """
 
     version: int
@@ -58,18 +58,18 @@ class Freshness:
         self._workspace = workspace
         self._file = workspace.seen_file
         self._record = self._load()
-        self._stored = self._record.configuration if self._record else ""  # that of the file
+        self._stored = self._record.configuration if self._record else ""  # as in the file
         self._followed: dict[str, Signature | None] = {}
-        # The sources of one file, by digest, before reading.
+        # The state of single-file sources before reading, by digest.
         self._single: dict[str, FolderState] = {}
         self._searched = FolderState()
         self._is_postponed = False
 
     def is_current(self, configuration: str) -> bool:
-        """Whether nothing has changed since, by the sizes and times of all files.
+        """Whether nothing has changed since the record, by the sizes and times of all files.
 
         Args:
-            configuration: The hash of the configuration that is indexed now.
+            configuration: The hash of the currently indexed configuration.
         """
         last = self._record
         return (
@@ -79,12 +79,12 @@ class Freshness:
         )
 
     def begin(self) -> None:
-        """Note the files that the catalogue follows from, before they are read."""
+        """Record the files that determine the catalogue, before they are read."""
         paths = (*self._workspace.followed(), *self._workspace.sources.may_list_tools())
         self._followed = {str(path): signature(str(path)) for path in paths}
 
     def note(self, catalogue: "Catalogue") -> None:
-        """Note the sources that are one file, before they are read, and where others may appear."""
+        """Record single-file sources before they are read, and the folders searched for sources."""
         self._searched = FolderState(catalogue.searched)
         for source in catalogue.sources:
             if source.file:
@@ -94,13 +94,13 @@ class Freshness:
     def scan(
         self, catalogue: "Catalogue", configuration: str, is_late: Callable[[], bool]
     ) -> "tuple[list[ScanResult], bool]":
-        """Scan the sources that ask no server; of files, only those that have changed.
+        """Scan the sources that need no server. Files are read only if they have changed.
 
         Args:
             catalogue: The sources.
-            configuration: The hash of the configuration that is indexed now.
-            is_late: Whether there is no time to read another file. Without a record of what is
-                indexed, all files are read.
+            configuration: The hash of the currently indexed configuration.
+            is_late: Whether the time budget is used up, so that no other file is read. It is
+                ignored without a usable record of the index; then all files are read.
 
         Returns:
             The scans, and whether they differ from what the last command read.
@@ -123,12 +123,12 @@ class Freshness:
         return scans, news
 
     def forget(self, collection: str) -> None:
-        """Remove what says what a collection holds: that is written to now.
+        """Remove the records of a collection's content before the collection is changed.
 
-        It is the record, if it is of the collection, and those of commands with other settings,
-        which may be. If this command ends before it leaves another record, the next one reads all
-        files. A file may be as a record says and yet have had another content in between, which was
-        indexed.
+        This command's record is removed if it is about the collection. Records of commands with
+        other settings are always removed, because they may be about it. If this command ends
+        without a new record, the next one reads all files. Otherwise it could trust an old record
+        of a file that was indexed with other content and then changed back.
         """
         with contextlib.suppress(OSError):
             for file in self._workspace.seen_files:
@@ -138,17 +138,17 @@ class Freshness:
     def remember(
         self, catalogue: "Catalogue", unwritten: Iterable[str] = (), *, is_finished: bool = True
     ) -> None:
-        """Leave a record for the next command; it is only missed if it cannot be written.
+        """Write a record for the next command. If that fails, the next command is only slower.
 
         Args:
             catalogue: The indexed sources, which have been scanned.
-            unwritten: The items that are not indexed yet, whose files are to be read again.
-            is_finished: Whether all that was read has been compared with the index.
+            unwritten: The items that are not indexed yet; the next command reads their files again.
+            is_finished: Whether everything that was read has been compared with the index.
         """
         from repertory.sources.folder import FolderSource  # noqa: PLC0415 - only after a change
 
         again = frozenset(unwritten)
-        # A postponed file may be one of those that were read, and not written.
+        # A postponed file may be one that an earlier command read but did not index.
         is_left = self._is_postponed and self._record is not None and not self._record.is_written
         seen: dict[str, FolderState] = {}
         known: dict[str, Mapping[str, KnownFile]] = {}
@@ -162,7 +162,7 @@ class Freshness:
         listed = _once({**seen, SEARCHED: self._searched}, known)
         is_escaped = not all(map(is_unicode, _paths(self._followed, listed)))
         escape = _escaped if is_escaped else str
-        with contextlib.suppress(OSError, UnicodeEncodeError):  # a message may be no valid Unicode
+        with contextlib.suppress(OSError, UnicodeEncodeError):  # a message may be invalid Unicode
             record = _Record(
                 version=VERSION,
                 configuration=catalogue.hash,
@@ -182,7 +182,7 @@ class Freshness:
             self._stored = catalogue.hash
 
     def _memories(self, configuration: str) -> Mapping[str, Memory]:
-        """What is known of each source, by its digest; nothing if the index may not hold it."""
+        """The known files of each source, by its digest; empty if they may not be indexed."""
         last = self._record
         if last is None or (last.configuration, last.rules) != (
             configuration,
@@ -201,7 +201,7 @@ class Freshness:
         }
 
     def _is_of(self, last: _Record, configuration: str) -> bool:
-        """Whether a record is of a configuration that is as it was, and whose items are indexed."""
+        """Whether a record is of this unchanged configuration, and all its items are indexed."""
         return (
             last.is_written
             and (last.configuration, last.request) == (configuration, self._workspace.request)
@@ -227,16 +227,16 @@ class Freshness:
 def _scans(
     catalogue: "Catalogue", memories: Mapping[str, Memory], is_late: Callable[[], bool]
 ) -> "list[ScanResult]":
-    """Scan the sources that ask no server.
+    """Scan the sources that need no server.
 
-    Of several items with one id the first counts. So if one of them has changed, all are read.
+    If several items have the same id, the first one is used. So if one changes, all are read again.
     """
     from repertory.indexing.scan import scan_source  # noqa: PLC0415 - only after a change
     from repertory.sources.folder import FolderSource  # noqa: PLC0415 - as above
 
     due = [source for source in catalogue.sources if not source.asks_server]
     scans: dict[str, ScanResult] = {}  # by source, in the order of the catalogue
-    again: dict[str, frozenset[str]] = {}  # the items whose files are read again, by source
+    again: dict[str, frozenset[str]] = {}  # items whose files are read again, by source
     changed: set[str] = set()
     while due:
         for source in due:
@@ -255,7 +255,7 @@ def _scans(
 
 
 def _changed(memory: Memory, result: "ScanResult") -> set[str]:
-    """The ids of the items that a scan read, or that are not offered any more."""
+    """The ids of items that a scan read, or that no longer exist in the source."""
     if result.scan is None:
         return set()
     kept = result.scan.unchanged
@@ -271,7 +271,7 @@ def _paths(followed: Iterable[str], seen: Mapping[str, FolderState]) -> Iterator
 
 
 def _escaped(path: str) -> str:
-    """A path as Unicode, from whose characters its bytes follow."""
+    """Encode any path as valid Unicode, with one character per byte."""
     return os.fsencode(path).decode("latin-1")
 
 
@@ -290,7 +290,7 @@ def _of_paths(seen: FolderState, rename: Callable[[str], str]) -> FolderState:
 def _once(
     seen: Mapping[str, FolderState], known: Mapping[str, Collection[str]]
 ) -> dict[str, FolderState]:
-    """The same files and folders, each listed once: under the source that reads it."""
+    """Drop files that another source reads, and folders that are already listed."""
     read = {path for files in known.values() for path in files}
     listed: dict[str, int] = {}
     found = {}
@@ -304,5 +304,5 @@ def _once(
 
 
 def _digest(source: Source) -> str:
-    """A digest of a source's identity: its files then have the same ids."""
+    """A digest of a source's identity. With the same identity, its files have the same ids."""
     return hashlib.sha256(source.identity_as_json()).hexdigest()[:16]
