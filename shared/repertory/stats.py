@@ -128,26 +128,26 @@ class WatchStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
     Attributes:
         at: When it reported, in Unix seconds.
-        configuration: The hash of the configuration it follows; empty while that is unknown.
+        configuration: The hash of the active configuration; empty while unknown.
         collection: The active collection.
-        error: Why it cannot proceed; empty when it can.
-        configuration_error: What is wrong with the configuration files; empty when nothing is.
+        error: Why it cannot proceed; empty if it can.
+        configuration_error: What is wrong with the configuration files; empty if they are valid.
         sources: The state of every source, in the catalogue's order.
-        former: Who may see the sources of the collection that is searched, by name, while it is of
-            another configuration: a name may mean another source there.
+        former: Who may see the sources of the searched collection, by name, while that is of
+            another configuration, in which a name may mean another source.
         building: The collection that is being built, if any.
         pending: How many items are pending or wait to be sent.
         saves: How long saves take.
-        is_late: Whether a large change, a changed configuration, or everything that may be saved
-            while a store is unavailable has waited to be searchable.
+        is_late: Whether a large change, a changed configuration, or saves during an outage of a
+            store have waited too long to be searchable.
         has_failed: Whether an item could not be indexed.
-        unused: The indexes that are not used now, and are removed after a while.
-        problems: The first problems found in sources and items, of those that the same callers see.
-        errors, warnings: How many problems there are, beyond those listed too.
-        unlisted: How many of them are about items, and not listed.
+        unused: The indexes that are currently unused, and are removed after a while.
+        problems: The first problems found in sources and items, per set of callers who see them.
+        errors, warnings: How many problems there are, including unlisted ones.
+        unlisted: How many problems of items are not listed.
         watching: The sources whose folders report changes.
         polling: The sources that are polled instead, each with the reason.
-        notices: What of the configuration does not hold until the user trusts it.
+        notices: Notices about settings that have no effect until the user trusts the configuration.
     """
 
     at: float = 0.0

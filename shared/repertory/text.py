@@ -1,4 +1,4 @@
-"""Make text safe to show and store: remove unfit characters, put it on one line, cut it."""
+"""Make text safe to show and store: remove unfit characters, join lines, limit the length."""
 
 import hmac
 import re

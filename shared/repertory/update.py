@@ -148,11 +148,11 @@ class Update:
         """Index changed files within the time budget, without asking servers.
 
         Args:
-            budget_s: Seconds for reading files and writing items, half for each. At least one file
-                is read and one item written, so each search makes progress.
+            budget_s: Seconds for reading files and writing items, half for each, counted from the
+                first file and the first item, so that each search makes progress.
 
         Returns:
-            A sentence about the changes that are not indexed yet; empty if there are none.
+            A sentence about the changes that are not indexed yet; empty if all are.
         """
         active = self._parts.store.alias(self._parts.active) or ""
         reading, writing = Timer(), Timer()
