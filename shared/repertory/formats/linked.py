@@ -19,7 +19,7 @@ def link_lines(
     Args:
         links: The links.
         items: ``Backend.items``, for the parameters of the tools.
-        subject: The item's name, to start the lines with; may be empty.
+        subject: The item's name or id, to start the lines with; may be empty.
     """
     first, said = f"{one_line(subject)} needs" if subject else "Needs", []
     if links.needs:
