@@ -1,7 +1,7 @@
-"""Reads the settings once, at the start: from files, the environment and flags.
+"""Read the settings once, at the start, from files, the environment and flags.
 
-A flag wins over the environment, which wins over the project's configuration file, which wins over
-the user's, which wins over the default.
+The order of precedence is: flags, the environment, the project's configuration file, the user's
+configuration file, defaults.
 """
 
 import os
@@ -28,18 +28,18 @@ from repertory.values import PATHS, SETTINGS, Values
 
 PROJECT_FILE = "repertory.toml"
 TRUST_FILE = "trusted.json"  # in the data directory
-SIGN_INS = "sign-ins"  # the folder there of the tokens of MCP servers
+SIGN_INS = "sign-ins"  # the folder in the data directory for the tokens of MCP servers
 MAX_FILE_SIZE = 1 << 20  # bytes
-MAX_SOURCES = 500  # of one file
+MAX_SOURCES = 500  # per file
 
 
 class Added(msgspec.Struct, frozen=True):
-    """A source whose content is fetched from elsewhere; it comes on top of all others.
+    """A source whose content is fetched from elsewhere, in addition to all other sources.
 
     Attributes:
         entry: Its ``[[sources]]`` entry.
-        file: The file that has it.
-        is_confined: Whether that was found and is not trusted: nothing is fetched for it.
+        file: The file that contains the entry.
+        is_confined: Whether the file was found and is not trusted, so that nothing is fetched.
     """
 
     entry: dict[str, Any]
@@ -54,20 +54,21 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         values: The value of each.
         origins: Where each value that is not a default was given, by field.
         sources: The ``[[sources]]`` of the configuration file; empty if it has none.
-        added: Those whose content is fetched, of the user's file and the project's.
+        added: The sources whose content is fetched, from the user's file and the project's.
         rules: The ``[[policy]]`` tables, the user's before the project's.
         base: The folder that relative paths of sources start from.
         file: The project's configuration file, if there is one.
         named: The same file, if the user named it; None if it was found.
-        trusted: Whether the user named, or owns, the file of the sources: it may run servers.
-        is_confined: Whether the file of the sources was found and is not trusted: it may use only
-            what lies in its folder.
-        withheld: What a found file sets and what does not hold until the user trusts it, in words.
+        trusted: Whether the user named or owns the file of the sources, so that it may run servers.
+        is_confined: Whether the file of the sources was found and is not trusted, so that it may
+            use only its own folder.
+        withheld: The settings of a found file that have no effect until the user trusts it, in
+            words.
         digest: The SHA-256 of the project's configuration file as it was read; empty without one.
         mcp_configs: MCP configurations that the user named.
         flags: The values that the command line gave, by field.
-        environment: The environment of the process that asked for the directory, if it is another
-            one; None for this process's own.
+        environment: The environment of the process that asked for the directory, if that is another
+            process; else None.
     """
 
     values: Values
@@ -98,7 +99,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_of_team(self) -> bool:
-        """Whether a process with them is one of a team's server."""
+        """Whether a process with these settings is part of a team's server."""
         return bool(self.values.redis_url) and not self.values.no_cache
 
     @property
@@ -119,7 +120,7 @@ def load(
             a configuration file, ``mcp_config`` is a list of MCP configurations.
         directory: The project's directory, whose ``repertory.toml`` is read; see
             ``repertory.project``.
-        environment: The environment; None takes this process's own.
+        environment: The environment; None for this process's own.
 
     Raises:
         ConfigurationError: A value is invalid; the message names where it was given.
@@ -179,7 +180,7 @@ class _Content(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         values: The values by field, without what is withheld.
-        sources: Its sources of this machine; None if it lists none.
+        sources: Its local sources; None if it lists none.
     """
 
     values: dict[str, Any]
@@ -196,8 +197,8 @@ def _content(path: Path, store: Callable[[], TrustStore], *, mine: bool) -> _Con
 
     Args:
         path: The file.
-        store: Gives what the user has trusted.
-        mine: Whether the user named, or owns, the file; any other one was found.
+        store: Returns the store of trusted files.
+        mine: Whether the user named or owns the file; any other file was found.
     """
     content = _read(path, is_found=not mine)
     document = _parsed(content, path)
@@ -243,7 +244,7 @@ def files(
 def named_files(
     flags: Mapping[str, Any], directory: Path, environment: Mapping[str, str] | None = None
 ) -> dict[str, Any]:
-    """The files that flags or the environment name, as absolute flags.
+    """The files that flags or the environment name, as flags with absolute paths.
 
     Args:
         flags: As for ``load``.
@@ -272,7 +273,7 @@ def _override(
     flags: Mapping[str, Any],
     environment: Mapping[str, str],
 ) -> None:
-    """Put the values of the environment and the command line over those of files."""
+    """Override the values of files with those of the environment and the command line."""
     for setting in SETTINGS.values():
         for variable in (setting.alias, setting.variable):
             if value := environment.get(variable):
@@ -284,14 +285,14 @@ def _override(
 def _store(
     given: Mapping[str, Any], flags: Mapping[str, Any], environment: Mapping[str, str]
 ) -> TrustStore:
-    """What the user has trusted; a found file cannot set the data directory."""
+    """The store of trusted files; a found file cannot change its data directory."""
     own = dict(given)
     _override(own, {}, flags, environment)
     return TrustStore(_data_directory(own.get("data_dir")) / TRUST_FILE)
 
 
 def _check_data_directory(path: str) -> None:
-    """Refuse a name that is no Unicode: neither the store nor the models can use it."""
+    """Refuse a path that is invalid Unicode, which neither the store nor the models can use."""
     if not is_unicode(path):
         raise ConfigurationError(
             f"The data directory {path!r} has characters that cannot be shown; choose another "
@@ -306,11 +307,11 @@ def _data_directory(given: object) -> Path:
 
 
 def _withhold(values: dict[str, Any]) -> list[str]:
-    """Take out what a found file may not set, and name it.
+    """Remove the settings that a found file may not set, and list them.
 
-    A model outside of the table is a stranger's graph, in a folder or on the hub. Without caches,
-    each search starts the servers that the user trusts, and at short intervals a server of ours
-    starts them again and again.
+    A model that is not in our table is an untrusted graph, in a folder or on the hub. Without
+    caches, each search would start the servers that the user trusts; with a short reconcile
+    interval, our server would keep starting them.
     """
     taken = []
     for field in ("model", "device", "no_cache", "reconcile"):
@@ -323,7 +324,7 @@ def _withhold(values: dict[str, Any]) -> list[str]:
 
 
 def _is_file(path: Path) -> bool:
-    """Whether a file is there, or a link that may not be followed: reading it says so."""
+    """Whether a file exists; also True for a link that may not be followed, which fails later."""
     try:
         return path.is_file()
     except OSError:
@@ -331,7 +332,7 @@ def _is_file(path: Path) -> bool:
 
 
 def _read(path: Path, *, is_found: bool) -> bytes:
-    """Read a file; a link of one that was found must not lead out of its folder."""
+    """Read a file; if it was found, its links must not lead out of its folder."""
     try:
         return read_within(str(path), str(path.parent) if is_found else "", MAX_FILE_SIZE)
     except OSError as error:
@@ -374,12 +375,12 @@ def _sources(value: object, path: Path) -> tuple[dict[str, Any], ...]:
 
 
 def _reviewed(entry: dict[str, Any]) -> dict[str, Any]:
-    """An entry of a found file, which cannot switch off the review of what is fetched for it."""
+    """An entry of a found file, which cannot disable the review of its fetched content."""
     return {**entry, "trust": "review"} if entry.get("trust") == "trusted" else entry
 
 
 def _absolute(entry: dict[str, Any], folder: Path) -> dict[str, Any]:
-    """An entry whose paths do not depend on its file's folder."""
+    """An entry with absolute paths."""
     local = {
         key: str(path_of(value, folder))
         for key in ("path", "url")
@@ -413,7 +414,7 @@ def _flatten(document: Mapping[str, Any], path: Path, *, mine: bool) -> dict[str
 
 
 def _is_path(field: str, value: str, folder: Path) -> bool:
-    """Whether a value of a file in a folder is a path; a model's may also be a name."""
+    """Whether a value in a file is a path; the value of ``model`` may also be a name."""
     if field != "model":
         return field in PATHS and bool(value)
     if not value or known(value):
@@ -439,6 +440,6 @@ def _convert(given: Mapping[str, Any], origins: Mapping[str, str]) -> Values:
 
 
 def url_of(host: str, port: int) -> str:
-    """The URL of a server; one that listens on all addresses is reached on this machine's own."""
+    """The URL of a server; the loopback address if it listens on all addresses."""
     own = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 - compared only
     return f"http://[{own}]:{port}" if ":" in own else f"http://{own}:{port}"

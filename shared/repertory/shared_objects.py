@@ -1,6 +1,6 @@
-"""The store, and one engine for each model, which all projects of a process share.
+"""Objects shared by all projects of a process, such as the store and one engine per model.
 
-Two commands of a project with the same sources and model have one collection, so they must also
+Two commands of a project with the same sources and model use the same collection, so they must also
 share the announcements of its changes.
 """
 
@@ -24,7 +24,7 @@ T = TypeVar("T")
 class SharedObjects:
     """Objects that the projects of one process share. Thread-safe.
 
-    An object is kept as long as a project uses it, so an engine ends with its last project.
+    An object is kept only while a project uses it, so an engine ends with its last project.
     """
 
     def __init__(self) -> None:
@@ -33,7 +33,7 @@ class SharedObjects:
         self._lock = threading.Lock()
 
     def one(self, key: Hashable, make: Callable[[], T]) -> T:
-        """The object of a key; made at the first use, while other users of the key wait."""
+        """The object of a key, created on first use; other callers with the same key wait."""
         with self._lock:
             lock = self._locks[key]
         with lock:
@@ -44,12 +44,12 @@ class SharedObjects:
 
     def store(self, folder: Path, timeout: float) -> "EdgeStore":
         """The embedded store of a folder; see ``EdgeStore``."""
-        from repertory.index.edge import EdgeStore  # noqa: PLC0415 - not in a team
+        from repertory.index.edge import EdgeStore  # noqa: PLC0415 - a team does not use it
 
         return self.one(("store", folder), lambda: EdgeStore(folder, timeout))
 
     def coordination(self, folder: Path, status_file: Path) -> Coordination:
-        """The ports of a project; those about collections are shared with other projects."""
+        """The ports of a project; those that concern collections are shared between projects."""
         own = in_process(folder, status_file)
         return msgspec.structs.replace(
             own,

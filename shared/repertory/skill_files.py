@@ -1,9 +1,9 @@
-"""The supporting files of skills, as they are on this process's disk: their digests and contents.
+"""The digests and contents of skills' supporting files, read from the local disk.
 
-A skill's files are those below its folder, without links, hidden files, what tools create, and what
-may hold secrets. A folder in it with a ``SKILL.md`` is a skill of its own. All of it is served only
-while the ``SKILL.md`` beside the files is the indexed one: a changed one may await a review, and
-what lies at the same path on another machine may be anything.
+A skill's files are those below its folder, except links, hidden files, files that tools generate,
+and files that may hold secrets. A subfolder with a ``SKILL.md`` is a separate skill. Files are
+served only while the ``SKILL.md`` beside them matches the indexed one, because a changed one may be
+awaiting review, and the same path on another machine may hold something unrelated.
 """
 
 import hashlib
@@ -30,9 +30,9 @@ from repertory.sources.reading.markdown import described
 from repertory.sources.reading.walk import MAX_DEPTH, SKIPPED, TEMPORARY
 from repertory.text import is_clean
 
-MAX_FILES = 512  # of a skill, with its SKILL.md; this and the next are limits of the specification
+MAX_FILES = 512  # per skill, including its SKILL.md; the specification sets this and MAX_SIZE
 MAX_SIZE = 1 << 24  # bytes of all files of a skill
-MAX_NAMES = 5_000  # of files and folders that are looked at in a skill's folder
+MAX_NAMES = 5_000  # files and folders that are examined in a skill's folder
 MAX_PLACE_LENGTH = 1_000  # characters
 
 UNREADABLE = "This server cannot read the folder of the skill."
@@ -65,12 +65,12 @@ class FileContent(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def files_of(item: Item, hidden: Collection[str] = ()) -> SkillFiles:
-    """The supporting files of a skill; empty for an item that is no skill with a folder.
+    """The supporting files of a skill; empty if the item is not a skill with a folder.
 
     Args:
         item: The skill.
-        hidden: The absolute paths of files and folders of which nothing is served; the folder of
-            the skill, and those above it, hide all of its files.
+        hidden: The absolute paths of files and folders that are never served. If the skill's own
+            folder or one above it is hidden, so are all of its files.
     """
     with _Folder(item, hidden) as folder:
         if folder.withheld:
@@ -87,7 +87,7 @@ def content_of(item: Item, place: str, hidden: Collection[str] = ()) -> bytes:
     """The bytes of a supporting file of a skill; see ``files_of``.
 
     Raises:
-        UnknownItemError: ``files_of`` does not name it, or it cannot be read.
+        UnknownItemError: ``files_of`` does not list the file, or it cannot be read.
     """
     with _Folder(item, hidden) as folder:
         data = folder.content(place) if place in folder.places else None
@@ -98,13 +98,13 @@ def content_of(item: Item, place: str, hidden: Collection[str] = ()) -> bytes:
 
 
 class _Folder:
-    """What is in a skill's folder, which stays open: another one may be put in its place.
+    """The contents of a skill's folder, which is kept open in case another one replaces it.
 
     Attributes:
-        root: Its path, without links.
-        places: The places of its files.
-        nested: The places of the skills in it.
-        withheld: Why nothing in it is served; empty if it is.
+        root: Its path, with links resolved.
+        places: The relative paths of its files.
+        nested: The relative paths of the skills in it.
+        withheld: Why nothing in it is served; empty if its files are served.
     """
 
     def __init__(self, item: Item, hidden: Collection[str]) -> None:
@@ -127,7 +127,7 @@ class _Folder:
         self.withheld = _defect(item, self._opened)
         if not self.withheld:
             self._hidden = set(map(identity, hidden)) - {None}
-            # A hidden source may have the folder itself, or one above it.
+            # A hidden source may contain the folder itself or one above it.
             above_it = (self.root, *map(str, Path(self.root).parents))
             if self._hidden and not self._hidden.isdisjoint(map(identity, above_it)):
                 self.withheld = UNREADABLE
@@ -141,7 +141,7 @@ class _Folder:
         self._stack.close()
 
     def content(self, place: str) -> bytes | None:
-        """The bytes of a file without links; None if it cannot be read or holds secrets."""
+        """The bytes of a file, without following links; None if unreadable or holding secrets."""
         try:
             data = read_inside(self._opened, place, MAX_SIZE, follows=False)
         except OSError:
@@ -149,7 +149,7 @@ class _Folder:
         return None if has_secrets(place, data.decode("utf-8", "replace")) else data
 
     def _list(self) -> bool:
-        """Find the files and the inner skills; False if they are too many or too large."""
+        """Find the files and the nested skills; False if they are too many or too large."""
         folders, names, size = [""], 0, 0
         while folders:
             folder = folders.pop()
@@ -157,7 +157,7 @@ class _Folder:
                 with opened(self._opened, folder) as there, os.scandir(there) as listing:
                     entries = list(islice(listing, MAX_NAMES))
                     sizes = [entry.stat(follow_symlinks=False).st_size for entry in entries]
-            except OSError:  # it was removed, or is closed to this process
+            except OSError:  # removed, or not accessible to this process
                 continue
             names += len(entries)
             if folder and any(entry.name in SKILL_FILES for entry in entries):
@@ -197,7 +197,7 @@ def _defect(item: Item, folder: str | int) -> str:
 
 
 def _is_ours(place: str) -> bool:
-    """Whether a place is one that skills have, by its names alone."""
+    """Whether a relative path may belong to a skill, judged by its names alone."""
     parts = place.split("/")
     return (
         len(place) <= MAX_PLACE_LENGTH

@@ -1,4 +1,4 @@
-"""Statistics: how an index is doing, the same for a one-shot command and for a server."""
+"""Statistics about an index, in the same form for a one-shot command and for a server."""
 
 import contextlib
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from repertory.coordination.lease import Holder
 from repertory.coordination.status import WATCH, StatusBoard
 from repertory.sources.source import Problem, Severity
 
-LATE_S = 30.0  # that a change has waited before searches say so
+LATE_S = 30.0  # how long a change waits before searches report it
 SILENCE_S = 60.0  # after which a process counts as stopped; each one reports every few seconds
 
 
@@ -53,7 +53,7 @@ class SourceState(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
     @property
     def state(self) -> str:
-        """Its state in a word or three."""
+        """Its state in one to three words."""
         if self.awaits_trust:
             return "waiting for trust"
         if self.awaits_sign_in:
@@ -86,7 +86,7 @@ class UnusedIndex(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     since: float
 
 
-# The upper bounds of the durations of saves that are counted together, in seconds.
+# The upper bounds of the histogram of save durations, in seconds.
 SAVE_BOUNDS = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
 
 
@@ -128,26 +128,26 @@ class WatchStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
     Attributes:
         at: When it reported, in Unix seconds.
-        configuration: The hash of the configuration it follows; empty while that is unknown.
+        configuration: The hash of the active configuration; empty while unknown.
         collection: The active collection.
-        error: Why it cannot proceed; empty when it can.
-        configuration_error: What is wrong with the configuration files; empty when nothing is.
+        error: Why it cannot proceed; empty if it can.
+        configuration_error: What is wrong with the configuration files; empty if they are valid.
         sources: The state of every source, in the catalogue's order.
-        former: Who may see the sources of the collection that is searched, by name, while it is of
-            another configuration: a name may mean another source there.
+        former: Who may see the sources of the searched collection, by name, while that is of
+            another configuration, in which a name may mean another source.
         building: The collection that is being built, if any.
         pending: How many items are pending or wait to be sent.
         saves: How long saves take.
-        is_late: Whether a large change, a changed configuration, or everything that may be saved
-            while a store is unavailable has waited to be searchable.
+        is_late: Whether a large change, a changed configuration, or saves during an outage of a
+            store have waited too long to be searchable.
         has_failed: Whether an item could not be indexed.
-        unused: The indexes that are not used now, and are removed after a while.
-        problems: The first problems found in sources and items, of those that the same callers see.
-        errors, warnings: How many problems there are, beyond those listed too.
-        unlisted: How many of them are about items, and not listed.
+        unused: The indexes that are currently unused, and are removed after a while.
+        problems: The first problems found in sources and items, per set of callers who see them.
+        errors, warnings: How many problems there are, including unlisted ones.
+        unlisted: How many problems of items are not listed.
         watching: The sources whose folders report changes.
         polling: The sources that are polled instead, each with the reason.
-        notices: What of the configuration does not hold until the user trusts it.
+        notices: Notices about settings that have no effect until the user trusts the configuration.
     """
 
     at: float = 0.0
@@ -173,14 +173,14 @@ class WatchStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
     @classmethod
     def read(cls, reports: Mapping[str, Mapping[str, Any]]) -> "WatchStatus | None":
-        """The watch's report on a status board; None if it is missing or of another release."""
+        """The watch's report on a status board; None if missing or from another release."""
         try:
             return msgspec.convert(reports[WATCH], cls)
         except (KeyError, msgspec.ValidationError):
             return None
 
     def inherited(self) -> "WatchStatus":
-        """What another process takes over: it has read no source yet."""
+        """The report as another process takes it over, which has read no source yet."""
         sources = [msgspec.structs.replace(one, is_starting=not one.error) for one in self.sources]
         return msgspec.structs.replace(
             self, sources=sources, saves=SaveTimes(), is_late=False, has_failed=False
@@ -188,15 +188,16 @@ class WatchStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
     @property
     def searched(self) -> dict[str, tuple[str, ...]]:
-        """Who may see the sources of the collection that is searched, by name, as far as known.
+        """Who may see the sources of the searched collection, by name, as far as known.
 
-        If it is of another configuration, and ``former`` is empty, they are those of the next one.
+        If the collection is of another configuration and ``former`` is empty, these are the sources
+        of the next configuration.
         """
         return self.former or {one.name: one.visible_to for one in self.sources}
 
     @property
     def first_items(self) -> int:
-        """How many items a first index will have, which is searched while it is built; else 0."""
+        """How many items a first index will have while it is built and already searched; else 0."""
         one = self.building
         is_first = one and one.done < one.total and self.collection in ("", one.collection)
         return one.total if one and is_first else 0
@@ -257,7 +258,7 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 def workers_of(reports: Mapping[str, Mapping[str, Any]]) -> list[Worker]:
-    """The reports of the workers, by name, without those of other releases that do not fit."""
+    """The reports of the workers, by name; incompatible ones of other releases are skipped."""
     found = []
     for name, report in sorted(reports.items()):
         with contextlib.suppress(msgspec.ValidationError):
@@ -362,12 +363,12 @@ class Stats(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
     @property
     def troubles(self) -> list[str]:
-        """What is wrong with the system itself, not with a file, an item or an MCP server."""
+        """Errors of the system itself, rather than of a file, an item or an MCP server."""
         return [problem.message for problem in self.problems if _is_trouble(problem)]
 
     @property
     def faults(self) -> list[Problem]:
-        """What is wrong with the indexed files, items and servers."""
+        """Problems of the indexed files, items and servers."""
         return [problem for problem in self.problems if not _is_trouble(problem)]
 
 

@@ -1,4 +1,4 @@
-"""Text made safe to show and store: without unfit characters, on one line, cut to a length."""
+"""Make text safe to show and store: remove unfit characters, join lines, limit the length."""
 
 import hmac
 import re
@@ -7,13 +7,13 @@ from collections.abc import Callable
 from functools import lru_cache, wraps
 from typing import Literal, TypeVar
 
-# The characters that turn the direction of text, and so can disguise it: a part of a class of a
-# regular expression. Scripts that are written from right to left use some of them.
+# The characters that change the direction of text and so can disguise it, to be placed inside a
+# character class of a regular expression. Right-to-left scripts need some of them.
 DIRECTIONS = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
 
 # Characters that may be unfit. Control characters except tab and newline can control a terminal,
-# and lone surrogates cannot be encoded. Models read invisible characters, and people do not see
-# them. Marks that turn the direction of text disguise it.
+# and lone surrogates cannot be encoded. Models read invisible characters, which people do not see.
+# Direction marks can disguise text.
 _SUSPECTS = (
     "\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff"
     "\u00ad\u034f\u061c\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e"
@@ -23,7 +23,7 @@ _SUSPECTS = (
 _RUN = re.compile(f"[{_SUSPECTS}]+")
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f]")  # of ASCII
 
-# The suspects that do some work after a certain character.
+# The suspects that are legitimate after certain characters.
 _FLAG = re.compile("[\U000e0030-\U000e0039\U000e0061-\U000e007a]{2,6}\U000e007f")
 _FITTING = re.compile(
     "(?:\\A|[^\u061c\u200e\u200f])[\u061c\u200e\u200f]"  # beside text from right to left
@@ -37,12 +37,12 @@ _FITTING = re.compile(
 )
 
 _MAX_MARKS = 30  # in a row; no language has more: "Stream-Safe Text Format" in UAX #15
-_LATER_MARKS = "\u0f73\u0f75\u0f81\uff9e\uff9f"  # they are marks once they are decomposed
-# A run that is long enough to have more. No mark is a letter, except the two of kana.
+_LATER_MARKS = "\u0f73\u0f75\u0f81\uff9e\uff9f"  # become marks when decomposed
+# A run long enough to have more than ``_MAX_MARKS``. No mark is a letter, except the two of kana.
 _SIGNS = re.compile(r"[\W\uff9e\uff9f]{31,}")
 
 _HEX = "[0-9a-fA-F]{2}"
-# JSON in pieces: what stands for whole characters, and the escape of half a character, a group.
+# Splits JSON into text with whole characters and (the group) escapes of lone surrogates.
 _ESCAPES = re.compile(
     rf"(?:[^\\]++|\\(?!u[dD][89a-fA-F]{_HEX})."
     rf"|\\u[dD][89abAB]{_HEX}\\u[dD][c-fC-F]{_HEX})++"
@@ -52,7 +52,7 @@ _ESCAPES = re.compile(
 
 UNFIT = "control or invisible characters"  # in messages about what ``clean`` removed
 
-MAX_REMEMBERED = 5_000  # texts of which ``remembered`` keeps the results
+MAX_REMEMBERED = 5_000  # texts whose results ``remembered`` keeps
 MAX_REMEMBERED_LENGTH = 100  # characters of each
 
 T = TypeVar("T")
@@ -61,12 +61,12 @@ _UNITS = ((86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second"))
 
 
 def clean(text: str) -> str:
-    """Remove the characters that are not for people.
+    """Remove the characters that people are not meant to see.
 
-    These are control characters (tabs and newlines stay), lone surrogates, tags (those of an emoji
-    flag stay), marks that force the direction of text, and characters that show nothing. Joiners,
-    spaces without width and variation selectors stay, one each, where a script or an emoji needs
-    them, and one mark that only suggests a direction.
+    These are control characters (except tabs and newlines), lone surrogates, tags (except those of
+    an emoji flag), marks that force the direction of text, and invisible characters. A single
+    joiner, zero-width space or variation selector is kept where a script or an emoji needs it, and
+    so is a single mark that only suggests a direction.
     """
     if text.isascii():  # most texts
         return text if text.isprintable() else _CONTROL.sub("", text)
@@ -74,10 +74,10 @@ def clean(text: str) -> str:
 
 
 def with_whole_characters(json: bytes) -> bytes:
-    """JSON with the replacement character for each escape of half a character.
+    """JSON with each escape of a lone surrogate replaced by the replacement character.
 
-    JavaScript leaves half of an emoji where it cuts a text, and writes it as one escape, which no
-    strict parser reads. The length stays the same.
+    JavaScript can cut an emoji in half, and writes the half as an escape that strict parsers
+    refuse. The length is unchanged.
     """
     text = json.decode("latin-1")  # any bytes; the escapes are ASCII
     return _ESCAPES.sub(lambda piece: r"\ufffd" if piece[1] else piece[0], text).encode("latin-1")
@@ -89,7 +89,7 @@ def is_clean(text: str) -> bool:
 
 
 def is_unicode(text: str) -> bool:
-    """Whether a text can be stored; the name of a file may be no valid Unicode."""
+    """Whether a text can be stored; a file name may be invalid Unicode."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -98,7 +98,7 @@ def is_unicode(text: str) -> bool:
 
 
 def _fit(found: re.Match[str]) -> str:
-    """Those of a run of suspects that stay, by the character before each."""
+    """The characters of a run of suspects that are kept, given the character before each."""
     run, last = found[0], found.string[max(0, found.start() - 1) : found.start()]
     flag = _FLAG.match(run) if last == "\N{WAVING BLACK FLAG}" else None
     kept = flag[0] if flag else ""
@@ -111,7 +111,7 @@ def _fit(found: re.Match[str]) -> str:
 def normalized(form: Literal["NFC", "NFKC", "NFKD"], text: str) -> str:
     """The text in a normal form of Unicode, with at most 30 marks in a row.
 
-    Python sorts the marks of a letter in quadratic time, and keeps the interpreter's lock.
+    Python sorts the marks of a letter in quadratic time while it holds the interpreter lock.
     """
     if text.isascii():
         return text
@@ -121,7 +121,7 @@ def normalized(form: Literal["NFC", "NFKC", "NFKD"], text: str) -> str:
 
 
 def _with_few_marks(found: re.Match[str]) -> str:
-    """A run of signs, without the marks that follow 30 others."""
+    """A run of signs with at most 30 marks in a row."""
     kept, marks = [], 0
     for sign in found[0]:
         is_mark = unicodedata.combining(sign) or sign in _LATER_MARKS
@@ -146,12 +146,12 @@ def cut(text: str, length: int) -> str:
 
 
 def listed(text: str) -> list[str]:
-    """The parts of a text between commas, without the spaces around them and without empty ones."""
+    """The comma-separated parts of a text, stripped, without empty ones."""
     return [part.strip() for part in text.split(",") if part.strip()]
 
 
 def counted(number: int, one: str, many: str = "") -> str:
-    """A number of things in words: ``1 item``, ``2,000 items``; ``many`` if no ``s`` follows."""
+    """A number of things in words: ``1 item``, ``2,000 items``; ``many`` is an irregular plural."""
     return f"{number:,} {one if number == 1 else many or f'{one}s'}"
 
 
@@ -166,7 +166,7 @@ def ago(seconds: float, least: int = 1) -> str:
 def remembered(function: Callable[[str], T]) -> Callable[[str], T]:
     """A pure function of one text that remembers its results for short texts.
 
-    Long ones, such as encoded data, would take more memory than they save time.
+    Caching long texts, such as encoded data, would cost too much memory for the time it saves.
     """
     known = lru_cache(maxsize=MAX_REMEMBERED)(function)
 
@@ -178,7 +178,7 @@ def remembered(function: Callable[[str], T]) -> Callable[[str], T]:
 
 
 def is_same_secret(one: str, other: str) -> bool:
-    """Whether two secrets are the same; how long it takes does not show where they differ."""
+    """Whether two secrets are equal, compared in constant time."""
     return hmac.compare_digest(one.encode(), other.encode())
 
 

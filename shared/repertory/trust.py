@@ -12,27 +12,27 @@ from repertory.bounded import followed, is_inside, listed_path, read_bytes, real
 from repertory.errors import UsageError
 from repertory.files import changing, json_bytes, write_atomically
 
-Digests = Mapping[str, str]  # SHA-256 in hex by the key of a file
-DigestOf = Callable[[Path, bytes], str]  # of the part of a file that is used
+Digests = Mapping[str, str]  # SHA-256 in hex, by the file's key
+DigestOf = Callable[[Path, bytes], str]  # the digest of the used part of a file
 
 MAX_FILE_SIZE = 32 * 2**20  # bytes of a trusted file
 
-_ENVIRONMENT = "envFile:"  # before the keys of files that are trusted as an environment alone
+_ENVIRONMENT = "envFile:"  # prefix of the keys of files trusted only as an environment
 
 
 class TrustStore:
-    """Trusted configuration files and the SHA-256 each had when it was trusted.
+    """Trusted configuration files, each with its SHA-256 at the time it was trusted.
 
-    Stored as one JSON file. A configuration that has changed is no longer trusted, and an
-    unreadable store trusts nothing. A file that other programs change for purposes of their own is
-    trusted by the digest of the part that is used (``of``), or by that of the whole file.
+    Stored as one JSON file. A changed configuration is no longer trusted, and an unreadable store
+    trusts nothing. A file that other programs also change is trusted by the digest of the part that
+    is used (``of``), or by the digest of the whole file.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
     def covers(self, config: Path, content: bytes, of: DigestOf | None = None) -> bool:
-        """Whether a configuration was trusted with this content, which the caller then uses."""
+        """Whether a configuration was trusted with exactly this content."""
         trusted = self.digests().get(key_of(config))
         if trusted is None:
             return False
@@ -41,7 +41,7 @@ class TrustStore:
     def is_trusted(self, config: Path, of: DigestOf | None = None) -> bool:
         """Whether a configuration was trusted and still has the same content.
 
-        The file may change at once: who uses its content asks ``covers``.
+        The file may change right afterwards; callers that use its content must call ``covers``.
         """
         try:
             return self.covers(config, read_bytes(str(config.expanduser()), MAX_FILE_SIZE), of)
@@ -62,16 +62,16 @@ class TrustStore:
         environments: Iterable[Path] = (),
         of: DigestOf | None = None,
     ) -> None:
-        """Trust a configuration, and the environment files that it names.
+        """Trust a configuration and the environment files that it names.
 
         Args:
             config: The file.
-            digest: The digest of what the user was shown; empty for the current content.
-            environments: Files of ``NAME=value`` lines; a missing one is not trusted.
+            digest: The digest of the content that the user saw; empty for the current content.
+            environments: Files of ``NAME=value`` lines; missing ones are skipped.
             of: The digest of the part of the file that is trusted; None for all of it.
 
         Raises:
-            UsageError: The file cannot be read, or has changed since.
+            UsageError: The file cannot be read, or has changed since the user saw it.
             StoreError: The store cannot be changed.
         """
         found = {key_of(config): digest_now(config, of)}
@@ -82,7 +82,7 @@ class TrustStore:
             self._write(self._read() | found)
 
     def revoke(self, config: Path) -> bool:
-        """Revoke the trust in a configuration; whether it was trusted.
+        """Revoke the trust in a configuration. Return whether it was trusted.
 
         Raises:
             StoreError: The store cannot be changed.
@@ -95,7 +95,7 @@ class TrustStore:
         return was_trusted
 
     def _read(self) -> dict[str, str]:
-        """The digests; none from a damaged store, which the next change replaces."""
+        """The digests; empty if the store is damaged, which the next change replaces."""
         try:
             return msgspec.convert(json.loads(self._path.read_bytes()), dict[str, str])
         except (FileNotFoundError, ValueError):
@@ -107,16 +107,17 @@ class TrustStore:
 
 
 def key_of(config: Path) -> str:
-    """The key of a configuration: its folder without links, and its name.
+    """The key of a configuration: its folder, with links resolved, and its name.
 
-    A link in another folder is another file: what it names would be relative to that folder.
+    A link to it in another folder counts as another file, because its relative paths would start
+    from that folder.
     """
     path = config.expanduser().absolute()
     return os.path.join(real_path(path.parent), path.name)  # noqa: PTH118 - of strings
 
 
 def environment_key(file: Path) -> str:
-    """The key of an environment file, which is trusted as nothing else."""
+    """The key of a file that is trusted only as an environment file."""
     return _ENVIRONMENT + key_of(file)
 
 
@@ -126,16 +127,16 @@ def digest_of(content: bytes) -> str:
 
 
 def lies_in(path: Path | str, folder: Path | str) -> bool:
-    """Whether a path is a folder or lies below it, both without links.
+    """Whether a path is a folder or lies below it, after resolving links.
 
-    A path with a link that may not be followed does not.
+    False for a path with a link that may not be followed.
     """
     real = followed(path)
     return bool(real) and is_inside(listed_path(real), listed_path(folder))
 
 
 def digest_now(config: Path, of: DigestOf | None = None) -> str:
-    """The digest of a file as it is now, or of the part of it that is used.
+    """The current digest of a file, or of the part of it that is used.
 
     Raises:
         UsageError: It cannot be read.

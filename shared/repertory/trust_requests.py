@@ -1,4 +1,4 @@
-"""Sources that the user must trust before they run, and the files that define them."""
+"""Sources that run only once the user trusts them, and the files that define them."""
 
 import contextlib
 import os
@@ -20,12 +20,12 @@ from repertory.workspace import Workspace
 
 
 class Untrusted(msgspec.Struct, frozen=True):
-    """What awaits trust.
+    """Sources and files that await trust.
 
     Attributes:
-        files: The files that define sources and are not trusted.
+        files: Untrusted files that define sources.
         sources: The names of these sources.
-        withheld: Why other sources are not read, and how to allow it.
+        withheld: Why other sources are not read, and how to allow them.
     """
 
     files: list[Path]
@@ -34,7 +34,7 @@ class Untrusted(msgspec.Struct, frozen=True):
 
 
 class Wanted(msgspec.Struct, frozen=True):
-    """What a found configuration asks for beyond its folder.
+    """What a found configuration needs from outside its folder.
 
     Attributes:
         digest: The SHA-256 of the file.
@@ -70,17 +70,17 @@ def wanted(
 
 
 def untrusted(workspace: Workspace) -> Untrusted:
-    """The readable files of a catalogue that are not trusted and that its sources need."""
+    """The readable but untrusted files that the sources of a catalogue need."""
     files: list[Path] = []
     sources: set[str] = set()
     trusted: set[str] = set()
-    for entry in workspace.sources.entries():  # trusted ones come first
+    for entry in workspace.sources.entries():  # trusted entries come first
         paths = files_to_trust(entry, workspace.base)
         if paths is None:
             continue
         try:
             found = build(entry, workspace.base)
-        except ConfigurationError:  # building the catalogue says so
+        except ConfigurationError:  # building the catalogue reports it
             continue
         names = {source.name for source in found if not source.fault}
         if entry["trusted"]:
@@ -93,7 +93,7 @@ def untrusted(workspace: Workspace) -> Untrusted:
 
 
 def defined_by(file: Path, workspace: Workspace) -> list[Source]:
-    """The sources that a file defines, in the catalogue or else by its kind.
+    """The sources that a file defines: from the catalogue if it lists the file, else by its kind.
 
     Raises:
         UsageError: The file is missing, or defines no source that needs trust.
@@ -108,7 +108,7 @@ def defined_by(file: Path, workspace: Workspace) -> list[Source]:
         if file in {Path(real_path(path)) for path in files_to_trust(entry, workspace.base) or ()}
     ]
     if not entries:
-        with contextlib.suppress(UsageError):  # of a file that no source reads
+        with contextlib.suppress(UsageError):  # no source type reads this file
             entries = [one for one in entry_of(file) if files_to_trust(one, workspace.base)]
     if not entries:
         raise UsageError(f"No servers can be read from {file}; name an MCP configuration.")
@@ -116,10 +116,10 @@ def defined_by(file: Path, workspace: Workspace) -> list[Source]:
 
 
 def known_as(file: Path, workspace: Workspace) -> list[Path]:
-    """The paths by which a catalogue names a file, whose trust it asks for.
+    """The paths under which a catalogue lists a file and asks for its trust.
 
-    A link to the file, and what a link of the catalogue leads to, are the same file. One that the
-    catalogue does not name is known as itself.
+    Paths are compared with links resolved. If the catalogue does not list the file, its own path
+    is returned.
     """
     real = real_path(file.expanduser())
     paths = (files_to_trust(entry, workspace.base) or () for entry in workspace.sources.entries())
@@ -144,7 +144,7 @@ def env_files(sources: Iterable[Source]) -> list[Path]:
 
 
 def advice(found: Untrusted) -> str:
-    """How to trust the configurations that were found; empty without any."""
+    """How to trust the configurations that were found; empty if none."""
     lines = list(found.withheld)
     if found.files:
         files = shlex.join(str(path) for path in found.files)

@@ -1,4 +1,4 @@
-"""Updates of the index of one directory by one command: of all sources, or of what has changed."""
+"""Updates of a directory's index by one command: from all sources, or only changed files."""
 
 import contextlib
 import time
@@ -26,23 +26,23 @@ from repertory.stats import Building, WatchStatus, report_watch, watch_status
 from repertory.text import counted, cut
 from repertory.workspace import Indexed
 
-# That a command waits for another process which took the index once all was written: a search
-# has ended by then, and a server that has just started keeps it.
+# How long a command waits for a process that took the index after everything was written. A search
+# has ended by then; a server that has just started keeps the index.
 TAKEN_TIMEOUT_S = 2.5
-MAX_NOTICE_LENGTH = 160  # characters about the model
-MIN_WRITING = 1 / 3  # of the budget of a first index that is left when all files are read
-# What is written before the budget is looked at again: items with texts to embed, and items in all.
-# Opening and flushing a collection takes as long as writing hundreds that were embedded before.
+MAX_NOTICE_LENGTH = 160  # characters of a notice about the model
+MIN_WRITING = 1 / 3  # share of the budget reserved for writing once all files are read
+# Items written between two checks of the budget: those with texts to embed, and items in all.
+# Opening and flushing a collection takes as long as writing hundreds of already embedded items.
 BATCH_SIZE, MAX_BATCH = 8, 250
 
 
 class Timer:
-    """Measures from its first question on."""
+    """A timer that starts at its first query."""
 
     _started: float | None = None
 
     def exceeds(self, seconds: float) -> bool:
-        """Whether this much time has passed since the first question."""
+        """Whether this much time has passed since the first query."""
         now = time.monotonic()
         if self._started is None:
             self._started = now
@@ -52,12 +52,12 @@ class Timer:
 class Update:
     """One update. Not thread-safe.
 
-    Create it before the sources are read: what changes afterwards is noticed next time.
+    Create it before the sources are read, so that later changes are noticed next time.
 
     Args:
         parts: The parts of the process.
         live: The search, whose keyword index follows the update.
-        freshness: What the last command read.
+        freshness: The record of what the last command read.
     """
 
     def __init__(self, parts: Parts, live: LiveSearch, freshness: Freshness) -> None:
@@ -78,21 +78,22 @@ class Update:
         rebuild: Callable[[InProcessQueue, str], object] | None,
         budget_s: float,
     ) -> Ledger:
-        """Make the index equal to the sources, or come nearer to that.
+        """Index all sources, as far as the budget allows.
 
-        Files can be searched as soon as they are read, and each server's tools when it answers.
+        Files can be searched as soon as they are read, and each server's tools once it answers.
 
         Args:
             progress: Called with the progress.
-            asks: Whether to ask a server, or to fetch what lies elsewhere. What was last known of
-                the others stays.
-            words_suffice: If no model is available and nothing was indexed with one, index
-                keywords alone instead of failing.
-            rebuild: Requests a new generation of a configuration's collection, if one is wanted.
-            budget_s: Seconds in all; ``MIN_WRITING`` of them are for writing, once all is read.
+            asks: Whether to ask a server or fetch a remote source. The last known items of other
+                sources are kept.
+            words_suffice: If no model is available and nothing was indexed with one, index only
+                keywords instead of failing.
+            rebuild: Requests a new generation of a configuration's collection; None for no rebuild.
+            budget_s: Seconds in all; a share of ``MIN_WRITING`` is reserved for writing after all
+                files are read.
 
         Returns:
-            What was written.
+            The ledger of what was written.
 
         Raises:
             ModelError, StoreError: The model or a store is unavailable.
@@ -104,17 +105,17 @@ class Update:
             known = self._known_tools(engine.model.slug)
             if rebuild is not None:
                 rebuild(queue, self._catalogue.hash)
-                queue.work()  # creates the generation
+                queue.work()  # this creates the generation
             self._begin(coordinator, known)
             whole, writing = Timer(), Timer()
-            whole.exceeds(budget_s)  # starts it
+            whole.exceeds(budget_s)  # starts the timer
 
             def is_late() -> bool:
-                is_some = writing.exceeds(budget_s * MIN_WRITING)  # first asked when all is read
+                is_some = writing.exceeds(budget_s * MIN_WRITING)  # first called when all is read
                 return is_some and whole.exceeds(budget_s)
 
             def commit() -> None:
-                """Let other processes search and write while servers are awaited."""
+                """Let other processes search and write while this one waits for servers."""
                 self._commit(coordinator)
                 self._live.close()
 
@@ -131,24 +132,24 @@ class Update:
         assert ledger is not None
         with self._parts.store.waiting(TAKEN_TIMEOUT_S):
             self._live.refresh()
-        with self._parts.store.waiting(0.0):  # nothing waits for that process again
+        with self._parts.store.waiting(0.0):  # do not wait for that process again
             if ledger.counts.total() and coordinator.is_finished:
                 try:
                     with self._parts.store.open(ledger.collection) as collection:
                         collection.optimize()
-                except StoreBusyError:  # a server does so by itself, and a search is over soon
+                except StoreBusyError:  # a server optimises by itself, and a search ends soon
                     pass
-                except StoreError as error:  # it takes room for a copy; searches do without
+                except StoreError as error:  # it needs space for a copy; searches work without it
                     self._parts.notices.append(f"The index was not optimised: {error}")
             self._commit(coordinator)
         return ledger
 
     def changes(self, budget_s: float) -> str:
-        """Index what has changed in files, as far as there is time; no server is asked.
+        """Index changed files within the time budget, without asking servers.
 
         Args:
-            budget_s: Seconds for reading files and for writing items. Half of it is for either,
-                from the first file and item on: each search comes nearer to the sources.
+            budget_s: Seconds for reading files and writing items, half for each, counted from the
+                first file and the first item, so that each search makes progress.
 
         Returns:
             A sentence about the changes that are not indexed yet; empty if all are.
@@ -166,13 +167,13 @@ class Update:
         try:
             engine = self._engine_of_queries()
             with self._lifecycle(engine, in_small_batches=True) as (coordinator, queue):
-                for part in ("index", "vectors"):  # another process has the store
+                for part in ("index", "vectors"):  # another process holds the store
                     if why := self._live.missing.get(part):
                         raise StoreError(why)
                 self._begin(coordinator, [*self._known_tools(engine.model.slug), *scans])
 
                 def is_late() -> bool:
-                    """A build that only needs to be published has all of the time."""
+                    """Whether time is up; a build that only needs publishing gets all of it."""
                     share = 2 if coordinator.is_busy else 1
                     return writing.exceeds(budget_s / share)
 
@@ -184,27 +185,27 @@ class Update:
         if coordinator.is_building and coordinator.ledger:
             build = coordinator.ledger.building()
             is_same = configuration_of(coordinator.active) == self._catalogue.hash
-            # Without items its report says why it waits.
+            # If it has no items, its report says why it waits.
             return _still_building(build, is_same=is_same) if build.total else ""
         behind.update(coordinator.unwritten.values())
         return "" if coordinator.is_finished and not behind else _not_yet(behind)
 
     def _engine(self, *, words_suffice: bool) -> EmbeddingEngine:
-        """The engine for texts; an index with vectors is never replaced by one without."""
+        """The engine for texts. An index with vectors is never replaced by one without vectors."""
         parts, slug = self._parts, self._slug
         has_vectors = slug not in ("", WORDS_MODEL.slug)
         engine = parts.text_engine(words_suffice=words_suffice and not has_vectors)
-        # The first run with a model says that it stands in for another one, and that shortly.
+        # Only the first run with a fallback model says so, and briefly.
         said = [] if engine.model.slug == slug else parts.notices
         parts.notices[:] = [cut(notice, MAX_NOTICE_LENGTH) for notice in said]
         if isinstance(engine, WordsEngine):
             parts.notices.append(f"Only keywords are indexed: {engine.reason}")
-        elif engine.device == "cpu":  # the one that embeds queries
+        elif engine.device == "cpu":  # the device that embeds queries
             parts.calibrate(engine)
         return engine
 
     def _engine_of_queries(self) -> EmbeddingEngine:
-        """The engine for queries, which is loaded anyway, if it is of the model of the index."""
+        """The engine for queries, which is loaded anyway; it must have the index's model."""
         if self._slug == WORDS_MODEL.slug:
             return WordsEngine("the index has no vectors")
         engine = self._parts.queries.get()
@@ -216,7 +217,7 @@ class Update:
 
     @property
     def _slug(self) -> str:
-        """The model of the index that is searched; empty without one."""
+        """The model of the searched index; empty if there is no index."""
         name = self._parts.store.alias(self._parts.active)
         return "" if name is None else model_slug(name)
 
@@ -237,7 +238,7 @@ class Update:
             coordinator.observe(scan)
 
     def _known_tools(self, slug: str) -> list[ScanResult]:
-        """The known tools, also if only a command with other settings has indexed them."""
+        """The known tools, even if only a command with other settings has indexed them."""
         parts = self._parts
         servers = [source for source in self._catalogue.sources if source.asks_server]
         last = watch_status(parts.coordination.status) or WatchStatus()
@@ -252,15 +253,15 @@ class Update:
     def _commit(self, coordinator: Coordinator) -> None:
         """Publish the index for the search and the next command."""
         parts = self._parts
-        self._live.refresh()  # no other command has the index now, and reports what it read before
+        self._live.refresh()  # holds the index, so no other command reports older data
         report_watch(parts.coordination.status, coordinator.status())
-        with parts.store.waiting(0.0):  # what another process has open is dropped another time
-            self._live.refresh()  # it reads the report, and closes what is not searched any more
+        with parts.store.waiting(0.0):  # skip collections that another process has open
+            self._live.refresh()  # reads the report and closes what is no longer searched
             self._live.save()
             coordinator.retire()
         name = parts.store.alias(parts.active)
         if name is None or configuration_of(name) != self._catalogue.hash:
-            return  # it is still being built
+            return  # the new index is still being built
         if not parts.settings.values.no_cache:
             parts.workspace.remember(Indexed.of(self._request, self._catalogue))
             self._freshness.remember(
@@ -269,7 +270,7 @@ class Update:
 
 
 def _small_batch(writer: Writer, items: Sequence[Item]) -> Sequence[Item]:
-    """The first items, of which few need new vectors."""
+    """The first items, up to ``MAX_BATCH``, of which at most ``BATCH_SIZE`` need new vectors."""
     embedded = 0
     for number, item in enumerate(items[:MAX_BATCH]):
         embedded += not writer.has_vectors(item.whole())
@@ -279,11 +280,11 @@ def _small_batch(writer: Writer, items: Sequence[Item]) -> Sequence[Item]:
 
 
 def _still_building(build: Building, *, is_same: bool) -> str:
-    """What a search says of a build.
+    """The notice of a search about an unfinished build.
 
     Args:
         build: The build.
-        is_same: Whether it has the sources of the index that is searched: a rebuild was ended.
+        is_same: Whether the searched index has the same sources, so this is an interrupted rebuild.
     """
     missing = f"{build.total - build.done:,} of {build.total:,} items are missing"
     if is_same:

@@ -25,9 +25,9 @@ def _at(
         doc: Its description, for help texts and schemas.
         ge: The minimum, if it is a number.
         le: The maximum, if it is a number.
-        pattern: What it must match, if it is a text.
-        form: The same in words.
-        personal: A file that came with a project cannot set it: it decides where data goes.
+        pattern: The regular expression it must match, if it is a text.
+        form: The pattern in words.
+        personal: A file that came with a project cannot set it, because it decides where data goes.
         secret: Its value is never shown.
     """
     extra = {"key": key, "personal": personal, "secret": secret, "form": form}
@@ -46,12 +46,12 @@ def _groups(key: str, action: str) -> Meta:
     return _personal(key, f"Groups whose members may {action}; separated by commas.")
 
 
-# Without "_" and ":", which end it in names of collections and keys.
+# No "_" or ":", because these end the namespace in names of collections and keys.
 NAMESPACE_PATTERN = "[a-z][a-z0-9-]{0,31}"
 NAMESPACE = "repertory"  # the default
 
-# The settings that a single query can override; its schemas and descriptions use these types.
-MAX_LIMIT = 100  # results that a server gives
+# The settings that a single query can override. The schemas of queries use these types.
+MAX_LIMIT = 100  # results that a server returns
 Limit = Annotated[int, _at("search.limit", "The maximum number of results.", ge=1)]
 Threshold = Annotated[
     float, _at("search.threshold", "The minimum confidence of a result, 0 to 1.", ge=0, le=1)
@@ -278,7 +278,7 @@ class Values(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         _personal(
             "insights.webhook",
             "An https URL, such as a Slack webhook, that a server sends a digest to each day.",
-            secret=True,  # who knows it may write there
+            secret=True,  # anyone who knows it can post there
         ),
     ] = None
     telemetry: Annotated[
@@ -356,7 +356,7 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def alias(self) -> str:
-        """The variable of Toolscript, which Repertory replaces; it still works."""
+        """The environment variable of Toolscript, Repertory's predecessor; it still works."""
         return "TOOLSCRIPT_" + self.key.replace(".", "_").upper()
 
     @property
@@ -378,7 +378,7 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
 
         Args:
             value: The value as given.
-            strict: Whether a text is no number; the environment gives numbers as text.
+            strict: Whether to refuse numbers given as text; the environment gives them as text.
 
         Raises:
             ValueError: It has another type or is out of range.
@@ -404,5 +404,5 @@ def _declared() -> dict[str, Setting]:
 
 SETTINGS = _declared()  # by field
 
-# The settings that are paths; a relative one in a file starts from the folder of the file.
+# The settings that are paths. Relative paths in a file start from the file's folder.
 PATHS = frozenset({"data_dir", "sandbox", "keys", "audit_folder", "oidc_client_secret_file"})

@@ -1,4 +1,4 @@
-"""The JSON of the HTTP API beside the library's answers: requests, lists and problems."""
+"""The JSON types of the HTTP API, in addition to answers: requests, lists and problems."""
 
 from typing import Annotated, Any, Literal
 
@@ -12,18 +12,18 @@ from repertory.search.links import Links
 from repertory.search.query import MAX_QUERY_LENGTH
 from repertory.values import MAX_LIMIT, Alpha, Limit, NameWeight, SectionWeight, Threshold
 
-MAX_QUERIES = 100  # of one request
-MAX_VALUES = 100  # of one filter
-MAX_IDS = 100  # items of one request
-MAX_RETRIES = 1_000  # jobs of one request
+MAX_QUERIES = 100  # per request
+MAX_VALUES = 100  # per filter
+MAX_IDS = 100  # items per request
+MAX_RETRIES = 1_000  # jobs per request
 V1 = "/v1"  # where the API begins
-RECORDED = "repertory-recorded"  # a header of requests that the caller's own process records
-EXPORT = "/export"  # where the user's own programs read a collection, for a backup
-PROJECTS = "/projects"  # where a server of several projects has them, each below its key
+RECORDED = "repertory-recorded"  # marks requests that the calling process itself records
+EXPORT = "/export"  # where the user's own programs read a collection for a backup
+PROJECTS = "/projects"  # the projects of a server with several, each below its key
 
 MaxLimit = Annotated[Limit, Meta(le=MAX_LIMIT)]
-# Only described here: the search itself refuses a blank or too long query. The pattern names the
-# characters that are white space to Python but not to JSON Schema.
+# This only documents the limits: the search itself refuses a blank or too long query. The pattern
+# lists the characters that are white space to Python but not to JSON Schema.
 Text = Annotated[
     str,
     Meta(
@@ -91,7 +91,7 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def summary(entry: Entry) -> Summary:
-    """An entry as lists show it."""
+    """The summary of an entry."""
     return Summary(**{name: getattr(entry, name) for name in Summary.__struct_fields__})
 
 

@@ -1,6 +1,6 @@
 """A directory, its settings, and the state that one command stores for the next.
 
-The state can be lost: it only saves a search from scanning the project first.
+Losing the state is harmless: the next search then scans the project first.
 """
 
 import contextlib
@@ -24,16 +24,16 @@ from repertory.values import NAMESPACE
 if TYPE_CHECKING:
     from repertory.sources.configured import Catalogue
 
-OWNER = ".directory.json"  # the end of the file that holds the directory of a key
-SHOWN = ".shown"  # the end of the file that holds what a person was shown last
+OWNER = ".directory.json"  # suffix of the file that holds the directory of a key
+SHOWN = ".shown"  # suffix of the file that holds what a person last saw
 
 
 class Indexed(msgspec.Struct, frozen=True, kw_only=True):
-    """The catalogue of the last one-shot run, or of a server.
+    """A record of the catalogue that a one-shot run or a server used last.
 
     Attributes:
-        request: A digest of the configuration it was asked for; see ``Workspace.request``.
-        configuration: The configuration hash that followed from it.
+        request: A digest of the requested configuration; see ``Workspace.request``.
+        configuration: The resulting configuration hash.
         servers: The identities of the catalogue's MCP servers, by name.
     """
 
@@ -43,7 +43,7 @@ class Indexed(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, request: str, catalogue: "Catalogue") -> "Indexed":
-        """The record of a run with this request and this catalogue."""
+        """Create the record of a run with this request and this catalogue."""
         return cls(request=request, configuration=catalogue.hash, servers=catalogue.known)
 
 
@@ -66,18 +66,18 @@ class Workspace:
         return TrustStore(self._data / TRUST_FILE)
 
     def paths(self) -> tuple[Path, ...]:
-        """The folders that `repertory index PATH…` made this directory's catalogue."""
+        """The folders that `repertory index PATH…` set as this directory's catalogue."""
         return tuple(Path(path) for path in read_json(self._paths_file, list[str]) or ())
 
     def set_paths(self, paths: Sequence[Path]) -> None:
-        """Make folders this directory's catalogue; no folders restore the configured or found one.
+        """Set folders as this directory's catalogue; none restore the configured or found one.
 
         Raises:
-            UsageError: One is not there.
+            UsageError: A path does not exist.
             StoreError: The data directory cannot be written.
         """
         for path in paths:
-            if not os.path.exists(path):  # noqa: PTH110 - False also below a closed folder
+            if not os.path.exists(path):  # noqa: PTH110 - False also below an unreadable folder
                 raise UsageError(f"There is no {path}; name a folder or a file to index.")
         if paths:
             write_json(self._paths_file, [str(path.resolve()) for path in paths])
@@ -89,15 +89,15 @@ class Workspace:
 
     @property
     def sources(self) -> DirectoryCatalogue:
-        """The sources as they are now: other paths may have been given since."""
+        """The current sources; the paths are read again, as they may have changed."""
         return DirectoryCatalogue(self.settings, self.directory, self.paths(), self.catalogue_key)
 
     def catalogue(self, known: Mapping[str, Mapping[str, Any]] | None = None) -> "Catalogue":
         """The sources of this directory.
 
         Args:
-            known: The identities of the active catalogue's servers, by name. They stand in for the
-                servers of a configuration that cannot be read. None takes the last run's.
+            known: The identities of the active catalogue's servers, by name, as a fallback for a
+                configuration that cannot be read. None for those of the last run.
 
         Raises:
             ConfigurationError: A source of the configuration is invalid; the message names the
@@ -109,7 +109,7 @@ class Workspace:
         return self.sources.catalogue(known)
 
     def followed(self) -> list[Path]:
-        """Every file and folder that the catalogue follows from, whether it is there or not.
+        """Every file and folder that determines the catalogue, whether or not it exists.
 
         Files that discovery found deep inside a project are not included.
         """
@@ -117,14 +117,14 @@ class Workspace:
 
     @property
     def notices(self) -> tuple[str, ...]:
-        """What does not hold until the user trusts the configuration, besides its sources."""
+        """Notices about settings that have no effect until the user trusts the configuration."""
         return about_withheld(self.settings)
 
     def again(self) -> "Workspace":
         """The same directory with freshly read settings.
 
         Raises:
-            ConfigurationError: A configuration file is wrong.
+            ConfigurationError: A configuration file is invalid.
         """
         settings = self.settings
         again = load(settings.flags, self.directory, settings.environment)
@@ -137,9 +137,9 @@ class Workspace:
 
     @property
     def key(self) -> str:
-        """A digest, in 16 hex digits, of the directory and everything named for it.
+        """A digest, in 16 hex digits, of the directory and the settings that select its index.
 
-        Commands that name another model, configuration or namespace have another index.
+        Commands with another model, configuration or namespace use another index.
         """
         settings, namespace = self.settings, self.settings.values.namespace
         return _digest(
@@ -149,21 +149,21 @@ class Workspace:
                 settings.values.model,
                 settings.values.qdrant_url,
                 [str(path) for path in settings.mcp_configs],
-                # Nothing for the default, whose keys are those of earlier releases.
+                # Omit the default, so that its keys equal those of earlier releases.
                 *([namespace] if namespace != NAMESPACE else ()),
             ]
         )
 
     @property
     def catalogue_key(self) -> str:
-        """The key of the directory, and a digest of the configurations named for it."""
+        """The key of the directory and a digest of the configurations that the user named."""
         settings = self.settings
         configs = [str(path) for path in settings.mcp_configs]
         return f"{directory_key(self.directory)}-{_digest([str(settings.named), configs])}"
 
     @property
     def request(self) -> str:
-        """A digest of the configuration that a run follows, made without reading any source."""
+        """A digest of the configuration of a run, computed without reading any source."""
         settings = self.settings
         paths = [str(path) for path in self.paths()]
         added = [(one.entry, one.is_confined) for one in settings.added]
@@ -176,7 +176,7 @@ class Workspace:
 
     @property
     def base(self) -> Path:
-        """The folder that relative paths of entries start from."""
+        """The folder that relative paths in source entries start from."""
         return self.settings.base
 
     @property
@@ -185,7 +185,7 @@ class Workspace:
         return any(map(_exists, (self._root_file, self._paths_file)))
 
     def indexed(self) -> Indexed | None:
-        """The record of the last catalogue that was indexed, if there is one."""
+        """The record of the last indexed catalogue; None if missing."""
         return read_json(self._indexed_file, Indexed)
 
     def remember(self, indexed: Indexed) -> None:
@@ -199,12 +199,12 @@ class Workspace:
 
     @property
     def seen_file(self) -> Path:
-        """Where ``Freshness`` keeps what the last command read."""
+        """The file where ``Freshness`` keeps what the last command read."""
         return self._data / "workspaces" / f"{self.key}{self._seen}"
 
     @property
     def seen_files(self) -> Iterator[Path]:
-        """The same of all commands with the same sources: those of one model share an index."""
+        """The ``seen_file`` of every command with the same sources, whatever its model."""
         return (self._data / "workspaces").glob(f"*{self._seen}")
 
     @property
@@ -213,13 +213,13 @@ class Workspace:
 
     @property
     def shown_file(self) -> Path:
-        """Where ``trust review`` keeps which versions of items it has listed."""
+        """The file where ``trust review`` records the versions of items that it has listed."""
         return self._data / "workspaces" / f"{self.directory_key}{SHOWN}"
 
     def forget(self) -> None:
-        """Forget what the last command read: a server indexes now, and the next one must compare.
+        """Forget what the last command read, as a server indexes now and the next must compare.
 
-        Its servers stay known: their file may be half saved when the server starts.
+        The MCP servers stay known, because their file may be half saved when the server starts.
         """
         with contextlib.suppress(OSError):
             for file in self.seen_files:
@@ -227,9 +227,9 @@ class Workspace:
         self._know()
 
     def _know(self) -> None:
-        """Store the directory's path under both keys.
+        """Store the directory's path under both keys, so that commands can find it.
 
-        So ``repertory clean`` and other commands find it.
+        ``repertory clean`` is one of them.
         """
         for file in (self._owner_file, self._root_file):
             if not _exists(file):
@@ -253,7 +253,7 @@ class Workspace:
 
 
 def owners(data: Path) -> dict[str, Path]:
-    """The directories whose data are in a data directory, by ``Workspace.key``."""
+    """The directories that have data in a data directory, by ``Workspace.key``."""
     found = {}
     for file in (data / "workspaces").glob(f"*{OWNER}"):
         if directory := read_json(file, str):
@@ -267,10 +267,10 @@ def directory_key(directory: Path) -> str:
 
 
 def _exists(file: Path) -> bool:
-    """Whether a file exists; False for one in a closed folder."""
+    """Whether a file exists; False if its folder is not accessible."""
     return os.path.exists(file)  # noqa: PTH110 - the method raises there
 
 
 def _digest(value: object) -> str:
-    # Escapes, for the name of a directory need not be valid Unicode.
+    # JSON escapes are used because a directory name may be invalid Unicode.
     return hashlib.sha256(json.dumps(value, default=str).encode()).hexdigest()[:16]

@@ -1,1 +1,1 @@
-"""Answers in the formats of model hosts and of people."""
+"""Render answers in the formats of model hosts and for people."""

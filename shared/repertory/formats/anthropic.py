@@ -14,9 +14,9 @@ def anthropic(
 ) -> dict[str, Any]:
     """Return ``content`` for a ``tool_result`` and the ``definitions`` of the tools found.
 
-    The API rejects a request that refers to an undeclared tool, so a client either declares the
-    definitions in the same request or passes the names it has declared; other tools are then only
-    counted. ``items`` has the complete tools by id, as far as they are available.
+    The API rejects a request that refers to an undeclared tool. So a client either declares the
+    definitions in the same request, or passes the names it has declared, and other tools are only
+    counted. ``items`` contains the complete tools by id, as far as available.
     """
     content: list[dict[str, str]] = []
     definitions: list[dict[str, Any]] = []

@@ -1,4 +1,4 @@
-"""Answers as a text of few tokens: a line for each hit, with what a model needs to use it."""
+"""Answers as short text: one line per hit, with what a model needs to use it."""
 
 from collections.abc import Mapping, Sequence
 
@@ -10,20 +10,20 @@ from repertory.search.answer import Answer, Hit
 from repertory.text import cut, one_line
 
 MAX_DESCRIPTION_LENGTH = 140  # characters
-MAX_QUERY_LENGTH = 80  # characters, of the heading of one of several answers
+MAX_QUERY_LENGTH = 80  # characters of the heading of each of several answers
 MAX_SECTION_LENGTH = 80  # characters
 
-_WARNINGS = ("Deprecated", "When not to use it")  # beginnings of what a policy says
+_WARNINGS = ("Deprecated", "When not to use it")  # prefixes of a policy's notes
 
 
 def compact(answers: Sequence[Answer], tools: Mapping[str, Item]) -> str:
-    """Write a line for each hit, best first; with several answers, a heading for each.
+    """Write one line per hit, best first; several answers each get a heading.
 
-    An item of several answers is described once, and a notice of several is shown once.
+    An item or notice that several answers share is written only once.
 
     Args:
         answers: The answers.
-        tools: The complete tools, by id; those that are missing are shown without parameters.
+        tools: The complete tools, by id; missing ones are shown without parameters.
     """
     lines: list[str] = []
     described: set[str] = set()
@@ -42,7 +42,7 @@ def compact(answers: Sequence[Answer], tools: Mapping[str, Item]) -> str:
 
 
 def _line(hit: Hit, tool: Item | None) -> str:
-    """The confidence, what to call or to read, warnings, copies, and how the description begins."""
+    """The confidence, the tool call or id, warnings, copies, and the start of the description."""
     is_tool = hit.kind is Kind.TOOL
     parts = [signature(hit.id, tool) if is_tool else f"{hit.kind} {one_line(hit.id)}"]
     if hit.matched_in:

@@ -8,18 +8,18 @@ from repertory.formats.signatures import signature
 from repertory.search.links import Links
 from repertory.text import one_line
 
-MAX_SIGNATURES = 20  # of one skill; further tools are named without their parameters
+MAX_SIGNATURES = 20  # per skill; further tools are named without their parameters
 
 
 def link_lines(
     links: Links, items: Callable[[Sequence[str]], Mapping[str, Item]], subject: str = ""
 ) -> list[str]:
-    """Say what an item is linked to, in a line for each direction; nothing without links.
+    """Describe an item's links, one line per direction; empty if it has none.
 
     Args:
         links: The links.
         items: ``Backend.items``, for the parameters of the tools.
-        subject: Whose links they are, to begin the lines with.
+        subject: The item's name or id, to start the lines with; may be empty.
     """
     first, said = f"{one_line(subject)} needs" if subject else "Needs", []
     if links.needs:
@@ -37,6 +37,6 @@ def link_lines(
 
 
 def link_facts(links: Links) -> dict[str, str]:
-    """The links by what people call them; without those that are empty."""
+    """The non-empty links, by a label for people."""
     facts = {"needs": links.needs, "missing": links.missing, "needed by": links.needed_by}
     return {name: ", ".join(map(line, ids)) for name, ids in facts.items() if ids}

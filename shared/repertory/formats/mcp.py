@@ -1,7 +1,7 @@
 """Answers as the result of an MCP tool.
 
-Everything is said once, as text, which every host gives to its model. Structured content would say
-it again: the specification wants the same as text beside it.
+Results contain only text, which every host passes to its model. Structured content would repeat it,
+because the specification asks for the same content as text, too.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,16 +20,16 @@ MEDIA_TYPES = {Kind.SKILL: "text/markdown", Kind.DOCUMENT: "text/plain"}
 
 
 def mcp(answers: Sequence[Answer], tools: Mapping[str, Item]) -> dict[str, Any]:
-    """Return a ``CallToolResult`` with a line for each hit; see ``compact``."""
+    """Return a ``CallToolResult`` with one line per hit; see ``compact``."""
     return _result([_text(compact(answers, tools))])
 
 
 def mcp_detail(answers: Sequence[Answer], needs: Sequence[str] = ()) -> dict[str, Any]:
-    """Return a ``CallToolResult`` with all that is known: JSON as over HTTP, and links to texts.
+    """Return a ``CallToolResult`` with all details: the HTTP API's JSON, and links to texts.
 
     Args:
         answers: The answers.
-        needs: What the skills among the hits need, a line each.
+        needs: The needs of the skills among the hits, one line each.
     """
     whole: Answer | Answers = answers[0] if len(answers) == 1 else Answers(answers=[*answers])
     links = {hit.id: _link(hit) for one in answers for hit in one.hits if hit.kind in MEDIA_TYPES}

@@ -10,16 +10,16 @@ from repertory.formats.tools import host_name, tool_spec
 from repertory.search.answer import Answer, Hit
 
 READER = "get_item"
-MAX_UNABRIDGED = 3  # hits; the others are shortened, because every later request carries them all
+MAX_UNABRIDGED = 3  # hits; others are shortened, because every later request carries all of them
 NAMESPACE_SIZE = 9  # OpenAI recommends fewer than ten functions
 
 
 def openai(answer: Answer, items: Mapping[str, Item], call_id: str | None = None) -> dict[str, Any]:
     """Return the ``tool_search_output`` item for the input of the next request.
 
-    Skills and documents found are listed in the description of one more function, ``get_item``,
-    which takes the id of the one to read. The client answers its calls. ``items`` has the complete
-    tools by id, as far as they are available.
+    An additional function, ``get_item``, lists the skills and documents found in its description
+    and takes the id of the one to read. The client answers its calls. ``items`` contains the
+    complete tools by id, as far as available.
     """
     servers: dict[str, list[dict[str, Any]]] = {}
     for place, hit in enumerate(hit for hit in answer.hits if hit.kind is Kind.TOOL):
@@ -53,7 +53,7 @@ def _grouped(server: str, functions: Sequence[dict[str, Any]]) -> Iterator[dict[
 
 
 def _reader(texts: Sequence[Hit]) -> dict[str, Any]:
-    """The function that reads a skill or document; its description presents the best ones."""
+    """The function that reads a skill or document; its description lists the best ones."""
     best = "\n\n".join(phrases.described(hit) for hit in texts[:MAX_UNABRIDGED])
     ids = {"type": "string", "enum": [hit.id for hit in texts]}
     return {

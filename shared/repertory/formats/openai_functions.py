@@ -48,7 +48,7 @@ def _shorter(tool: ToolSpec) -> Iterator[ToolSpec]:
 
 
 def _bare(schema: Any) -> Any:  # noqa: ANN401 - JSON
-    """A schema without prose and defaults; parameters with the names of keywords stay."""
+    """A schema without prose and defaults, keeping parameters that are named like keywords."""
     if isinstance(schema, list):
         return [_bare(one) for one in schema]
     if not isinstance(schema, dict):

@@ -1,4 +1,4 @@
-"""Sentences for models; text from authors cannot break out of its line."""
+"""Sentences for models. Text by authors is kept on its line."""
 
 from repertory.catalogue.safety import DESTRUCTIVE
 from repertory.notices import NOTHING_TO_SEARCH
@@ -28,7 +28,7 @@ def described(hit: Hit) -> str:
 
 
 def reason(hit: Hit) -> str:
-    """The reason with all that belongs to it, and the section if it does not name that."""
+    """The reason of a hit with its notes, and its section if the reason does not name it."""
     heading = hit.matched_in.lstrip("# ")
     section = f", in “{heading}”" if heading and heading not in hit.reason else ""
     return noted(hit, hit.reason + section)
@@ -37,7 +37,7 @@ def reason(hit: Hit) -> str:
 def noted(hit: Hit, text: str) -> str:
     """A text about a hit, with the shadowing item and the copies.
 
-    It warns first: a tool may delete or overwrite something, says its server.
+    It starts with a warning if the server says that the tool may delete or overwrite data.
     """
     if hit.kind == "tool" and DESTRUCTIVE in hit.tags:
         text = f"({DESTRUCTIVE}) {text}"
@@ -63,7 +63,7 @@ def nothing(answer: Answer) -> str:
 
 
 def notices(answer: Answer) -> list[str]:
-    """What to know beside the answer, a line each."""
+    """The notices of an answer, one line each."""
     return [line(one) for one in answer.notices if one != NOTHING_TO_SEARCH]
 
 

@@ -1,4 +1,4 @@
-"""A tool in one line: what it is called by, and its parameters."""
+"""A tool in one line: its id and its parameters."""
 
 import re
 
@@ -15,8 +15,8 @@ _NAME = re.compile(r"\S{1,64}")
 def signature(tool_id: str, item: Item | None) -> str:
     """The id and the names of the parameters, the required ones first: ``add_note(text, tags?)``.
 
-    ``…`` stands for parameters that are too many, have no name of one word, or are unknown because
-    the item is unavailable.
+    ``…`` stands for parameters that are too many, whose name is not a single word, or that are
+    unknown because the item is unavailable.
     """
     return f"{one_line(tool_id)}({_MORE if item is None else _parameters(item)})"
 

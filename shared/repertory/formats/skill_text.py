@@ -1,7 +1,7 @@
-"""A skill as the text of a ``SKILL.md``, made from what is indexed.
+"""A skill as the text of a ``SKILL.md``, generated from the indexed item.
 
-Every process writes the same bytes for the same item, whatever its disk holds. The front matter is
-YAML that all readers of YAML 1.1 and 1.2 read alike: a value that is not plain words is JSON.
+Every process writes the same bytes for the same item, whatever its disk holds. YAML 1.1 and 1.2
+readers parse the front matter identically, because any value that is not plain words is JSON.
 """
 
 import json
@@ -20,14 +20,14 @@ from repertory.sources.reading import fields
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9 ,.'()/-]*(?<![ ,])")
 _TEXTS = frozenset({"license", "compatibility", "allowed-tools"})
 _SPECIAL = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null"})
-_ESCAPED = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")  # a YAML reader refuses or folds
+_ESCAPED = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")  # YAML readers refuse or fold
 
 
 def front_matter(item: Item) -> dict[str, Any]:
-    """The fields of a skill: its author's, and the policies that were decided about it.
+    """The fields of a skill: those of its author, and its policies.
 
-    Those that the format knows have the types that it demands, since a strict reader refuses others
-    together with all skills beside them: texts, and for ``metadata`` texts by name.
+    Fields of the format are converted to the types it requires: texts, or for ``metadata`` texts
+    by name. A strict reader that finds another type refuses the skill and all skills beside it.
     """
     found = {"name": item.name, "description": item.description, **item.extra}
     nested = fields.tags({"metadata": item.extra.get("metadata")})
@@ -49,9 +49,9 @@ def skill_text(item: Item) -> str:
 
 
 def defect(item: Item) -> str:
-    """Why hosts of the Agent Skills format may refuse a skill; empty if they take it.
+    """Why hosts of the Agent Skills format may refuse a skill; empty if they accept it.
 
-    The format's reference validator takes names in any script; MCP's conformance suite does not.
+    The format's reference validator accepts names in any script; MCP's conformance suite does not.
     """
     if not (is_skill_name(item.name) and item.name.isascii()):
         name = repr(item.name[:100])
@@ -67,7 +67,7 @@ def defect(item: Item) -> str:
 
 
 def _text(value: object) -> str | None:
-    """A value as the format has it: a list is words, other values are JSON."""
+    """A value as text: a list becomes words, other values JSON."""
     if value is None or isinstance(value, str):
         return value
     if isinstance(value, list) and all(isinstance(one, str) for one in value):

@@ -62,7 +62,7 @@ def render(
 ) -> Rendered:
     """Render an answer; the schemas of tools come from ``items``, see ``Backend.items``.
 
-    While the store is unavailable, the hits alone are rendered.
+    While the store is unavailable, the hits are rendered without the schemas.
     """
     return _RENDERERS[form](
         answer, whole_tools([answer], items) if form in _WITH_TOOLS else {}, host

@@ -1,4 +1,4 @@
-"""A tool in the form that model APIs accept; one invalid tool makes them reject the request."""
+"""Tools in the form that model APIs accept; a single invalid tool fails the whole request."""
 
 import json
 import re
@@ -33,7 +33,7 @@ class ToolSpec(msgspec.Struct, frozen=True, kw_only=True):
         name: See ``host_name``.
         id: The tool's id, on one line.
         text: The author's description.
-        further: A line with the parameters whose names model APIs refuse; empty without any.
+        further: A line with the parameters whose names model APIs refuse; empty if none.
         parameters: The schema of its arguments; see ``object_schema``.
     """
 
@@ -45,7 +45,7 @@ class ToolSpec(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def description(self) -> str:
-        """The author's description; the last line has the id to call it by."""
+        """The author's description, followed by further parameters and the id to call it by."""
         return "\n\n".join(filter(None, (self.text, self.further, f"{ID_LINE}{self.id}")))
 
 
@@ -65,7 +65,7 @@ def tool_spec(hit: Hit, items: Mapping[str, Item]) -> ToolSpec:
 def whole_tools(
     answers: Iterable[Answer], items: Callable[[Sequence[str]], Mapping[str, Item]]
 ) -> Mapping[str, Item]:
-    """The tools among the hits, by id; none while the store is unavailable.
+    """The tools among the hits, by id; empty while the store is unavailable.
 
     ``items`` is ``Backend.items``.
     """
@@ -77,11 +77,11 @@ def whole_tools(
 
 
 def host_name(item_id: str) -> str:
-    """Return a tool name that every host accepts, always the same for an id.
+    """Return a tool name that every host accepts; the same id always gives the same name.
 
     Returns:
-        The id if it is 1 to 64 letters, digits, underscores and hyphens, else its valid part and a
-        digest.
+        The id if it consists of 1 to 64 letters, digits, underscores and hyphens, else its start
+        with other characters replaced, and a digest.
     """
     if _NAME.fullmatch(item_id):
         return item_id
@@ -93,8 +93,8 @@ def host_name(item_id: str) -> str:
 def object_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
     """Convert a schema to the form that model APIs accept: an object without top-level branches.
 
-    The parameters of all branches and references are merged; those with invalid names are dropped,
-    but allowed. Calls are still validated against the original schema.
+    The parameters of all branches and references are merged. Those with invalid names are dropped,
+    but a call may still give them. Calls are validated against the original schema.
     """
     parameters, required = merged(schema)
     fitting = {name: value for name, value in parameters.items() if _PARAMETER.fullmatch(name)}
@@ -108,7 +108,7 @@ def object_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _further(schema: Mapping[str, Any]) -> str:
-    """A line with the parameters that ``object_schema`` drops; models can give them, too."""
+    """A line with the parameters that ``object_schema`` drops, since models can still give them."""
     parameters, required = merged(schema)
     needed = set(required)
     names = [
@@ -121,9 +121,9 @@ def _further(schema: Mapping[str, Any]) -> str:
 
 
 def merged(schema: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """The parameters of a schema, by name, and which of them are required.
+    """The parameters of a schema, by name, and the names of the required ones.
 
-    They are also those of its branches and of what they refer to.
+    Parameters of its branches and of referenced schemas are included.
     """
     parameters: dict[str, Any] = {}
     required: set[str] = set()
@@ -136,7 +136,7 @@ def merged(schema: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
 
 
 def _parts(schema: Mapping[str, Any]) -> Iterator[tuple[Mapping[str, Any], bool]]:
-    """Yield a schema, its branches and what they refer to, each with whether it always applies."""
+    """Yield a schema, its branches and references, each with whether it always applies."""
     references = References(schema)
     waiting: deque[tuple[object, bool]] = deque([(schema, True)])
     seen: set[tuple[int, bool]] = set()

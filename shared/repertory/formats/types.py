@@ -14,7 +14,7 @@ from repertory.typescript.module import module
 def types_markdown(answer: Answer, items: Mapping[str, Item], gateway: str) -> str:
     """Write a table of the hits, a module of the tools among them, and an example call.
 
-    The module calls the tools at the URL ``gateway``, and leaves out tools missing in ``items``.
+    The module calls the tools at the URL ``gateway``. It omits tools that are missing in ``items``.
     """
     lines = [f"{escaped(phrases.degraded(answer))}\n"] if answer.degraded else []
     lines += [f"{escaped(notice)}\n" for notice in phrases.notices(answer)]

@@ -1,9 +1,9 @@
 """The URIs of items as MCP resources, as in MCP's skills extension.
 
 ``skill://team/key-rotation/SKILL.md`` is the skill ``team/key-rotation``, and
-``skill://team/key-rotation/references/api.md`` a file beside it. The extension demands that a
-skill's folder has its name: if the last part of the id is another one, the name follows the id.
-Documents and tools are ``document://`` and ``tool://`` and the id.
+``skill://team/key-rotation/references/api.md`` is a file beside it. The extension requires a
+skill's folder to have the skill's name; if the last part of the id differs, the name is appended.
+The URIs of documents and tools are ``document://`` or ``tool://`` and the id.
 """
 
 import re
@@ -26,14 +26,14 @@ def uri_of(found: Item | Hit) -> str:
 
 
 def folder_of(skill: Item | Hit) -> str:
-    """The URI of a skill's folder, without a slash at its end."""
+    """The URI of a skill's folder, without a trailing slash."""
     return f"{Kind.SKILL}://{quote(skill.id)}" + (
         f"/{quote(skill.name)}" if is_misplaced(skill) else ""
     )
 
 
 def is_misplaced(skill: Item | Hit) -> bool:
-    """Whether a skill has a valid name that is not the last part of its id."""
+    """Whether a skill's name is valid but differs from the last part of its id."""
     return is_skill_name(skill.name) and skill.id.rpartition("/")[2] != skill.name
 
 
@@ -44,14 +44,14 @@ def id_of(uri: str) -> str | None:
 
 
 def is_of_skill(uri: str) -> bool:
-    """Whether a URI is that of a skill's file, whether or not it exists."""
+    """Whether a URI has the form of a skill's file, whether or not the file exists."""
     return uri.startswith(f"{Kind.SKILL}://")
 
 
 def places_of(uri: str) -> list[tuple[str, str]]:
-    """The skills whose file a URI may be, by id, and the file's place; the longest id first.
+    """All splits of a skill file's URI into a skill's id and the file's place, longest id first.
 
-    Whether the skill exists, and whether the place begins with its name, is for the caller to see.
+    The caller must check whether the skill exists and whether the place begins with its name.
     """
     match = _URI.fullmatch(uri)
     path = _decoded(match[2]) if match and match[1] == Kind.SKILL else None

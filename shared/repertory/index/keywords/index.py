@@ -1,8 +1,9 @@
 """The keyword index: BM25F over the fields of items, names, policies and filters.
 
-An index is immutable and consists of parts: segments, each with the rows that are left of it. A
-change makes a new index with the same segments, a small one of the changed items, and marks in the
-others; small segments are merged from time to time. So a change costs its own size.
+An index is immutable and consists of parts: segments, each with a mask of its live rows. A change
+creates a new index with the same segments, where old rows are masked out, and a small segment of
+the changed items. Small segments are merged from time to time. So the cost of a change depends on
+its own size only.
 """
 
 import os
@@ -31,25 +32,25 @@ from repertory.index.keywords.policies import PolicyIndex
 from repertory.index.keywords.segment import KEY, Keys, Segment
 from repertory.index.vectors import Filter
 
-# A segment is merged with the one before if that is not so many times larger: each item is then
-# merged a few times in all, and a search reads a handful of segments.
+# A segment is merged with the previous one unless that is at least this many times larger. So each
+# item is merged only a few times, and a search reads only a few segments.
 RATIO = 4
-MAX_ROWS = 262_144  # of a merged segment: merging takes seconds, loading needs twice its memory
-BATCH_SIZE = 1_000  # items of a segment at first: their objects leave holes in the memory
+MAX_ROWS = 262_144  # of a merged segment; merging takes seconds, and loading needs twice its memory
+BATCH_SIZE = 1_000  # items per new segment; larger batches fragment the heap
 
 
 class KeywordIndex:
-    """The items of a catalogue as the keyword arm searches them; see ``document.py`` for weights.
+    """The items of a catalogue for keyword search; see ``document.py`` for the weights.
 
-    An item's row is a number that holds for one index: the place of its segment's first row, and
-    its own place there. Rows of items that are gone are never returned.
+    An item's row is a number that is valid in one index only: the first row of its segment plus its
+    offset in the segment. Rows of removed items are never returned.
     """
 
     def __init__(self, parts: Iterable[Part]) -> None:
         self._parts = placed = Parts(parts)
         self.parts = placed.all
         self.rows = placed.rows  # above every row
-        # None of these refers to the index: it is freed as soon as another one takes its place.
+        # None of these refers to the index, so it is freed as soon as another one replaces it.
         self.names = NameIndex(placed)
         self.policies = PolicyIndex(placed, self.names)
         self._lexicon = Lexicon(self.parts)
@@ -60,9 +61,9 @@ class KeywordIndex:
         return cls(())
 
     def updated(self, removed: Collection[str], added: Iterable[Item]) -> "KeywordIndex":
-        """This index without some items, by id, and with others, which replace those of equal id.
+        """This index without the items of some ids, and with others added or replaced by id.
 
-        It finds what an index finds that was built at once from the same items.
+        Search results equal those of an index built at once from the same items.
         """
         parts = _without(self.parts, removed)
         left, number = iter(added), 0
@@ -79,7 +80,7 @@ class KeywordIndex:
         return KeywordIndex(parts)
 
     def only(self, sources: Collection[str]) -> "KeywordIndex":
-        """This index with the items of some sources only; itself if there are no others."""
+        """This index limited to the items of some sources; itself if it has no others."""
         wanted = list(sources)
         hidden = [
             np.flatnonzero(~part.segment.columns.fields["source"].is_any(wanted))
@@ -91,15 +92,15 @@ class KeywordIndex:
     def prepare(self, folder: Path | None = None) -> None:
         """Build all lookup tables now, so that no search waits: under 0.1 s for 10,000 items.
 
-        The largest arrays move to files in the folder, if there is one, which have no names.
+        The largest arrays move to unnamed files in the folder, if one is given.
         """
         new = [part.segment for part in self.parts if not part.segment.is_prepared]
-        with ThreadPoolExecutor(os.cpu_count()) as pool:  # to sort does not hold Python's lock
+        with ThreadPoolExecutor(os.cpu_count()) as pool:  # sorting releases Python's lock
             list(pool.map(lambda segment: segment.prepare(folder), new))
         self.policies.prepare()
 
     def rest(self) -> None:
-        """Give back the memory of what searches have read in files; the next ones read it again."""
+        """Release the memory of mapped files; the next searches read them again."""
         for part in self.parts:
             part.segment.rest()
 
@@ -123,7 +124,7 @@ class KeywordIndex:
     def numbers(
         self, field: str, rows: NDArray[np.integer], number_of: Callable[[str], float]
     ) -> NDArray[np.float64]:
-        """A number for each of some rows, which follows from the row's value in a column."""
+        """A number for each row, computed from the row's value in a column."""
         found = np.empty(len(rows), np.float64)
         for part, places in self.divided(rows):
             column = part.segment.columns.fields[field]
@@ -133,7 +134,7 @@ class KeywordIndex:
         return found
 
     def duplicate_keys(self, rows: NDArray[np.integer]) -> DuplicateKeys:
-        """The ``duplicate_key`` of each of some rows: those of copies are equal."""
+        """The ``duplicate_key`` of each of some rows; copies have equal keys."""
         found = np.empty(len(rows), np.uint64)
         for part, places in self.divided(rows):
             found[places] = part.segment.columns.duplicate_keys[rows[places] - part.start]
@@ -253,7 +254,7 @@ class KeywordIndex:
         return allowed
 
     def divided(self, rows: NDArray[np.integer]) -> Sequence[tuple[Part, RowPlaces]]:
-        """The parts that some rows are of, each with the places of its own among them."""
+        """The parts that contain some rows, each with the positions of its rows among them."""
         return self._parts.divided(rows)
 
 
@@ -265,7 +266,7 @@ def _is_to_merge(parts: Sequence[Part]) -> bool:
 
 
 def _without(parts: Iterable[Part], items: Iterable[str]) -> list[Part]:
-    """Parts without some items; one is packed again if more than half of its segment is gone."""
+    """Parts without some items; repacked if more than half of their segment is removed."""
     gone = as_keys([item_key(item) for item in items])
     left = [part.without(part.places_of(gone)[1]) for part in parts]
     return [

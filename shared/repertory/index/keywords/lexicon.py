@@ -1,6 +1,6 @@
-"""The words of a query as terms of the index: each with its spellings, corrections, completions.
+"""Resolve the words of a query to indexed terms: spellings, corrections and completions.
 
-Which terms a word stands for depends on the word and on what the index has, never on how often.
+The terms of a word depend on the word and on which terms the index contains, not on how often.
 """
 
 import re
@@ -27,18 +27,18 @@ from repertory.index.keywords.query_words import query_words
 from repertory.index.keywords.spellings import other_spellings
 from repertory.index.keywords.tokens import ENGLISH, is_unspaced, runs, term_of
 
-VARIANT_FACTOR = 0.5  # the share of its weight that a correction or completion counts
-MIN_VARIED = 5  # characters of a word that is corrected, or completed, beside its exact matches
-MIN_PREFIX_LENGTH = 3  # characters of a word that is completed
+VARIANT_FACTOR = 0.5  # factor for the weight of a correction or completion
+MIN_VARIED = 5  # minimum characters to correct or complete a word that has exact matches
+MIN_PREFIX_LENGTH = 3  # minimum characters of a word that is completed
 MAX_VARIANTS = 12
-MIN_OF_CODE = 4  # letters of a word with digits that is corrected; fewer are a code
-ACRONYM_LENGTH = 3  # letters of most acronyms; with an s they are plurals
-# The factors of a word's rarity: for a word that no item contains and that has other than ASCII
-# letters (the catalogue may be in another language), and for a pair of characters of a script
-# without spaces (a sentence has almost as many pairs as characters).
+MIN_OF_CODE = 4  # minimum letters to correct a word with digits; fewer are a code
+ACRONYM_LENGTH = 3  # letters of most acronyms; an additional s makes a plural
+# Factors for the rarity of two kinds of words: non-ASCII words that no item contains (the catalogue
+# may be in another language), and character pairs of scripts without spaces (a sentence has almost
+# as many pairs as characters).
 FOREIGN_FACTOR = 0.25
 PAIR_FACTOR = 0.5
-_HIRAGANA = re.compile("[\u3041-\u309f]{2}")  # particles and endings of Japanese, as a rule
+_HIRAGANA = re.compile("[\u3041-\u309f]{2}")  # usually particles and endings of Japanese
 
 _ACRONYM = re.compile(r"[b-df-hj-np-tv-xz]+[a-z]")  # in the singular
 
@@ -47,15 +47,15 @@ class Term(msgspec.Struct, frozen=True):
     """One term of a query and the indexed terms that it stands for.
 
     Attributes:
-        typed: The word as the query has it, in lower case.
+        typed: The word as typed in the query, in lower case.
         stem: The term itself.
-        exact: The indexed terms that are the word itself: its own, that of its other spelling
-            (``colour``), and the longer word that it is a part of (``java`` of ``JavaScript``).
+        exact: The indexed terms that count as the word itself: its own, that of another spelling
+            (``colour``), and the longer word that contains it (``JavaScript`` for ``java``).
         variants: The indexed terms that are its corrections or completions.
-        forms: The indexed words of the term, with ``WRITTEN``, that are forms of the word; only of
-            a query of one term.
-        others: The indexed words of the same stem that are other words.
-        rarity: How much it tells, 0…1; see ``background.rarity``.
+        forms: The indexed words of the term, with ``WRITTEN``, that are forms of the word; only for
+            queries of one term.
+        others: The indexed words of the same stem that are different words.
+        rarity: How informative it is, 0…1; see ``background.rarity``.
     """
 
     typed: str
@@ -73,12 +73,12 @@ class Term(msgspec.Struct, frozen=True):
 
     @property
     def written(self) -> str:
-        """The indexed term of the word as it is typed; empty if the word equals its stem."""
+        """The indexed term of the word as typed; empty if the word equals its stem."""
         return WRITTEN + self.typed if self.typed != self.stem else ""
 
     @property
     def is_itself(self) -> bool:
-        """Whether the stem, as a word, is a form of the word: ``track`` of ``tracking``."""
+        """Whether the stem is a form of the word, as ``track`` is of ``tracking``."""
         return are_forms(self.stem, self.typed)
 
 
@@ -89,12 +89,12 @@ class Lexicon:
         self._parts = parts
 
     def terms(self, query: str) -> list[Term]:
-        """The terms of a query, each once.
+        """The terms of a query, without duplicates.
 
-        A word and the same word in another case, or with other separators, give the same terms.
+        Case and separators do not matter.
         """
         typed = query_words(query)
-        # "java script" may be one word of an item, and so may any two neighbours.
+        # An item may write "java script", or any two adjacent words, as one word.
         longer: defaultdict[str, dict[str, None]] = defaultdict(dict)
         for word in typed:
             if word.whole:
@@ -131,7 +131,7 @@ class Lexicon:
         # A misspelt word may have the term of another word: "recipie" that of "recipient".
         is_right = is_known(term) and (bool(exact) or term == word or is_english(word))
         if not is_right and (not exact or len(word) >= MIN_VARIED):
-            # Of a query of one word, a word of English is right: "cream" is no "create".
+            # A query of one English word is not corrected: "cream" does not mean "create".
             is_corrected = not (is_alone and is_english(word))
             variants = self._variants(compact_name(word), exact, is_corrected=is_corrected)
         is_foreign = not exact and not variants and not word.isascii()
@@ -140,14 +140,14 @@ class Lexicon:
         return Term(word, term, exact, variants, share * rarity(term), forms, others)
 
     def _forms(self, spellings: Iterable[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """The indexed words that are forms of a word, and the others of the same stems."""
+        """The indexed words that are forms of a word, and other indexed words of the same stems."""
         forms: dict[str, None] = {}
         others: dict[str, None] = {}
         for word in spellings:
             term = term_of(word)
-            # The last letter of a term may be another one than that of the word: an i for a y.
+            # The last letter of a term may differ from that of the word: an i for a y.
             beginning = WRITTEN + term[: max(MIN_PREFIX_LENGTH, len(term) - 1)]
-            # What has a form of the word has its term.
+            # A part with a form of the word also has its term.
             parts = [part for part in self._parts if part.has_term(term)]
             found = {one for part in parts for one in _beginning(part, beginning)}
             for one in sorted(found):
@@ -160,7 +160,7 @@ class Lexicon:
         return any(part.has_term(term) for part in self._parts)
 
     def _with_character(self, character: str) -> tuple[str, ...]:
-        """The terms of unspaced scripts that contain a character, the most frequent first."""
+        """The terms of unspaced scripts that contain a character, most frequent first."""
         frequency: Counter[str] = Counter()
         for part in self._parts:
             for term in part.segment.words.with_character.get(character, ()):
@@ -185,9 +185,9 @@ class Lexicon:
         return tuple(found)
 
     def _near(self, word: str) -> set[str]:
-        """The words one edit away, with the same digits; none of a code: ``e501``, ``w501``.
+        """The indexed words one edit away, with the same digits.
 
-        A word that only items have which are gone is none.
+        Empty for codes such as ``e501``. Words that only removed items contain are left out.
         """
         if digits(word) and sum(map(str.isalpha, word)) < MIN_OF_CODE:
             return set()
@@ -199,7 +199,7 @@ class Lexicon:
         }
 
     def _completions(self, word: str) -> Iterator[str]:
-        """The indexed terms that start with a word, the shortest first; some more than once."""
+        """The indexed terms that start with a word, shortest first; may contain duplicates."""
         if len(word) < MIN_PREFIX_LENGTH:
             return iter(())
         found = (_beginning(part, key) for part in self._parts for key in (WRITTEN + word, word))
@@ -207,17 +207,17 @@ class Lexicon:
 
 
 def _beginning(part: Part, prefix: str) -> Iterator[str]:
-    """The terms of what is left of a part that begin with a prefix, in ``_order``."""
+    """The terms in the live rows of a part that start with a prefix, in ``_order``."""
     return part.beginning_with(prefix, part.segment.postings.table)
 
 
 def _order(term: str) -> tuple[int, bool, str]:
-    """The shortest terms come first; of equals, words as they are written."""
+    """A sort key: shorter terms first, then written words before stems."""
     return len(encoded(term)), not term.startswith(WRITTEN), term
 
 
 def _other_number(word: str, term: str) -> str:
-    """The plural or singular of an acronym, which has no stem: ``gpus``, ``pdfs``; else empty."""
+    """The plural or singular of an acronym without a stem, such as ``gpus``; else empty."""
     one = word.removesuffix("s")
     several = one + "s"
     is_acronym = term == word and not word.endswith("ss") and _ACRONYM.fullmatch(one)
@@ -227,9 +227,10 @@ def _other_number(word: str, term: str) -> str:
 
 
 def _is_same(word: str, other: str) -> bool:
-    """Whether a plural is of an acronym of three letters, or the other way: ``slos``, ``slo``.
+    """Whether two words are the singular and plural of one acronym: ``slo``, ``slos``.
 
-    Any other acronym has to be much more usual than its plural: ``dns`` and ``https`` are none.
+    Unless the singular has three letters, it must be at least twice as frequent as the plural. So
+    ``dns`` and ``https`` are not plurals.
     """
     one, several = sorted((word, other), key=len)
     return len(one) == ACRONYM_LENGTH or frequency(one) >= 2 * frequency(several) > 0

@@ -23,21 +23,21 @@ from repertory.index.vectors import Filter
 if TYPE_CHECKING:
     from repertory.index.keywords.index import KeywordIndex
 
-ENDINGS = ("e", "s", "es", "ed", "ing")  # which a stem may lack
-MAX_NAMES = 20  # names read for a word, of the items in which it weighs most
-# Postings read to find candidates. Rarer terms are read first; the common terms left over only
-# score what the rare ones found. This bounds the time of a query in a catalogue of any size.
-MAX_WITH_COPIES = 200  # rows, of which many may be copies
+ENDINGS = ("e", "s", "es", "ed", "ing")  # that a stem may lack
+MAX_NAMES = 20  # names read per word: those of the items in which it weighs most
+MAX_WITH_COPIES = 200  # rows, many of which may be copies
+# Postings read to find candidates. Rarer terms are read first; the remaining common terms only
+# score the candidates found. This bounds the time of a query in a catalogue of any size.
 BUDGET = 50_000
 
 
 class ItemMatch(msgspec.Struct, frozen=True):
-    """A term of the query as one item has it.
+    """A term of the query as it appears in one item.
 
     Attributes:
         term: The term.
         spelling: The matched word: as typed, or as the item spells it if it was corrected.
-        fields: The names of the fields that have it, the most important first; empty if unknown.
+        fields: The names of the fields with the word, most important first; empty if unknown.
     """
 
     term: Term
@@ -58,16 +58,16 @@ class Matches:
         return Matches(self._query, terms, self._index)
 
     def best(self, limit: int, where: Filter | None = None) -> Rows:
-        """The rows that match best, best first, of those that a filter allows.
+        """The best-matching rows that a filter allows, best first.
 
-        They are of as many different things as the limit, up to ``MAX_WITH_COPIES`` rows: copies
-        take no places of others.
+        They contain ``limit`` distinct items if possible, so copies do not displace other items.
+        With copies there are at most ``MAX_WITH_COPIES`` rows.
         """
         partial = self._partial_scores(where)
         count = 4 * limit
         while True:
             found = partial.highest(count).rows
-            # Of equals, those of lower keys: the order of rows differs between equal indexes.
+            # Ties are broken by key, because the order of rows differs between equal indexes.
             scores = self.scores(found)
             order = np.lexsort((self._index.keys_of(found), -scores))
             found, scores = found[order], scores[order]
@@ -78,9 +78,9 @@ class Matches:
             count *= 4
 
     def _reaching(self, rows: NDArray[np.integer], scores: Scores, limit: int) -> int:
-        """How many of some rows are of as many things as a limit; more than there are if too few.
+        """How many of the first rows contain ``limit`` distinct items; more than all if too few.
 
-        Copies have equal scores, so rows with different ones are not looked at.
+        Copies have equal scores, so rows with different scores need no check.
         """
         if len(rows) <= limit or len({*scores[:limit].tolist()}) == limit:
             return limit
@@ -92,9 +92,9 @@ class Matches:
         return len(rows) + 1
 
     def _partial_scores(self, where: Filter | None) -> Totals:
-        """The score of every row by the postings of the rarest terms, as far as ``BUDGET`` goes.
+        """The scores of rows from the postings of the rarest terms, within ``BUDGET``.
 
-        Rows that a filter does not allow have none, and their postings do not count.
+        Filtered-out rows get no score, and their postings do not count against the budget.
         """
         allowed = self._index.allowed(np.arange(self._index.rows), where) if where else None
         read: list[tuple[Rows, Scores]] = []
@@ -106,7 +106,7 @@ class Matches:
         )
         for frequency, number, one in by_frequency:
             if allowed is None and read and size + frequency > BUDGET:
-                break  # a usual word has many postings: they are not even copied
+                break  # a common word has many postings, so do not even copy them
             found = self._index.of_term(one)
             if allowed is not None:
                 found = [(held[allowed[held]], weight[allowed[held]]) for held, weight in found]
@@ -143,18 +143,18 @@ class Matches:
 
     @cached_property
     def whole(self) -> Term:
-        """All words of the query as one: ``generateobject``."""
+        """All words of the query joined to one term: ``generateobject``."""
         stem = term_of(joined(self._query))
         exact = (stem,) if self._index.frequency(stem) else ()
         one_of_them = (term for term in self.terms if term.stem == stem)
         return next(one_of_them, Term(stem, stem, exact, (), rarity(stem)))
 
     def of_forms(self, limit: int, where: Filter | None = None) -> set[int]:
-        """The rows that have a form of the only word of a query, not just its stem.
+        """The rows that contain a form of the only word of a query, not just its stem.
 
-        They are those in which it weighs most, of those that a filter allows: so many that have
-        the word as it is typed, and so many that have any form. So are those that have all words of
-        a query as one: ``longrun``, which is divided, or ``geturl``, of which `url` is left.
+        Of the rows that a filter allows, these are up to ``limit`` with the word as typed and up to
+        ``limit`` with any form, heaviest first. The same applies to rows that contain all words of
+        a query as one word: ``longrun``, which is divided, or ``geturl``, of which `url` is left.
         """
         asked = [self.whole.exact] if self.whole not in self.terms else []
         if len(self.terms) == 1:
@@ -165,29 +165,29 @@ class Matches:
         return found
 
     def _heaviest(self, terms: Sequence[str], limit: int, where: Filter | None) -> set[int]:
-        """The rows in which one of some terms weighs most."""
+        """The rows, up to ``limit``, in which any of the terms weighs most."""
         read = []
         for term in terms:
             for rows, weights in self._index.of_term(term):
                 allowed = self._index.allowed(rows, where) if where else slice(None)
                 read.append((rows[allowed], weights[allowed]))
         found = Totals.of(read, self._index.rows, np.maximum).highest(limit)
-        # Of equals, those of lower keys, as in ``best``.
+        # Ties are broken by key, as in ``best``.
         order = np.lexsort((self._index.keys_of(found.rows), -found.values))
         return {*found.rows[order[:limit]].tolist()}
 
     def weights_as_typed(self, term: Term, rows: NDArray[np.integer]) -> Scores:
-        """The weight of a word as it is typed in some rows, 0 in rows with other forms of it.
+        """The weight of a word as typed in some rows; 0 in rows with other forms of it.
 
-        A word that equals its stem is not indexed as it is written: its stem weighs for it.
+        A word that equals its stem is not indexed separately, so the stem's weight is used.
         """
         return self._index.weights_in(term.written or term.stem, rows)
 
     def holds_form(self, term: Term, rows: NDArray[np.integer]) -> NDArray[np.bool_]:
-        """Which rows have a form of a word, and not only another word of the same stem.
+        """Which rows contain a form of a word, and not only another word of the same stem.
 
-        A word that equals its stem is not indexed as it is written: a row that has no other word of
-        the stem has it.
+        A word that equals its stem is not indexed separately, so rows without other words of the
+        stem are taken to contain it.
         """
         if not (term.forms or term.others):
             return np.ones(len(rows), np.bool_)
@@ -195,7 +195,7 @@ class Matches:
         return holds | ~self._hold(term.others, rows) if term.is_itself else holds
 
     def _hold(self, terms: Sequence[str], rows: NDArray[np.integer]) -> NDArray[np.bool_]:
-        """Which rows contain one of some terms."""
+        """Which rows contain any of some terms."""
         holds = np.zeros(len(rows), np.bool_)
         for term in terms:
             holds |= self._index.weights_in(term, rows) > 0
@@ -203,48 +203,48 @@ class Matches:
 
     @cached_property
     def shares(self) -> Scores:
-        """The share of each term in what the query tells, by rarity; they add up to 1."""
+        """The share of each term in the query's information, by rarity; they add up to 1."""
         rarities = np.array([term.rarity for term in self.terms], np.float32)
         shares: Scores = rarities / rarities.sum()
         return shares
 
     def scores(self, rows: NDArray[np.integer]) -> Scores:
-        """How well rows match, 0…1, beside the rows: the mean weight of the terms, by rarity.
+        """How well each row matches, 0…1: the mean weight of the terms, by rarity.
 
         A term that no item contains lowers the score of every row.
         """
         return self.mean(self.weights(rows))
 
     def mean(self, weights: Scores) -> Scores:
-        """The mean of the weights of the terms in some rows, by rarity: equal for equal weights.
+        """The mean of the terms' weights in each row, by rarity; equal for equal weights.
 
-        The last digit of a product of matrices depends on the place of a row.
+        A matrix product is not used, because its last digit depends on a row's position.
         """
         mean: Scores = (self.shares[:, None] * weights).sum(axis=0)
         return mean
 
     def in_item_term(self, term: Term, row: int, places: Places) -> ItemMatch | None:
-        """One term as an item has it, or None if the item does not contain it."""
+        """A term as it appears in an item; None if the item does not contain it."""
         if not any(self._index.holds(one, row) for one in term.indexed):
             return None
         return self.held(term, row, places)
 
     def held(self, term: Term, row: int, places: Places) -> ItemMatch:
-        """How an item that contains a term has it."""
+        """A term as it appears in an item that contains it."""
         keys = term.indexed
         if len(keys) > 1:
             keys = tuple(one for one in keys if self._index.holds(one, row))
-        if term.stem in keys:  # a name with `worktree` comes before a text with `work`
+        if term.stem in keys:  # prefer a name with `worktree` to a text with `work`
             own = dict.fromkeys((term.stem, *term.exact))
             key = places.first([one for one in own if one in keys])
-        else:  # a word as it is written comes before a stem, which may be no word
+        else:  # prefer a written word to a stem, which may not be a word
             key = max(keys, key=lambda key: key.startswith(WRITTEN))
         there = places.of(key, term.typed if key == term.stem else self._word(key, row))
         spelling = next(iter(there.values()))
         return ItemMatch(term, spelling, tuple(filter(None, there)))
 
     def _word(self, key: str, row: int) -> str:
-        """The word of a row's key; for a stem that is no word, a likely word that the row has."""
+        """The word for a term in a row; for a stem, a likely word that the row contains."""
         if key.startswith(WRITTEN):
             return key.removeprefix(WRITTEN)
         words = [key + ending for ending in ENDINGS]
@@ -252,14 +252,14 @@ class Matches:
         return next((word for word in words if self._index.holds(WRITTEN + word, row)), key)
 
     def beginnings(self, term: Term) -> tuple[str, ...]:
-        """The beginnings of the words that a term stands for.
+        """The prefixes of the words that a term stands for.
 
-        They are the stems without a final i, which may stand for a y.
+        A final i is removed, because it may stand for a y.
         """
         return tuple(one.removeprefix(WRITTEN).removesuffix("i") for one in term.indexed)
 
     def is_in_a_name(self, term: Term) -> bool:
-        """Whether a term, exactly as typed, is a word of the name or server of some item."""
+        """Whether a term, as typed, is a word in the name or server of some item."""
         if not term.exact:
             return False
         parts = [

@@ -1,4 +1,4 @@
-"""A part of an index: a segment, and which of its rows are left."""
+"""A part of an index: a segment and which of its rows are live."""
 
 from collections.abc import Iterator, Sequence
 
@@ -14,12 +14,12 @@ from repertory.index.keywords.segment import KEY, Keys, Segment
 
 
 class Part:
-    """A segment within an index: where its rows begin there, and which of them are left.
+    """A segment within an index: its first row there, and which of its rows are live.
 
     Args:
         segment: The segment.
-        start: The row of the index that its first row is.
-        alive: Which of its rows are left; None for all.
+        start: The index row of the segment's first row.
+        alive: Which of its rows are live; None for all.
     """
 
     def __init__(
@@ -43,21 +43,21 @@ class Part:
         return Part(self.segment, self.start, alive)
 
     def left(self) -> Rows:
-        """The rows of the segment that are left."""
+        """The live rows of the segment."""
         if self.alive is None:
             return np.arange(len(self.segment), dtype=np.int32)
         return np.flatnonzero(self.alive).astype(np.int32)
 
     def rows(self, rows: Rows) -> Rows:
-        """The rows of the index for rows of the segment; those that are gone are left out."""
+        """The index rows for rows of the segment, without removed ones."""
         if self.alive is not None:
             rows = rows[self.alive[rows]]
         return rows + np.int32(self.start)
 
     def beginning_with(self, prefix: str, table: Table) -> Iterator[str]:
-        """The strings of a table of the segment that begin with a prefix and have a row left.
+        """The strings of a table of the segment that start with a prefix and have a live row.
 
-        The shortest come first, by their bytes; they are read one by one, as there may be many.
+        They are ordered by length in bytes, and read lazily because there may be many.
         """
         found = table.keys.beginning_with(prefix)
         places = np.arange(found.start, found.stop)
@@ -69,20 +69,20 @@ class Part:
         return map(table.keys.__getitem__, places[np.argsort(lengths, kind="stable")].tolist())
 
     def has_term(self, term: str) -> bool:
-        """Whether an item that is left contains a term."""
+        """Whether a live item contains a term."""
         term_id = self.segment.postings.id_of(term)
         return term_id is not None and self._holds(term_id)
 
     def _holds(self, term_id: int) -> bool:
         postings = self.segment.postings
         start, end = postings.span(term_id)
-        # As a rule fewer items are gone than contain a term that many have.
+        # A frequent term is usually in more items than were removed, so a live item has it.
         if self.alive is None or end - start > len(self.segment) - self.size:
             return True
         return bool(self.alive[postings.rows[start:end]].any())
 
     def frequency(self, term: str) -> int:
-        """How many items that are left contain a term."""
+        """How many live items contain a term."""
         term_id = self.segment.postings.id_of(term)
         if term_id is None:
             return 0
@@ -93,7 +93,7 @@ class Part:
         return int(np.count_nonzero(self.alive[postings.rows[start:end]]))
 
     def of_term(self, term: str) -> tuple[Rows, Scores] | None:
-        """The rows of the index that contain a term, ascending, and its weight in each."""
+        """The index rows that contain a term, ascending, and its weight in each."""
         term_id = self.segment.postings.id_of(term)
         if term_id is None:
             return None
@@ -104,7 +104,7 @@ class Part:
         return rows + np.int32(self.start), weights
 
     def places_of(self, keys: Keys) -> tuple[NDArray[np.intp], Rows]:
-        """Which of some keys belong to items that are left, and the segment's row of each."""
+        """The positions of the keys that belong to live items, and the segment's row of each."""
         segment = self.segment
         if not len(segment):
             return np.zeros(0, np.intp), np.zeros(0, np.int32)
@@ -118,9 +118,9 @@ class Part:
 
 
 def merged(parts: Sequence[Part]) -> Segment:
-    """The items that are left of some segments, as one segment.
+    """The live items of some parts as one segment.
 
-    Arrays are merged as they are: objects for all of the items would leave holes in the memory.
+    Arrays are merged directly, because objects for all of the items would fragment the heap.
     """
     segments = [part.segment for part in parts]
     kept = [(at, row) for at, part in enumerate(parts) for row in part.left().tolist()]

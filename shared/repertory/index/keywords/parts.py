@@ -1,4 +1,4 @@
-"""The parts of an index, one after the other: which part a row is of."""
+"""The consecutive parts of an index, and the part that contains a row."""
 
 from collections.abc import Iterable, Sequence
 
@@ -12,11 +12,11 @@ RowPlaces = NDArray[np.intp] | slice
 
 
 class Parts:
-    """Parts without items are left out.
+    """The consecutive parts of an index, without empty ones.
 
     Attributes:
-        all: The parts, each with its first row.
-        rows: Above every row.
+        all: The parts, each with its first row set.
+        rows: A bound above every row.
     """
 
     def __init__(self, parts: Iterable[Part]) -> None:
@@ -29,7 +29,7 @@ class Parts:
         self._starts = np.array([part.start for part in self.all], np.int64)
 
     def of(self, row: int) -> Part:
-        """The part of a row."""
+        """The part that contains a row."""
         one = len(self.all) == 1
         return self.all[0 if one else int(self._starts.searchsorted(row, "right")) - 1]
 
@@ -39,7 +39,7 @@ class Parts:
         return part.segment.entry(row - part.start)
 
     def divided(self, rows: NDArray[np.integer]) -> Sequence[tuple[Part, RowPlaces]]:
-        """The parts that some rows are of, each with the places of its own among them."""
+        """The parts that contain some rows, each with the positions of its rows among them."""
         if len(self.all) == 1:
             return [(self.all[0], slice(None))]
         numbers = self._starts.searchsorted(rows, "right") - 1

@@ -1,6 +1,6 @@
-"""A segment: some items of a keyword index, packed. It never changes.
+"""A segment: some items of a keyword index, packed and immutable.
 
-All that it holds is a few arrays, which are stored and loaded as they are; see ``snapshot.py``.
+It consists of a few arrays, which are stored and loaded unchanged; see ``snapshot.py``.
 """
 
 import contextlib
@@ -33,8 +33,8 @@ from repertory.index.keywords.packed import (
 from repertory.index.keywords.postings import Postings
 from repertory.index.keywords.word_tables import WordTables
 
-MAPPED_FROM = 20_000  # items of a segment whose largest arrays are mapped: 25 MB
-MAX_DECODED = 300  # entries that are kept decoded: a search reads each of its hits several times
+MAPPED_FROM = 20_000  # items of a segment from which its largest arrays are mapped: 25 MB
+MAX_DECODED = 300  # entries kept decoded, as a search reads each of its hits several times
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Entry).decode
@@ -57,10 +57,10 @@ class Segment:
 
     Args:
         entries: The entry of each item as MessagePack, one after the other.
-        offsets: Where each entry begins, and the end of the last one.
+        offsets: The start of each entry, and the end of the last one.
         keys: The key (``item_key``) of each item.
         policies: The rows of the items that have a policy.
-        name: A digest of the entries, and with their hashes of everything; None to compute it.
+        name: A digest of the entries, whose hashes cover everything else; None to compute it.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class Segment:
 
     @classmethod
     def of(cls, items: Iterable[Item]) -> Self:
-        """The segment of some items, each of another id."""
+        """Build the segment of some items with distinct ids."""
         ordered = sorted(items, key=lambda item: item.id)
         entries = [entry(item) for item in ordered]
         text, offsets = packed(map(_encode, entries))
@@ -119,7 +119,7 @@ class Segment:
         return found
 
     def id_of(self, row: int) -> str:
-        """The id of the item of a row. Rows are in the order of their ids."""
+        """The id of a row's item. Rows are ordered by id."""
         return _decode_id(self.stored(row)).id
 
     def stored(self, row: int) -> memoryview:
@@ -134,7 +134,7 @@ class Segment:
 
     @cached_property
     def skill_digests(self) -> tuple[Rows, NDArray[np.uint64]]:
-        """The rows of the skills, and a number for each that follows from its whole entry."""
+        """The rows of the skills, and for each a digest of its whole entry."""
         skills = np.flatnonzero(self.columns.fields["kind"].is_any([Kind.SKILL])).astype(np.int32)
         stored = map(self.stored, skills.tolist())
         digests = b"".join(hashlib.blake2b(one, digest_size=8).digest() for one in stored)
@@ -142,7 +142,7 @@ class Segment:
 
     @cached_property
     def by_key(self) -> Rows:
-        """The rows in the order of their keys."""
+        """The rows, ordered by key."""
         return np.argsort(self.keys).astype(np.int32)
 
     @cached_property
@@ -153,7 +153,7 @@ class Segment:
     def prepare(self, folder: Path | None = None) -> None:
         """Build all lookup tables now, so that no search waits.
 
-        The largest arrays of a large segment move to a file in the folder, if that is possible.
+        The largest arrays of a large segment move to a file in the folder, if possible.
         """
         _ = self.sorted_keys, self.names.one_edit, self.words.one_edit, self.words.with_character
         if folder and len(self) >= MAPPED_FROM and self._mapped is None:
@@ -170,12 +170,12 @@ class Segment:
         self.postings = Postings(Table(table.keys, table.offsets, rows), weights)
 
     def rest(self) -> None:
-        """Give the memory of what a search rarely reads back, after all of it was read."""
+        """Release the memory of the mapped arrays after a full read; searches rarely read them."""
         if self._mapped is not None:
             self._mapped.rest()
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """All that it holds, as arrays by name."""
+        """The whole segment as arrays by name."""
         columns = self.columns
         return {
             "entries": np.frombuffer(self._entries, np.uint8),
@@ -201,7 +201,7 @@ class Segment:
         """A segment from its arrays.
 
         Raises:
-            KeyError: One is missing.
+            KeyError: An array is missing.
         """
 
         def strings(of: str) -> Strings:

@@ -1,7 +1,7 @@
-"""The keyword index as bytes, segment by segment; ``coordination.snapshots`` keeps them.
+"""The keyword index as bytes, segment by segment; ``coordination.snapshots`` stores them.
 
-A snapshot can be rebuilt from the vector store. One that is missing, damaged or of another version
-is rebuilt, never repaired.
+A snapshot can be rebuilt from the vector store. If it is missing, damaged or of another version, it
+is rebuilt rather than repaired.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -20,10 +20,10 @@ from repertory.index.keywords.packed import Offsets, Rows, Strings, Table
 from repertory.index.keywords.part import Part
 from repertory.index.keywords.segment import KEY, Segment
 
-# Raise it when the index is built or packed differently.
+# Increase it whenever the index is built or packed differently.
 VERSION = 19
 
-# The type of each array, by the last part of its name.
+# The data type of each array, by the last part of its name.
 _TYPES = {
     "entries": np.dtype(np.uint8),
     "text": np.dtype(np.uint8),
@@ -41,7 +41,7 @@ class _Head(msgspec.Struct, frozen=True, array_like=True):
     version: Annotated[int, Meta(ge=VERSION, le=VERSION)]
     revision: int
     position: str
-    parts: list[tuple[str, bytes]]  # the name of a segment, and a bit for each row that is left
+    parts: list[tuple[str, bytes]]  # the name of a segment, and a bit per row: 1 if live
 
 
 class _Array(msgspec.Struct, frozen=True, array_like=True):
@@ -63,9 +63,9 @@ class Snapshot(NamedTuple):
 def packing(
     index: KeywordIndex, revision: int, position: str = ""
 ) -> tuple[bytes, Mapping[str, Callable[[], bytes]]]:
-    """The head of a snapshot, and what packs each segment: many are stored already.
+    """The head of a snapshot, and a function to pack each segment, as many are already stored.
 
-    They are not compressed, so that a search reads them sooner.
+    Segments are not compressed, so that a search can read them sooner.
     """
     parts = [
         (part.segment.name, b"" if part.alive is None else np.packbits(part.alive).tobytes())
@@ -91,13 +91,13 @@ def unpack(head: bytes, segments: Mapping[str, bytes]) -> Snapshot:
         raise StoreCorruptError(
             "The keyword snapshot is of another version; it will be built again."
         ) from error
-    except (ValueError, KeyError, TypeError) as error:  # an array is missing, or a part of a number
+    except (ValueError, KeyError, TypeError) as error:  # an array or part of a number is missing
         raise _inconsistent() from error
     return Snapshot(KeywordIndex(parts), read.revision, read.position)
 
 
 def _stored(name: str) -> str:
-    """The name of a segment in the store, where one that another version packed has another."""
+    """The name of a segment in the store, which includes the version that packed it."""
     return f"{name}-{VERSION}"
 
 
@@ -113,7 +113,7 @@ def _packed(segment: Segment) -> bytes:
 
 def _part(name: str, left: bytes, data: bytes) -> Part:
     stored = msgspec.msgpack.decode(_content(data), type=dict[str, _Array])
-    # Copies: numbers at odd places would be slow to read, and a view would keep all of the bytes.
+    # Copy, because unaligned numbers are slow to read and a view would keep all of the bytes.
     arrays = {
         one: np.array(np.frombuffer(array.content, array.dtype)) for one, array in stored.items()
     }
@@ -127,7 +127,7 @@ def _part(name: str, left: bytes, data: bytes) -> Part:
 
 
 def _consistent(segment: Segment) -> Iterator[bool]:
-    """Whether all places in it exist: the checksum says nothing about who made a snapshot."""
+    """Yield checks that all offsets and rows exist; a checksum does not prove the origin."""
     items, postings, columns = len(segment), segment.postings, segment.columns
     arrays = segment.arrays()
     yield all(one.dtype == _TYPES[name.rpartition(".")[2]] for name, one in arrays.items())

@@ -1,4 +1,4 @@
-"""The total scores of the rows that a query's words lead to, at a cost of these rows alone."""
+"""Total scores of the rows that a query matches, at a cost proportional to these rows only."""
 
 import threading
 from collections.abc import Sequence
@@ -17,9 +17,9 @@ class Totals(NamedTuple):
     """The totals of some rows.
 
     Attributes:
-        rows: The rows, in no order; a row may stand there several times.
-        values: The total of each.
-        times: How often a row stands there at most.
+        rows: The rows, unordered; a row may occur several times.
+        values: The total of each row.
+        times: The maximum number of times that a row occurs.
     """
 
     rows: Rows
@@ -31,9 +31,9 @@ class Totals(NamedTuple):
         """Total the scores of rows.
 
         Args:
-            read: Rows, each once, beside their scores, which are above 0.
-            size: The number of all rows.
-            total: Adds a score to a total, or takes the larger one.
+            read: Arrays of distinct rows, each with their scores, which are above 0.
+            size: The number of rows of the index.
+            total: Combines a score with a total: the sum or the maximum.
         """
         if not read:
             return cls(np.zeros(0, np.int32), np.zeros(0, np.float32), 0)
@@ -47,9 +47,9 @@ class Totals(NamedTuple):
         return cls(rows, values, len(read))
 
     def highest(self, count: int) -> "Totals":
-        """The rows with the highest totals above 0: so many, and any that equal the last.
+        """The ``count`` rows with the highest totals above 0, and any that tie with the last.
 
-        The rows are ascending.
+        The rows are distinct and ascending.
         """
         held = _are_highest(self.values, count * self.times)
         rows, places = np.unique(self.rows[held], return_index=True)
@@ -59,10 +59,10 @@ class Totals(NamedTuple):
 
 
 def _zeros(size: int) -> Scores:
-    """A 0 for each row, in memory that this thread has used before.
+    """A zero for each row, in memory that this thread reuses.
 
-    At a million rows, most of a query's time went into new pages of memory, each for a few bytes.
-    After an exception the array is not used again: it may hold other numbers than 0.
+    With a million rows, most of a query's time was spent on new memory pages, each for a few bytes.
+    After an exception the array is not reused, because it may contain values other than 0.
     """
     found: Scores | None = _thread.__dict__.pop("zeros", None)
     return np.zeros(size, np.float32) if found is None or len(found) < size else found
