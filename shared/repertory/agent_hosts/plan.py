@@ -60,7 +60,7 @@ class Plan(msgspec.Struct, frozen=True):
         current: Its bytes now; None if the file is missing.
         before: Its bytes without the changes by Repertory, which undoing restores.
         after: Its bytes after the change; None if the file is to be removed.
-        is_exact: Whether ``before`` is identical to the file before Repertory first changed it.
+        is_exact: Whether ``before`` is identical to the file before Repertory changed it.
     """
 
     target: Target

@@ -1,7 +1,7 @@
-"""Open sessions with MCP servers: one for each server, shared by all calls of its tools.
+"""Open sessions with MCP servers: one per server, shared by all calls of its tools.
 
-All sessions share one event loop on a thread of its own, so a server that hangs does not block the
-others.
+All sessions share one event loop, which runs on its own thread, so a server that hangs does not
+block the others.
 """
 
 import logging

@@ -1,4 +1,4 @@
-"""JSON Schema validation with a time limit, because schemas and values come from strangers.
+"""JSON Schema validation with a time limit, because schemas and values are untrusted.
 
 The deadline is checked before each keyword, and before each pattern as well. Keywords whose
 library versions could run for long are replaced by our own. References are never fetched.

@@ -30,7 +30,7 @@ from repertory.text import clean, cut, media_type_of, one_line
 MAX_BYTES = 8 * 2**20  # of one response
 MAX_REDIRECTS = 5
 MAX_QUOTE_LENGTH = 300  # characters of a response in an error
-MAX_TEXT_LENGTH = 20_000  # characters of the response of a failed call
+MAX_TEXT_LENGTH = 20_000  # characters of the response in the result of a failed call
 MAX_CONCURRENT_CALLS = 16  # per API, so that a hanging API cannot occupy every thread
 _FOLLOWED = frozenset((301, 302, 303, 307, 308))
 _TOO_LARGE = f"sent more than {MAX_BYTES // 2**20} MB"

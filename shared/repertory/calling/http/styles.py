@@ -10,7 +10,7 @@ from repertory.sources.openapi.operation import Parameter, Style
 
 MAX_LENGTH = 100_000  # characters of one parameter
 MAX_DEPTH = 8  # nesting levels of a ``deepObject`` value
-# Not escaped with ``allowReserved``. The other reserved characters, &, =, + and #, end a value.
+# Not escaped with ``allowReserved``. The others, &, =, + and #, would change the pairs.
 _RESERVED = ":/?[]@!$'()*,;"
 _SEPARATORS = {"spaceDelimited": "%20", "pipeDelimited": "%7C", "label": "."}
 
