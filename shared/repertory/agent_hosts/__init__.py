@@ -1,1 +1,1 @@
-"""Connects agent hosts: their configuration files, and the entry of Repertory in them."""
+"""Connects agent hosts by adding an entry for Repertory to their configuration files."""

@@ -1,4 +1,4 @@
-"""A configuration file's bytes with and without an entry; everything else in them stays."""
+"""Adds and removes an entry in the bytes of a configuration file, and changes nothing else."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -21,10 +21,10 @@ class Syntax(StrEnum):
     YAML = "yaml"
 
 
-# What hosts call the variables and the headers of a server.
+# The keys under which hosts keep a server's environment variables and headers.
 _SECRET_TABLES = {"env", "environment", "envs", "headers", "http_headers"}
 _REFERENCES = ("${", "{env:")
-MIN_SECRET_LENGTH = 4  # shorter values are no secrets, and hiding them ruins a difference
+MIN_SECRET_LENGTH = 4  # shorter values are not secrets, and masking them makes a diff unreadable
 
 _EDITORS: dict[Syntax, ModuleType] = {
     Syntax.JSON: json_text,
@@ -34,31 +34,31 @@ _EDITORS: dict[Syntax, ModuleType] = {
 
 
 def entry_in(data: bytes, syntax: Syntax, keys: Keys) -> Value | None:
-    """The entry at some keys; None without one.
+    """The entry at some keys; None if missing or not a mapping.
 
     Raises:
-        EditError: The file cannot be read.
+        EditError: The file cannot be parsed.
     """
     value = _at(_EDITORS[syntax].read(_text(data)), keys)
     return value if isinstance(value, dict) else None
 
 
 def has_holder(data: bytes, syntax: Syntax, keys: Keys) -> bool:
-    """Whether the file has the table for the entry, such as a list of servers."""
+    """Whether the file has the parent of the entry, such as a table of servers."""
     return _at(_EDITORS[syntax].read(_text(data)), keys[:-1]) is not None
 
 
 def with_entry(data: bytes, syntax: Syntax, keys: Keys, value: Value) -> bytes:
-    """The bytes of a file with an entry, added or replaced.
+    """Add or replace an entry. Returns the new bytes of the file.
 
     Raises:
-        EditError: The file cannot be read, or not be edited without changing something else.
-        UsageError: A path in the entry is no valid Unicode.
+        EditError: The file cannot be parsed, or cannot be edited without changing something else.
+        UsageError: A path in the entry is not valid Unicode.
     """
 
     def put(values: dict[str, Any]) -> None:
         for key in keys[:-1]:
-            if values.get(key) is None:  # in YAML, a key may have no value yet
+            if values.get(key) is None:  # missing, or a YAML key without a value
                 values[key] = {}
             values = values[key]
         values[keys[-1]] = value
@@ -68,13 +68,13 @@ def with_entry(data: bytes, syntax: Syntax, keys: Keys, value: Value) -> bytes:
 
 
 def without_entry(data: bytes, syntax: Syntax, keys: Keys, *, keep: bool) -> bytes:
-    """The bytes of a file without an entry that it has.
+    """Remove an existing entry. Returns the new bytes of the file.
 
     Args:
-        data: The file.
-        syntax: Its syntax.
-        keys: Of the entry.
-        keep: Whether what holds the entry stays, although nothing else is in it.
+        data: The bytes of the file.
+        syntax: The syntax of the file.
+        keys: The keys of the entry.
+        keep: Whether to keep the parent of the entry if it becomes empty.
 
     Raises:
         EditError: As for ``with_entry``.
@@ -88,12 +88,12 @@ def without_entry(data: bytes, syntax: Syntax, keys: Keys, *, keep: bool) -> byt
 
 
 def secrets_in(data: bytes, syntax: Syntax) -> set[str]:
-    """The values of all variables and headers in a readable file, but for references to others."""
+    """The values of all environment variables and headers in a file, except references."""
     return set(_secrets(_EDITORS[syntax].read(_text(data)), is_secret=False))
 
 
 def written(syntax: Syntax, keys: Keys, value: Value) -> str:
-    """The text of a new file with an entry alone.
+    """The text of a new file that has only one entry.
 
     Raises:
         UsageError: As for ``with_entry``.
@@ -109,7 +109,7 @@ def _edited(
     edit: Callable[[str], str],
     change: Callable[[dict[str, Any]], None],
 ) -> bytes:
-    """The edited bytes, if their values are those before with the change and no other."""
+    """Edit a file, and check that the parsed values differ by the intended change only."""
     text = _text(data)
     expected = editor.read(text)
     edited = edit(text)
@@ -124,11 +124,11 @@ def _edited(
 
 
 def _is_same(values: dict[str, Any], expected: dict[str, Any], holder: str) -> bool:
-    """Whether two documents are the same; a table without entries may be empty or missing."""
+    """Whether two documents are equal; an empty ``holder`` table equals a missing one."""
     for one in (values, expected):
         if one.get(holder) == {}:
             del one[holder]
-    return values == expected or repr(values) == repr(expected)  # the second if NaN is in them
+    return values == expected or repr(values) == repr(expected)  # NaN is not equal to itself
 
 
 def _text(data: bytes) -> str:
@@ -157,7 +157,7 @@ def _at(value: Any, keys: Keys) -> Any:  # noqa: ANN401 - any document
 
 
 def _secrets(value: object, *, is_secret: bool) -> Iterator[str]:
-    """The texts of a value that may be secrets: as they are, as JSON writes them, and by lines."""
+    """The strings that may be secrets: each unchanged, escaped as in JSON, and line by line."""
     if isinstance(value, dict):
         for key, part in value.items():
             yield from _secrets(part, is_secret=is_secret or key in _SECRET_TABLES)
@@ -168,5 +168,5 @@ def _secrets(value: object, *, is_secret: bool) -> Iterator[str]:
         is_reference = any(reference in value for reference in _REFERENCES)
         if len(value) >= MIN_SECRET_LENGTH and not is_reference:
             yield from (value, json.dumps(value)[1:-1])
-            lines = map(str.strip, value.splitlines())  # TOML and YAML have them as lines, too
+            lines = map(str.strip, value.splitlines())  # as TOML and YAML may write them
             yield from (line for line in lines if len(line) >= MIN_SECRET_LENGTH)

@@ -1,4 +1,4 @@
-"""What the editors of the syntaxes share."""
+"""Types and functions shared by the JSON, TOML and YAML editors."""
 
 from collections.abc import Mapping
 from typing import Any, TypeAlias
@@ -8,10 +8,10 @@ Value: TypeAlias = Mapping[str, Any]
 
 
 class EditError(ValueError):
-    """Why a text cannot be read or edited.
+    """A text cannot be parsed or edited; the message says why.
 
     Attributes:
-        line: The line from 1, if known.
+        line: The line number, from 1; None if unknown.
     """
 
     def __init__(self, message: str, line: int | None = None) -> None:
@@ -20,18 +20,18 @@ class EditError(ValueError):
 
 
 def nested(keys: Keys, value: Value) -> Value:
-    """The value within one mapping for each key."""
+    """The value, wrapped in one mapping per key."""
     for key in reversed(keys):
         value = {key: value}
     return value
 
 
 def line_at(text: str, at: int) -> int:
-    """The number of the line of a place, from 1."""
+    """The line number of an offset, from 1."""
     return text.count("\n", 0, at) + 1
 
 
 def newline_of(text: str) -> str:
-    """How the first line of a text ends."""
+    """The line break of a text: that of its first line."""
     end = text.find("\n")
     return "\r\n" if end > 0 and text[end - 1] == "\r" else "\n"

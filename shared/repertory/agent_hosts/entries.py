@@ -1,4 +1,4 @@
-"""The forms of an entry: what each host calls the parts of a program or a URL."""
+"""The formats of entries: the keys that each host uses for a program or a URL."""
 
 from typing import Any
 
@@ -6,62 +6,62 @@ from repertory.agent_hosts.edits import Value
 
 _URLS = ("url", "httpUrl", "serverUrl", "uri")
 _HEADERS = ("headers", "http_headers", "env_http_headers")
-_KEYS = ("bearer_token_env_var", "env_keys")  # the variables of keys, at Codex and Goose
+_KEYS = ("bearer_token_env_var", "env_keys")  # name the variable of the key in Codex and Goose
 
 
 def program(words: list[str]) -> Value:
-    """The form of most hosts."""
+    """The format of most hosts."""
     return {"command": words[0], "args": words[1:]}
 
 
 def typed_program(words: list[str]) -> Value:
-    """The form of hosts that ask for the type."""
+    """The format of hosts that require a type."""
     return {"type": "stdio", **program(words)}
 
 
 def opencode_program(words: list[str]) -> Value:
-    """The form of opencode."""
+    """The format of opencode."""
     return {"type": "local", "command": words, "enabled": True}
 
 
 def goose_program(words: list[str]) -> Value:
-    """The form of Goose."""
+    """The format of Goose."""
     return {**_goose("stdio"), "cmd": words[0], "args": words[1:]}
 
 
 def typed_url(url: str, authorization: str) -> Value:
-    """The form of hosts that ask for the type."""
+    """The format of hosts that require a type."""
     return {"type": "http", "url": url, **_headers(authorization)}
 
 
 def plain_url(url: str, authorization: str) -> Value:
-    """The form of hosts that try which transport a server has."""
+    """The format of hosts that detect the transport of a server."""
     return {"url": url, **_headers(authorization)}
 
 
 def windsurf_url(url: str, authorization: str) -> Value:
-    """The form of Windsurf."""
+    """The format of Windsurf."""
     return {"serverUrl": url, **_headers(authorization)}
 
 
 def gemini_url(url: str, authorization: str) -> Value:
-    """The form of Gemini CLI, whose ``url`` is for an older transport."""
+    """The format of Gemini CLI, where ``url`` means an older transport."""
     return {"httpUrl": url, **_headers(authorization)}
 
 
 def codex_url(url: str, authorization: str) -> Value:
-    """The form of Codex, which names the variable of the key and adds ``Bearer`` itself."""
+    """The format of Codex, which has the name of the key's variable and adds ``Bearer`` itself."""
     variable = authorization.removeprefix("Bearer ")
     return {"url": url, **({"bearer_token_env_var": variable} if variable else {})}
 
 
 def opencode_url(url: str, authorization: str) -> Value:
-    """The form of opencode."""
+    """The format of opencode."""
     return {"type": "remote", "url": url, **_headers(authorization), "enabled": True}
 
 
 def goose_url(url: str, authorization: str) -> Value:
-    """The form of Goose, which asks for the values of ``env_keys`` or takes them where it runs."""
+    """The format of Goose, which takes ``env_keys`` from its environment or asks the user."""
     entry = {**_goose("streamable_http"), "uri": url, **_headers(authorization)}
     if authorization.startswith("Bearer ${"):
         entry["env_keys"] = [authorization.removeprefix("Bearer ${").removesuffix("}")]
@@ -69,7 +69,7 @@ def goose_url(url: str, authorization: str) -> Value:
 
 
 def target_of(entry: Value) -> str:
-    """The URL or the command line of an entry of any host, for people."""
+    """The URL or command line of any host's entry, for people."""
     for key in _URLS:
         if key in entry:
             return str(entry[key])
@@ -79,12 +79,12 @@ def target_of(entry: Value) -> str:
 
 
 def is_url(entry: Value) -> bool:
-    """Whether an entry of any host names a URL."""
+    """Whether an entry, of any host, has a URL."""
     return not entry.keys().isdisjoint(_URLS)
 
 
 def without_key(entry: Value) -> Value:
-    """An entry of any host without its URL and the key for it, which no other server may get."""
+    """An entry without its URL and the key, which must not be sent to another server."""
     kept = {name: part for name, part in entry.items() if name not in (*_URLS, *_KEYS)}
     for name in _HEADERS:
         if isinstance(headers := kept.pop(name, None), dict):
@@ -93,7 +93,7 @@ def without_key(entry: Value) -> Value:
 
 
 def without_authorization(headers: Value) -> Value:
-    """The headers of an entry but for the one with the key."""
+    """Headers except ``Authorization``, which holds the key."""
     return {name: value for name, value in headers.items() if name.lower() != "authorization"}
 
 

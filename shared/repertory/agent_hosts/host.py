@@ -1,4 +1,4 @@
-"""What an agent host is, and where it keeps its configuration on a machine."""
+"""Agent hosts, and the locations of their configuration files."""
 
 import os
 import shutil
@@ -23,20 +23,20 @@ class System(StrEnum):
 
 
 class Scope(StrEnum):
-    """Whose configuration a file is: the user's for all projects, or that of one project."""
+    """Whether a configuration applies to all projects of the user or to one project."""
 
     USER = "user"
     PROJECT = "project"
 
 
 class Machine(msgspec.Struct, frozen=True):
-    """Where folders are.
+    """The machine on which hosts are configured.
 
     Attributes:
         system: The operating system.
         home: The user's home directory.
-        project: The project that is meant.
-        environment: The variables that name other folders.
+        project: The folder of the project to connect.
+        environment: The environment variables, which may override folders.
     """
 
     system: System
@@ -47,8 +47,8 @@ class Machine(msgspec.Struct, frozen=True):
     def folder(self, template: str) -> Path:
         """The path of a template such as ``{config}/goose``.
 
-        ``{home}`` and ``{project}`` are the folders above, ``{xdg}`` is that of the XDG
-        specification, and ``{config}`` is where the system's programs keep their settings.
+        ``{home}`` and ``{project}`` are the attributes, ``{xdg}`` is the configuration folder of
+        the XDG specification, and ``{config}`` is the system's usual folder for settings.
         """
         xdg = self._named("XDG_CONFIG_HOME", ".config")
         config = {
@@ -59,20 +59,20 @@ class Machine(msgspec.Struct, frozen=True):
         return Path(template.format(home=self.home, project=self.project, xdg=xdg, config=config))
 
     def _named(self, variable: str, otherwise: str) -> Path:
-        """The folder of a variable with an absolute path, or one in the home directory."""
+        """The folder in a variable if its path is absolute, else the default in ``home``."""
         named = Path(self.environment.get(variable, ""))
         return named if named.is_absolute() else self.home / otherwise
 
 
 class Place(msgspec.Struct, frozen=True):
-    """Where a host keeps the configuration of a scope.
+    """The location of a host's configuration for one scope.
 
     Attributes:
-        folder: The template of its folder, or one for each system.
-        files: The names that the file may have; the first one is used if no file is there.
-        variable: A variable of the environment that names another folder.
-        directory: The directory that the entry names, since the host starts its servers in no
-            project: a template of ``Machine.folder``, or a variable of the host. Empty if none.
+        folder: The template of its folder, or one template per system.
+        files: The possible file names; the first is the default if no file exists.
+        variable: An environment variable that overrides the folder.
+        directory: The value of ``--directory`` in the entry, for hosts that do not start servers in
+            the project: a template of ``Machine.folder`` or a variable of the host. Empty if none.
     """
 
     folder: str | Mapping[System, str]
@@ -81,7 +81,7 @@ class Place(msgspec.Struct, frozen=True):
     directory: str = ""
 
     def file(self, machine: Machine) -> Path:
-        """The path of the file on a machine, which may be missing."""
+        """The path of the file on a machine. The file may be missing."""
         template = self.folder if isinstance(self.folder, str) else self.folder[machine.system]
         folder = Path(machine.environment.get(self.variable, "") or machine.folder(template))
         paths = [folder / name for name in self.files]
@@ -92,19 +92,19 @@ class Host(msgspec.Struct, frozen=True, kw_only=True):
     """An agent host.
 
     Attributes:
-        id: Its name on the command line.
-        title: Its own name.
+        id: The name on the command line.
+        title: The product name.
         syntax: The syntax of its configuration.
-        servers: The key of its servers, in the top of the configuration.
-        places: Its files by scope.
-        local: Makes the entry of a program, given its words.
-        remote: Makes the entry of a URL, given the value of the header ``Authorization``, which
-            may be empty; None if the host reaches no URL by its configuration.
-        reference: How a text of the configuration names a variable of the environment; empty if
-            it cannot. ``%s`` is the name.
-        programs: The names of its program.
-        traces: Templates of paths that are there where it is installed.
-        check: How to see that the host uses the entry.
+        servers: The top-level key of the MCP servers in the configuration.
+        places: The locations of its configuration by scope.
+        local: Builds the entry of a program from its command line.
+        remote: Builds the entry of a URL from the URL and the ``Authorization`` header, which may
+            be empty. None if the configuration of the host cannot name a URL.
+        reference: The syntax of a reference to an environment variable, with ``%s`` for its name;
+            empty if the host does not support references.
+        programs: The possible names of its executable.
+        traces: Templates of paths that exist if the host is installed.
+        check: Tells the user how to check that the host uses the entry.
     """
 
     id: str
@@ -121,11 +121,11 @@ class Host(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def keys(self) -> tuple[str, str]:
-        """The keys of our entry."""
+        """The keys of Repertory's entry."""
         return (self.servers, OWN_NAME)
 
     def is_installed(self, machine: Machine) -> bool:
-        """Whether its program or a file or folder of it is there."""
+        """Whether its executable, or one of its files or folders, exists."""
         search = machine.environment.get("PATH")
         return any(os.path.lexists(machine.folder(trace)) for trace in self.traces) or any(
             shutil.which(program, path=search or os.defpath) for program in self.programs

@@ -1,7 +1,7 @@
-"""Entries in JSON with comments: the text is edited where Python's own parser says that they are.
+"""Edits entries in JSON with comments, at the offsets that Python's JSON parser finds.
 
-Comments and trailing commas are blanked for the parser, so that every place in the plain text is
-the same place in the file.
+Comments and trailing commas are replaced by spaces for the parser, so that offsets in this plain
+text are also offsets in the file.
 """
 
 import json
@@ -21,7 +21,7 @@ _DECODER = json.JSONDecoder()
 
 
 class _Member(msgspec.Struct, frozen=True):
-    """The places of a member's key, of its value, and of the end of its value."""
+    """The offsets of a member's key, its value, and the end of its value."""
 
     key: int
     value: int
@@ -29,7 +29,7 @@ class _Member(msgspec.Struct, frozen=True):
 
 
 class _Object(msgspec.Struct, frozen=True):
-    """The places of an object's braces, and its members by key."""
+    """The offsets of an object's braces, and its members by key."""
 
     start: int
     close: int
@@ -41,10 +41,10 @@ class _Object(msgspec.Struct, frozen=True):
 
 
 def read(text: str) -> dict[str, Any]:
-    """The values of a text; an empty one is an empty object.
+    """Parse a text. An empty text is an empty object.
 
     Raises:
-        EditError: It is not JSON, or no object.
+        EditError: The text is not JSON, or not an object.
     """
     plain = plain_json(text)
     if not plain.strip():
@@ -55,7 +55,7 @@ def read(text: str) -> dict[str, Any]:
         raise EditError(
             f"the JSON cannot be read: {error.msg}; correct it", error.lineno
         ) from error
-    except ValueError as error:  # Python refuses to convert it
+    except ValueError as error:  # Python limits the digits of integers
         raise EditError("a number in the JSON has too many digits; correct it") from error
     except RecursionError as error:
         raise EditError("the JSON is nested too deeply; correct it") from error
@@ -65,10 +65,10 @@ def read(text: str) -> dict[str, Any]:
 
 
 def put(text: str, keys: Keys, value: Value) -> str:
-    """The text with an entry, which is added as the last one or replaces that of its name.
+    """Add an entry at the end, or replace the entry of the same name. Returns the new text.
 
     Raises:
-        EditError: What shall hold the entry is no object.
+        EditError: A parent of the entry is not an object.
     """
     plain = plain_json(text)
     newline = newline_of(text)
@@ -88,12 +88,12 @@ def put(text: str, keys: Keys, value: Value) -> str:
 
 
 def cut(text: str, keys: Keys, *, keep: bool) -> str:
-    """The text without an entry.
+    """Remove an entry. Returns the new text.
 
     Args:
-        text: It has the entry.
-        keys: Of the entry.
-        keep: Whether what holds the entry stays, although nothing else is in it.
+        text: A text that has the entry.
+        keys: The keys of the entry.
+        keep: Whether to keep the parent of the entry if it becomes empty.
     """
     plain = plain_json(text)
     uncommented = without_comments(text)
@@ -124,7 +124,7 @@ def cut(text: str, keys: Keys, *, keep: bool) -> str:
 
 
 def _added(text: str, holder: _Object, key: str, value: Value, unit: str) -> str:
-    """The text with one more member at the end of an object."""
+    """Add a member at the end of an object. Returns the new text."""
     newline = newline_of(text)
     uncommented = without_comments(text)
     name = json.dumps(key, ensure_ascii=False)
@@ -148,10 +148,10 @@ def _added(text: str, holder: _Object, key: str, value: Value, unit: str) -> str
 
 
 def _object(plain: str, at: int, keys: Keys) -> _Object:
-    """The object at a place of plain JSON; of equal keys, the last one counts.
+    """The object at an offset of plain JSON. If a key is repeated, its last member counts.
 
     Raises:
-        EditError: There is another value.
+        EditError: The value there is not an object.
     """
     if plain[at] != "{":
         raise EditError(f"{'.'.join(keys)} is not an object; correct it", line_at(plain, at))
@@ -170,19 +170,19 @@ def _object(plain: str, at: int, keys: Keys) -> _Object:
 
 
 def _skip(plain: str, at: int) -> int:
-    """The place after the white space at a place."""
+    """The offset after any white space."""
     space = _SPACE.match(plain, at)
     return space.end() if space else at
 
 
 def _next(holder: _Object, member: _Member) -> int:
-    """Where the next member begins, or the object ends."""
+    """The offset of the next member, or of the closing brace."""
     after = [one.key for one in holder.members.values() if one.key > member.key]
     return min(after, default=holder.close)
 
 
 def _start(text: str, member: _Member) -> int:
-    """Where a member begins, with the white space before it if that begins its line."""
+    """The start of a member; if it is first on its line, that of the preceding line break."""
     line = text.rfind("\n", 0, member.key)
     if line < 0 or text[line : member.key].strip():
         return member.key
@@ -190,7 +190,7 @@ def _start(text: str, member: _Member) -> int:
 
 
 def _has_comment(text: str, plain: str, holder: _Object) -> bool:
-    """Whether a comment is in an object with one member, beside this member."""
+    """Whether an object with one member has a comment before or after the member."""
     (member,) = holder.members.values()
     parts = (slice(holder.start, member.key), slice(member.end, holder.close))
     blanked = "".join(plain[part] for part in parts)
@@ -198,13 +198,13 @@ def _has_comment(text: str, plain: str, holder: _Object) -> bool:
 
 
 def _indentation(text: str, at: int) -> str:
-    """The white space that begins the line of a place."""
+    """The indentation of the line that contains an offset."""
     line = text[text.rfind("\n", 0, at) + 1 : at]
     return line[: len(line) - len(line.lstrip(" \t"))]
 
 
 def _dump(value: object, newline: str, unit: str) -> str:
-    """JSON with each member of an object on a line, and lists on one."""
+    """JSON with each member of an object on its own line, and each list on a single line."""
     if not isinstance(value, Mapping) or not value:
         return json.dumps(value, ensure_ascii=False)
     inner = newline + unit

@@ -1,4 +1,4 @@
-"""Our entry, which connects a host: to the program of this machine, or to the URL of a server."""
+"""Builds Repertory's entry, which starts the program on this machine or names a server's URL."""
 
 import os
 import re
@@ -15,20 +15,20 @@ from repertory.bounded import read_bytes
 from repertory.errors import UsageError
 from repertory.settings import Settings, files
 
-VARIABLE = "REPERTORY_SERVER_API_KEY"  # of the key, in the environment of a host
+VARIABLE = "REPERTORY_SERVER_API_KEY"  # the environment variable with the key
 MAX_KEY_SIZE = 4096  # bytes
-_PLAIN = re.compile(r'[!"$->@-~]+')  # without a query and a fragment
+_PLAIN = re.compile(r'[!"$->@-~]+')  # no ``?`` and ``#``, so no query or fragment
 _ENDPOINT = "/mcp"
 
 
 class OurServer(msgspec.Struct, frozen=True):
-    """The server that a host is to be connected to.
+    """The server to connect a host to.
 
     Attributes:
-        words: The program and its arguments.
-        url: The MCP endpoint of a server; empty for the program.
-        key: The key for that server; empty if it needs none.
-        is_stored: Whether the program finds the key in the user's own configuration.
+        words: The command line of the program.
+        url: The MCP endpoint of a remote server; empty to start the program.
+        key: The API key of the server; empty if it needs no key.
+        is_stored: Whether the user's own configuration has the key, so the program finds it there.
     """
 
     words: list[str]
@@ -37,14 +37,15 @@ class OurServer(msgspec.Struct, frozen=True):
     is_stored: bool = False
 
     def __repr__(self) -> str:
-        """Without the key."""
+        """Omit the key."""
         return f"OurServer({self.words!r}, {self.url!r})"
 
 
 def entry_for(host: Host, scope: Scope, machine: Machine, server: OurServer) -> Value:
     """The entry that connects a host.
 
-    A host that reaches no URL by its configuration gets the program, which asks the server.
+    If the host's configuration cannot name a URL, the entry starts the program, which forwards to
+    the server.
     """
     directory = host.places[scope].directory
     words = list(server.words)
@@ -65,21 +66,21 @@ def entry_for(host: Host, scope: Scope, machine: Machine, server: OurServer) -> 
 
 
 def writes_key(host: Host, server: OurServer) -> bool:
-    """Whether the entry has the key itself, since the host reads no variable for it."""
+    """Whether the entry contains the key itself, because no variable or setting can supply it."""
     is_found = server.is_stored and host.remote is None
     return bool(server.url and server.key and not host.reference and not is_found)
 
 
 def endpoint(url: str) -> str:
-    """The MCP endpoint of a server's URL.
+    """The MCP endpoint for the URL of a server.
 
     Raises:
-        UsageError: It is no URL of a server.
+        UsageError: The URL is invalid, or has credentials, a query or a fragment.
     """
     try:
         parts = urlsplit(url)
         is_one = parts.port != 0 and parts.scheme in {"http", "https"} and bool(parts.hostname)
-    except ValueError:  # of its host or its port
+    except ValueError:  # an invalid host or port
         is_one = False
     if not is_one or "@" in parts.netloc or not _PLAIN.fullmatch(url):
         raise UsageError(f"--url is {url!r}; it must be a URL like https://repertory.example.com.")
@@ -88,10 +89,10 @@ def endpoint(url: str) -> str:
 
 
 def read_key(file: Path) -> str:
-    """The key in a file.
+    """Read the key from a file.
 
     Raises:
-        UsageError: It cannot be read, or is no single line.
+        UsageError: The file cannot be read, or does not have a single line with a key.
     """
     try:
         key = read_bytes(str(file.expanduser()), MAX_KEY_SIZE).decode().strip()
@@ -104,10 +105,10 @@ def read_key(file: Path) -> str:
 
 
 def words_of(settings: Settings) -> list[str]:
-    """The words that start the MCP server as this process would.
+    """The command line that starts the MCP server with the settings of this process.
 
-    Agent hosts have an environment of their own, so the data directory is among them, unless the
-    user's own configuration file names it or nothing does.
+    Agent hosts have a different environment, so the data directory is passed as an option, unless
+    it is the default or comes from the user's own configuration file.
     """
     words = [*program(), "mcp"]
     own, _ = files({}, Path())
@@ -117,14 +118,14 @@ def words_of(settings: Settings) -> list[str]:
 
 
 def program() -> list[str]:
-    """The words that start this program, with its absolute path.
+    """The command line that starts this program, with an absolute path.
 
-    A link in the search path, such as that of pipx, is preferred to what it leads to: it stays
-    when the program is updated.
+    A link in ``PATH``, such as the one that pipx creates, is preferred to its target, because the
+    link remains valid when the program is updated.
     """
     name = "repertory.exe" if os.name == "nt" else "repertory"
     script = Path(sys.executable).parent / name
     found = shutil.which("repertory")
     if found and script.exists() and script.samefile(found):
-        return [os.path.abspath(found)]  # noqa: PTH100 - a link stays
+        return [os.path.abspath(found)]  # noqa: PTH100 - keeps links
     return [str(script)] if script.exists() else [sys.executable, "-m", "repertory"]

@@ -1,4 +1,4 @@
-"""What connecting and undoing would change in one configuration, before anything is written."""
+"""Plans the change to one configuration for connecting or undoing, without writing anything."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,12 +22,12 @@ from repertory.bounded import read_bytes
 from repertory.errors import ConfigurationError
 from repertory.trust import digest_of, lies_in
 
-MAX_FILE_SIZE = 32 * 2**20  # bytes; Claude Code keeps histories in the same file
-_NUMBERS = (int, float)  # and no bool: some hosts call tools without a question if one is set
+MAX_FILE_SIZE = 32 * 2**20  # bytes; large, because Claude Code stores histories in it
+_NUMBERS = (int, float)  # not bool: in some hosts, a flag allows tool calls without asking
 
 
 class State(StrEnum):
-    """How a configuration is."""
+    """The state of a configuration."""
 
     CONNECTED = "connected"
     DIFFERS = "differs"
@@ -36,14 +36,14 @@ class State(StrEnum):
 
 
 class Target(msgspec.Struct, frozen=True):
-    """The configuration of a host for a scope, which may be missing.
+    """The configuration file of a host for a scope. The file may be missing.
 
     Attributes:
         host: The host.
         scope: The scope.
-        file: The configuration.
-        within: The project that it must lie in, whatever links a stranger put there; None for the
-            user's own file.
+        file: The path of the file.
+        within: The project folder that must contain the file after links are resolved, since the
+            project may be untrusted; None for the user's own file.
     """
 
     host: Host
@@ -57,10 +57,10 @@ class Plan(msgspec.Struct, frozen=True):
 
     Attributes:
         target: The configuration.
-        current: Its bytes now; None without a file.
-        before: Its bytes without the change that Repertory made, which undoing restores.
-        after: Its bytes after the change; None removes it.
-        is_exact: Whether ``before`` are the very bytes from before Repertory changed it.
+        current: Its bytes now; None if the file is missing.
+        before: Its bytes without the changes by Repertory, which undoing restores.
+        after: Its bytes after the change; None if the file is to be removed.
+        is_exact: Whether ``before`` is identical to the file before Repertory changed it.
     """
 
     target: Target
@@ -71,7 +71,7 @@ class Plan(msgspec.Struct, frozen=True):
 
     @property
     def changes(self) -> bool:
-        """Whether anything would be written."""
+        """Whether the plan changes the file."""
         return self.current != self.after
 
 
@@ -83,9 +83,10 @@ def target_for(host: Host, scope: Scope, machine: Machine) -> Target | None:
 
 
 def state_of(target: Target, wanted: Value) -> tuple[State, str]:
-    """How a configuration is, and what its entry leads to, or why it cannot be read.
+    """The state of a configuration, and the target of its entry or the reason of a read error.
 
-    An entry with a URL is connected if the wanted one has none: it was chosen before.
+    An existing entry with a URL counts as connected if the wanted entry has no URL, because the
+    user chose the URL earlier.
     """
     try:
         data = read(target)
@@ -99,7 +100,7 @@ def state_of(target: Target, wanted: Value) -> tuple[State, str]:
 
 
 def connecting(target: Target, wanted: Value, records: Records) -> Plan:
-    """How to connect a host.
+    """Plan how to connect a host.
 
     Raises:
         ConfigurationError: The configuration cannot be read or edited; the message names the line.
@@ -109,7 +110,7 @@ def connecting(target: Target, wanted: Value, records: Records) -> Plan:
     settled = _settled(target, wanted, entry)
     if entry == settled:
         return Plan(target, current, current, current)
-    # A configuration that Repertory connected before is changed as if that was undone first.
+    # If Repertory connected this configuration before, undo that change first.
     is_ours = records.of(target.file) is not None and entry is not None
     before = _undone(target, current, records.of(target.file)) if is_ours else current
     with _explained(target):
@@ -118,10 +119,10 @@ def connecting(target: Target, wanted: Value, records: Records) -> Plan:
 
 
 def undoing(target: Target, records: Records) -> Plan:
-    """How to disconnect a host.
+    """Plan how to disconnect a host.
 
-    If nothing else has changed, the bytes from before are restored; otherwise the entry alone is
-    removed, or the one that was there before comes back.
+    If nothing else has changed, the original bytes are restored. Otherwise only the entry is
+    removed, or replaced by the original entry.
 
     Raises:
         ConfigurationError: As for ``connecting``.
@@ -137,10 +138,10 @@ def undoing(target: Target, records: Records) -> Plan:
 
 
 def read(target: Target) -> bytes | None:
-    """The bytes of a configuration; None without a file.
+    """The bytes of a configuration; None if the file is missing.
 
     Raises:
-        ConfigurationError: It cannot be read, or a link of a project leads out of it.
+        ConfigurationError: The file cannot be read, or a link leads out of its project.
     """
     file = target.file
     if target.within and not lies_in(file, target.within):
@@ -157,7 +158,7 @@ def read(target: Target) -> bytes | None:
 
 
 def _undone(target: Target, current: bytes | None, record: Record | None) -> bytes | None:
-    """The bytes of a connected configuration without what Repertory has changed."""
+    """The bytes of a connected configuration without the changes by Repertory."""
     if current is None:
         return None
     earlier = _backup(target.file, record)
@@ -173,7 +174,7 @@ def _undone(target: Target, current: bytes | None, record: Record | None) -> byt
 
 
 def _backup(file: Path, record: Record | None) -> bytes | None:
-    """The bytes of a backup; None if it is missing, or not that of the record."""
+    """The bytes of a backup; None if it is missing or does not match the record."""
     try:
         data = read_bytes(str(backup_of(file)), MAX_FILE_SIZE) if record else None
     except OSError:
@@ -182,10 +183,10 @@ def _backup(file: Path, record: Record | None) -> bytes | None:
 
 
 def _settled(target: Target, wanted: Value, entry: Value | None) -> Value:
-    """The wanted entry, with what else the user has set in an entry of the same kind.
+    """The wanted entry, with other settings kept from an existing entry of the same kind.
 
-    Of a project's file, which may be a stranger's, numbers stay, such as a timeout: a variable or a
-    folder could have our program run other code.
+    In a project's file, which may be untrusted, only numbers such as a timeout are kept, because a
+    variable or a folder could make our program run other code.
     """
     if entry is None or is_url(entry) != is_url(wanted):
         return wanted
@@ -195,7 +196,7 @@ def _settled(target: Target, wanted: Value, entry: Value | None) -> Value:
         entry = without_key(entry)
     settled = {**entry, **wanted}
     variables, headers = entry.get("env"), entry.get("headers")
-    if isinstance(variables, dict):  # a key that an earlier command wrote does not stay
+    if isinstance(variables, dict):  # drop a key that an earlier command wrote
         kept = {name: value for name, value in variables.items() if name != VARIABLE}
         settled["env"] = {**kept, **wanted.get("env", {})}
         if variables and not settled["env"]:
@@ -212,7 +213,7 @@ def _entry(target: Target, data: bytes) -> Value | None:
 
 @contextmanager
 def _explained(target: Target) -> Iterator[None]:
-    """Name the file and the line of an ``EditError``."""
+    """Turn an ``EditError`` into a ``ConfigurationError`` that names the file and line."""
     try:
         yield
     except EditError as error:

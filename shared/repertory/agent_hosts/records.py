@@ -1,4 +1,4 @@
-"""What connecting has changed, so that it can be undone: one small file for each configuration."""
+"""Records of changed configurations, used to undo the changes: one small file for each."""
 
 import hashlib
 import os
@@ -8,17 +8,17 @@ import msgspec
 
 from repertory.files import read_json, write_json
 
-BACKUP = ".repertory-backup"  # after the name of a configuration
+BACKUP = ".repertory-backup"  # suffix of a configuration's backup
 
 
 class Record(msgspec.Struct, frozen=True):
-    """How a configuration was before Repertory wrote to it.
+    """A configuration before and after Repertory changed it.
 
     Attributes:
         path: The configuration.
-        before: The SHA-256 of its bytes then; empty if there was no file.
-        after: The SHA-256 of its bytes afterwards.
-        made: The folders that were made for it, the outermost first.
+        before: The SHA-256 of the file before the change; empty if it was missing.
+        after: The SHA-256 of the file after the change.
+        made: The folders that were created for the file, the outermost first.
     """
 
     path: str
@@ -34,7 +34,7 @@ class Records:
         self.folder = data / "connected"
 
     def of(self, path: Path) -> Record | None:
-        """The record of a configuration; None without a readable one."""
+        """The record of a configuration; None if it is missing or unreadable."""
         return read_json(self._file(path), Record)
 
     def keep(self, record: Record) -> None:
@@ -50,10 +50,10 @@ class Records:
         self._file(path).unlink(missing_ok=True)
 
     def _file(self, path: Path) -> Path:
-        key = hashlib.sha256(os.fsencode(os.path.abspath(path))).hexdigest()[:16]  # noqa: PTH100 - a link stays
+        key = hashlib.sha256(os.fsencode(os.path.abspath(path))).hexdigest()[:16]  # noqa: PTH100 - keeps links
         return self.folder / f"{key}.json"
 
 
 def backup_of(path: Path) -> Path:
-    """Where the bytes of a configuration are kept that it had before."""
+    """The path of a configuration's backup."""
     return path.with_name(path.name + BACKUP)

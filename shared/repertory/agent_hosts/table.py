@@ -1,4 +1,4 @@
-"""The agent hosts that Repertory connects, as a table. The pages in docs/hosts name the sources."""
+"""The table of supported agent hosts. The pages in docs/hosts name the sources of its values."""
 
 from repertory.agent_hosts import entries
 from repertory.agent_hosts.document import Syntax

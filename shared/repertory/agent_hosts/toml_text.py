@@ -1,6 +1,7 @@
-"""Entries in TOML: a table of its own at the end of the file.
+"""Edits entries in TOML. A new entry becomes a table at the end of the file.
 
-A line that begins with ``[`` may also be part of a list or of a text of several lines.
+A line that begins with ``[`` does not always start a table: it may be part of a list or of a
+multi-line string.
 """
 
 import json
@@ -12,7 +13,8 @@ from repertory.agent_hosts.edits import EditError, Keys, Value, newline_of
 from repertory.sources.reading.toml import TomlError, parse
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
-# What brackets may stand in, brackets, and line ends. An open text takes the rest: linear time.
+# Strings and comments (which may contain brackets), brackets, and line breaks. An unterminated
+# string extends to the end, so that matching takes linear time.
 _TOKEN = re.compile(
     r'"""(?:[^"\\]++|\\.|"(?!""))*+"{0,5}'
     r"|'{3}(?:[^']++|'(?!''))*+'{0,5}"
@@ -23,10 +25,10 @@ _TOKEN = re.compile(
 
 
 def read(text: str) -> dict[str, Any]:
-    """The values of a text.
+    """Parse a text.
 
     Raises:
-        EditError: It is not TOML.
+        EditError: The text is not TOML.
     """
     try:
         return parse(text)
@@ -35,10 +37,10 @@ def read(text: str) -> dict[str, Any]:
 
 
 def put(text: str, keys: Keys, value: Value) -> str:
-    """The text with a table, which is added as the last one or replaces that of its name.
+    """Add a table at the end, or replace the table of the same name. Returns the new text.
 
     Raises:
-        EditError: The entry, or what shall hold it, is written as one value.
+        EditError: The entry or a parent of it is not written as a table, but as an inline value.
     """
     newline = newline_of(text)
     lines = [f"[{'.'.join(map(_key, keys))}]"]
@@ -59,8 +61,8 @@ def put(text: str, keys: Keys, value: Value) -> str:
     return text + newline + newline + table
 
 
-def cut(text: str, keys: Keys, *, keep: bool) -> str:  # noqa: ARG001 - TOML needs no holder
-    """The text without an entry, and without the empty line before it.
+def cut(text: str, keys: Keys, *, keep: bool) -> str:  # noqa: ARG001 - TOML needs no parent table
+    """Remove an entry and the empty line before it. Returns the new text.
 
     Raises:
         EditError: The entry is not written as a table.
@@ -81,7 +83,7 @@ def cut(text: str, keys: Keys, *, keep: bool) -> str:  # noqa: ARG001 - TOML nee
 
 
 def _tables(text: str, keys: Keys) -> Iterator[tuple[int, int]]:
-    """The places of an entry's table and of the tables in it, without the comments that follow."""
+    """The ranges of an entry's table and its subtables, without the comments after each."""
     starts = list(_starts(text))
     for start, after in zip(starts, [*starts[1:], len(text)], strict=False):
         whole = text[start:after]
@@ -96,7 +98,7 @@ def _tables(text: str, keys: Keys) -> Iterator[tuple[int, int]]:
 
 
 def _starts(text: str) -> Iterator[int]:
-    """Where the lines begin that begin a table of a text, which is TOML."""
+    """The offsets of the lines that start a table. The text must be valid TOML."""
     depth = line = 0
     for token in _TOKEN.finditer(text):
         match token[0]:
@@ -111,7 +113,7 @@ def _starts(text: str) -> Iterator[int]:
 
 
 def _names(header: str) -> Keys:
-    """The keys of a table's header; empty of a list of tables."""
+    """The keys in a table's header; empty for an array of tables."""
     names: list[str] = []
     try:
         value: object = parse(header)
@@ -132,10 +134,10 @@ def _is_toml(text: str) -> bool:
 
 
 def _check_is_open(text: str, keys: Keys) -> None:
-    """Refuse an entry, or a holder of it, that is written as one value on its line.
+    """Check that no inline value prevents adding a table for an entry.
 
     Raises:
-        EditError: It is.
+        EditError: The entry or a parent of it is written as an inline value.
     """
     value: object = read(text)
     for key in keys:
@@ -157,7 +159,7 @@ def _key(key: str) -> str:
 
 
 def _dump(value: object) -> str:
-    """A value on one line. The texts of TOML are those of JSON, but for the character DEL."""
+    """A value on one line. TOML strings are written like JSON strings, except for DEL."""
     if isinstance(value, Mapping):
         parts = ", ".join(f"{_key(key)} = {_dump(part)}" for key, part in value.items())
         return f"{{ {parts} }}" if parts else "{}"

@@ -1,4 +1,4 @@
-"""Carries out a plan: checks that the file is as it was, writes it at once, and keeps a backup."""
+"""Executes a plan: checks that the file is unchanged, replaces it atomically, keeps a backup."""
 
 import contextlib
 import os
@@ -15,14 +15,14 @@ from repertory.errors import StoreError, UsageError
 from repertory.files import PRIVATE, flush_to_disk, make_private, replacing
 from repertory.trust import digest_of
 
-_SHARED = 0o666  # permissions of a new file that others may read, less the umask
+_SHARED = 0o666  # permissions of a new project file, before the umask
 
 
 def connect(plan: Plan, records: Records) -> Path | None:
-    """Write a configuration with our entry; a link is followed, and permissions stay.
+    """Write a configuration with our entry. Links are followed, and permissions are kept.
 
     Returns:
-        The backup; None if there was no file before.
+        The path of the backup; None if there was no file before.
 
     Raises:
         UsageError: The file has changed since the plan was made.
@@ -47,9 +47,9 @@ def connect(plan: Plan, records: Records) -> Path | None:
 
 
 def undo(plan: Plan, records: Records) -> None:
-    """Write a configuration without our entry, or remove it if connecting has made it.
+    """Write a configuration without our entry, or remove the file if Repertory created it.
 
-    The backup is removed if the configuration is as it was before; otherwise it stays.
+    The backup is removed if the original bytes are restored; otherwise it is kept.
 
     Raises:
         UsageError: The file has changed since the plan was made.
@@ -61,7 +61,7 @@ def undo(plan: Plan, records: Records) -> None:
         if plan.after is None:
             _real(file).unlink()
             for folder in reversed(record.made if record else []):
-                with contextlib.suppress(OSError):  # something else is in it now
+                with contextlib.suppress(OSError):  # the folder has other files now
                     Path(folder).rmdir()
         else:
             _write(_real(file), plan.after, _mode(_real(file), plan.target))
@@ -72,7 +72,7 @@ def undo(plan: Plan, records: Records) -> None:
 
 @contextlib.contextmanager
 def _writing(plan: Plan, records: Records) -> Iterator[None]:
-    """Keep other commands of ours from writing, and check that the file is as planned."""
+    """Lock out other Repertory commands, and check that the file is as the plan expects."""
     file = plan.target.file
     try:
         make_private(records.folder)
@@ -83,24 +83,24 @@ def _writing(plan: Plan, records: Records) -> Iterator[None]:
                 )
             yield
     except OSError as error:
-        name = error.filename or file  # it may be the data directory
+        name = error.filename or file  # may be in the data directory
         raise StoreError(f"{name} cannot be written: {error.strerror}.") from error
 
 
 def _write(path: Path, data: bytes, mode: int) -> None:
-    """Replace a file at once; its owner and permissions stay."""
+    """Replace a file atomically and set its permissions. Its owner is kept if possible."""
     with replacing(path) as file:
         file.write(data)
         flush_to_disk(file)
         if os.name != "nt" and path.exists():
             status = path.stat()
-            with contextlib.suppress(PermissionError):  # it belongs to another user
+            with contextlib.suppress(PermissionError):  # the file belongs to another user
                 os.chown(file.name, status.st_uid, status.st_gid)
         Path(file.name).chmod(mode)
 
 
 def _mode(path: Path, target: Target) -> int:
-    """The permissions of a file; of a new one, those that its scope asks for."""
+    """The permissions of a file. For a new file they depend on the scope."""
     try:
         return stat.S_IMODE(path.stat().st_mode)
     except FileNotFoundError:
@@ -108,7 +108,7 @@ def _mode(path: Path, target: Target) -> int:
 
 
 def _umask() -> int:
-    """The permissions that new files do not get."""
+    """The umask of this process."""
     mask = os.umask(0o077)
     os.umask(mask)
     return mask
@@ -119,7 +119,7 @@ def _real(path: Path) -> Path:
 
 
 def _missing(folder: Path) -> list[Path]:
-    """The folders of a path that are not there, the outermost first."""
+    """The missing folders of a path, the outermost first."""
     missing: list[Path] = []
     while not folder.exists():
         missing.insert(0, folder)

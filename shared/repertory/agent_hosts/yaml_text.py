@@ -1,4 +1,4 @@
-"""Entries in YAML: the text is edited where PyYAML says that they are."""
+"""Edits entries in YAML, at the offsets that PyYAML finds."""
 
 import json
 import re
@@ -12,14 +12,14 @@ from repertory.sources.reading.structured import Defect, load
 
 _UNIT = "  "
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
-_WORDS = {"true", "false", "null", "yes", "no", "on", "off", "y", "n"}  # of YAML 1.1 or 1.2
+_WORDS = {"true", "false", "null", "yes", "no", "on", "off", "y", "n"}  # strings that need quotes
 
 
 def read(text: str) -> dict[str, Any]:
-    """The values of a text; an empty one is an empty mapping.
+    """Parse a text. An empty text is an empty mapping.
 
     Raises:
-        EditError: It is not YAML, no mapping, or has aliases.
+        EditError: The text is not YAML, is not a mapping, or has aliases.
     """
     value = load(text, "yaml")
     if isinstance(value, Defect):
@@ -30,10 +30,10 @@ def read(text: str) -> dict[str, Any]:
 
 
 def put(text: str, keys: Keys, value: Value) -> str:
-    """The text with an entry, which is added as the last one or replaces that of its name.
+    """Add an entry at the end, or replace the entry of the same name. Returns the new text.
 
     Raises:
-        EditError: What shall hold the entry is no mapping.
+        EditError: A parent of the entry is not a mapping.
     """
     newline = newline_of(text)
     node = _document(text)
@@ -55,12 +55,12 @@ def put(text: str, keys: Keys, value: Value) -> str:
 
 
 def cut(text: str, keys: Keys, *, keep: bool) -> str:
-    """The text without an entry.
+    """Remove an entry. Returns the new text.
 
     Args:
-        text: It has the entry.
-        keys: Of the entry.
-        keep: Whether what holds the entry stays, although nothing else is in it.
+        text: A text that has the entry.
+        keys: The keys of the entry.
+        keep: Whether to keep the parent of the entry if it becomes empty.
     """
     holders = [_document(text)]
     for key in keys[:-1]:
@@ -87,7 +87,7 @@ def cut(text: str, keys: Keys, *, keep: bool) -> str:
 
 
 def _document(text: str) -> Any:  # noqa: ANN401 - PyYAML's nodes
-    """The top node of a text; None if it is empty."""
+    """The root node of a text; None if the text is empty."""
     try:
         node = yaml.compose(text, yaml.SafeLoader)
     except yaml.YAMLError as error:
@@ -96,12 +96,12 @@ def _document(text: str) -> Any:  # noqa: ANN401 - PyYAML's nodes
 
 
 def _members(node: Any) -> dict[str, tuple[Any, Any]]:  # noqa: ANN401 - PyYAML's nodes
-    """The nodes of a mapping's keys and values, by key."""
+    """The key and value nodes of a mapping, by key."""
     return {name.value: (name, value) for name, value in node.value}
 
 
 def _added(text: str, holder: yaml.MappingNode, member: Value) -> str:
-    """The text with one more member at the end of a mapping."""
+    """Add a member at the end of a mapping. Returns the new text."""
     end = _end(holder.value[-1][1]) if holder.value else holder.start_mark.index + 1
     if holder.flow_style:
         written = (", " if holder.value else "") + json.dumps(member, ensure_ascii=False)[1:-1]
@@ -113,10 +113,10 @@ def _added(text: str, holder: yaml.MappingNode, member: Value) -> str:
 
 
 def _opened(text: str, node: Any, keys: Keys, member: Value) -> str:  # noqa: ANN401 - as above
-    """The text with a member in a mapping that is still empty.
+    """Add a member to a key that has no value yet. Returns the new text.
 
     Raises:
-        EditError: It has a value.
+        EditError: The key has a value.
     """
     start = node.start_mark.index
     if not _is_empty(node):
@@ -134,24 +134,24 @@ def _is_empty(node: Any) -> bool:  # noqa: ANN401 - as above
 
 
 def _end(node: Any) -> int:  # noqa: ANN401 - as above
-    """Where the text of a node ends, without white space and comments after it."""
+    """The end of a node's text, before any white space and comments."""
     while isinstance(node, yaml.CollectionNode) and not node.flow_style and node.value:
         last = node.value[-1]
         node = last[1] if isinstance(last, tuple) else last
     end: int = node.end_mark.index
     if isinstance(node, yaml.ScalarNode) and node.style in {"|", ">"}:
-        end -= 1  # a block ends after the end of its line
+        end -= 1  # the end of a block scalar is after its last line break
     return end
 
 
 def _line_start(text: str, at: int) -> int:
-    """Where the line of a place begins, with the line end before it."""
+    """The start of the line break before the line of an offset; 0 on the first line."""
     line = text.rfind("\n", 0, at)
     return 0 if line < 0 else line - (text[line - 1 : line] == "\r")
 
 
 def _line_end(text: str, at: int) -> int:
-    """Where the line of a place ends, without its line end."""
+    """The end of the line of an offset, before its line break."""
     line = text.find("\n", at)
     return len(text) if line < 0 else line - (text[line - 1 : line] == "\r")
 
@@ -174,7 +174,7 @@ def _lines(value: Value, indentation: str) -> Iterator[str]:
 
 
 def _scalar(value: object) -> str:
-    """A value on one line: JSON, whose quotes are left out where YAML needs none."""
+    """A value on one line, as JSON. Strings that YAML does not need to quote are not quoted."""
     if isinstance(value, str) and _PLAIN.fullmatch(value) and value.lower() not in _WORDS:
         return value
     return json.dumps(value, ensure_ascii=False)

@@ -1,1 +1,1 @@
-"""Backups: everything that cannot be made again, in one file, of an embedded index or a team's."""
+"""Backups of an embedded or a team's index: one file with all data that cannot be rebuilt."""

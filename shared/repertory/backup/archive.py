@@ -1,7 +1,7 @@
-"""The file of a backup: a zip archive of parts, and a manifest with the digest of each.
+"""The backup file: a ZIP archive of parts, and a manifest with the digest of each part.
 
-Nothing of an archive is trusted before ``Archive.verify``, and none of its names becomes a path
-without a check.
+An archive is not trusted before ``Archive.verify``, and its names are checked before they are used
+as paths.
 """
 
 import hashlib
@@ -24,31 +24,36 @@ from repertory.files import flush_to_disk, private
 FORMAT = 1
 MANIFEST = "manifest.json"
 MAX_MANIFEST = 32 * 2**20  # bytes
-MAX_LIST = 32 * 2**20  # bytes of the archive's own list
+MAX_LIST = 32 * 2**20  # bytes of the ZIP central directory
 CHUNK = 1 << 20  # bytes
 
 _END, _END_LENGTH, _TAIL = b"PK\x05\x06", 22, 1 << 17
-_LOCATOR_64, _LENGTH_64, _BEFORE_64 = b"PK\x06\x07", 56, 56 + 20  # of an archive of gigabytes
+_LOCATOR_64, _LENGTH_64, _BEFORE_64 = b"PK\x06\x07", 56, 56 + 20  # ZIP64, for archives over 4 GB
 _ENCRYPTED = 0x1
 _COMPRESSIONS = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}
 
-Step = Callable[[str, int, int], None]  # a stage, what is done of it, and all of it
+Step = Callable[[str, int, int], None]  # reports progress: the stage, the count done, the total
 
 
 class Part(msgspec.Struct, frozen=True, kw_only=True):
-    """A part of an archive: its bytes, and SHA-256 over them in hex."""
+    """A part of an archive.
+
+    Attributes:
+        size: In bytes.
+        digest: The SHA-256 of its bytes, in hex.
+    """
 
     size: int
     digest: str
 
 
 class Stored(msgspec.Struct, frozen=True, kw_only=True):
-    """A collection or a vector cache of an archive.
+    """A collection or a vector cache in an archive.
 
     Attributes:
-        part: The part with its points.
-        count: How many there are.
-        dimension: The length of their vectors.
+        part: The name of the part with its points or vectors.
+        count: The number of its points or vectors.
+        dimension: The dimension of its vectors.
     """
 
     part: str
@@ -57,18 +62,18 @@ class Stored(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
-    """What an archive holds.
+    """The contents of an archive.
 
     Attributes:
-        format: The version of this form.
-        version: The release that made it.
-        made: When, in seconds since the epoch.
-        is_team: Whether it is of a team's server.
-        namespace: The namespace of its names.
+        format: The version of the archive format.
+        version: The release that created the archive.
+        made: The creation time, in seconds since the epoch.
+        is_team: Whether it is a backup of a team's server.
+        namespace: The namespace of the collections.
         collections: The collections by name.
-        caches: The vector caches of a team, by the model's slug.
+        caches: The vector caches of a team, by the slug of the model.
         aliases: The collection of each alias.
-        parts: All parts by name; a file's name is its path in the data directory.
+        parts: All parts by name. The name of a file is its path in the data directory.
     """
 
     format: int
@@ -83,11 +88,11 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Writer:
-    """Writes parts into a new archive, each once.
+    """Writes parts into a new archive.
 
     Attributes:
-        parts: What was written.
-        place: A private folder for copies, which does not stay.
+        parts: The parts written so far, by name.
+        place: A private folder for temporary copies.
     """
 
     def __init__(self, file: IO[bytes], place: Path) -> None:
@@ -106,24 +111,24 @@ class Writer:
         self.parts[name] = Part(size=size, digest=digest.hexdigest())
 
     def finish(self, manifest: Manifest) -> None:
-        """Add the manifest, and end the archive."""
+        """Add the manifest and complete the archive."""
         text = msgspec.json.format(msgspec.json.encode(manifest))
-        with self._zip.open(MANIFEST, "w") as part:  # without its time: ZIP has none before 1980
+        with self._zip.open(MANIFEST, "w") as part:  # no timestamp, since ZIP has none before 1980
             part.write(text)
         self._zip.close()
 
     def close(self) -> None:
-        """End an archive that was not finished; its file is still open."""
-        with suppress(Exception):  # the disk may be full: what failed first is said
+        """Close the ZIP archive, even if it is incomplete; its file must still be open."""
+        with suppress(Exception):  # such as a full disk; the first error is the one to report
             self._zip.close()
 
 
 @contextmanager
 def writing(path: Path) -> Iterator[Writer]:
-    """Write an archive that only its owner can read; it appears under its name once it is whole.
+    """Write an archive that only its owner can read. It gets its name when it is complete.
 
     Raises:
-        StoreError: It cannot be written.
+        StoreError: The archive cannot be written.
     """
     try:
         with work_folder(path.parent) as place:
@@ -140,15 +145,15 @@ class Archive:
     """An archive to restore. A context manager.
 
     Attributes:
-        manifest: What it says that it holds.
+        manifest: The contents that the archive declares.
     """
 
     def __init__(self, path: Path) -> None:
         """Open an archive and read its manifest.
 
         Raises:
-            UsageError: There is no such file, or it is no backup, or one of a newer release.
-            StoreCorruptError: It is damaged.
+            UsageError: The file is missing, is not a backup, or is from a newer release.
+            StoreCorruptError: The archive is damaged.
         """
         self.path = path
         if not path.is_file():
@@ -176,7 +181,7 @@ class Archive:
 
     @property
     def size(self) -> int:
-        """The bytes of all parts."""
+        """The total size of all parts in bytes."""
         return sum(part.size for part in self.manifest.parts.values())
 
     @property
@@ -187,10 +192,10 @@ class Archive:
         return {name: part for name, part in self.manifest.parts.items() if name not in others}
 
     def verify(self, step: Step) -> None:
-        """Read everything once and compare it with the manifest.
+        """Read all parts and compare their digests with the manifest.
 
         Raises:
-            StoreCorruptError: It is damaged.
+            StoreCorruptError: The archive is damaged.
         """
         done = 0
         for name, part in self.manifest.parts.items():
@@ -205,10 +210,10 @@ class Archive:
 
     @contextmanager
     def part(self, name: str) -> Iterator[Callable[[int], bytes]]:
-        """Gives a function that reads the next bytes of a part.
+        """Yield a function that reads the next bytes of a part.
 
         Raises:
-            StoreCorruptError: It is damaged.
+            StoreCorruptError: The archive is damaged.
         """
         with self._translated(), self._zip.open(name) as part:
             yield part.read
@@ -231,7 +236,7 @@ class Archive:
             raise self._foreign() from error
 
     def _check_parts(self) -> None:
-        """Check that the archive has exactly the parts of its manifest, of the same sizes."""
+        """Check that the parts of the archive have the names and sizes in the manifest."""
         found = {info.filename: info for info in self._zip.infolist()}
         parts = self.manifest.parts
         if len(found) != len(self._zip.infolist()) or {*found} != {*parts, MANIFEST}:
@@ -244,7 +249,7 @@ class Archive:
             raise self._damaged("a part is missing")
 
     def _check_list(self) -> None:
-        """Refuse an archive whose list is large: the library reads it whole."""
+        """Refuse a large central directory, because ``zipfile`` reads all of it into memory."""
         size = self._file.seek(0, os.SEEK_END)
         self._file.seek(max(0, size - _TAIL))
         tail = self._file.read()
@@ -265,7 +270,7 @@ class Archive:
             yield
         except (zipfile.BadZipFile, EOFError, zlib.error, struct.error) as error:
             raise self._damaged(str(error)) from error
-        # What the library raises for odd headers: of others, it is damage as well.
+        # ``zipfile`` also raises these for invalid headers.
         except (ValueError, OverflowError, NotImplementedError, RuntimeError) as error:
             raise self._damaged(str(error)) from error
         except OSError as error:
@@ -279,7 +284,7 @@ class Archive:
 
 
 def require_room(folder: Path, size: int) -> None:
-    """Refuse to write so many bytes into a folder whose disk has less.
+    """Check that the disk of a folder has ``size`` bytes free.
 
     Raises:
         StoreError: It has less.

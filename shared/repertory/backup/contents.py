@@ -1,4 +1,4 @@
-"""What a backup holds, in words."""
+"""Summarises the contents of a backup for people."""
 
 from repertory.backup import files
 from repertory.backup.archive import Manifest
@@ -7,7 +7,7 @@ INDEXES, VECTORS = "points of indexes", "cached vectors"
 
 
 def contents(manifest: Manifest) -> dict[str, tuple[int, int]]:
-    """The number of entries or files, and their bytes, of each kind of content."""
+    """The number of entries or files and their size in bytes, for each kind of content."""
     found: dict[str, tuple[int, int]] = {}
 
     def add(kind: str, count: int, part: str) -> None:

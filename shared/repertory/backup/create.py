@@ -1,4 +1,4 @@
-"""``repertory backup``: writes everything that cannot be made again into one file."""
+"""``repertory backup``: writes all data that cannot be rebuilt into one file."""
 
 import stat
 import time
@@ -20,27 +20,27 @@ from repertory.indexing.collection_names import namespace_of
 if TYPE_CHECKING:  # optional, and slow
     from repertory.index.qdrant_cache import QdrantVectorCache
 
-CACHES = "vectors"  # what stands in the name of a team's vector cache
-STEP = 500  # points between two reports of the progress
+CACHES = "vectors"  # part of the name of a team's vector cache
+STEP = 500  # points between two progress reports
 
 
 def create(
     parts: Parts, path: Path, step: Step, *, with_sign_ins: bool, force: bool
 ) -> tuple[Manifest, list[str]]:
-    """Back up an index, also while its server runs.
+    """Back up an index, even while its server runs.
 
     Args:
         parts: The index.
-        path: The file.
+        path: The file to write.
         step: Called with the progress.
-        with_sign_ins: Whether the tokens of MCP servers belong into it, too.
-        force: Whether an existing file is replaced.
+        with_sign_ins: Whether to include the tokens of MCP servers.
+        force: Whether to replace an existing file.
 
     Returns:
-        What the file holds, and a sentence about each damaged database that it does not hold.
+        The manifest, and a sentence about each damaged database that was left out.
 
     Raises:
-        UsageError: There is such a file, or nothing to back up.
+        UsageError: The file exists, its path is invalid, or there is nothing to back up.
         StoreError: Something cannot be read or written.
     """
     _check_target(path, force=force)
@@ -72,10 +72,11 @@ def create(
 
 
 def _check_target(path: Path, *, force: bool) -> None:
-    """Refuse to replace a file without ``force``, and whatever is no file.
+    """Check that a backup may be written to a path.
 
     Raises:
-        UsageError: There is something at the path, or no folder for it.
+        UsageError: The path is a file and ``force`` is not set, is something other than a file, or
+            its folder is missing.
     """
     try:
         mode = path.lstat().st_mode
@@ -92,7 +93,7 @@ def _check_target(path: Path, *, force: bool) -> None:
 
 
 def own_collections(parts: Parts) -> list[str]:
-    """The collections to back up: all of the data directory, or those of a team's namespace."""
+    """The collections to back up: all of a data directory, or a namespace's in Qdrant."""
     found = parts.store.collections()
     if not parts.settings.values.qdrant_url:
         return found
@@ -102,17 +103,18 @@ def own_collections(parts: Parts) -> list[str]:
 
 
 def cache_model(slug: str, dimension: int = 1) -> Model:
-    """As much of a model as its vector cache needs."""
+    """A model with only the fields that its vector cache needs."""
     return Model(id="", slug=slug, dimension=dimension, max_tokens=0)
 
 
 def _files(data: Path, names: Sequence[str], writer: Writer, step: Step) -> list[str]:
-    """Write files, after the collections: their texts are in the cache.
+    """Write files. Called after the collections, so that the vector cache covers their texts.
 
-    A damaged database would stop every backup, so it is left out; so is what was removed since.
+    A damaged database is left out instead of failing every backup. Files that were removed since
+    are left out as well.
 
     Returns:
-        A sentence about each one that was left out.
+        A sentence about each damaged database.
     """
     left_out = []
     for number, name in enumerate(names, 1):
@@ -128,7 +130,7 @@ def _files(data: Path, names: Sequence[str], writer: Writer, step: Step) -> list
 
 
 class _Tally:
-    """Counts what is written of a collection or a cache."""
+    """Counts the vectors written for a collection or a cache, and reports progress."""
 
     def __init__(self, name: str, step: Step) -> None:
         self.count = self.dimension = self.total = 0
@@ -148,7 +150,7 @@ class _Tally:
 def _collections(
     parts: Parts, names: Iterable[str], writer: Writer, step: Step
 ) -> dict[str, Stored]:
-    """Write collections, without what `repertory clean` removes meanwhile."""
+    """Write collections, except those that `repertory clean` removes during the backup."""
     stored = {}
     for name in names:
         if name not in parts.store.collections():
@@ -160,7 +162,7 @@ def _collections(
 
 
 def _points(parts: Parts, name: str, tally: _Tally) -> Iterator[Point]:
-    """The points of a collection, from the server that has it open if one has."""
+    """The points of a collection, read through the running server if one has it open."""
     try:
         collection = parts.store.open(name)
     except StoreBusyError:
@@ -178,7 +180,7 @@ def _points(parts: Parts, name: str, tally: _Tally) -> Iterator[Point]:
 
 
 def _caches(parts: Parts, writer: Writer, step: Step) -> dict[str, Stored]:
-    """Write the vector caches of a team; another index has its cache in a file."""
+    """Write the vector caches of a team. An embedded index has its cache in a file."""
     if not parts.is_team:
         return {}
     from repertory.index.qdrant_cache import QdrantVectorCache  # noqa: PLC0415 - optional

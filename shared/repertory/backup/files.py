@@ -1,7 +1,7 @@
-"""The files of the data directory that a backup holds: what cannot be made again.
+"""The files of the data directory that belong in a backup because they cannot be rebuilt.
 
-Left out: collections and the vector cache of a team, which are parts of their own; keyword
-snapshots, weights and fetched content, which are made again; notes of running servers.
+Not included: collections and the vector cache of a team, which are separate parts; keyword
+snapshots, weights and fetched content, which can be rebuilt; notes of running servers.
 """
 
 import contextlib
@@ -19,7 +19,7 @@ from repertory.settings import SIGN_INS, TRUST_FILE
 AUDIT = "audit"
 CACHE = "vectors.sqlite"
 
-# What is known of a directory, and what a person decided. Every name is one or two plain parts.
+# Facts about workspaces, and decisions of people. The patterns match safe relative paths only.
 _NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}"
 _PLAIN = re.compile(
     rf"{re.escape(TRUST_FILE)}|keys\.json|(?:keys|workspaces|status|connected)/{_NAME}\.json"
@@ -37,14 +37,14 @@ _KINDS = {
     SIGN_INS: "sign-ins",
     "models": "calibrations",
 }
-_BUSY_S = 30.0  # that another process may write a database meanwhile
-_ATTEMPT_S = 1.0  # of them in SQLite, which no Ctrl-C interrupts
+_BUSY_S = 30.0  # total time to wait while another process writes a database
+_ATTEMPT_S = 1.0  # time per attempt within SQLite, where Ctrl-C has no effect
 _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 _DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 
 
 def is_known(name: str) -> bool:
-    """Whether a name is that of a file of a backup; then it is a safe path, too."""
+    """Whether a backup may have a file of this name. If so, the name is a safe relative path."""
     return any(one.fullmatch(name) for one in (_PLAIN, _DATABASE, _SIGN_IN))
 
 
@@ -54,18 +54,18 @@ def is_sign_in(name: str) -> bool:
 
 
 def kind(name: str) -> str:
-    """What a file is, in words."""
+    """The kind of a file, for people."""
     folder = name.partition("/")[0]
     return _KINDS.get(folder, "notes of directories and hosts")
 
 
 def names(data: Path, *, with_sign_ins: bool) -> list[str]:
-    """The files of a data directory to back up, as paths in it with ``/``.
+    """The files to back up, as paths relative to the data directory, with ``/``.
 
-    Links are left out: what they lead to is not Repertory's.
+    Symbolic links are skipped, because their targets do not belong to Repertory.
 
     Raises:
-        StoreError: It cannot be read.
+        StoreError: The data directory cannot be read.
     """
     found = []
     try:
@@ -80,19 +80,21 @@ def names(data: Path, *, with_sign_ins: bool) -> list[str]:
 
 @contextlib.contextmanager
 def readable(data: Path, name: str, folder: Path) -> Iterator[Path]:
-    """Gives what to read for a file: itself, since others replace it and never change it.
+    """Yield a path from which a consistent version of a file can be read.
 
-    For a database it is a copy that SQLite makes, also while others write.
+    For a database this is a copy made by SQLite, which works while others write. For any other file
+    it is the file itself, because files are replaced and never changed in place.
 
     Args:
         data: The data directory.
-        name: The file in it.
-        folder: A private one for a copy: the disk of the data directory may be full or read-only.
+        name: The path of the file in the data directory.
+        folder: A private folder for the copy, because the disk of the data directory may be full or
+            read-only.
 
     Raises:
         OSError: The folder cannot be written.
-        StoreCorruptError: The database is damaged; its message says that it is left out.
-        StoreError: It cannot be copied now.
+        StoreCorruptError: The database is damaged; the message says that it is left out.
+        StoreError: The database cannot be copied now.
     """
     if not _DATABASE.fullmatch(name):
         yield data / name
@@ -106,10 +108,10 @@ def readable(data: Path, name: str, folder: Path) -> Iterator[Path]:
 
 
 def chunks(path: Path) -> Iterator[bytes]:
-    """The bytes of a file.
+    """The bytes of a file, in chunks.
 
     Raises:
-        StoreError: It cannot be read.
+        StoreError: The file cannot be read.
     """
     try:
         with path.open("rb") as file:
@@ -120,10 +122,10 @@ def chunks(path: Path) -> Iterator[bytes]:
 
 
 def restore(data: Path, name: str, read: Callable[[int], bytes]) -> None:
-    """Replace a file at once, for its owner alone.
+    """Replace a file atomically. Only its owner can read it.
 
     Raises:
-        StoreError: It cannot be written.
+        StoreError: The file cannot be written.
     """
     path = data / name
     try:
@@ -143,7 +145,7 @@ def _copy(path: Path, copy: Path) -> None:
     deadline = time.monotonic() + _BUSY_S
 
     def check(status: int, *_: int) -> None:
-        if status in _BUSY and time.monotonic() > deadline:  # SQLite would wait for ever
+        if status in _BUSY and time.monotonic() > deadline:  # SQLite would wait forever
             raise sqlite3.OperationalError("another process writes it")
 
     try:
@@ -154,7 +156,7 @@ def _copy(path: Path, copy: Path) -> None:
             source.backup(target, progress=check)
     except sqlite3.Error as error:
         code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
-        # SQLite opens no cache on a read-only disk, since it has a log beside it.
+        # SQLite cannot open the cache on a read-only disk, because the cache uses a WAL file.
         if path.name == CACHE and code in {*_DAMAGED, sqlite3.SQLITE_CANTOPEN}:
             raise StoreCorruptError(
                 f"The vector cache {path} cannot be read ({error}), so it is left out: after a "

@@ -1,6 +1,7 @@
-"""Points as bytes, the same from every store: MessagePack after its length, and a zero at the end.
+"""The byte format of points and cached vectors: frames with a length prefix, then a zero length.
 
-A backup and the answer of a running server have this form. A reader trusts nothing of it.
+A point is encoded as MessagePack. Backups and the export of a running server use this format, which
+is the same for all stores. Readers treat the bytes as untrusted.
 """
 
 import struct
@@ -16,7 +17,7 @@ from repertory.index.cache import Vector
 from repertory.index.layout import Fields
 from repertory.index.vectors import Point
 
-MAX_FRAME = 64 * 2**20  # bytes; an item has at most a few megabytes
+MAX_FRAME = 64 * 2**20  # bytes; items have a few megabytes at most
 MAX_DIMENSION = 1 << 16
 
 _LENGTH = struct.Struct(">L")
@@ -24,7 +25,7 @@ _END = _LENGTH.pack(0)
 _NUMBERS = "<f4"
 _KEY = 32  # bytes of a key of the vector cache
 
-Read = Callable[[int], bytes]  # the next bytes: at most so many, none at the end
+Read = Callable[[int], bytes]  # the next bytes, up to the given number; empty at the end
 
 
 class _Frame(Fields, frozen=True, kw_only=True):
@@ -33,7 +34,7 @@ class _Frame(Fields, frozen=True, kw_only=True):
 
 
 def of_points(points: Iterable[Point]) -> Iterator[bytes]:
-    """The frames of points."""
+    """Encode points as frames."""
     for point in points:
         fields = {name: getattr(point, name) for name in Fields.__struct_fields__}
         vector = point.vector.astype(_NUMBERS, copy=False).tobytes()
@@ -43,14 +44,14 @@ def of_points(points: Iterable[Point]) -> Iterator[bytes]:
 
 
 def points(read: Read, shown: str) -> Iterator[Point]:
-    """The points of frames.
+    """Decode points from frames.
 
     Args:
-        read: Gives the bytes.
-        shown: Where they are from, for messages.
+        read: Reads the next bytes.
+        shown: The origin of the bytes, for messages.
 
     Raises:
-        StoreCorruptError: They are damaged, cut off, or none that a store could hold.
+        StoreCorruptError: The frames are damaged or truncated, or a point is invalid.
     """
     decoder = msgspec.msgpack.Decoder(_Frame)
     dimension = 0
@@ -69,7 +70,7 @@ def points(read: Read, shown: str) -> Iterator[Point]:
 
 
 def of_vectors(vectors: Iterable[tuple[bytes, Vector]]) -> Iterator[bytes]:
-    """The frames of a vector cache."""
+    """Encode the keys and vectors of a cache as frames."""
     for key, vector in vectors:
         data = key + vector.astype(_NUMBERS, copy=False).tobytes()
         yield _LENGTH.pack(len(data)) + data
@@ -77,7 +78,7 @@ def of_vectors(vectors: Iterable[tuple[bytes, Vector]]) -> Iterator[bytes]:
 
 
 def vectors(read: Read, shown: str) -> Iterator[tuple[bytes, Vector]]:
-    """The keys and vectors of the frames of a cache; raises as ``points``."""
+    """Decode the keys and vectors of a cache from frames. Raises the same errors as ``points``."""
     dimension = 0
     for data in _frames(read, shown):
         try:
@@ -107,7 +108,15 @@ def _exactly(read: Read, size: int, shown: str) -> bytes:
 
 
 def _vector(data: bytes, dimension: int) -> Vector:
-    """The vector of some bytes; ValueError if it is unusable, or not of a known dimension."""
+    """Decode a vector.
+
+    Args:
+        data: Its bytes.
+        dimension: The expected dimension; 0 if any is allowed.
+
+    Raises:
+        ValueError: The dimension is wrong, or a number is not finite.
+    """
     found = np.frombuffer(data, _NUMBERS).astype(np.float32)
     if not 0 < len(found) <= MAX_DIMENSION or (dimension and len(found) != dimension):
         raise ValueError(f"a vector of {len(found):,} numbers")

@@ -1,4 +1,4 @@
-"""``repertory restore``: makes an index of a backup again. Nothing is embedded."""
+"""``repertory restore``: rebuilds an index from a backup, without embedding anything."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -28,14 +28,15 @@ def check(parts: Parts, archive: Archive, step: Step, *, force: bool) -> None:
     """Check that a backup can be restored, without changing anything.
 
     Args:
-        parts: Where it is to be restored.
+        parts: The index to restore into.
         archive: The backup.
         step: Called with the progress.
         force: Whether an existing index may be replaced.
 
     Raises:
-        UsageError: It does not belong here, a server runs, or there is an index already.
-        StoreCorruptError: It is damaged.
+        UsageError: The backup does not fit this index, or an index exists already.
+        StoreBusyError: A server is running.
+        StoreCorruptError: The backup is damaged.
         StoreError: The store is unavailable, or its disk is full.
     """
     manifest = archive.manifest
@@ -66,20 +67,22 @@ def check(parts: Parts, archive: Archive, step: Step, *, force: bool) -> None:
 
 
 def restore(parts: Parts, archive: Archive, step: Step) -> None:
-    """Restore a backup that was checked.
+    """Restore a backup that passed ``check``.
 
-    A collection whose name is taken becomes the next generation. The aliases come last, so that
-    searches see all of it or nothing. The audit log is restored only where it is missing.
+    A collection whose name is taken becomes the next generation. Aliases are set last, so that
+    searches see either the old or the complete new index. The audit log is restored only if there
+    is no audit log.
 
     Raises:
-        StoreBusyError: A server has been started since; nothing was changed.
-        StoreError: A store is unavailable or full; restore again with ``--force``.
+        StoreBusyError: A server was started after the check; nothing was changed.
+        StoreError: The store is unavailable or full; restore again with ``--force``.
     """
     _check_idle(parts)
     manifest, data = archive.manifest, parts.settings.data_dir
     logs = [name for name in archive.files if name.startswith(f"{files.AUDIT}/")]
     if not any((data / files.AUDIT).glob("*.jsonl")):
-        # First: if the rest fails, a line says so. The current file is the last one of them.
+        # Restored first, so that a failure of the rest can be logged. Rotated files come before
+        # the current one.
         for name in sorted(logs, reverse=True):
             _restore_file(parts, archive, name)
     renamed = {
@@ -93,7 +96,7 @@ def restore(parts: Parts, archive: Archive, step: Step) -> None:
     for number, name in enumerate(found, 1):
         _restore_file(parts, archive, name)
         step("Files", number, len(found))
-    for seen in (data / "workspaces").glob("*.seen"):  # they say what the replaced indexes hold
+    for seen in (data / "workspaces").glob("*.seen"):  # they describe the replaced indexes
         seen.unlink(missing_ok=True)
     for alias, target in manifest.aliases.items():
         if target in renamed:
@@ -101,10 +104,10 @@ def restore(parts: Parts, archive: Archive, step: Step) -> None:
 
 
 def _check_names(archive: Archive) -> None:
-    """Refuse names that none of our programs would have written.
+    """Refuse names that Repertory does not write.
 
     Raises:
-        StoreCorruptError: There is one.
+        StoreCorruptError: A name is invalid.
     """
     manifest = archive.manifest
     names = [*manifest.collections, *manifest.aliases, *manifest.caches]
@@ -119,11 +122,11 @@ def _check_names(archive: Archive) -> None:
 
 
 def _check_idle(parts: Parts) -> None:
-    """Refuse to restore below a running server.
+    """Refuse to restore while a server uses the index.
 
     Raises:
-        StoreBusyError: One runs.
-        StoreError: The data directory cannot be entered.
+        StoreBusyError: A server is running.
+        StoreError: The data directory cannot be read.
     """
     if parts.is_team:
         if holder := parts.coordination.lease.holders().holder:
@@ -138,17 +141,17 @@ def _check_idle(parts: Parts) -> None:
     except OSError as error:
         raise unwritable(servers, error) from error
     for place in places:
-        with claimed(place) as is_free:  # a process of the same number is no server
+        with claimed(place) as is_free:  # a PID may be reused, so test the lock
             if not is_free:
                 where = f" at {running[0]}" if running else ""
                 raise StoreBusyError(f"A server{where} uses the data directory; stop it first.")
 
 
 def _check_content(archive: Archive) -> None:
-    """Read everything in collections and caches once: whatever wrote it, a store takes it.
+    """Decode all collections and caches, to be sure that a store will accept them.
 
     Raises:
-        StoreCorruptError: It is damaged, or not as much as the manifest says.
+        StoreCorruptError: An entry is invalid, or counts or dimensions differ from the manifest.
     """
     shown, manifest = str(archive.path), archive.manifest
     for name, one in manifest.collections.items():
@@ -170,12 +173,12 @@ def _check_count(stored: Stored, vectors: Iterable[Vector], shown: str, name: st
 
 
 def _restored(parts: Parts, archive: Archive, name: str, step: Step) -> str:
-    """Restore a collection, and return the name that it has now."""
+    """Restore a collection and return its new name."""
     stored, store = archive.manifest.collections[name], parts.store
     target = _free(name, store.collections())
     if target in store.collections():
         store.drop(target)
-    parts.coordination.snapshots.drop(target)  # of a collection of that name before
+    parts.coordination.snapshots.drop(target)  # left by an earlier collection of that name
     parts.coordination.deltas.drop(target)
     with store.create(target, stored.dimension) as collection, archive.part(stored.part) as read:
         _write(collection, frames.points(read, str(archive.path)), name, stored.count, step)
@@ -194,13 +197,13 @@ def _write(
 
 
 def _batches(values: Iterator[T]) -> Iterator[list[T]]:
-    """The values in lists of ``CHUNK``."""
+    """The values in lists of up to ``CHUNK``."""
     while batch := list(islice(values, CHUNK)):
         yield batch
 
 
 def _free(name: str, taken: Iterable[str]) -> str:
-    """The name of a restored collection: the next generation if its own name is taken."""
+    """The name for a restored collection: that of the next generation if its own is taken."""
     if name not in taken or not is_index(name):
         return name
     beginning = _GENERATION.sub("_g", name)

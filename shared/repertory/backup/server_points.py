@@ -1,4 +1,4 @@
-"""The points of a collection that a running server of this user holds open, over HTTP."""
+"""Reads the points of a collection over HTTP from a running server that has it open."""
 
 from collections.abc import Iterator
 
@@ -17,20 +17,20 @@ CHUNK = 1 << 16  # bytes
 
 
 def points(settings: Settings, collection: str) -> Iterator[Point]:
-    """The points of a collection, as the server that has it open gives them.
+    """The points of a collection, from the server that has it open.
 
     Raises:
         StoreBusyError: No running server of this user has it open.
-        StoreError: The server ended meanwhile.
+        StoreError: The connection to the server failed.
     """
     for note in notes(settings):
-        # It must prove that it left the note.
+        # The server must prove that it wrote the note before it gets the token.
         if not RemoteServer(note.url, note.token, is_own=True).is_alive(TIMEOUT_S):
             continue
         headers = {"Authorization": f"Bearer {note.token}", "Accept-Encoding": "identity"}
         url = f"{note.url}{EXPORT}/{collection}"
         try:
-            # No proxy learns the token.
+            # Bypass proxies, so that they do not see the token.
             with httpx.stream(
                 "GET", url, headers=headers, timeout=TIMEOUT_S, trust_env=False
             ) as answer:

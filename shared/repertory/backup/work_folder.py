@@ -1,4 +1,4 @@
-"""The folder that a backup works in, beside the backup: nothing of it stays, whatever ends it."""
+"""The temporary folder of a backup, beside its file. The next backup removes abandoned ones."""
 
 import contextlib
 import os
@@ -13,14 +13,14 @@ from filelock import FileLock, Timeout
 
 from repertory.files import PRIVATE
 
-PREFIX = ".repertory-backup-"  # begins its name
+PREFIX = ".repertory-backup-"  # of the folder's name
 LOCK = "lock"  # held while the backup runs
-GRACE_S = 60.0  # until it surely is
+GRACE_S = 60.0  # age from which a folder without a held lock counts as abandoned
 
 
 @contextlib.contextmanager
 def work_folder(folder: Path) -> Iterator[Path]:
-    """Give a private folder in another one, after removing those that killed backups left there.
+    """Yield a new private folder in ``folder``, after removing those of killed backups.
 
     Raises:
         OSError: The folder cannot be written.
@@ -37,14 +37,17 @@ def left_by_backups(folder: Path, now: float) -> list[Path]:
     """The work folders of backups that were killed.
 
     Args:
-        folder: Where they lie.
+        folder: The folder to search.
         now: The time, in seconds since the epoch.
     """
     return [path for path in folder.glob(f"{PREFIX}*") if _is_left(path, now)]
 
 
 def _is_left(place: Path, now: float) -> bool:
-    """Whether a backup of this account was killed there; nothing of another's is opened."""
+    """Whether a folder is left from a killed backup of this account.
+
+    Folders of other accounts are not opened.
+    """
     try:
         status = place.lstat()
         is_ours = os.name == "nt" or status.st_uid == os.getuid()

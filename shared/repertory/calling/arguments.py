@@ -9,14 +9,14 @@ from repertory.catalogue.item import Item
 from repertory.errors import ArgumentsError
 
 MAX_BYTES = 1_000_000  # bytes of JSON
-MAX_DEPTH = 64  # levels of nesting; encoders fail far beyond this
+MAX_DEPTH = 64  # nesting levels; JSON encoders only fail at much greater depths
 
 
 def validate_arguments(arguments: Mapping[str, Any], tool: Item) -> dict[str, Any]:
     """Return the arguments as plain JSON if they match the tool's schema.
 
     Raises:
-        ArgumentsError: They are not JSON, too large, or do not match.
+        ArgumentsError: The arguments are not JSON, are too large or do not match.
     """
     plain = as_json(arguments)
     if wrong := faults(plain, tool.input_schema or {}):
@@ -31,7 +31,7 @@ def as_json(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments as plain JSON.
 
     Raises:
-        ArgumentsError: They are not JSON, too large or too deeply nested.
+        ArgumentsError: The arguments are not JSON, are too large or are nested too deeply.
     """
     try:
         text = json.dumps(dict(arguments), allow_nan=False, ensure_ascii=False).encode()

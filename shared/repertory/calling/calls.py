@@ -54,8 +54,8 @@ class Calls:
 
         Raises:
             UsageError: The item is not a tool.
-            CallsOffError: Its server is not configured or not trusted here.
-            ArgumentsError: The arguments do not match its schema; nothing was sent.
+            CallsOffError: The tool's server is not configured or not trusted here.
+            ArgumentsError: The arguments do not match the tool's schema; nothing was sent.
             CallTimeoutError: The server did not answer in time.
             CallError: The server is unreachable or its answer is invalid.
         """
@@ -100,7 +100,7 @@ class Calls:
     ) -> CallResult:
         """Call an operation of an API.
 
-        Its result is not validated: many documents describe responses only roughly.
+        The result is not validated, because many OpenAPI documents describe responses only roughly.
         """
         operation = operation_of(tool.extra)
         if operation is None:
@@ -114,7 +114,7 @@ def _check(result: CallResult, tool: Item) -> None:
     """Validate a result against the tool's output schema.
 
     Raises:
-        CallError: It does not match.
+        CallError: The result does not match.
     """
     if result.structured_content is None:
         wrong = ["it has no structured content"]
@@ -128,7 +128,7 @@ def _check(result: CallResult, tool: Item) -> None:
 
 
 def _outcome(error: RepertoryError) -> str:
-    """Who failed: ``caller``, ``timeout``, ``server`` or ``us``."""
+    """The cause of a failed call: ``caller``, ``timeout``, ``server`` or ``us``."""
     if isinstance(error, UsageError):
         return "caller"
     if isinstance(error, CallTimeoutError):

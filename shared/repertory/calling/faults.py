@@ -20,15 +20,15 @@ def faults(value: object, schema: Mapping[str, Any]) -> list[str]:
     If the schema is invalid or the check times out, the errors found so far are returned; the
     server validates the call as well.
     """
-    # The one import of jsonschema on the way of a call: it takes longer than a search.
+    # Imported here because loading jsonschema takes longer than a search.
     from repertory.calling.validation import closest, schema_errors  # noqa: PLC0415 - see above
 
     found: dict[str, None] = {}  # an ordered set
     try:
         for error in itertools.islice(schema_errors(value, schema), MAX_FAULTS):
             found[_type_fault(error) or _in_words(closest(error))] = None
-    # A boundary: an invalid schema can make the library raise anything (dangling references,
-    # cycles, unknown types), and our own time limit raises as well.
+    # Catch everything: an invalid schema (dangling references, cycles, unknown types) can make
+    # the library raise any exception, and our own time limit raises one as well.
     except Exception:  # noqa: S110 - see above
         pass
     return list(found)
@@ -75,7 +75,7 @@ _PHRASES = {
 
 
 def _type_fault(error: "ValidationError") -> str:
-    """Describe a value that has the wrong type for all alternatives; empty for other errors."""
+    """Describe a value whose type fits none of the alternatives; empty for other errors."""
     parts = error.context or ()
     if not parts or any(part.validator != "type" or part.path for part in parts):
         return ""

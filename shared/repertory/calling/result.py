@@ -11,7 +11,7 @@ MAX_TEXT_LENGTH = 2_000  # characters
 
 
 class CallResult(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """A tool's result in the form of MCP.
+    """A tool's result in MCP's format.
 
     Attributes:
         content: Blocks of text, images and links.
@@ -24,7 +24,7 @@ class CallResult(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     is_error: bool = False
 
     def as_json(self) -> dict[str, Any]:
-        """Return the JSON of MCP, which omits empty structured content."""
+        """Return the result as MCP JSON, without structured content if it is None."""
         plain = msgspec.to_builtins(self)
         return {name: value for name, value in plain.items() if value is not None}
 
@@ -36,7 +36,7 @@ class CallResult(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 def result_of(answer: Mapping[str, Any]) -> CallResult:
-    """Convert a server's answer that is known to have the form of a result."""
+    """Convert a server's answer, which must already be a valid MCP result."""
     return CallResult(
         content=answer.get("content", []),
         structured_content=answer.get("structuredContent"),

@@ -15,7 +15,7 @@ from repertory.workspace import Workspace
 if TYPE_CHECKING:
     from repertory.sources.source import Callee
 
-RETRY_INTERVAL_S = 5.0  # until the catalogue is read again for an unknown server
+RETRY_INTERVAL_S = 5.0  # minimum time between two reads caused by unknown servers
 
 
 class Servers:
@@ -37,8 +37,8 @@ class Servers:
 
         Raises:
             UsageError: The item is not a tool.
-            CallsOffError: Its server is not configured or not trusted here.
-            CallError: The configuration of its server is invalid.
+            CallsOffError: The tool's server is not configured or not trusted here.
+            CallError: The configuration of MCP servers is invalid.
         """
         if tool.kind is not Kind.TOOL:
             raise UsageError(f"{tool.id} is a {tool.kind}; only tools can be called.")
@@ -67,7 +67,7 @@ class Servers:
         except ConfigurationError as error:
             if self._seen is None:
                 raise CallError(f"The configuration of MCP servers is invalid: {error}") from error
-        # What changed while it was read is read again by the next call.
+        # A file that changed during the read gets no signature, so the next call reads it again.
         self._seen = {
             path: one if before.get(path, one) == one else None
             for path, one in self._signatures().items()

@@ -1,7 +1,7 @@
-"""Open sessions with MCP servers: one for each server, shared by all calls of its tools.
+"""Open sessions with MCP servers: one per server, shared by all calls of its tools.
 
-All sessions share one event loop on a thread of its own, so a server that hangs does not block the
-others.
+All sessions share one event loop, which runs on its own thread, so a server that hangs does not
+block the others.
 """
 
 import logging
@@ -21,9 +21,9 @@ from repertory.sources.mcp.server import ServerConfig
 from repertory.sources.mcp.traffic import quote
 
 IDLE_TIMEOUT_S = 300.0  # an unused session is closed after this time or up to twice as long
-MAX_AGE_S = 3_600.0  # the server's program may have been replaced by a newer one
+MAX_AGE_S = 3_600.0  # then restart, because the server's program may have been updated
 PING_TIMEOUT_S = 5.0  # for the ping after a failed call
-MAX_CONCURRENT_CALLS = 16  # of one server, so that one that hangs does not take every thread
+MAX_CONCURRENT_CALLS = 16  # per server, so that a hanging server cannot occupy every thread
 
 _log = logging.getLogger(__name__)
 
@@ -48,15 +48,16 @@ class Sessions:
             server: A trusted server.
             tool: The tool's name on the server.
             arguments: Plain JSON.
-            seconds: The timeout of the call; starting the server does not count.
+            seconds: The timeout of the call, not counting the start of the server.
 
         Returns:
-            The server's answer, in the form of a result.
+            The server's answer, a valid MCP result.
 
         Raises:
             CallTimeoutError: The server did not answer in time.
-            CallError: It is unreachable, ended, or answered with an error or an invalid result.
-            UsageError: The caller does not wait for the answer any more; see ``waiting``.
+            CallError: The server is unreachable, exited, or answered with an error or an invalid
+                result.
+            UsageError: The caller no longer waits for the answer; see ``waiting``.
         """
         asked = (server, tool, arguments, seconds)
         call: Future[dict[str, Any]] = self._open().start_task_soon(self._call, *asked)
@@ -80,7 +81,7 @@ class Sessions:
             self._check_open()
             if self._portal is None:
                 started: Future[BlockingPortal] = Future()
-                # A daemon: the process can exit even if this is never closed.
+                # A daemon thread lets the process exit even if ``close`` is never called.
                 self._thread = threading.Thread(
                     target=self._serve, args=(started,), name="calls of tools", daemon=True
                 )
@@ -91,7 +92,7 @@ class Sessions:
     def _serve(self, started: Future[BlockingPortal]) -> None:
         try:
             anyio.run(self._run, started)
-        except OSError as error:  # too many files are open for another event loop
+        except OSError as error:  # too many open files to create an event loop
             if started.done():
                 raise
             reason = f"Tools cannot be called now: {error.strerror}; try again."
@@ -130,7 +131,7 @@ class Sessions:
             raise CallError("Tools can no longer be called: this process is shutting down.")
 
     async def _keep(self, session: "ServerSession") -> None:
-        """Run a session and forget it when it ends."""
+        """Run a session and remove it from the open sessions when it ends."""
         try:
             await session.run()
         finally:
@@ -164,7 +165,7 @@ class ServerSession:
         return self._conversation is not None and not self._conversation.is_over
 
     def retire(self) -> None:
-        """Accept no more calls and end when the pending ones have finished."""
+        """Accept no more calls, and end the session when its pending calls have finished."""
         self._is_retired = True
         self._rest.cancel()
 
@@ -174,7 +175,7 @@ class ServerSession:
             self._failure = await converse(self.server, self._stay)
         except SourceError as error:
             self._failure = str(error)
-        # A boundary: pending calls must learn of any failure, and other sessions must go on.
+        # Catch everything: pending calls must get the error, and other sessions must continue.
         except Exception as error:
             kind = type(error).__name__  # not the message, which may quote secrets
             _log.error("session_failed", extra={"server": self.server.name, "error": kind})
@@ -228,7 +229,7 @@ class ServerSession:
                 self._rest.cancel()
 
     def _doubt(self) -> None:
-        """Schedule a ping of the server."""
+        """Schedule a ping to check whether the server is still alive."""
         self._is_doubted = True
         self._rest.cancel()
 

@@ -1,7 +1,7 @@
-"""JSON Schema validation with a time limit, because schemas and values come from strangers.
+"""JSON Schema validation with a time limit, because schemas and values are untrusted.
 
-The deadline is checked before each keyword of the library. Our own keywords match patterns or
-compare all items with each other: they check it before each pattern. Nothing is ever fetched.
+The deadline is checked before each keyword, and before each pattern as well. Keywords whose
+library versions could run for long are replaced by our own. References are never fetched.
 """
 
 import functools
@@ -18,10 +18,10 @@ from pydantic_core import SchemaError, SchemaValidator, core_schema
 from pydantic_core import ValidationError as Mismatch
 from referencing import Registry
 
-CHECK_TIMEOUT_S = 1.0  # processor time
-PATTERN_CACHE_SIZE = 64  # compiled patterns, of up to 10 MB each
+CHECK_TIMEOUT_S = 1.0  # of CPU time
+PATTERN_CACHE_SIZE = 64  # compiled patterns; one can take up to 10 MB
 
-# The library has no types for its validators and keywords.
+# The library does not export types for its validators and keywords.
 _Validator = Any
 _Keyword = Callable[[_Validator, Any, Any, Any], Iterator[ValidationError] | None]
 
@@ -37,12 +37,12 @@ def schema_errors(value: object, schema: Mapping[str, Any]) -> Iterator[Validati
 
     Args:
         value: Plain JSON.
-        schema: In the draft it names, 2020-12 by default. Formats, ``unevaluated…`` and patterns
-            that need backtracking are not checked.
+        schema: A schema of the draft that its ``$schema`` names, 2020-12 by default. Formats,
+            ``unevaluated…`` and patterns that need backtracking are not checked.
 
     Raises:
         CheckTimeoutError: The check takes too long.
-        Exception: An invalid schema can make the library raise anything.
+        Exception: The schema is invalid; the library may raise any exception.
     """
     draft = schema.get("$schema")
     named = {"$schema": draft} if isinstance(draft, str) else {}
@@ -52,18 +52,18 @@ def schema_errors(value: object, schema: Mapping[str, Any]) -> Iterator[Validati
 
 
 def closest(error: ValidationError) -> ValidationError:
-    """The error of the alternative that was nearly met; the error itself without alternatives."""
+    """The error of the best matching alternative, or the error itself if it has none."""
     return best_match([error]) or error
 
 
 @functools.cache
 def _bounded(draft: Any) -> Any:  # noqa: ANN401 - classes without a type
-    """Return a draft's validator class with our keywords and the deadline."""
+    """A draft's validator class, with our keywords and the deadline checks."""
     keywords = {name: _timed(_OWN.get(name, one)) for name, one in draft.VALIDATORS.items()}
     bounded: Any = extend(draft, keywords)  # type: ignore[no-untyped-call]  # it has no types
 
     def evolve(self: _Validator, schema: object, _resolver: object = None) -> _Validator:
-        """Keep this class for subschemas: the class of a draft they name would have no bounds."""
+        """Keep this class for subschemas, because the class of another draft has no deadline."""
         return type(self)(schema, registry=Registry(), _resolver=_resolver or self._resolver)
 
     library = bounded.descend
@@ -76,9 +76,9 @@ def _bounded(draft: Any) -> Any:  # noqa: ANN401 - classes without a type
         schema_path: str | int | None = None,
         resolver: object = None,
     ) -> Iterator[ValidationError]:
-        """Name the part that must not be there, which the library does not."""
+        """Name the value that a False schema forbids; the library does not name it."""
         if schema is False and path is not None:
-            keyword: Any = None  # no keyword forbids it
+            keyword: Any = None  # the schema is False, so there is no keyword
             yield ValidationError("", validator=keyword, path=[path])
         else:
             yield from library(self, instance, schema, path, schema_path, resolver)
@@ -172,7 +172,10 @@ def _is_found(pattern: str, text: str) -> bool | None:
 
 @functools.lru_cache(PATTERN_CACHE_SIZE)
 def _compiled(pattern: str) -> SchemaValidator | None:
-    """Compile a pattern with Rust's linear-time engine; Python's can take exponential time."""
+    """Compile a pattern with Rust's linear-time engine; Python's can take exponential time.
+
+    None if the engine does not support the pattern.
+    """
     try:
         return SchemaValidator(core_schema.str_schema(pattern=pattern, regex_engine="rust-regex"))
     except (SchemaError, UnicodeEncodeError):

@@ -1,1 +1,1 @@
-"""Calls of operations over HTTP: arguments become a request, and the response a result."""
+"""Calls API operations over HTTP: turns arguments into a request and the response into a result."""

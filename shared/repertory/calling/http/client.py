@@ -1,6 +1,6 @@
 """Sends requests and reads responses, within limits on time and size.
 
-Imported only when an operation is called: the client is slow to import.
+Imported only when an operation is called, because the HTTP client is slow to import.
 """
 
 import base64
@@ -30,14 +30,14 @@ from repertory.text import clean, cut, media_type_of, one_line
 MAX_BYTES = 8 * 2**20  # of one response
 MAX_REDIRECTS = 5
 MAX_QUOTE_LENGTH = 300  # characters of a response in an error
-MAX_TEXT_LENGTH = 20_000  # characters of the response of a failed call
-MAX_CONCURRENT_CALLS = 16  # of one API, so that one that hangs does not take every thread
+MAX_TEXT_LENGTH = 20_000  # characters of the response in the result of a failed call
+MAX_CONCURRENT_CALLS = 16  # per API, so that a hanging API cannot occupy every thread
 _FOLLOWED = frozenset((301, 302, 303, 307, 308))
 _TOO_LARGE = f"sent more than {MAX_BYTES // 2**20} MB"
 
 
 class Requests:
-    """Calls operations. Thread-safe."""
+    """Calls operations of APIs. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -51,24 +51,24 @@ class Requests:
         seconds: float,
         environment: Mapping[str, str],
     ) -> CallResult:
-        """Call an operation once; nothing is sent again after a failure.
+        """Call an operation, without retries.
 
         Args:
-            api: Where requests may go, and what authenticates them.
+            api: The API, which limits where requests may go and has the credentials.
             operation: The operation.
             arguments: Validated arguments.
             seconds: The timeout of the whole call.
-            environment: What the variables of the configuration come from.
+            environment: Values for the variables in the configuration.
 
         Returns:
-            The response as a result. A status of 4xx is a failed call of the tool, whose text says
-            why; it has no secrets of the configuration.
+            The response as a result, with configured secrets masked. A 4xx status becomes a failed
+            tool call whose text gives the reason.
 
         Raises:
-            CallsOffError: The operation leads elsewhere, or a secret is not configured.
+            CallsOffError: The operation's URL is outside the API, or a secret is not configured.
             ArgumentsError: An argument cannot be sent.
-            UsageError: The caller does not wait for the response any more; see ``waiting``.
-            CallTimeoutError: There was no whole response in time.
+            UsageError: The caller no longer waits for the response; see ``waiting``.
+            CallTimeoutError: The response was not complete in time.
             CallError: The server is unreachable, fails, redirects elsewhere or sends too much.
         """
         api.check(operation.url)
@@ -82,7 +82,7 @@ class Requests:
             raise CallTimeoutError(
                 f"The API {api.name} did not answer within {seconds:g} s."
             ) from None
-        # Without its cause, which may quote the URL with its secrets.
+        # Drop the cause, because its message may quote the URL with secrets.
         except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, OSError) as error:
             reason = credentials.redact(str(error)) or type(error).__name__
             raise CallError(f"The API {api.name} could not be called: {_quoted(reason)}.") from None
@@ -102,7 +102,7 @@ class Requests:
 
 
 class _Response:
-    """A whole response."""
+    """A complete response."""
 
     def __init__(self, response: httpx.Response, content: bytes) -> None:
         self.status = response.status_code
@@ -113,10 +113,10 @@ class _Response:
 
     @property
     def text(self) -> str:
-        """The body as clean text."""
+        """The body, decoded and cleaned."""
         try:
             return clean(self.content.decode(self.charset, "replace"))
-        except (LookupError, ValueError):  # it is unknown, or does not replace what it cannot read
+        except (LookupError, ValueError):  # an unknown charset, or one that ignores "replace"
             return clean(self.content.decode("utf-8", "replace"))
 
 
@@ -141,10 +141,10 @@ async def _fetch(api: Api, request: Request, seconds: float) -> _Response:
 
 
 def _next(api: Api, method: str, url: str, answer: httpx.Response) -> str:
-    """Where a redirect leads. Only requests without effects follow one, within their origin.
+    """The target of a redirect. Only GET and HEAD requests follow redirects, within their origin.
 
     Raises:
-        CallError: It must not be followed.
+        CallError: The redirect must not be followed.
     """
     try:
         target = urljoin(url, answer.headers["location"])
@@ -152,7 +152,7 @@ def _next(api: Api, method: str, url: str, answer: httpx.Response) -> str:
         target = ""
     if method in ("GET", "HEAD") and api.origin and origin(target) == api.origin:
         return target
-    # Without the path, which may repeat secrets.
+    # Omit the path, which may contain secrets.
     where = origin(target) or "an invalid URL"
     raise CallError(
         f"The API {api.name} answered with HTTP status {answer.status_code}, a redirect to "
@@ -192,7 +192,7 @@ def _result(api: Api, response: _Response, credentials: Credentials) -> CallResu
 
 
 def _content(response: _Response, credentials: Credentials) -> tuple[Any, dict[str, Any]]:
-    """A response as data, None if it is not JSON, and as a block of MCP."""
+    """A response as structured data (None if it is not JSON) and as an MCP content block."""
     kind = response.media_type
     if not response.content:
         return None, {"type": "text", "text": _phrase(response.status) or "No content"}
@@ -200,7 +200,7 @@ def _content(response: _Response, credentials: Credentials) -> tuple[Any, dict[s
         try:
             structured = credentials.redact_all(msgspec.json.decode(response.content))
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            structured = None  # the text is all there is
+            structured = None  # invalid JSON, so return it as text only
         return structured, {"type": "text", "text": credentials.redact(response.text)}
     data = base64.b64encode(response.content).decode()
     if kind.startswith(("image/", "audio/")):

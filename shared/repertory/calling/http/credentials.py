@@ -1,4 +1,4 @@
-"""What authenticates a request: the secrets of the configuration, as the document declares."""
+"""Credentials of requests: configured secrets, placed as the OpenAPI document declares."""
 
 import base64
 import contextlib
@@ -20,7 +20,7 @@ MASK = "***"
 class Credentials(msgspec.Struct, frozen=True, kw_only=True):
     """Parts of a request that authenticate it. Never stored or logged.
 
-    ``secrets`` are what no message and no result may contain.
+    ``secrets`` are the strings that are masked in messages and results.
     """
 
     headers: dict[str, str] = {}
@@ -29,7 +29,7 @@ class Credentials(msgspec.Struct, frozen=True, kw_only=True):
     secrets: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
-        """Without any value: they may be secrets."""
+        """Omit all values, which may be secret."""
         return "Credentials(…)"
 
     def redact(self, text: str) -> str:
@@ -48,12 +48,12 @@ class Credentials(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def credentials_for(api: Api, operation: Operation, environment: Mapping[str, str]) -> Credentials:
-    """The credentials of an operation: of its alternatives the first that is configured.
+    """The credentials of an operation, for its first alternative that is configured.
 
     Args:
         api: The API, with its secrets as unresolved variables.
         operation: The operation.
-        environment: What the variables come from.
+        environment: Values for the variables.
 
     Raises:
         CallsOffError: No alternative is configured.
@@ -75,7 +75,7 @@ def credentials_for(api: Api, operation: Operation, environment: Mapping[str, st
     given = {name.lower() for name in headers}
     headers |= {name: fill(one) for name, one in api.headers.items() if name.lower() not in given}
     for name in api.auth.keys() - {scheme.name for scheme in chosen}:
-        with contextlib.suppress(CallError):  # they are not sent, but no result may have them
+        with contextlib.suppress(CallError):  # not sent, but masked in results
             fill(api.auth[name])
     for name, value in headers.items():
         if not value.isprintable() or not value.isascii():
@@ -87,12 +87,12 @@ def credentials_for(api: Api, operation: Operation, environment: Mapping[str, st
 
 
 def _place(scheme: Scheme, value: str, found: Credentials, used: set[str]) -> None:
-    """Put a secret where its scheme says."""
+    """Add a secret to the part of the request that its scheme names."""
     match scheme.place:
         case "basic":
             encoded = base64.b64encode(value.encode()).decode()
             user, _, password = value.partition(":")
-            used.discard(user)  # results may have the name, which is no secret
+            used.discard(user)  # the user name is not secret, so it is not masked
             used |= {encoded, password}
             found.headers["Authorization"] = f"Basic {encoded}"
         case "bearer":
@@ -106,7 +106,10 @@ def _place(scheme: Scheme, value: str, found: Credentials, used: set[str]) -> No
 
 
 def _chosen(api: Api, operation: Operation, fill: Callable[[str], str]) -> tuple[Scheme, ...]:
-    """The first alternative whose secrets are configured and have values."""
+    """The first alternative whose secrets are configured and have values.
+
+    Empty if the operation needs no secret, or if configured headers satisfy an alternative.
+    """
     missing: CallError | None = None
     for schemes in operation.security:
         if schemes and all(scheme.name in api.auth for scheme in schemes):
@@ -135,14 +138,14 @@ def _chosen(api: Api, operation: Operation, fill: Callable[[str], str]) -> tuple
 
 
 def _header_of(scheme: Scheme) -> str:
-    """The header that a scheme sets, in lower case; empty if it is none."""
+    """The header that a scheme sets, in lower case; empty if it sets no header."""
     if scheme.place in ("basic", "bearer"):
         return "authorization"
     return scheme.key.lower() if scheme.place == "header" else ""
 
 
 def _masked(used: set[str]) -> tuple[str, ...]:
-    """Secrets in the forms in which a response or a message may repeat them, longest first."""
+    """Secrets in every encoding in which a response or message may repeat them, longest first."""
     found: set[str] = set()
     for secret in used:
         if len(secret) >= MIN_SECRET_LENGTH:

@@ -1,4 +1,4 @@
-"""The request of an operation, made of validated arguments and credentials. Pure."""
+"""Builds the request of an operation from validated arguments and credentials. Does no I/O."""
 
 import base64
 import binascii
@@ -27,11 +27,11 @@ from repertory.sources.openapi.operation import Body, Operation, Part
 
 MAX_URL_LENGTH = 200_000  # characters
 
-_ENDING = re.compile(r'[\x00-\x1f\x7f"]')  # what would end a name, or its header
+_ENDING = re.compile(r'[\x00-\x1f\x7f"]')  # characters that would end a quoted name or its header
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
-    """A request as it is sent. It holds secrets and is never shown."""
+    """A request, ready to be sent. It contains secrets and must never be logged."""
 
     method: str
     url: str
@@ -39,17 +39,17 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     content: bytes | None = None
 
     def __repr__(self) -> str:
-        """Omit everything that may be secret."""
+        """Show only the method, because everything else may be secret."""
         return f"Request({self.method!r})"
 
 
 def request_of(
     operation: Operation, arguments: Mapping[str, Any], credentials: Credentials
 ) -> Request:
-    """Fill in an operation. Arguments that are not given are left out.
+    """Build the request of an operation. Missing arguments are omitted.
 
     Raises:
-        ArgumentsError: An argument cannot be written in its place.
+        ArgumentsError: An argument cannot be encoded for its part of the request.
     """
     path: dict[str, str] = {}
     query: list[Pair] = []
@@ -98,7 +98,7 @@ def _url(template: str, path: Mapping[str, str], query: list[Pair]) -> str:
 
 
 def _over(headers: Mapping[str, str], others: Mapping[str, str]) -> dict[str, str]:
-    """Headers with others over them; their names have no case."""
+    """Headers, overridden by others. Names are compared without case."""
     over = {name.lower() for name in others}
     return {name: value for name, value in headers.items() if name.lower() not in over} | dict(
         others
@@ -106,7 +106,7 @@ def _over(headers: Mapping[str, str], others: Mapping[str, str]) -> dict[str, st
 
 
 def _body(body: Body, arguments: Mapping[str, Any]) -> tuple[bytes | None, str]:
-    """The bytes of a body, None without arguments for it, and its media type."""
+    """The bytes of a body and its media type; None as bytes if no argument is for the body."""
     value: Any
     if body.argument:
         if body.argument not in arguments:
@@ -155,12 +155,12 @@ def _multipart(body: Body, fields: Mapping[str, Any]) -> tuple[bytes, str]:
 
 
 def _quoted(name: str) -> str:
-    """A name within the quotes of a header, as browsers write it: in UTF-8, without line ends."""
+    """A name for a quoted header parameter, escaped as browsers do: in UTF-8, no line breaks."""
     return _ENDING.sub(lambda sign: quote(sign[0]), name)
 
 
 def _file(text: str) -> tuple[bytes, str]:
-    """The content of a file, and its media type if a ``data:`` URL names it.
+    """The content of a file and its media type, which is empty unless a ``data:`` URL names it.
 
     Raises:
         ArgumentsError: The URL is invalid.

@@ -1,4 +1,4 @@
-"""Values of parameters as text, in the styles of OpenAPI, which follow RFC 6570."""
+"""Encodes parameter values in the styles of OpenAPI, which follow RFC 6570."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -9,28 +9,29 @@ from repertory.errors import ArgumentsError
 from repertory.sources.openapi.operation import Parameter, Style
 
 MAX_LENGTH = 100_000  # characters of one parameter
-MAX_DEPTH = 8  # levels of an object in ``deepObject``
-_RESERVED = ":/?[]@!$'()*,;"  # what ``allowReserved`` leaves; &, =, + and # would end a value
+MAX_DEPTH = 8  # nesting levels of a ``deepObject`` value
+# Not escaped with ``allowReserved``. The others, &, =, + and #, would change the pairs.
+_RESERVED = ":/?[]@!$'()*,;"
 _SEPARATORS = {"spaceDelimited": "%20", "pipeDelimited": "%7C", "label": "."}
 
 Pair = tuple[str, str]
 
 
 def text_of(value: object) -> str:
-    """A plain value as text; lists and objects as JSON."""
+    """A string as it is; any other value as JSON."""
     return value if isinstance(value, str) else json_of(value)
 
 
 def json_of(value: object) -> str:
-    """A value as one JSON text; a string has its quotes."""
+    """A value as compact JSON; strings are quoted."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def in_path(parameter: Parameter, value: object) -> str:
-    """A parameter as a part of the path, encoded.
+    """A parameter as an encoded part of the path.
 
     Raises:
-        ArgumentsError: It would change the path: it is empty or made of dots.
+        ArgumentsError: The value is empty or consists of dots, which would change the path.
     """
     name, style = quote(parameter.name, safe=""), parameter.style
     if style == "json":
@@ -49,10 +50,10 @@ def in_path(parameter: Parameter, value: object) -> str:
 
 
 def in_query(parameter: Parameter, value: object) -> list[Pair]:
-    """A parameter as encoded pairs of a query or a form.
+    """A parameter as encoded name and value pairs of a query or a form.
 
     Raises:
-        ArgumentsError: It is too long or too deep.
+        ArgumentsError: The value is too long or nested too deeply.
     """
     safe = _RESERVED if parameter.reserved else ""
     found = query_pairs(
@@ -65,7 +66,7 @@ def in_query(parameter: Parameter, value: object) -> list[Pair]:
 def query_pairs(
     name: str, value: object, style: Style, *, explode: bool, safe: str = ""
 ) -> list[Pair]:
-    """A value as encoded pairs of a query or a form; see ``in_query``."""
+    """A value as encoded name and value pairs of a query or a form; see ``in_query``."""
     key = quote(name, safe="")
     if style == "json":
         return [(key, quote(text_of(value), safe=safe))]
@@ -83,7 +84,7 @@ def in_header(parameter: Parameter, value: object) -> str:
     """A parameter as the value of a header.
 
     Raises:
-        ArgumentsError: It has characters that a header cannot have.
+        ArgumentsError: The value has characters that are not allowed in a header.
     """
     found = text_of(value) if parameter.style == "json" else _plain(value, parameter.explode)
     if any(ord(character) < 32 or ord(character) == 127 for character in found):
@@ -95,14 +96,14 @@ def in_header(parameter: Parameter, value: object) -> str:
 
 
 def in_cookie(parameter: Parameter, value: object) -> list[Pair]:
-    """A parameter as cookies: names with encoded values."""
+    """A parameter as cookies: pairs of a name and an encoded value."""
     found = query_pairs(parameter.name, value, parameter.style, explode=parameter.explode)
     _fit(parameter, "".join(one for pair in found for one in pair))
     return found
 
 
 def _joined(value: object, separator: str, *, explode: bool = False, safe: str = "") -> str:
-    """A value with its lists and objects joined, encoded."""
+    """An encoded value; the elements of lists and objects are joined by the separator."""
     if isinstance(value, Mapping):
         between = "=" if explode else separator
         parts = [
@@ -116,7 +117,7 @@ def _joined(value: object, separator: str, *, explode: bool = False, safe: str =
 
 
 def _plain(value: object, explode: bool) -> str:
-    """A value with its lists and objects joined by commas, not encoded."""
+    """A value without encoding; the elements of lists and objects are joined by commas."""
     if isinstance(value, Mapping):
         between = "=" if explode else ","
         return ",".join(f"{key}{between}{text_of(inner)}" for key, inner in value.items())
@@ -138,7 +139,7 @@ def _pairs(key: str, value: object, safe: str = "") -> list[Pair]:
 
 
 def _deep(key: str, value: object, depth: int) -> Iterator[tuple[str, str]]:
-    """``key[name]=value`` for each value in an object; elements of lists have their numbers."""
+    """``key[name]`` and its text for each value in an object; list elements use their index."""
     if depth > MAX_DEPTH:
         raise ArgumentsError(f"The argument {key} is nested more than {MAX_DEPTH} levels deep.")
     inner: list[tuple[Any, Any]]
