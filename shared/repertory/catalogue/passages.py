@@ -43,7 +43,7 @@ def passages(text: str) -> Iterator[str]:
 
 
 def _pieces(text: str) -> Iterator[str]:
-    # Emphasis and code marks stand between words.
+    # Emphasis and code marks would separate the words that rules look for.
     text = " ".join(text.replace("*", "").replace("`", "").split())
     for start in range(0, max(len(text) - OVERLAP, 1), MAX_PASSAGE - OVERLAP):
         yield text[start : start + MAX_PASSAGE]

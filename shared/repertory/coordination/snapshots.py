@@ -101,7 +101,7 @@ class FileSnapshots(SnapshotStore):
     def save(self, collection: str, head: bytes, segments: Segments) -> None:
         folder = self._path(collection)
         try:
-            if folder.is_file():  # of an earlier version
+            if folder.is_file():  # written by an earlier version
                 folder.unlink()
             make_private(folder)
             with FileLock(folder / _LOCK, timeout=LOCK_TIMEOUT_S, mode=PRIVATE):
@@ -120,7 +120,7 @@ class FileSnapshots(SnapshotStore):
     def drop(self, collection: str) -> None:
         folder = self._path(collection)
         try:
-            if folder.is_file():  # of an earlier version
+            if folder.is_file():  # written by an earlier version
                 folder.unlink()
             (folder / _HEAD).unlink(missing_ok=True)  # without it there is no snapshot
         except OSError as error:
@@ -248,5 +248,5 @@ def _decoded(data: bytes) -> _Manifest | None:
     try:
         found = msgspec.msgpack.decode(data, type=_Manifest)
     except msgspec.MsgspecError:
-        return None  # of another version, or damaged
+        return None  # written by another version, or damaged
     return found if sum(found.segments.values()) <= MAX_PIECES else None
