@@ -1,7 +1,7 @@
 """The action that a name or a request asks for: create, read, list, delete, ….
 
-A tool that does another thing with the right object is no answer: ``delete_note`` for "write a
-note".
+A tool that does something else with the right object is a wrong result, such as ``delete_note``
+for "write a note".
 """
 
 import re
@@ -36,7 +36,7 @@ _ACTIONS: dict[str, frozenset[str]] = {
     for verbs in _VERBS.values()
     for verb in verbs.split()
 }
-# Verbs with the word after them, and verbs that switch something, with what their particles do.
+# Two-word verbs, and verbs that switch something, whose particle determines the action.
 _PHRASES = {("get", "rid"): _ACTIONS["delete"], ("set", "up"): _ACTIONS["create"]}
 SWITCHING = frozenset({"turn", "switch", "power", "shut"})
 _PARTICLES = {"on": _ACTIONS["activate"], "off": _ACTIONS["deactivate"]}
@@ -54,26 +54,26 @@ _BEFORE = frozenset(
     please should that the this to try us want wanna way we what where will with would
     you""".split()  # noqa: SIM905 -- a list of forty literals would be harder to read
 )
-# What asks for a tool, or for a way, before the request itself: "show me how to", "a tool that".
+# Words that ask for a tool or a way, before the request itself: "show me how to", "a tool that".
 _FINDING = _BEFORE | frozenset(
     """am at best find good know locate look looking new one out right search see show some
     suggest recommend tell there which""".split()  # noqa: SIM905 -- as above
 )
 _KINDS = ("command", "function", "skill", "tool")
 _TOOLS = frozenset(_KINDS + tuple(f"{kind}s" for kind in _KINDS))
-_NAMED_KINDS = frozenset({"skill", "tool"})  # in the plural, they are a thing: "agent skills"
+_NAMED_KINDS = frozenset({"skill", "tool"})  # plurals are an object: "agent skills"
 _LINKS = frozenset(
     {("how", "to"), ("how", "i"), ("how", "we"), ("way", "to"), ("ways", "to")}
     | {(tool, link) for tool in _TOOLS for link in ("to", "that", "which", "for", "can")}
 )
-_MAX_WORDS = 8  # of a request among which its verb is searched
+_MAX_WORDS = 8  # at the beginning of a request, in which its verb is searched
 _OFFERED = _TOOLS | {"anything", "something"}
-# Before a tool, "get" and the like may ask for one that does this.
+# Without "get", "new" and "search": a "search tool for files" may be a tool that searches.
 _OFFERING = _FINDING - {"get", "new", "search"} | {"are", "got", "have"}
 _SERVING = frozenset({"about", "for", "that", "to", "which"})
-_MAX_ASIDE = 500  # characters of the longest text that is read so; a longer one is a task
+_MAX_ASIDE = 500  # characters; longer texts describe a task and are left unchanged
 
-# A greeting before a request, and thanks after it, as a mark tells.
+# A greeting before a request, and thanks after it; punctuation usually separates them.
 _GREETING = re.compile(
     r"\s*(?:hi|hello|hey|good (?:morning|afternoon|evening))(?: (?:all|everyone|team|there))?"
     r"(?:[,.!:]+|(?= (?:can|could|how|i|is|please|we|what|where|which) ))\s+(?=\S)"
@@ -85,7 +85,7 @@ _THANKS = re.compile(
 
 
 def _endings(verb: str, ending: str) -> list[str]:
-    """The spellings that a form of a verb may have: ``stopping``, ``deleting``, ``copied``."""
+    """The possible spellings of a verb form: ``stopping``, ``deleting``, ``copied``."""
     found = [verb + ending, verb + verb[-1] + ending, verb.removesuffix("e") + ending]
     if verb.endswith("y") and ending != "ing":
         found.append(f"{verb[:-1]}i{ending}")
@@ -97,11 +97,11 @@ _DOING, _DONE = (
 )
 _DOES = {form: verb for verb in _ACTIONS for form in (f"{verb}s", *_endings(verb, "es"))}
 _DONE |= {"written": "write", "sent": "send", "built": "build", "made": "make"}
-_FORMS = {"for": _DOING, "that": _DOES, "which": _DOES}  # of the verb after such a word
+_FORMS = {"for": _DOING, "that": _DOES, "which": _DOES}  # the verb forms after each of these words
 
 
 def of_name(name: str) -> frozenset[str]:
-    """The actions of an item by its name: those of the first verb in it."""
+    """The actions of an item, from the first verb in its name."""
     words = split_name(name).split()
     for place, word in enumerate(words):
         if found := _with_particle(words, place) or _ACTIONS.get(word):
@@ -109,9 +109,9 @@ def of_name(name: str) -> frozenset[str]:
     return frozenset()
 
 
-@lru_cache(maxsize=256)  # a search needs it for each of its texts, beside the embedding
+@lru_cache(maxsize=256)  # a search needs it several times for each of its texts
 def of_request(text: str) -> frozenset[str]:
-    """The actions that a request asks for: those of its first verb."""
+    """The actions that a request asks for, from its first verb."""
     words = wanted(text)
     for place, word in enumerate(words[:_MAX_WORDS]):
         if found := _with_particle(words, place):
@@ -122,17 +122,17 @@ def of_request(text: str) -> frozenset[str]:
 
 
 def _caused(words: Sequence[str]) -> frozenset[str]:
-    """What "get an operation scheduled" may ask for beside reading; nothing, as a rule."""
+    """The actions besides reading in "get an operation scheduled"; empty for most requests."""
     is_caused = words[0] == "get" and len(words) <= _MAX_OBJECT + 2
     return _ACTIONS.get(_DONE.get(words[-1], ""), frozenset()) if is_caused else frozenset()
 
 
 @lru_cache(maxsize=256)
 def without_courtesy(text: str) -> str:
-    """A request in lower case without what says only that it is one: "is there a tool for it?".
+    """Remove a greeting, thanks, and words that only ask for a tool or a skill from a request.
 
-    A greeting, thanks, and what asks for a tool or a skill are left out, unless nothing else is
-    left. "A tool for deleting rows" asks to delete them.
+    The request is in lower case, and unchanged if nothing else would be left. "A tool for deleting
+    rows" becomes "delete rows".
     """
     if len(text) > _MAX_ASIDE:
         return text
@@ -151,9 +151,9 @@ def without_courtesy(text: str) -> str:
 
 
 def kind_of(text: str) -> str:
-    """The last word of "payroll skill", which only says what kind of item is wanted; else empty.
+    """The last word of a request if it only names the kind of item wanted; otherwise empty.
 
-    In "create a skill" it is the object of a verb.
+    This is "skill" for "payroll skill". In "create a skill" the word is the object of a verb.
     """
     before, _, last = text.rstrip(" .?!").rpartition(" ")
     is_kind = last in _NAMED_KINDS and any(word not in _FINDING for word in before.split())
@@ -173,13 +173,13 @@ def wanted(text: str) -> list[str]:
 
 
 def _with_particle(words: Sequence[str], place: int) -> frozenset[str]:
-    """The actions of a verb of two words: "set up a server", "turn the light off"."""
+    """The actions of a two-word verb: "set up a server", "turn the light off"."""
     verb, *after = words[place : place + _MAX_OBJECT + 2]
     if after and (verb, after[0]) in _PHRASES:
         return _PHRASES[verb, after[0]]
     if verb not in SWITCHING:
         return frozenset()
-    # With an object after it, it is no particle: "turn the text on the page into a file".
+    # Before an object, the word is a preposition: "turn the text on the page into a file".
     found = (
         _PARTICLES[word]
         for number, word in enumerate(after[: _MAX_OBJECT + 1])
@@ -191,7 +191,7 @@ def _with_particle(words: Sequence[str], place: int) -> frozenset[str]:
 def agreement(asked: frozenset[str], does: frozenset[str]) -> int:
     """1 if an item does what is asked, -1 if it does something else, 0 if that is unknown.
 
-    A request without a verb is no request to delete.
+    A request without a verb does not ask to delete anything.
     """
     if not does or (not asked and does != _DELETION):
         return 0
@@ -199,7 +199,7 @@ def agreement(asked: frozenset[str], does: frozenset[str]) -> int:
 
 
 def only_reads(asked: frozenset[str]) -> bool:
-    """Whether a request is only to read something: get the volume."""
+    """Whether a request only asks to read something: get the volume."""
     return bool(asked) and asked <= _READING
 
 

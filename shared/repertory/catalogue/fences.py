@@ -1,23 +1,23 @@
-"""The fences around blocks of code in Markdown."""
+"""The fences around code blocks in Markdown."""
 
 import re
 
-MAX_INDENT = 20  # of a fence in a list
+MAX_INDENT = 20  # spaces before a fence in a list
 
 _FENCE = re.compile(rf"(\s{{0,{MAX_INDENT}}})(`{{3,}}|~{{3,}})")
 
 
 def after(fence: str, line: str, indent: int = 3) -> str:
-    """The fence that is open after a line; empty without one.
+    """The fence that is open after a line; empty if none is.
 
-    A fence closes with as many of the same marks at least, and nothing behind them.
+    A fence is closed by a line with at least as many of the same marks and nothing else.
 
     Args:
         fence: The fence that is open before the line.
         line: The line.
-        indent: How many spaces may stand before a fence, ``MAX_INDENT`` at most.
+        indent: The number of spaces allowed before a fence, at most ``MAX_INDENT``.
     """
-    has_mark = "```" in line or "~~~" in line  # quicker to see than a match
+    has_mark = "```" in line or "~~~" in line  # cheaper than the pattern
     mark = _FENCE.match(line) if has_mark else None
     if mark is None or len(mark[1]) > indent:
         return fence

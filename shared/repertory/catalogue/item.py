@@ -21,7 +21,7 @@ class Kind(StrEnum):
 
 
 class Texts(msgspec.Struct, frozen=True, array_like=True):
-    """What takes the most memory of an item; see ``Item``."""
+    """The largest fields of an item, which need not stay in memory; see ``Item``."""
 
     body: str
     input_schema: dict[str, Any] | None
@@ -51,11 +51,11 @@ class Item(
         body: The whole text of a skill or a document; empty for tools.
         server: The server of a tool; empty for everything else.
         path: Its file, as the source names it; empty if it has none.
-        tags: Words to filter by, sorted; a tool's are its claims, see ``safety``.
+        tags: Words to filter by, sorted; the tags of a tool are its claims, see ``safety``.
         input_schema: The JSON Schema of a tool's arguments.
         output_schema: The JSON Schema of a tool's result.
         extra: Its other fields (unknown front matter keys, tool annotations).
-        policy: The decisions of its author and the configuration about it, if any.
+        policy: The editorial decisions of its author and of the configuration, if any.
     """
 
     id: str
@@ -81,7 +81,7 @@ class Item(
         return self.whole()._content_hash
 
     def metadata_hash(self) -> str:
-        """SHA-256, in hex, over everything that the item holds."""
+        """SHA-256, in hex, over all fields of the whole item."""
         return self._metadata_hash
 
     def under(self, policy: Policy | None) -> "Item":
@@ -97,11 +97,11 @@ class Item(
 
     @property
     def texts(self) -> Texts:
-        """What takes the most memory."""
+        """The fields that take the most memory."""
         return Texts(self.body, self.input_schema, self.output_schema)
 
     def without_texts(self, place: StoredTexts) -> "Item":
-        """This item with the same hashes and no texts, which ``whole`` reads at their place."""
+        """A copy with the same hashes but no texts; its ``whole`` reads them from ``place``."""
         item = msgspec.structs.replace(self, body="", input_schema=None, output_schema=None)
         item.__dict__.update(_metadata_hash=self.metadata_hash(), _texts=place)
         return item
@@ -118,7 +118,7 @@ class Item(
         found: StoredTexts | None = self.__dict__.get("_texts")
         return found
 
-    # Each is computed once: a watched source returns the same objects on every scan.
+    # Computed once per object, because a watched source returns the same objects on every scan.
     @cached_property
     def _under(self) -> "dict[Policy | None, Item]":
         return {}
@@ -135,8 +135,8 @@ class Item(
         return hashlib.sha256(msgspec.json.encode(self, order="deterministic")).hexdigest()
 
 
-# A point's id is the key of its item and the number of its section, so that the id alone
-# identifies a match: reading payloads takes longer than searching.
+# A point's id consists of the key of its item and the number of its section. The id alone
+# identifies a match, because reading payloads takes longer than searching.
 KEY_BYTES = 12
 END_KEY = 1 << 8 * KEY_BYTES  # above every key
 SECTION_BITS = 32
@@ -144,17 +144,17 @@ SECTION_MASK = (1 << SECTION_BITS) - 1
 
 
 def item_key(item_id: str) -> int:
-    """The start of the ids of all points of an item: a digest of its id, of ``KEY_BYTES``."""
+    """The first part of all point ids of an item: a digest of its id, ``KEY_BYTES`` long."""
     text = item_id.encode("utf-8", "surrogatepass")
     return int.from_bytes(hashlib.blake2b(text, digest_size=KEY_BYTES).digest())
 
 
 def point_id(key: int, section: int | None = None) -> UUID:
-    """The id under which an item, or one section of it, is stored, by the item's key."""
+    """The point id of an item, or of one of its sections, by the item's key."""
     return UUID(int=key << SECTION_BITS | (0 if section is None else section + 1))
 
 
 def point_parts(point: UUID) -> tuple[int, int | None]:
-    """The key of the item whose point it is, and the number of the section."""
+    """The item key and the section number in a point id; None for the item itself."""
     number = point.int & SECTION_MASK
     return point.int >> SECTION_BITS, number - 1 if number else None

@@ -1,4 +1,4 @@
-"""Tools whose names are those of another server's tools, or differ from them by one letter."""
+"""Tools whose names equal those of another server's tools, or differ from them by one letter."""
 
 from array import array
 from collections.abc import Iterable, Iterator
@@ -14,14 +14,14 @@ from repertory.catalogue.names import compact_name
 
 MIN_LENGTH = 6  # of names that are compared letter by letter
 MAX_LENGTH = 64
-MAX_COMPARED = 20  # names that share all letters but one
+MAX_COMPARED = 20  # names compared with each name, of those that share all letters except one
 MAX_FOUND = 100
 
 Tool = tuple[str, str, str]  # id, server, name
 
 
 class Named(Protocol):
-    """What is compared of an item."""
+    """The fields of an item that are compared."""
 
     @property
     def id(self) -> str:
@@ -45,12 +45,12 @@ class Named(Protocol):
 
 
 def likenesses(items: Iterable[Named]) -> tuple[dict[str, str], int]:
-    """Find the tools that are easily taken for another server's.
+    """Find the tools that are easily confused with another server's.
 
-    The later of two tools is reported, once. Case, accents and separators do not count.
+    The later tool of a pair is reported, each tool once. Case, accents and separators are ignored.
 
     Returns:
-        What is to be said about the first of them, by id, and how many others there are.
+        Messages about the first ``MAX_FOUND`` tools, by id, and the number of further tools.
     """
     tools = tuple((one.id, one.server, one.name) for one in items if one.kind is Kind.TOOL)
     found, others = _found(tools)
@@ -89,10 +89,10 @@ def _same(tools: tuple[Tool, ...]) -> Iterator[tuple[str, str]]:
 
 
 def _near(tools: tuple[Tool, ...]) -> list[tuple[str, str]]:
-    """Pairs of names with one letter more, less or replaced.
+    """Pairs of tools whose names differ by one letter that is added, removed or replaced.
 
-    Two such names become equal when the right letter is left out of one or both. They are sorted by
-    the hashes of what is left: a dictionary of it takes gigabytes for a million tools.
+    Two such names become equal if the right letter is removed from one or both. The hashes of all
+    shortened names are sorted, because a dictionary takes gigabytes for a million tools.
     """
     names = [compact_name(name) for _, _, name in tools]
     hashes, places = array("q"), array("i")
@@ -112,7 +112,7 @@ def _near(tools: tuple[Tool, ...]) -> list[tuple[str, str]]:
 
 
 def _equal(hashes: NDArray[np.int64], places: NDArray[np.int32]) -> Iterator[list[int]]:
-    """The ascending places of each hash that several have."""
+    """The places of each hash that occurs more than once, ascending."""
     order = np.argsort(hashes, kind="stable")
     ordered = hashes[order]
     inner = np.flatnonzero(ordered[1:] != ordered[:-1]) + 1
@@ -123,7 +123,7 @@ def _equal(hashes: NDArray[np.int64], places: NDArray[np.int32]) -> Iterator[lis
 
 
 def is_near(name: str, other: str) -> bool:
-    """Whether two names differ by one letter: one more, one less, or another one."""
+    """Whether two names differ by one letter that is added, removed or replaced."""
     if name == other or abs(len(name) - len(other)) > 1:
         return False
     start = next(

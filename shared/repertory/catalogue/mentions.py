@@ -1,8 +1,8 @@
 """The tools that a skill mentions: in its ``allowed-tools``, and in its text by exact identifiers.
 
-This reads nothing but the skill. Whether the tool exists is looked up later, in ``search.linking``.
-Plain words are no mention, and neither are names in calls or in blocks of code:
-``read_file(path)`` may be any program's function.
+Only the skill is read; ``search.linking`` looks up later whether the tool exists. Plain words do
+not count as mentions, nor do names in calls or code blocks, because ``read_file(path)`` may be a
+function of any program.
 """
 
 import re
@@ -16,7 +16,7 @@ from repertory.catalogue.item import Item, Kind
 from repertory.catalogue.names import MARKS, UNSPACED
 from repertory.catalogue.views import split_at_headings
 
-MAX_MENTIONS = 100  # of one skill
+MAX_MENTIONS = 100  # per skill
 ALLOWED = "allowed-tools"
 
 _PREFIX = "mcp__"  # before the ids of MCP tools in some hosts
@@ -35,10 +35,10 @@ class Mention(msgspec.Struct, frozen=True, kw_only=True):
     """One mention of a tool; either its id or its name is known.
 
     Attributes:
-        written: As the skill has it.
+        written: The mention as written in the skill.
         tool: The id of the tool, ``server__tool``; empty if only its name is mentioned.
         name: The name of the tool; empty if its id is mentioned.
-        is_sure: Whether it can mean nothing but a tool, which is missing if no tool has that id.
+        is_sure: Whether it can only mean a tool. If no tool has that id, the tool is missing.
     """
 
     written: str
@@ -50,7 +50,7 @@ class Mention(msgspec.Struct, frozen=True, kw_only=True):
 def mentions(item: Item) -> list[Mention]:
     """The tools that a skill mentions, each once, in order, at most ``MAX_MENTIONS``.
 
-    Other items mention none.
+    Empty for other kinds of items.
     """
     if item.kind is not Kind.SKILL:
         return []
@@ -68,19 +68,19 @@ def subject(item: Item) -> frozenset[str]:
 
 
 def is_about(words: frozenset[str], server: str) -> bool:
-    """Whether a skill with a subject names a server there.
+    """Whether the subject of a skill, as words, names a server.
 
-    A tool that is mentioned only by its name is meant only then: other servers, and programs, have
-    names like ``get_health`` too.
+    A mention of a tool by name alone counts only then, because other servers and programs also use
+    names like ``get_health``.
     """
     named = _WORD.findall(server.lower())
     return bool(named) and words.issuperset(named)
 
 
 def _allowed(value: object) -> Iterator[Mention]:
-    """The tools of ``allowed-tools``, which is a list, or a text with spaces or commas.
+    """The tools in ``allowed-tools``: a list, or a text separated by spaces or commas.
 
-    What stands in a list may have spaces in its server's name.
+    Only in a list may the name of a server contain spaces.
     """
     parts = value if isinstance(value, list) else _without_arguments(value).split()
     for part in parts:
@@ -109,7 +109,7 @@ def _in_text(body: str) -> Iterator[Mention]:
 
 
 def _of_run(run: str) -> Iterator[Mention]:
-    """The mention in a run; in a script without spaces other words may stand around it."""
+    """The mentions in a run; in scripts without spaces, a run may include adjacent words."""
     parts = _UNSPACED.split(run)
     for part in parts:
         yield from _of_id(_plain(part))
@@ -118,7 +118,7 @@ def _of_run(run: str) -> Iterator[Mention]:
 
 
 def _plain(run: str) -> str:
-    """A run of characters without emphasis and without the end of a sentence."""
+    """A run of characters without emphasis marks and without final punctuation."""
     run = run.rstrip(".:")
     stars = len(run) - len(run.lstrip("*"))
     return run[stars:-stars] if stars and run.endswith("*" * stars) else run
@@ -133,7 +133,7 @@ def _of_id(word: str, *, is_sure: bool = False) -> Iterator[Mention]:
 
 
 def _of_slashed(word: str, *, is_sure: bool = False) -> Iterator[Mention]:
-    """The mention in ``server/tool``, which in a text may as well be a path."""
+    """The mention in ``server/tool``, which may also be a path if it is in a text."""
     if match := _SLASHED.fullmatch(word):
         yield Mention(written=word, tool=f"{match[1]}__{match[2]}", is_sure=is_sure)
 

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 from repertory.text import normalized, remembered
 
-# Marks that belong to the letter before them (vowel signs, accents), which `\w` leaves out.
+# Marks that belong to the letter before them (vowel signs, accents); `\w` does not match them.
 MARKS = "".join(c for c in map(chr, range(0x300, 0x1CFF)) if unicodedata.category(c)[0] == "M")
 MARKS += "\u3099\u309a"  # of kana
 
@@ -17,8 +17,8 @@ UNSPACED = (
     "\U00020000-\U0003134f"
 )
 
-# Boundaries inside an identifier: readFile, HTTPServer, v2Beta, utf8; none in a plural: URLs.
-_PLURAL = "[A-Z]s(?![A-Za-z])|[B-HJ-Z]s(?![a-z])"  # before another word it may be "is" or "as"
+# Boundaries inside an identifier: readFile, HTTPServer, v2Beta, utf8. Plurals have none: URLs.
+_PLURAL = "[A-Z]s(?![A-Za-z])|[B-HJ-Z]s(?![a-z])"  # "Is" and "As" may be words
 _INSIDE = re.compile(
     rf"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])(?!{_PLURAL})"
     r"|(?<=[^\W\d_])(?=\d)|(?<=\d)(?=[^\W\d_])"
@@ -32,13 +32,13 @@ _SIGNS = re.compile(r"(?<=[^\W\d_])(#|\+\+)(?![#+])")
 _NOT_IN_ASCII_NAMES = {code: None for code in range(128) if not chr(code).isalnum()}
 
 
-@remembered  # a short query is compared with the names of all that it found
+@remembered  # a short query is compared with the names of all its results
 def split_name(name: str) -> str:
     """Split at separators, case changes and digits: ``getHTTPUrl_v2`` → ``get http url v 2``."""
     if name.isascii() and name.isalpha() and (name.islower() or name.istitle() or name.isupper()):
-        return name.lower()  # as most words of texts are, and 10 times faster
+        return name.lower()  # most words in texts; 10 times faster
     text = normalized("NFKC", name)
-    if text.isascii() or text[1:].lower() == text[1:]:  # as most words
+    if text.isascii() or text[1:].lower() == text[1:]:  # most other words
         divided = _INSIDE.sub(" ", text)
     else:
         ends = [found.start() for found in _INSIDE.finditer("".join(map(_with_case, text)))]
@@ -47,7 +47,7 @@ def split_name(name: str) -> str:
 
 
 def _with_case(letter: str) -> str:
-    """A letter of ASCII in the case of another letter, for ``_INSIDE`` knows no others."""
+    """An ASCII letter in the same case as a letter, because ``_INSIDE`` matches only ASCII."""
     if letter.isascii() or not letter.isalpha():
         return letter
     return "A" if letter.isupper() else "a" if letter.islower() else letter
@@ -61,13 +61,13 @@ def has_separators(word: str) -> bool:
 def compact_name(name: str) -> str:
     """A name without case, accents and separators: ``Read_File`` and ``readFile`` are equal.
 
-    The signs of ``C++`` and ``F#``, after a letter, are parts of these; ``.NET`` is ``dotnet``. A
-    name that consists only of separators stays as it is: ``++``.
+    The signs of ``C++`` and ``F#`` are kept after a letter, and ``.NET`` becomes ``dotnet``. A name
+    that consists only of separators is unchanged: ``++``.
     """
     if name.strip().lower() == ".net":
         return "dotnet"
     if "#" in name or "++" in name:
-        parts = _SIGNS.split(name)  # each second one is a sign
+        parts = _SIGNS.split(name)  # every second part is a sign
         if len(parts) > 1:
             return "".join(
                 one if place % 2 else _without_separators(one) for place, one in enumerate(parts)
@@ -90,7 +90,7 @@ def folded(text: str) -> str:
 
 
 def signs(text: str) -> str:
-    """The signs of languages in a text; other ones are never a misspelling: C#, F#, C++."""
+    """The signs of C#, F# and C++ in a text: different signs are never a misspelling."""
     return "".join(_SIGNS.findall(text)) if "#" in text or "++" in text else ""
 
 

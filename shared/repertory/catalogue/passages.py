@@ -1,4 +1,4 @@
-"""The passages of an item: the pieces of its text that a rule looks at one by one."""
+"""The passages of an item: the pieces of its text that rules check one at a time."""
 
 import re
 from collections.abc import Iterator
@@ -7,16 +7,16 @@ from repertory.catalogue import fences
 from repertory.catalogue.item import Item
 from repertory.catalogue.policy import set_fields
 
-MAX_PASSAGE = 2_000  # characters; a longer one is looked at in overlapping pieces
+MAX_PASSAGE = 2_000  # characters; longer ones are split into overlapping pieces
 OVERLAP = 300
 MAX_DEPTH = 40  # of a schema
 
-# What starts a passage of its own: a list item, a heading, a quote, a row of a table.
+# The start of a new passage: a list item, a heading, a quote, a row of a table.
 _STARTS = re.compile(r"\s{0,20}(?:[-+•#>|]|\d{1,3}[.)]\s)")
 
 
 def item_passages(item: Item) -> Iterator[str]:
-    """Every passage of an item, without emphasis marks, its white space as single spaces."""
+    """Every passage of an item, without emphasis marks and with single spaces."""
     for text in (item.id, item.name, item.description, item.body, *item.tags):
         yield from passages(text)
     for value in (item.input_schema, item.output_schema, item.extra, set_fields(item.policy)):
@@ -30,7 +30,7 @@ def passages(text: str) -> Iterator[str]:
     fence, was_quoted = "", False
     for line in [*text.splitlines(), ""]:
         is_quoted = not fence and line.lstrip().startswith(">")
-        # A quote that goes on is one passage.
+        # A quote of several lines is one passage.
         read = line.lstrip(" \t>") if is_quoted and was_quoted else line
         was_quoted = is_quoted
         before, fence = fence, fences.after(fence, read, fences.MAX_INDENT)
@@ -43,14 +43,14 @@ def passages(text: str) -> Iterator[str]:
 
 
 def _pieces(text: str) -> Iterator[str]:
-    # Emphasis and code marks stand between words.
+    # Emphasis and code marks would separate the words that rules look for.
     text = " ".join(text.replace("*", "").replace("`", "").split())
     for start in range(0, max(len(text) - OVERLAP, 1), MAX_PASSAGE - OVERLAP):
         yield text[start : start + MAX_PASSAGE]
 
 
 def texts(value: object, depth: int = MAX_DEPTH) -> Iterator[str]:
-    """Every text inside a JSON value, names included, in its order."""
+    """Every string inside a JSON value, including keys, in order."""
     if isinstance(value, str):
         yield value
     elif depth and isinstance(value, dict):

@@ -15,17 +15,17 @@ from repertory.text import normalized
 
 MAX_RULES = 1_000
 MAX_ITEM_LENGTH = 1_000  # characters
-MAX_SETS = 20  # of a pattern: reading one takes time in proportion to what follows
+MAX_SETS = 20  # per pattern: the time to parse each grows with the rest of the pattern
 _SIGNS = frozenset("*?[")
 
 
 class Applied(msgspec.Struct, frozen=True):
-    """An item under policies.
+    """The result of applying policies to an item.
 
     Attributes:
-        item: The item.
+        item: The item under the policies.
         used: The numbers of the rules that match it.
-        withheld: The numbers of those that it may not be changed by.
+        withheld: The numbers of the matching rules that may not change it.
     """
 
     item: Item
@@ -34,10 +34,10 @@ class Applied(msgspec.Struct, frozen=True):
 
 
 def rules(tables: object, file: str, within: str = "") -> tuple[Rule, ...]:
-    """Parse the ``policy`` of a configuration file.
+    """Parse the ``policy`` tables of a configuration file.
 
     Args:
-        tables: The value.
+        tables: The value of ``policy``.
         file: The file, for messages.
         within: See ``Rule``.
 
@@ -93,7 +93,7 @@ class Policies:
 
     Args:
         rules: The rules. If several match an item, later ones override earlier ones per field.
-            Accents may be apart from their letters in a rule or a name.
+            Rules and names may contain decomposed accents.
         may: Whether a rule may change an item that it matches.
     """
 
@@ -116,7 +116,7 @@ class Policies:
         self._any_pattern = re.compile(any_pattern or "(?!)")
 
     def apply(self, item: Item) -> Applied:
-        """The item under these rules; the same object if none matches."""
+        """Apply the rules to an item; it is the same object if none matches."""
         if not self.rules:
             return Applied(item, frozenset(), frozenset())
         keys = [normalized("NFC", key) for key in (item.id, item.name)]

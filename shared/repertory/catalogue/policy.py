@@ -1,4 +1,4 @@
-"""Editorial policy: the decisions of people about an item, which change its place in a search."""
+"""Editorial policy: people's decisions about an item, which change its rank in searches."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -7,10 +7,10 @@ import msgspec
 
 from repertory.text import one_line
 
-MAX_PHRASES = 20  # pins of an item, and aliases
+MAX_PHRASES = 20  # limit for the pins of an item, and for its aliases
 MAX_PHRASE_LENGTH = 128  # characters
 MAX_TEXT_LENGTH = 2_000  # characters
-MAX_AUTHOR_BOOST = 0.25  # of an author, who may be a stranger
+MAX_AUTHOR_BOOST = 0.25  # limit for authors, who are not trusted
 
 FIELDS = ("pin", "boost", "aliases", "deprecated_by", "when_not_to_use")
 
@@ -21,8 +21,8 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rena
     Attributes:
         pin: Phrases; a query that contains all words of one ranks the item first.
         boost: -1…1; raises or lowers the item's confidence wherever it is found.
-        aliases: Other names, which find it like its own.
-        deprecated_by: The id or the name of the item to use instead, which comes before it.
+        aliases: Other names that find the item like its own.
+        deprecated_by: The id or the name of the item to use instead, which ranks above it.
         when_not_to_use: A warning in words; a query about it lowers the item.
         is_vouched: Whether the pins come from the configuration, which gives them more effect.
     """
@@ -40,11 +40,11 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         item: The id or the name of an item, or a pattern of either with ``*``, ``?`` and ``[…]``.
-        changes: The fields of the policy that it sets; the others stay.
+        changes: The fields of the policy that it sets; the others are unchanged.
         place: Where it is written, for messages.
         file: The configuration that it is written in.
-        within: The folder of a configuration that was found and is not trusted. The rule then is
-            about the items of that folder alone, and counts no more than their authors' words.
+        within: The folder of a discovered configuration that is not trusted; otherwise empty. Such
+            a rule applies only to items of that folder, with no more effect than their authors.
     """
 
     item: str
@@ -61,7 +61,7 @@ def set_fields(policy: Policy | None) -> dict[str, Any]:
 
 
 def apply_rules(policy: Policy | None, rules: Iterable[Rule]) -> Policy | None:
-    """A policy after rules, of which later ones win field by field; None if no field is set."""
+    """Apply rules to a policy; later ones override fields of earlier ones. None if none is set."""
     result = policy or Policy()
     for rule in rules:
         result = msgspec.structs.replace(result, **rule.changes)
@@ -74,13 +74,13 @@ def apply_rules(policy: Policy | None, rules: Iterable[Rule]) -> Policy | None:
 
 
 def is_bounded(rule: Rule) -> bool:
-    """Whether a rule counts less than it says, because its file was found and is not trusted."""
+    """Whether a rule has less effect than written, because its file is not trusted."""
     boost = rule.changes.get("boost", 0.0)
     return bool(rule.within and (rule.changes.get("pin") or boost > MAX_AUTHOR_BOOST))
 
 
 def defect(field: str, value: object) -> str:
-    """The requirement that an invalid value misses, to end a message with; empty if it is valid."""
+    """The requirement that an invalid value fails, as the end of a message; empty if valid."""
     if field in ("pin", "aliases"):
         good = (
             isinstance(value, list)

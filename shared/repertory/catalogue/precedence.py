@@ -1,4 +1,4 @@
-"""Which of several items takes precedence: the one of the source that the catalogue names first."""
+"""The precedence of items: those of the source that the catalogue lists first come first."""
 
 from collections.abc import Callable, Sequence
 from typing import Protocol
@@ -7,7 +7,7 @@ Precedence = Callable[["Sourced"], tuple[int, str]]  # a key to sort items by
 
 
 class Sourced(Protocol):
-    """What is compared of an item."""
+    """The fields of an item that are compared."""
 
     @property
     def id(self) -> str:
@@ -21,7 +21,7 @@ class Sourced(Protocol):
 
 
 def by_precedence(names: Sequence[str]) -> Precedence:
-    """The key that sorts items by their sources, and those of one source by their ids.
+    """A sort key that orders items by source, then by id.
 
     Args:
         names: The names of the sources, highest precedence first; unknown sources come last.

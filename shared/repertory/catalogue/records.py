@@ -1,4 +1,4 @@
-"""Items as they are stored: records, which another release may have written in another form."""
+"""Stored items: records that another release may have written in a different form."""
 
 import contextlib
 import logging
@@ -13,7 +13,7 @@ _log = logging.getLogger(__name__)
 
 
 def items_of(records: Iterable[Mapping[str, Any]]) -> Iterator[Item]:
-    """The items of some records. One that cannot be read is logged and left out."""
+    """The items in some records. Unreadable records are logged and skipped."""
     for record in records:
         try:
             yield msgspec.convert(record, Item)
@@ -23,9 +23,9 @@ def items_of(records: Iterable[Mapping[str, Any]]) -> Iterator[Item]:
 
 
 def items_of_json(records: Iterable[str]) -> Iterator[Item]:
-    """The items of some records as JSON.
+    """The items in some JSON records.
 
-    One that cannot be read is left out, and not logged: who asks for it reads its record.
+    Unreadable ones are skipped but not logged, because the caller then reads the stored record.
     """
     for record in records:
         with contextlib.suppress(msgspec.DecodeError):

@@ -1,6 +1,6 @@
 """What a tool claims about its effects: tags from the annotations of its server.
 
-Servers may be wrong or dishonest, so the tags inform and order; they permit nothing.
+Servers may be wrong or dishonest, so the tags only inform and break ties; they grant no permission.
 """
 
 from collections.abc import Collection, Mapping
@@ -14,8 +14,8 @@ def claims(annotations: object) -> tuple[str, ...]:
     """The tags for a tool's MCP annotations, an untrusted value.
 
     The tool changes nothing (``readOnlyHint``), or it may delete or overwrite (``destructiveHint``,
-    which has no meaning for a tool that changes nothing). Only a JSON ``true`` counts: without one
-    nothing is known.
+    which has no meaning for a tool that changes nothing). Only a JSON ``true`` counts; otherwise
+    the effect is unknown.
     """
     if not isinstance(annotations, Mapping):
         return ()
@@ -25,7 +25,7 @@ def claims(annotations: object) -> tuple[str, ...]:
 
 
 def safety(tags: Collection[str]) -> int:
-    """The place of a tool among equals by its tags: 0 read-only, 1 unknown, 2 destructive."""
+    """The sort key of a tool among ties, by its tags: 0 read-only, 1 unknown, 2 destructive."""
     if READ_ONLY in tags:
         return 0
     return 2 if DESTRUCTIVE in tags else 1

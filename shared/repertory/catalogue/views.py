@@ -8,22 +8,22 @@ import msgspec
 from repertory.catalogue import fences
 from repertory.catalogue.names import split_name
 
-# Raise it when views or the keys of stored records change: older collections are then rebuilt.
+# Increase this when views or the keys of stored records change, so that collections are rebuilt.
 RECIPE = 4
 
 LONG_BODY = 1_500  # characters; a shorter body adds nothing that its description lacks
-SECTION_LEVEL = 2  # of the headings of sections that are embedded
-SECTION_TEXT = 400  # characters of a section that are embedded, about 100 tokens
+SECTION_LEVEL = 2  # the deepest heading level of embedded sections
+SECTION_TEXT = 400  # embedded characters of a section, about 100 tokens
 MIN_SECTION_LENGTH = 80  # characters; shorter ones say too little
 MAX_SECTIONS = 16
 LEAD = MAX_SECTIONS  # the section number of a description's first sentence
 MIN_LEAD_LENGTH = 20  # characters; an earlier full stop belongs to an abbreviation
 
-# What may follow a heading: its marks again, and attributes such as { #install }. C# ends with a
-# sign of its own.
+# A heading may be followed by closing marks, and by attributes such as { #install }. The sign in
+# "C#" is not a closing mark.
 _CLOSING = re.compile(r"(?:^|\s)#+$")
 _ATTRIBUTES = re.compile(r"\s\{:?\s?[#.][^{}]*\}$")
-# Of HTML within a line; another one, such as List<Item>, may be meant as it is.
+# Inline HTML tags; other text in angle brackets, such as List<Item>, may be literal.
 _TAG = re.compile(
     r"(?i)</?(?:a|b|br|code|em|font|i|img|kbd|p|picture|small|source|span|strong|su[bp])"
     r"(?:\s[^<>]*)?/?>"
@@ -58,7 +58,7 @@ class View(msgspec.Struct, frozen=True):
     Attributes:
         section: The section's number; None for the item itself, ``LEAD`` for the first sentence of
             its description.
-        heading: The section's, as written; empty for the others.
+        heading: The heading of the section, as written; empty for other views.
         text: The text that is embedded.
     """
 
@@ -85,9 +85,9 @@ def split_at_headings(body: str, deepest: int = 6) -> list[Section]:
 
 
 def without_attributes(heading: str) -> str:
-    """A heading without tags of HTML, and without what extensions of Markdown write behind it.
+    """A heading without HTML tags and without the attributes of Markdown extensions.
 
-    One that is a picture is its text.
+    If it is only a picture, the result is the picture's alternative text.
     """
     plain = _TAG.sub("", heading).strip() or " ".join(alt[2] for alt in _ALT.finditer(heading))
     return _ATTRIBUTES.sub("", plain).rstrip()
@@ -96,11 +96,11 @@ def without_attributes(heading: str) -> str:
 def views(name: str, server: str, description: str, body: str) -> list[View]:
     """The texts of an item that are embedded: the item itself first, then its parts.
 
-    The item is ``server, split name: description`` (raw schema text lowers the ranking, and
-    parameter names do not raise it). The first sentence of a longer description is embedded once
-    more alone, since the vector of a long text is unspecific. Only a body over ``LONG_BODY``
-    characters has sections of its own; they are its parts under headings of the first two levels,
-    ``MAX_SECTIONS`` at most. Sections such as "Related skills" say what other items do.
+    The item is ``server, split name: description`` (raw schema text makes the ranking worse, and
+    parameter names do not improve it). The first sentence of a longer description is also embedded
+    alone, since the vector of a long text is unspecific. A body of at least ``LONG_BODY``
+    characters is split at headings of the first two levels, into at most ``MAX_SECTIONS`` sections.
+    Sections such as "Related skills" are left out, because they describe other items.
     """
     title = split_name(name)
     head = ", ".join(part for part in (split_name(server), title) if part)

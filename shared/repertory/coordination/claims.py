@@ -1,6 +1,6 @@
 """Claims: a process announces a task, so that no other process does it too.
 
-A claim saves work and guards nothing: results stay correct when one is lost.
+Claims only avoid duplicate work: results stay correct if a claim is lost.
 """
 
 import threading
@@ -61,7 +61,7 @@ class MemoryClaims(Claims):
 
     @override
     def end(self, names: Iterable[str]) -> None:
-        self.release(names)  # there is one process
+        self.release(names)  # of the only process
 
 
 # Releases each name in KEYS that its owner, ARGV[1], still holds.
@@ -73,7 +73,7 @@ end
 
 
 class RedisClaims(Claims):
-    """Claims in Redis: a key each with its owner, which expires. One object is one owner."""
+    """Claims in Redis: an expiring key per claim, with its owner. Each object is one owner."""
 
     def __init__(self, server: "RedisServer") -> None:
         self._server = server

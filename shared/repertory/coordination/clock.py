@@ -3,7 +3,7 @@
 Their own clocks may differ by any amount, so none is ever compared with another's.
 """
 
-# The beginning of a script that needs the time, in seconds since the epoch.
+# The first lines of scripts that need the time, in seconds since the epoch.
 NOW = """
 local time = redis.call('TIME')
 local now = time[1] + time[2] / 1000000

@@ -1,7 +1,7 @@
 """Deltas: which items of a collection were just written or removed.
 
-A delta carries ids and hashes; the content is in the collection. So deltas may be repeated and out
-of order, and a reader that missed some compares its hashes with the collection's.
+A delta carries ids and hashes; the content is in the collection. Deltas may therefore be repeated
+or reordered, and a reader that missed some compares its hashes with those of the collection.
 """
 
 import re
@@ -19,17 +19,17 @@ from typing_extensions import override
 if TYPE_CHECKING:
     from repertory.coordination.redis_server import RedisServer
 
-REMOVED = ""  # stands for the hash of an item that was removed
-MAX_ANNOUNCEMENTS = 10_000  # kept of a stream; compaction trims it long before
+REMOVED = ""  # in place of the hash of a removed item
+MAX_ANNOUNCEMENTS = 10_000  # kept per stream; compaction trims it long before
 
 
 class Delta(msgspec.Struct, frozen=True, kw_only=True):
     """The changes since a position.
 
     Attributes:
-        position: Where to read on from.
+        position: The position to continue reading from.
         hashes: The metadata hashes of the items, by id; ``REMOVED`` for removed ones.
-        gap: Whether announcements may be missing: they were trimmed, or lost.
+        gap: Whether announcements may be missing because they were trimmed or lost.
     """
 
     position: str
@@ -38,10 +38,10 @@ class Delta(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Deltas(Protocol):
-    """The stream of each collection. Every method raises ``StoreError`` when it is unavailable.
+    """One stream per collection. Every method raises ``StoreError`` when it is unavailable.
 
-    A position is opaque. Reading from the empty position yields a gap. So does any position of
-    another stream: this one may have been lost and started again.
+    A position is opaque. Reading from the empty position yields a gap, and so does a position of
+    another stream, such as an earlier stream of the collection that was lost.
 
     A stream keeps a limited number of announcements, about ``MAX_ANNOUNCEMENTS``.
     """
@@ -53,22 +53,22 @@ class Deltas(Protocol):
     def since(self, collection: str, position: str, wait: float = 0.0) -> Delta:
         """Everything announced after a position, in one delta.
 
-        A gap carries no hashes. Its position is the end of the stream: go on from there, and
-        compare with the collection.
+        A gap carries no hashes. Its position is the end of the stream: continue from there, and
+        compare your hashes with those of the collection.
 
         Args:
             collection: The collection; an unused one has an empty stream, which is no gap.
-            position: Of an earlier delta, from ``position``, or empty.
+            position: A position from an earlier delta or from ``position``, or empty.
             wait: Seconds to wait for an announcement if there is no new one.
         """
         ...
 
     def position(self, collection: str) -> str:
-        """The end of the stream: take it before reading the collection itself."""
+        """The end of the stream. Ask for it before reading the collection itself."""
         ...
 
     def trim(self, collection: str, position: str) -> None:
-        """Forget the announcements up to a position; a position that is a gap is ignored.
+        """Delete the announcements up to a position; a position that yields a gap is ignored.
 
         Readers before the position will see a gap; readers at or past it will not.
         """
@@ -157,12 +157,12 @@ class MemoryDeltas(Deltas):
 
 
 RETENTION_S = 7 * 86_400  # of a stream, after its last announcement
-_BLOCK_S = 1.0  # the longest wait of a read in Redis: a lost stream does not wake it
+_BLOCK_S = 1.0  # the longest blocking read in Redis: the loss of a stream does not wake it
 
 # A stream's ids are EPOCH-NUMBER: the microsecond of its start, and the announcement's number. So
-# trimming shows as a jump of the number, and a stream that was lost and started again as another
+# trimming shows as a jump in the numbers, and a stream that was lost and started again as another
 # epoch. A server that restarts, or takes over from another, may have lost the last announcements
-# without a trace: so a stream's life is the server's run and the epoch.
+# without a trace. A stream's life therefore consists of the server's run id and the epoch.
 _STREAM = """
 local key, retention = KEYS[1], ARGV[1]
 if redis.call('EXISTS', key) == 0 then
@@ -188,7 +188,7 @@ redis.call('XADD', key, 'MAXLEN', '~', ARGV[3], id(last + 1), 'hashes', ARGV[2])
 redis.call('EXPIRE', key, retention)
 """
 
-# ARGV: the retention, a life and the number to read on from. Gives the stream's life, its last
+# ARGV: the retention, a life and the number to continue from. Returns the stream's life, its last
 # number and, if the lives are equal, the announcements after the number.
 _READ = f"""{_STREAM}
 local news = {{}}
@@ -264,7 +264,7 @@ class RedisDeltas(Deltas):
             return Delta(position=end, gap=True)
         try:
             hashes = [msgspec.json.decode(data, type=dict[str, str]) for _, (_, data) in news]
-        except (msgspec.MsgspecError, ValueError):  # damaged: as good as lost
+        except (msgspec.MsgspecError, ValueError):  # damaged: treated as lost
             return Delta(position=end, gap=True)
         return Delta(position=end, hashes=_union(hashes))
 
@@ -279,5 +279,5 @@ def _parts(position: str) -> tuple[str, int]:
 
 
 def _union(announcements: Iterable[Mapping[str, str]]) -> dict[str, str]:
-    """The hashes after all announcements: the latest of each item."""
+    """The latest hash of each item in the announcements."""
     return {item: hash_ for one in announcements for item, hash_ in one.items()}

@@ -1,7 +1,7 @@
 """Failures: the jobs that failed, and the items that failed with them.
 
-The list of jobs is for people, and bounded. The failed items are not: the coordinator must know all
-of them, or it would send the oldest again and again.
+The list of jobs is for people, and its length is limited. The number of failed items is not: the
+coordinator must know all of them, or it would send the oldest repeatedly.
 """
 
 import contextlib
@@ -18,7 +18,7 @@ from typing_extensions import override
 if TYPE_CHECKING:
     from repertory.coordination.redis_server import RedisServer
 
-MAX_FAILURES = 1_000  # listed; the oldest go first
+MAX_FAILURES = 1_000  # listed; the oldest are dropped
 RETENTION_S = 86_400  # of an attempt count, after the last attempt
 
 FailedHashes = dict[str, dict[str, str]]  # metadata hashes, by collection and item
@@ -51,10 +51,10 @@ class Failures(Protocol):
     """The failed jobs and items. Every method raises ``StoreError`` when they are unavailable."""
 
     def add(self, failure: Failure) -> None:
-        """Put a failure at the end of the list; its items have failed.
+        """Append a failure to the list, and add its items to the failed items.
 
-        It replaces one with the same id. Of more than ``MAX_FAILURES`` the oldest leave the list;
-        their items stay failed.
+        It replaces a failure with the same id. Beyond ``MAX_FAILURES``, the oldest are dropped from
+        the list; their items stay failed.
         """
         ...
 
@@ -67,34 +67,34 @@ class Failures(Protocol):
         ...
 
     def count(self) -> int:
-        """How many jobs are listed, or how many items failed if those are more."""
+        """The number of listed jobs or of failed items, whichever is greater."""
         ...
 
     def version(self) -> str:
-        """A text that changes with the list and with the failed items; empty at first."""
+        """A text that changes when the list or the failed items change; empty at first."""
         ...
 
     def remove(self, ids: Sequence[str]) -> int:
-        """Take failures off the list; their items have not failed any more.
+        """Remove failures from the list, and items with their hashes from the failed items.
 
         Returns:
-            How many there were; unknown ids are skipped.
+            The number of removed failures; unknown ids are skipped.
         """
         ...
 
     def forgive(self, collection: str, items: Iterable[str]) -> None:
-        """Items of a collection have not failed any more; the list stays."""
+        """Remove items of a collection from the failed items; the list is unchanged."""
         ...
 
     def clear(self) -> int:
-        """Forget all failed jobs and items; returns the ``count`` before."""
+        """Forget all failed jobs and items, and return the previous ``count``."""
         ...
 
     def attempt(self, job: str) -> int:
         """Count an attempt at a job that is about to start, and return the new count.
 
-        A count outlives a process that dies in the attempt. It is forgotten a day after the last
-        attempt.
+        The count is kept if the process dies during the attempt. It is forgotten a day after the
+        last attempt.
         """
         ...
 
@@ -113,7 +113,7 @@ class MemoryFailures(Failures):
         self._failures: dict[str, Failure] = {}
         self._items: FailedHashes = defaultdict(dict)
         self._version = ""
-        self._attempts: dict[str, tuple[int, float]] = {}  # with the time; the latest is the last
+        self._attempts: dict[str, tuple[int, float]] = {}  # count and time, oldest first
         self._clock = clock
         self._lock = threading.Lock()
 
@@ -332,7 +332,7 @@ def _field(collection: str, item: str) -> str:
 def _read(stored: Sequence[bytes | None]) -> list[Failure]:
     failures = []
     for data in stored:
-        # Of another version, or damaged; a missing one was removed in between.
+        # Skip failures of another version, damaged ones, and those that were just removed.
         with contextlib.suppress(msgspec.MsgspecError, UnicodeDecodeError):
             failures.append(msgspec.json.decode(data or b"", type=Failure))
     return failures

@@ -1,6 +1,6 @@
-"""The lease: of the watch services of a namespace, one at a time may write its index.
+"""The lease: only one watch service of a namespace at a time may write the index.
 
-It ends by the server's clock, so clocks of machines may differ as they like.
+It expires by the server's clock, so the clocks of the machines may differ by any amount.
 """
 
 import time
@@ -53,10 +53,10 @@ class Lease(Protocol):
     def take(self, about: Holder) -> bool:
         """Take the lease or renew it, and return whether this owner has it now.
 
-        An owner that is refused is listed as waiting for ``LEASE_S``.
+        A refused owner is listed as waiting during the next ``LEASE_S`` seconds.
 
         Args:
-            about: Who asks; its ``since`` is ignored.
+            about: The caller; its ``since`` is ignored.
         """
         ...
 
@@ -70,7 +70,7 @@ class Lease(Protocol):
         ...
 
     def release(self) -> None:
-        """Let go of the lease, or stop waiting for it."""
+        """Release the lease, or stop waiting for it."""
         ...
 
 
@@ -95,7 +95,7 @@ class SoleLease(Lease):
         pass
 
 
-# KEYS: the lease and those who wait. ARGV: an owner, who it is, milliseconds.
+# KEYS: the lease and the waiting owners. ARGV: an owner, its description, milliseconds.
 _TAKE = f"""{NOW}
 local ends = now + ARGV[3] / 1000
 local id = redis.call('HGET', KEYS[1], 'id')
@@ -118,7 +118,8 @@ redis.call('PEXPIRE', KEYS[1], ARGV[3])
 return 1
 """
 
-# KEYS: as above. Gives each holder and how many seconds it has been one: first the lease's.
+# KEYS: as above. Returns each description with the seconds it has held or waited: first the holder,
+# or false, then the waiting owners.
 _HOLDERS = f"""{NOW}
 local found = {{}}
 local about, since = unpack(redis.call('HMGET', KEYS[1], 'about', 'since'))
@@ -138,7 +139,7 @@ if redis.call('HGET', KEYS[1], 'id') == ARGV[1] then redis.call('DEL', KEYS[1]) 
 
 
 class RedisLease(Lease):
-    """The lease in Redis: a hash that expires, and a hash of those who wait.
+    """The lease in Redis: a hash that expires, and a hash of the waiting owners.
 
     Args:
         server: The server.
@@ -169,7 +170,7 @@ class RedisLease(Lease):
         # The name of a directory need not be valid Unicode.
         about = msgspec.structs.replace(about, directory=clean(about.directory))
         data = msgspec.json.encode(about)
-        asked = self._clock()  # before the server counts, so this ends first
+        asked = self._clock()  # read before the server's clock, so this deadline comes first
         with self._server.translated():
             taken = self._scripts[0](self._keys, [self._owner, data, self._milliseconds])
         self._held_until = asked + self._milliseconds / 1_000 if taken else float("-inf")
@@ -202,6 +203,6 @@ def _read(entry: tuple[bytes, bytes] | None, now: float) -> Holder | None:
     about, age = entry
     try:
         holder = msgspec.json.decode(about, type=Holder)
-    except (msgspec.MsgspecError, UnicodeDecodeError):  # of another release
+    except (msgspec.MsgspecError, UnicodeDecodeError):  # written by another release
         return None
     return msgspec.structs.replace(holder, since=now - float(age))

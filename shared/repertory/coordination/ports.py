@@ -1,4 +1,4 @@
-"""The coordination ports together, as the parts of a server take them."""
+"""All coordination ports in one object, which the parts of a server receive."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -35,8 +35,8 @@ def in_process(folder: Path, status_file: Path | None = None) -> Coordination:
     """Coordination within this process: in memory, with snapshots as files.
 
     Args:
-        folder: Where the keyword snapshots are kept.
-        status_file: Where the last report of ``watch`` is kept for the next process, if anywhere.
+        folder: The folder for the keyword snapshots.
+        status_file: The file that keeps the last report of ``watch`` for the next process, if any.
     """
     return Coordination(
         deltas=MemoryDeltas(),

@@ -18,24 +18,24 @@ from repertory.errors import ConfigurationError, StoreError
 from repertory.values import NAMESPACE
 
 CONNECT_TIMEOUT_S = 2.0
-TIMEOUT_S = 5.0  # for an answer, or for taking the next piece of a request
+TIMEOUT_S = 5.0  # for a response, or for sending the next part of a request
 
 
 class RedisServer:
-    """One server and one of its databases. Threads may share it; it connects again by itself.
+    """One server and one of its databases. Threads may share it; it reconnects automatically.
 
     Attributes:
-        client: Gives and takes bytes. Use it within ``translated``.
+        client: The client, which returns bytes. Use it within ``translated``.
     """
 
     def __init__(self, url: str, namespace: str = NAMESPACE, timeout: float = TIMEOUT_S) -> None:
-        """Use a server; nothing is sent to it yet.
+        """Configure the connection; nothing is sent yet.
 
         Args:
             url: ``redis://host:6379/0``, or ``rediss:`` for TLS; a user, a password and parameters
                 in it are not shown in messages.
             namespace: The prefix of all keys.
-            timeout: Seconds for an answer.
+            timeout: Seconds to wait for a response.
 
         Raises:
             ConfigurationError: The URL is invalid.
@@ -43,35 +43,35 @@ class RedisServer:
         parts = _split(url)
         self._namespace = namespace
         self._shown = f"{parts.netloc.rpartition('@')[2]}{parts.path}"
-        # A connection that died since its last use is opened once more. Callers go on without an
-        # unavailable server, so nothing waits for it.
+        # Reconnect once, without delay, if a connection died since its last use. Callers work
+        # without an unavailable server, so they should not wait for it.
         retry = Retry(NoBackoff(), retries=1, supported_errors=(exceptions.ConnectionError,))
         try:
             pool = redis.ConnectionPool.from_url(
                 url, socket_connect_timeout=CONNECT_TIMEOUT_S, socket_timeout=timeout, retry=retry
             )
-            pool.make_connection()  # nothing is sent: it refuses unknown parameters
+            pool.make_connection()  # rejects unknown parameters; sends nothing
         except (ValueError, TypeError, exceptions.RedisError) as exc:
             raise ConfigurationError(
                 f"The URL of the Redis at {self._shown} has an invalid parameter."
             ) from exc
-        self.client = redis.Redis.from_pool(pool)  # which closes the pool at the end of its life
+        self.client = redis.Redis.from_pool(pool)  # closes the pool when it is deleted
 
     def key(self, *names: str) -> str:
-        """The key with a name within the namespace, which may have several parts."""
+        """The key within the namespace for a name of one or more parts."""
         return ":".join((self._namespace, *names))
 
     def script(self, lua: str) -> Script:
-        """A script that the server runs in one step. Call it within ``translated``."""
+        """A script that the server runs atomically. Call it within ``translated``."""
         return self.client.register_script(lua)
 
     def eviction_policy(self) -> str:
-        """What the server deletes when its memory is full; ``noeviction`` is nothing.
+        """The server's policy when its memory is full; ``noeviction`` deletes nothing.
 
         Raises:
             StoreError: It is unavailable.
         """
-        with self.translated():  # some providers forbid CONFIG
+        with self.translated():  # INFO, because some providers forbid CONFIG
             return str(self.client.info("memory").get("maxmemory_policy", "unknown"))
 
     @contextlib.contextmanager
@@ -104,7 +104,7 @@ def _split(url: str) -> SplitResult:
             and parts.hostname
             and parts.port != 0
             and re.fullmatch(r"(/\d*)?", parts.path)
-            # Half a password is here when a / ? or # of it was not escaped.
+            # An "@" is here if a / ? or # in the password was not escaped.
             and "@" not in parts.query + parts.fragment
         )
     except ValueError:  # half an IPv6 address, or an invalid port

@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
     from repertory.coordination.redis_server import RedisServer
 
-RETENTION_S = 30 * 86_400  # after the last save: an older snapshot is of an unused collection
-UNUSED_S = 3_600  # that pieces are kept which no snapshot has yet: their process may be killed
+RETENTION_S = 30 * 86_400  # after the last save: an older snapshot belongs to an unused collection
+UNUSED_S = 3_600  # lifetime of pieces that no snapshot uses yet: their process may be killed
 PIECE_SIZE = 4 << 20  # bytes sent at once: the connection's time limit applies to each piece
-MAX_PIECES = 10_000  # of a snapshot; a stranger may have written their number
+MAX_PIECES = 10_000  # per snapshot; the stored number is not trusted
 LOCK_TIMEOUT_S = 30.0  # while another process saves
 
 _HEAD, _LOCK = "head", ".lock"  # files of a snapshot
@@ -41,7 +41,7 @@ class Stored(NamedTuple):
 
 
 class _Manifest(msgspec.Struct, frozen=True, array_like=True):
-    """What is stored of a snapshot: its head, and the number of pieces of each segment."""
+    """The stored head of a snapshot, and the number of pieces of each segment."""
 
     head: bytes
     segments: dict[str, Annotated[int, Meta(ge=0)]]
@@ -58,12 +58,12 @@ class SnapshotStore(Protocol):
         ...
 
     def save(self, collection: str, head: bytes, segments: Segments) -> None:
-        """Replace the snapshot of a collection at once: a reader sees the old one or the new one.
+        """Replace the snapshot of a collection atomically: readers see the old or the new one.
 
         Args:
             collection: The collection.
-            head: Names the segments, in a form of its own.
-            segments: What packs each segment; it is called for those that are not stored yet.
+            head: Names the segments; its format is opaque to the store.
+            segments: A function per segment that packs it; called if it is not stored yet.
 
         Raises:
             StoreError: It cannot be written.
@@ -101,7 +101,7 @@ class FileSnapshots(SnapshotStore):
     def save(self, collection: str, head: bytes, segments: Segments) -> None:
         folder = self._path(collection)
         try:
-            if folder.is_file():  # of an earlier version
+            if folder.is_file():  # written by an earlier version
                 folder.unlink()
             make_private(folder)
             with FileLock(folder / _LOCK, timeout=LOCK_TIMEOUT_S, mode=PRIVATE):
@@ -120,7 +120,7 @@ class FileSnapshots(SnapshotStore):
     def drop(self, collection: str) -> None:
         folder = self._path(collection)
         try:
-            if folder.is_file():  # of an earlier version
+            if folder.is_file():  # written by an earlier version
                 folder.unlink()
             (folder / _HEAD).unlink(missing_ok=True)  # without it there is no snapshot
         except OSError as error:
@@ -132,7 +132,7 @@ class FileSnapshots(SnapshotStore):
 
 
 class RedisSnapshots(SnapshotStore):
-    """Snapshots in Redis: a key for the head and each piece of a segment, all of which expire."""
+    """Snapshots in Redis: keys for the head and for each piece of a segment; all of them expire."""
 
     def __init__(self, server: "RedisServer") -> None:
         self._server = server
@@ -162,7 +162,7 @@ class RedisSnapshots(SnapshotStore):
         packed: dict[str, bytes] = {}
 
         def replace(transaction: "Pipeline") -> None:
-            is_ours = transaction.type(key) == b"string"  # it replaces what others wrote there
+            is_ours = transaction.type(key) == b"string"  # other types are overwritten
             data = cast("bytes", transaction.get(key)) if is_ours else b""
             before = _decoded(data) or _Manifest(b"", {})
             pieces = {}
@@ -189,7 +189,7 @@ class RedisSnapshots(SnapshotStore):
             raise
 
     def _delete_unused(self, collection: str, packed: Mapping[str, bytes]) -> None:
-        """Delete pieces that no snapshot has: they may be why Redis has no room for anything."""
+        """Delete pieces that no snapshot uses, because they may have filled the Redis memory."""
         with self._server.translated():
             data = cast("bytes | None", self._server.client.get(self._key(collection)))
             used = _decoded(data or b"") or _Manifest(b"", {})
@@ -209,7 +209,7 @@ class RedisSnapshots(SnapshotStore):
             self._delete(self._server.client, collection, manifest.segments)
 
     def _write(self, collection: str, name: str, data: bytes) -> int:
-        """Write the pieces of a segment, which nothing refers to yet; how many they are."""
+        """Write the pieces of a segment, to which nothing refers yet, and return their number."""
         whole = memoryview(data)
         starts = range(0, len(whole), PIECE_SIZE)
         for at, start in enumerate(starts):
@@ -248,5 +248,5 @@ def _decoded(data: bytes) -> _Manifest | None:
     try:
         found = msgspec.msgpack.decode(data, type=_Manifest)
     except msgspec.MsgspecError:
-        return None  # of another version, or damaged
+        return None  # written by another version, or damaged
     return found if sum(found.segments.values()) <= MAX_PIECES else None

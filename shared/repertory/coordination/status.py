@@ -17,7 +17,7 @@ from repertory.files import write_atomically
 if TYPE_CHECKING:
     from repertory.coordination.redis_server import RedisServer
 
-RETENTION_S = 600  # of a report, but for that of the watch service
+RETENTION_S = 600  # of a report, except that of the watch service
 WRITE_INTERVAL_S = 10.0  # between two writes of an unchanged report to the file
 WATCH = "watch"  # the watch service's name
 
@@ -37,7 +37,7 @@ class StatusBoard(Protocol):
     def reports(self) -> dict[str, dict[str, Any]]:
         """The reports of the last ten minutes, by process; unreadable ones are skipped.
 
-        The last one of ``watch`` has no age limit: it says who may see what.
+        The last report of ``watch`` has no age limit, because it says who may see what.
         """
         ...
 
@@ -92,10 +92,10 @@ class _Report(msgspec.Struct):
 
 
 class FileStatus(MemoryStatus):
-    """The board within one process, where the last report of ``watch`` outlives the process.
+    """The board within one process, with a last report of ``watch`` that survives a restart.
 
-    That report is kept in a file, where an unchanged one is written again after
-    ``WRITE_INTERVAL_S``. A missing or damaged file is an empty board.
+    That report is kept in a file. An unchanged report is written again only after
+    ``WRITE_INTERVAL_S``. A missing or damaged file counts as an empty board.
     """
 
     def __init__(self, path: Path, clock: Callable[[], float] = time.time) -> None:
@@ -150,8 +150,8 @@ _REPORT = f"""{NOW}
 redis.call('HSET', KEYS[1], ARGV[1], string.format('%.6f ', now) .. ARGV[2])
 """
 
-# KEYS: the reports. ARGV: their retention, and whose report is kept for ever. Gives each with its
-# process and its age in seconds, and deletes those that are too old.
+# KEYS: the reports. ARGV: their retention, and the process whose report never expires. Returns the
+# process, the age in seconds and the text of each report, and deletes expired reports.
 _REPORTS = f"""{NOW}
 local found = {{}}
 local stored = redis.call('HGETALL', KEYS[1])
@@ -170,7 +170,7 @@ return found
 class RedisStatus(StatusBoard):
     """The board in Redis: a hash of reports, as a time and JSON, and a hash of counters.
 
-    ``at`` is a time of the reader's clock, however much the clocks of the processes differ.
+    ``at`` is converted to the reader's clock, so the clocks of the processes may differ.
     """
 
     def __init__(self, server: "RedisServer", clock: Callable[[], float] = time.time) -> None:
@@ -178,7 +178,8 @@ class RedisStatus(StatusBoard):
         self._clock = clock
         self._report = server.script(_REPORT)
         self._reports = server.script(_REPORTS)
-        # Not "status", where releases before namespaces keep and delete reports by their clock.
+        # Not "status": releases before namespaces keep reports there, and delete them by their own
+        # clocks.
         self._key = server.key("reports")
         self._counters = server.key("counters")
 

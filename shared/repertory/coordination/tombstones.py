@@ -20,11 +20,11 @@ class Tombstones(Protocol):
     """
 
     def record_deletions(self, collection: str, deleted: Mapping[str, int]) -> None:
-        """Record that items were deleted at these revisions; of two of one item the newer stays."""
+        """Record the revisions at which items were deleted; the newer one of an item is kept."""
         ...
 
     def deleted(self, collection: str, items: Sequence[str]) -> dict[str, int]:
-        """The deleted ones of some items, with the revision of the deletion."""
+        """The revision of the deletion of each given item that was deleted."""
         ...
 
     def newest(self, collection: str) -> int:
@@ -36,7 +36,7 @@ class MemoryTombstones(Tombstones):
     """Tombstones within one process."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        # By collection and item, with the time; the latest is the last.
+        # Revision and time, by collection and item, oldest first.
         self._revisions: dict[tuple[str, str], tuple[int, float]] = {}
         self._clock = clock
         self._lock = threading.Lock()
@@ -69,7 +69,7 @@ class MemoryTombstones(Tombstones):
             del self._revisions[next(iter(self._revisions))]
 
 
-# Keeps the newer revision of each. KEYS: the tombstones. ARGV: the seconds and the revisions.
+# Keeps the newer revision of each. KEYS: the tombstones. ARGV: the retention and the revisions.
 _RECORD = """
 for i, key in ipairs(KEYS) do
   local older = tonumber(redis.call('GET', key) or 0) or 0
@@ -81,7 +81,7 @@ end
 
 
 class RedisTombstones(Tombstones):
-    """Tombstones in Redis: a key each, which expires."""
+    """Tombstones in Redis: an expiring key for each item, and one for the newest revision."""
 
     def __init__(self, server: "RedisServer") -> None:
         self._server = server

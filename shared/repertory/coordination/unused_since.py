@@ -1,7 +1,6 @@
-"""Since when collections have been unused, so that they are removed after a while.
+"""The times since which collections have been unused, so that they can be removed later.
 
-A record that is lost starts again from now: a collection then stays longer, and is never removed
-too early.
+A lost record starts again from now, so a collection may be removed late but never too early.
 """
 
 from collections.abc import Collection
@@ -14,17 +13,17 @@ if TYPE_CHECKING:
 
 
 class UnusedSince(Protocol):
-    """The times from which on collections were unused. ``StoreError`` when unavailable."""
+    """The times since which collections have been unused. ``StoreError`` when unavailable."""
 
     def update(self, collections: Collection[str], now: float) -> dict[str, float]:
-        """Note that just these collections are unused now.
+        """Record that exactly these collections are unused now.
 
         Args:
-            collections: Their names. What is noted of others is forgotten.
+            collections: Their names. Records of other collections are deleted.
             now: The time, in seconds since the epoch.
 
         Returns:
-            When each was first noted, in seconds since the epoch, at most ``now``.
+            When each was first recorded, in seconds since the epoch, at most ``now``.
         """
         ...
 
