@@ -1,7 +1,7 @@
-"""The published files of the models of the table, by their SHA-256.
+"""The SHA-256 of the published files of the models in the table.
 
-The name of a folder proves nothing. A folder holds a model of the table only if its weights and its
-tokenizer are published ones of that model.
+A folder's name does not decide which model it holds. It holds a model of the table only if its
+weights and its tokenizer are published files of that model.
 """
 
 from collections.abc import Iterable
@@ -22,7 +22,7 @@ MINILM_WEIGHTS = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9
 
 
 class Published(msgspec.Struct, frozen=True):
-    """The files of one model: any of its weights agrees with any of its tokenizers."""
+    """The files of one model. Any of its weights can be used with any of its tokenizers."""
 
     model: Model
     weights: frozenset[str]
