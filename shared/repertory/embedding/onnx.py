@@ -23,7 +23,7 @@ from repertory.errors import ModelError
 # 103, 107, 106 (384), 102 (512), 102, 96, 73.
 BATCH_TOKENS = 384
 GPU_BATCH_TOKENS = 16_384
-MAX_KEPT = 16  # texts; only larger calls free their memory, as to reallocate it costs 0.1 s
+MAX_KEPT = 16  # texts; small calls keep their memory, because reallocating it costs 0.1 s
 WINDOW = 4_096  # texts tokenised and sorted together; limits the memory for tokens
 
 _INTEGERS: dict[str, np.dtype[np.signedinteger]] = {
