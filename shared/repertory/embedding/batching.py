@@ -77,7 +77,7 @@ class BatchingEngine(EmbeddingEngine):
             raise
 
     def _run(self, query: _Query) -> Vectors:
-        """Embed the query together with waiting ones, and hand each of those its vector."""
+        """Embed a query together with waiting ones, and pass each of those its vector."""
         others = self._taken()
         try:
             vectors = self._engine.embed_queries([query.text, *(other.text for other in others)])

@@ -48,7 +48,7 @@ _NOT_ENCODERS = {
     "ForConditionalGeneration": "it is an encoder-decoder that generates text",
     "ForSequenceClassification": "it is a classifier or reranker, which has no sentence vectors",
 }
-# These start positions after the padding token, so fewer than the stated number are usable.
+# These begin numbering positions after the padding token, so fewer than stated are usable.
 _POSITIONS_AFTER_PADDING = {"roberta", "xlm-roberta", "camembert", "mpnet"}
 # The names before sentence-transformers 5.5, and those since.
 _PLAIN_MODULES = {
@@ -288,7 +288,7 @@ def _number(folder: Path, config: _Config, *keys: str) -> int:
 
 
 def _read(file: Path, kind: Any = dict, *, is_optional: bool = False) -> Any:  # noqa: ANN401 - JSON
-    """Read a JSON file as an object of a type; a missing optional file reads as empty."""
+    """Read a JSON file as an object of type ``kind``; empty if optional and missing."""
     if is_optional and not file.is_file():
         return kind()
     try:

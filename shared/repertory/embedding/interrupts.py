@@ -8,7 +8,9 @@ from contextlib import contextmanager
 
 @contextmanager
 def held_back() -> Iterator[None]:
-    """Delay KeyboardInterrupt to the end of the block, as importing ONNX Runtime would swallow it.
+    """Delay KeyboardInterrupt to the end of the block.
+
+    The import of ONNX Runtime would swallow it.
 
     Does nothing on other threads, or if the program has its own handler for SIGINT.
     """
@@ -22,5 +24,5 @@ def held_back() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        if received:  # even if the import failed: replaces its error
+        if received:  # even if the import failed; this replaces its error
             raise KeyboardInterrupt

@@ -81,7 +81,7 @@ class SentenceTransformerEngine(ModelEngine):
     def _encode(self, texts: list[str]) -> Vectors:
         vectors = self._encoder.encode(
             texts,
-            prompt="",  # the texts have their prefix already
+            prompt="",  # queries have their prefix already
             batch_size=len(texts),
             show_progress_bar=False,
         )

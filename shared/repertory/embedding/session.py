@@ -109,7 +109,7 @@ def _opened(graph: Path, name: str, cache: Path, device: str) -> Session:
             )
         return Session(session)
     optimised = cache / f"{name}-{platform.machine()}-{ort.__version__}.ort"
-    if os.path.isfile(optimised):  # noqa: PTH113 - False if the folder is not readable
+    if os.path.isfile(optimised):  # noqa: PTH113 - no error if access is denied
         with contextlib.suppress(ModelError):  # a damaged file is replaced
             return _open_mapped(optimised)
     session = _optimise(graph, optimised)
@@ -121,7 +121,7 @@ def _opened(graph: Path, name: str, cache: Path, device: str) -> Session:
 
 def _open_mapped(optimised: Path) -> Session:
     session = Session(_load(optimised, _mapped()), optimised)
-    session.rest()  # loading copies most weights into another layout, so their pages can go
+    session.rest()  # loading copies most weights into another layout, so their pages can be freed
     return session
 
 
@@ -155,7 +155,8 @@ def _optimise(graph: Path, optimised: Path) -> ort.InferenceSession:
     options.add_session_config_entry("session.save_model_format", "ORT")
     try:
         session = _load(graph, options)
-        with partial.open("rb+") as written:  # a crash may leave zeros, which would load
+        # Without this, a crash could leave a file of zeros, which would load without an error.
+        with partial.open("rb+") as written:
             os.fsync(written.fileno())
         partial.replace(optimised)
         write_atomically(source_of(optimised), os.fsencode(graph.resolve()))
