@@ -1,4 +1,4 @@
-"""Texts to vectors: the models, their weights, and the engines that run them."""
+"""Turns texts into vectors: the models, their weights, and the engines that run them."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""Embeds waiting queries together."""
+"""Batches queries from concurrent threads."""
 
 import threading
 from collections import deque
@@ -9,11 +9,11 @@ from typing_extensions import override
 
 from repertory.embedding.engine import EmbeddingEngine, Vectors
 
-MAX_BATCH = 32  # queries per run; later queries wait until it ends
+MAX_BATCH = 32  # queries per run; the rest wait for a later run
 
 
 class _Query:
-    """A waiting query; its thread receives its vector, or None, which means: make the next run."""
+    """A waiting query. Its thread receives a vector, or None if it must make the next run."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -21,14 +21,14 @@ class _Query:
 
 
 class BatchingEngine(EmbeddingEngine):
-    """Embeds the queries of several threads in few runs.
+    """Embeds queries from several threads together, in as few runs as possible.
 
-    A query that comes while a run is free is embedded at once, on its own thread. Other queries
-    wait; the first of them embeds them all as soon as a run is free.
+    A query that arrives while a run is free is embedded at once, on its own thread. Other queries
+    wait. When a run becomes free, the oldest waiting query embeds the waiting queries in one batch.
 
     Args:
-        engine: The engine that embeds.
-        runs: The number of concurrent runs, one for each core that they may use.
+        engine: The engine that embeds the texts.
+        runs: The maximum number of concurrent runs, one per available core.
     """
 
     def __init__(self, engine: EmbeddingEngine, runs: int = 1) -> None:
@@ -61,7 +61,10 @@ class BatchingEngine(EmbeddingEngine):
         return self._run(query)
 
     def _waited(self, query: _Query) -> Vectors | None:
-        """Wait for a query's turn; an interrupted one, as by Ctrl-C, leaves its turn to others."""
+        """Wait for the query's vector; None if it must make the next run.
+
+        If the wait is interrupted, for example by Ctrl-C, another waiting query gets the turn.
+        """
         try:
             return query.turn.result()
         except BaseException:
@@ -74,11 +77,11 @@ class BatchingEngine(EmbeddingEngine):
             raise
 
     def _run(self, query: _Query) -> Vectors:
-        """Embed a query and those that wait, and pass each of these its vector."""
+        """Embed a query together with waiting ones, and pass each of those its vector."""
         others = self._taken()
         try:
             vectors = self._engine.embed_queries([query.text, *(other.text for other in others)])
-        except BaseException as error:  # any error: no thread may be left waiting
+        except BaseException as error:  # any error, so that no thread is left waiting
             for other in others:
                 other.turn.set_exception(error)
             raise
@@ -95,7 +98,7 @@ class BatchingEngine(EmbeddingEngine):
             return [self._waiting.popleft() for _ in range(count)]
 
     def _pass_on(self) -> None:
-        """Let the query that has waited longest make the next run."""
+        """Let the oldest waiting query make the next run, or mark the run as free."""
         with self._lock:
             if self._waiting:
                 self._waiting.popleft().turn.set_result(None)

@@ -1,4 +1,4 @@
-"""The available devices, best first, without importing torch on machines without a GPU."""
+"""Detects the available devices, without importing torch on machines without a GPU."""
 
 import logging
 import os
@@ -13,7 +13,7 @@ import msgspec
 from repertory.embedding.folder import Format
 from repertory.embedding.interrupts import held_back
 
-# Drivers make one of these: NVIDIA, NVIDIA and AMD under WSL, AMD.
+# Each exists if a driver is installed: NVIDIA; NVIDIA or AMD under WSL; AMD; NVIDIA on Windows.
 _DRIVERS = ("/dev/nvidiactl", "/dev/dxg", "/dev/kfd", "C:/Windows/System32/nvcuda.dll")
 
 
@@ -21,7 +21,7 @@ _log = logging.getLogger(__name__)
 
 
 class Placement(msgspec.Struct, frozen=True):
-    """An engine and the device it is to run on."""
+    """An engine and the device to run it on."""
 
     form: Format
     device: str
@@ -34,7 +34,7 @@ def accelerators(*, thorough: bool) -> Iterator[Placement]:
     """The GPUs that an installed engine can use, best first.
 
     Args:
-        thorough: Ask torch even if no driver was found; that import takes seconds.
+        thorough: Ask torch even if no driver was found. Importing torch takes seconds.
     """
     installed = find_spec("torch") and find_spec("sentence_transformers")
     if installed and (thorough or _has_driver()) and (device := _torch_device()):
@@ -57,10 +57,10 @@ def _has_driver() -> bool:
 
 
 def _torch_device() -> str:
-    """The device that torch can use; empty without one, or if torch cannot be imported."""
+    """The GPU that torch can use; empty if there is no GPU or torch cannot be imported."""
     try:
         import torch  # noqa: PLC0415 - takes seconds
-    # A boundary: it is installed, but a library that it needs is missing or of another version.
+    # Catch everything: a library that torch needs may be missing or have the wrong version.
     except Exception as error:
         _log.warning("torch_unusable", extra={"error": str(error)})
         return ""
@@ -74,7 +74,7 @@ def _onnx_devices() -> list[str]:
     try:
         with held_back():
             from repertory.embedding.session import gpus  # noqa: PLC0415 - imports onnxruntime
-    # A boundary, as for torch.
+    # Catch everything, as for torch.
     except Exception as error:
         _log.warning("onnxruntime_unusable", extra={"error": str(error)})
         return []

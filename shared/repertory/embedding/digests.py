@@ -1,4 +1,4 @@
-"""Digests of large files, computed once for each state of a file."""
+"""Digests of large files, cached until the file changes."""
 
 import contextlib
 import hashlib
@@ -9,9 +9,9 @@ from repertory.files import write_atomically
 
 
 def identity(file: Path) -> str:
-    """A name for the current state of a file: ``path-size-times``, the path as a digest.
+    """A name for the current state of a file: ``pathdigest-size-mtime-ctime``.
 
-    An archive or a program can set the time of a file's content, but not that of its last change.
+    The ctime is included because an archive or a program can set the mtime, but not the ctime.
 
     Raises:
         OSError: The file is missing.
@@ -22,7 +22,7 @@ def identity(file: Path) -> str:
 
 
 def sha256(file: Path, cache: Path) -> str:
-    """The SHA-256 of a file in hex, cached in a folder while size and times are the same.
+    """The SHA-256 of a file in hex, cached in the folder ``cache`` until its size or times change.
 
     Raises:
         OSError: The file cannot be read. A cache that cannot be written is ignored.

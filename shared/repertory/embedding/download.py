@@ -1,6 +1,6 @@
-"""Runs a download from the hub in a process of its own.
+"""Runs a download from the hub in a separate process.
 
-The hub's client and what it imports would stay in a server: 17 MB of memory, for one download.
+A server would otherwise keep the hub's client and its imports in memory: 17 MB for one download.
 """
 
 import subprocess
@@ -17,16 +17,16 @@ from repertory.progress import Download
 
 _running: set[subprocess.Popen[bytes]] = set()
 _ending = threading.Event()
-_lock = threading.Lock()  # of both
+_lock = threading.Lock()  # guards _running and _ending
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
-    """What the process says in one line of its output.
+    """One line of the download process's output.
 
     Attributes:
-        done, total: The bytes that have arrived, and all.
-        error: Why it failed; empty if it did not.
-        is_refused: Whether no engine can use the model; else the hub did not provide it.
+        done, total: The bytes received so far, and the total.
+        error: Why the download failed; empty if it did not.
+        is_refused: True if no engine can use the model, false if the hub did not provide it.
     """
 
     done: int = 0
@@ -40,11 +40,11 @@ def download(repository: str, form: Format, folder: Path, progress: Download | N
 
     Raises:
         WeightsUnavailableError: The hub did not provide the model.
-        ModelError: No engine of this format can use the model, or this process ends.
+        ModelError: No engine of this format can use the model, or this process is ending.
     """
     try:
         _download([repository, form, str(folder)], progress)
-    # No memory for a process; lines not of ours.
+    # The process cannot be started, or its output is not valid.
     except (OSError, msgspec.DecodeError, WeightsUnavailableError) as error:
         if _ending.is_set():  # the hub is not to blame
             raise ModelError(f"{repository} is not downloaded: this process ends.") from error
@@ -54,7 +54,7 @@ def download(repository: str, form: Format, folder: Path, progress: Download | N
 
 
 def end() -> None:
-    """End the downloads of this process, which is ending itself: a thread may wait for one."""
+    """Kill running downloads and refuse new ones, so that no thread delays the exit by waiting."""
     with _lock:
         _ending.set()
         for process in _running:

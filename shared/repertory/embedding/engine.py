@@ -1,4 +1,4 @@
-"""The port of an embedding engine."""
+"""The interface of an embedding engine."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,7 +11,7 @@ from repertory.embedding.models import Model
 
 Vectors = NDArray[np.float32]
 
-CPU_BATCH = 128  # texts: a few seconds' work when they are long
+CPU_BATCH = 128  # texts; long ones take a few seconds per batch
 GPU_BATCH = 1_024
 
 
@@ -22,14 +22,16 @@ def unit(vectors: Vectors) -> Vectors:
 
 
 class EmbeddingEngine(Protocol):
-    """Runs one model on one device. Engines of one model agree (mean cosine at least 0.99).
+    """Runs one model on one device.
 
-    Safe to call from several threads at once. Texts longer than the model's limit are cut there.
+    Engines that run the same model give nearly the same vectors (mean cosine at least 0.99). Safe
+    to call from several threads at once. Texts are truncated to the model's limit.
 
     Attributes:
-        model: The model that it runs.
-        device: The device it runs on: ``cpu``, ``cuda``, ``mps`` or ``rocm``.
-        batch: The number of texts per call from which more are no faster, and a failure costs more.
+        model: The model.
+        device: The device: ``cpu``, ``cuda``, ``mps`` or ``rocm``.
+        batch: The recommended number of texts per call. More are no faster, and lose more work if
+            the call fails.
         files: The files of the model; empty if it has none.
     """
 
@@ -39,7 +41,7 @@ class EmbeddingEngine(Protocol):
     files: tuple[Path, ...] = ()
 
     def embed_texts(self, texts: Sequence[str]) -> Vectors:
-        """Embed texts as they are stored, without the query prefix.
+        """Embed texts to be indexed, without the query prefix.
 
         Args:
             texts: Any number of texts, in any order; an empty text is allowed.
@@ -56,7 +58,7 @@ class EmbeddingEngine(Protocol):
     def embed_queries(self, texts: Sequence[str]) -> Vectors:
         """Embed queries, with the model's query prefix; otherwise like ``embed_texts``.
 
-        The row of a query whose words the model does not know is zero; see ``known_words``.
+        A row is zero if the model knows fewer than half of the query's words; see ``known_words``.
         """
         ...
 
@@ -66,5 +68,5 @@ class EmbeddingEngine(Protocol):
         return vector
 
     def rest(self) -> None:
-        """Give back the memory that is kept for the next texts; they take it again."""
+        """Free the memory kept for the next texts; it is allocated again when needed."""
         return

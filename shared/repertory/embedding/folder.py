@@ -1,4 +1,4 @@
-"""A folder of model files in the hub's layout, and the model that it describes."""
+"""Reads folders of model files in the hub's layout, and the model that they describe."""
 
 import contextlib
 import hashlib
@@ -18,8 +18,8 @@ from repertory.embedding.published import published
 from repertory.errors import ModelError
 from repertory.text import one_line
 
-SOURCE = ".source"  # the end of the name of a file; see ``source_of``
-MAX_CONFIG_SIZE = 1_000_000  # bytes; real ones have a few hundred
+SOURCE = ".source"  # the file name suffix; see ``source_of``
+MAX_CONFIG_SIZE = 1_000_000  # bytes; usually a few hundred
 
 
 class Format(StrEnum):
@@ -29,8 +29,8 @@ class Format(StrEnum):
     TORCH = "torch"
 
 
-# The possible files of weights, best first. No quantised variants: their vectors depend on the
-# batch. No pickles: loading one runs code.
+# The accepted files of weights, best first. Quantised variants are excluded because their vectors
+# depend on the batch, and pickles because loading one runs code.
 WEIGHTS = {
     Format.ONNX: ("onnx/model.onnx", "model.onnx"),
     Format.TORCH: ("model.safetensors",),
@@ -48,9 +48,9 @@ _NOT_ENCODERS = {
     "ForConditionalGeneration": "it is an encoder-decoder that generates text",
     "ForSequenceClassification": "it is a classifier or reranker, which has no sentence vectors",
 }
-# These count positions from after the padding token, so fewer than the stated number are usable.
+# These begin numbering positions after the padding token, so fewer than stated are usable.
 _POSITIONS_AFTER_PADDING = {"roberta", "xlm-roberta", "camembert", "mpnet"}
-# Before sentence-transformers 5.5, and since.
+# The names before sentence-transformers 5.5, and those since.
 _PLAIN_MODULES = {
     "sentence_transformers.models.Transformer",
     "sentence_transformers.models.Pooling",
@@ -62,7 +62,7 @@ _PLAIN_MODULES = {
 
 
 class _Config(msgspec.Struct, frozen=True):
-    """What is read of a ``config.json``."""
+    """The fields read from a ``config.json``."""
 
     architectures: list[str] | None = None
     model_type: str | None = None
@@ -77,14 +77,14 @@ class _Config(msgspec.Struct, frozen=True):
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
-    """The files of a folder of the cache; written last, so a folder with one is complete.
+    """The files of a cached folder. It is written last, so a folder that has one is complete.
 
     Attributes:
-        repository: Its name on the hub.
-        revision: The commit there that the files are of.
-        files: Their sizes in bytes.
-        content: A digest of all files there that decide about vectors, for any engine; empty in
-            manifests of earlier releases.
+        repository: The name on the hub.
+        revision: The commit that the files were downloaded from.
+        files: The size in bytes of each file.
+        content: A digest of all files in the repository that affect the vectors of any engine;
+            empty in manifests of earlier releases.
     """
 
     repository: str
@@ -94,7 +94,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def manifest_in(folder: Path) -> Manifest | None:
-    """The first manifest of a folder of the cache that can be read; those of two formats agree."""
+    """The first readable manifest of a cached folder; all formats have the same revision."""
     for form in Format:
         with contextlib.suppress(OSError, msgspec.DecodeError, UnicodeDecodeError):
             return msgspec.json.decode(manifest_file(folder, form).read_bytes(), type=Manifest)
@@ -102,7 +102,7 @@ def manifest_in(folder: Path) -> Manifest | None:
 
 
 def manifest_file(folder: Path, form: Format) -> Path:
-    """The path of the manifest of a folder of the cache."""
+    """The path of a cached folder's manifest for a format."""
     return folder / f"manifest.{form}.json"
 
 
@@ -144,10 +144,10 @@ def check_architecture(folder: Path) -> None:
 
 
 def check_modules(folder: Path) -> None:
-    """Refuse a model with a layer that is none of the three plain ones of sentence-transformers.
+    """Refuse a model with layers other than Transformer, Pooling and Normalize.
 
-    An ONNX graph does not hold layers behind the pooling, and torch would import the code of an
-    unknown one.
+    An ONNX graph lacks layers after the pooling, and torch would import the code of an unknown
+    layer.
 
     Raises:
         ModelError: The model has such a layer.
@@ -159,14 +159,14 @@ def check_modules(folder: Path) -> None:
 
 
 class Digests(msgspec.Struct, frozen=True):
-    """The SHA-256, in hex, of the files that decide about a folder's vectors."""
+    """The SHA-256, in hex, of the files that determine a folder's vectors."""
 
     weights: tuple[str, ...]
     tokenizer: str
 
 
 def files_of_weights(folder: Path) -> list[Path]:
-    """All weights in a folder that an engine would use, and the data beside a graph."""
+    """All files of weights in a folder that an engine would use, including external ones."""
     found = []
     for names in WEIGHTS.values():
         used = next((folder / name for name in names if (folder / name).is_file()), None)
@@ -177,14 +177,14 @@ def files_of_weights(folder: Path) -> list[Path]:
 
 
 def data_of(graph: Path) -> Path:
-    """The file of the weights of a graph that has none in itself."""
+    """The path for a graph's external weights; the file exists only if the graph has any."""
     return graph.with_name(f"{graph.name}_data")
 
 
 def source_of(optimised: Path) -> Path:
-    """The file that holds the path of the graph that an optimised one was made of.
+    """The file that stores the path of the graph from which an optimised one was made.
 
-    Its name begins with the digest of that path, as those of optimised graphs do.
+    Its name begins with the digest of that path, like the names of optimised graphs.
     """
     return optimised.with_name(f"{optimised.name.partition('-')[0]}{SOURCE}")
 
@@ -194,14 +194,14 @@ def describe(
 ) -> Model:
     """The model that a folder describes.
 
-    A folder with the published files of a model of the table, and no contradicting file, is that
-    model. Its name proves nothing: any other folder has an id of its own.
+    A folder with the published files of a model in the table, and no contradicting file, is that
+    model. The folder's name does not count. Any other folder gets an id of its own.
 
     Args:
         folder: Has at least ``config.json``.
-        digests: Of a local folder.
+        digests: The digests of its files, if it is a local folder.
         repository: Its name on the hub, which is unique; empty for a local folder.
-        content: What tells its files from others that the repository had or will have.
+        content: A digest or revision that identifies the current files of the repository.
 
     Raises:
         ModelError: The description is incomplete, or the model is not a sentence encoder.
@@ -224,7 +224,7 @@ def describe(
         pooling=pooling or (Pooling.CLS if bge else Pooling.MEAN),
         query_prefix=BGE_QUERY_PREFIX if bge else "",
     )
-    # What the engine makes of the files decides about the vectors as well.
+    # Vectors depend on these properties too, and not only on the files.
     files = digests or [repository, content]
     digest = hashlib.sha256(msgspec.json.encode([files, found])).hexdigest()
     return msgspec.structs.replace(
@@ -233,7 +233,7 @@ def describe(
 
 
 def of_files(model: Model, digests: Digests) -> Model:
-    """A model of the table; with a slug of its own if files are no published ones of it."""
+    """A model of the table, with a slug of its own if the files are not its published ones."""
     if published(digests.weights, digests.tokenizer) == model:
         return model
     digest = hashlib.sha256(msgspec.json.encode(digests)).hexdigest()
@@ -241,7 +241,7 @@ def of_files(model: Model, digests: Digests) -> Model:
 
 
 def _name(folder: Path) -> str:
-    """The model's name without its organisation, from a folder of this cache or the hub's."""
+    """The model's name without its organisation, from a folder in this cache or the hub's."""
     if folder.parent.name == "snapshots":  # models--organisation--name/snapshots/revision
         folder = folder.parent.parent
     return folder.name.rpartition("--")[2]
@@ -254,7 +254,7 @@ def _max_tokens(folder: Path, config: _Config) -> int:
     if positions <= 0:
         raise _refusal(folder, "its config.json leaves no position for a token")
     stated = _read(folder / "sentence_bert_config.json", is_optional=True).get("max_seq_length")
-    if stated is None:  # sentence-transformers 6 writes the limit here alone
+    if stated is None:  # sentence-transformers 6 writes the limit only here
         tokenizer = _read(folder / "tokenizer_config.json", is_optional=True)
         stated = tokenizer.get("model_max_length")
     return min(stated, positions) if isinstance(stated, int) and stated > 2 else positions
@@ -288,7 +288,7 @@ def _number(folder: Path, config: _Config, *keys: str) -> int:
 
 
 def _read(file: Path, kind: Any = dict, *, is_optional: bool = False) -> Any:  # noqa: ANN401 - JSON
-    """Read a file of JSON of that kind; an optional one that is missing reads as empty."""
+    """Read a JSON file as an object of type ``kind``; empty if optional and missing."""
     if is_optional and not file.is_file():
         return kind()
     try:

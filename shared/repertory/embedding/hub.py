@@ -1,7 +1,7 @@
 """Downloads weights from the hub: only the required files, checked against the hub's checksums.
 
-``snapshot_download`` does not fit: it checks no content, and refuses no model between the small
-files and the weights. This is the program of a process of its own; see ``download``.
+``snapshot_download`` does not fit: it does not verify content, and cannot refuse a model after the
+small files, before it downloads the weights. Runs as a separate process; see ``download``.
 """
 
 import hashlib
@@ -48,15 +48,15 @@ _OPTIONAL = (
 
 
 def fetch(repository: str, form: Format, folder: Path, progress: Download) -> None:
-    """Download a model into a folder of the cache and write its manifest last.
+    """Download a model into a folder of the cache, and write its manifest last.
 
     A complete file is not downloaded again, and an interrupted response is resumed.
 
     Args:
         repository: ``organisation/name``.
-        form: For which engine.
+        form: The engine that the weights are for.
         folder: Created if missing.
-        progress: Called with the bytes that have arrived and the total, from another thread.
+        progress: Called with the bytes received so far and the total, from another thread.
 
     Raises:
         WeightsUnavailableError: The hub is unreachable, does not have the model, or sent a file
@@ -67,7 +67,7 @@ def fetch(repository: str, form: Format, folder: Path, progress: Download) -> No
     disable_progress_bars()
     with _translated(repository):
         api = HfApi(endpoint=endpoint)
-        other = manifest_in(folder)  # of the files for another engine, which are to agree
+        other = manifest_in(folder)  # both engines must use the same revision
         info = api.model_info(
             repository,
             revision=other.revision or None if other else None,
@@ -104,7 +104,7 @@ def fetch(repository: str, form: Format, folder: Path, progress: Download) -> No
             content=_content(remote),
         )
         write_atomically(manifest_file(folder, form), msgspec.json.encode(manifest))
-        shutil.rmtree(folder / ".cache", ignore_errors=True)  # the client's notes for resuming
+        shutil.rmtree(folder / ".cache", ignore_errors=True)  # the client's state for resuming
         narrow(folder)
 
 
@@ -120,7 +120,7 @@ def _choose(
             f"{missing[0] if missing else ' or '.join(WEIGHTS[form])}; choose another model."
         )
     small = dict.fromkeys([*NEEDED[form], *_OPTIONAL])
-    large = (weights, f"{weights}_data")  # beside a graph of more than two gigabytes
+    large = (weights, f"{weights}_data")  # external weights, if a graph exceeds 2 GB
     return (
         [remote[name] for name in small if name in remote],
         [remote[name] for name in large if name in remote],
@@ -128,7 +128,7 @@ def _choose(
 
 
 def _content(remote: dict[str, RepoSibling]) -> str:
-    """A digest of all files that decide about vectors, whichever engine makes them."""
+    """A digest of all files that affect vectors, for any engine."""
     weights = [name for names in WEIGHTS.values() for name in names]
     names = {*itertools.chain(*NEEDED.values()), *_OPTIONAL}
     names |= {*weights, *(f"{name}_data" for name in weights)}
@@ -138,7 +138,7 @@ def _content(remote: dict[str, RepoSibling]) -> str:
 
 
 def _intact(local: Path, file: RepoSibling) -> bool:
-    """Whether a file has the listed size and SHA-256; one kept in git, its git object."""
+    """Whether a file has the listed size and SHA-256, or git object id if it is not in LFS."""
     if local.stat().st_size != file.size:
         return False
     if file.lfs:
@@ -156,8 +156,8 @@ def _translated(repository: str) -> Iterator[None]:
     except ModelError:
         raise
     except Exception as exc:
-        # The errors of the hub's HTTP client pass through, and its version decides which client
-        # that is, so there is no narrower class.
+        # The hub's library lets errors of its HTTP client through. Which client that is depends on
+        # the library's version, so there is no narrower class.
         reason = (str(exc) or type(exc).__name__).strip().splitlines()[0]
         raise WeightsUnavailableError(f"{repository}: {reason[:300]}") from exc
 
@@ -173,7 +173,7 @@ def _reporting(folder: Path, wanted: list[RepoSibling], progress: Download) -> I
 
     def report() -> None:
         whole = (folder / file.rfilename for file in wanted)
-        # Not with glob, which fails if a folder is removed meanwhile.
+        # os.walk, because glob fails if a folder is removed meanwhile.
         files = (Path(place, name) for place, _, names in os.walk(folder) for name in names)
         partial = (path for path in files if path.suffix == ".incomplete")
         progress(min(sum(map(_size, (*whole, *partial))), total), total)
@@ -201,7 +201,7 @@ def _size(path: Path) -> int:
 
 
 def main(repository: str, form: str, folder: str) -> None:
-    """Download a model and print what happens, a ``Report`` in each line."""
+    """Download a model, and print a ``Report`` per line."""
 
     def say(report: Report) -> None:
         sys.stdout.buffer.write(msgspec.json.encode(report) + b"\n")

@@ -1,4 +1,4 @@
-"""Ctrl-C while a library is imported that swallows it."""
+"""Keeps Ctrl-C working during the import of a library that swallows it."""
 
 import signal
 import threading
@@ -8,9 +8,11 @@ from contextlib import contextmanager
 
 @contextmanager
 def held_back() -> Iterator[None]:
-    """Raise the KeyboardInterrupt of a Ctrl-C at the end; ONNX Runtime would swallow it.
+    """Delay KeyboardInterrupt to the end of the block.
 
-    Who handles signals in another way, and another thread, sees no difference.
+    The import of ONNX Runtime would swallow it.
+
+    Does nothing on other threads, or if the program has its own handler for SIGINT.
     """
     is_main = threading.current_thread() is threading.main_thread()
     if not is_main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
@@ -22,5 +24,5 @@ def held_back() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        if received:  # also instead of an error of the import
+        if received:  # even if the import failed; this replaces its error
             raise KeyboardInterrupt

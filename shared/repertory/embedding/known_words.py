@@ -5,14 +5,14 @@ import unicodedata
 from tokenizers import Encoding, Tokenizer
 
 UNKNOWN = frozenset({"[UNK]", "<unk>"})
-_BEGUN = "##", "▁"  # signs of tokens that are no part of the text
+_BEGUN = "##", "▁"  # prefixes that tokenizers add to tokens
 
 
 def knows(tokenizer: Tokenizer, text: str) -> bool:
-    """Whether a model knows half of the words of a text at least.
+    """Whether a model knows at least half of the words of a text.
 
-    An English model has no tokens for Thai, and takes all such texts for one. It spells Russian
-    out, and then finds whatever is Russian. ASCII is not looked at.
+    An English model has no tokens for Thai, so all Thai texts look the same to it. It spells out
+    Russian letter by letter, so a Russian query matches any Russian text. ASCII texts always pass.
     """
     if text.isascii():
         return True
@@ -30,7 +30,7 @@ def _is_known(tokens: list[str]) -> bool:
 
 
 def _is_letter(token: str) -> bool:
-    """Whether a token is one letter beyond ASCII; a Chinese character is a word."""
+    """Whether a token is a single non-ASCII character; CJK characters count as words instead."""
     is_one = len(token) == 1 and not token.isascii()
     return is_one and not unicodedata.name(token, "").startswith("CJK ")
 

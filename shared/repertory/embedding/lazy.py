@@ -1,4 +1,4 @@
-"""Loads an engine on a thread of its own, and retries after a while if that failed."""
+"""Loads an engine on a background thread, and retries after an interval if that fails."""
 
 import threading
 import time
@@ -31,7 +31,7 @@ class LazyEngine:
         self._retry_at = 0.0
 
     def begin(self) -> "Future[EmbeddingEngine]":
-        """Start to load, unless that was done already, or failed less than the interval ago."""
+        """Start loading, unless it has started already or failed less than the interval ago."""
         with self._lock:
             loaded = self._loaded
             failed = loaded is not None and loaded.done() and loaded.exception() is not None
@@ -49,10 +49,10 @@ class LazyEngine:
             self._retry_at = self._clock() + RETRY_INTERVAL_S
 
     def get(self) -> EmbeddingEngine:
-        """The engine, waiting for it if it is loading for the first time.
+        """The engine; waits if it is being loaded for the first time.
 
         Raises:
-            ModelError: It cannot be loaded now.
+            ModelError: The engine could not be loaded.
         """
         loaded = self.begin()
         if self._failed is not None and not loaded.done():

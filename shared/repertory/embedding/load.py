@@ -1,4 +1,4 @@
-"""Loads an engine by the name of a model and a device."""
+"""Loads an engine for a given model and device."""
 
 import contextlib
 import logging
@@ -40,14 +40,16 @@ def load_engine(
     """Load a model onto a device.
 
     Args:
-        model_name: A name of the table, a folder, a repository of the hub, or None for the default.
-        device: ``cpu``; ``gpu``: CUDA, Metal or ROCm, or an error; ``auto``: a GPU if there is one.
+        model_name: A name from the table of models, a folder, a repository on the hub, or None for
+            the default.
+        device: ``cpu``; ``gpu`` for CUDA, Metal or ROCm, or an error without one; ``auto`` for a
+            GPU if there is one.
         data_dir: The directory that keeps models.
-        cache: The folder for what is made of their files; None for ``models`` in that directory.
-        queries_only: Nothing will be indexed. ``auto`` then means the CPU, which answers a query
-            before torch is imported.
-        progress: Called during a download with the bytes that have arrived and the total.
-        warn: Called with a sentence if another model is used instead of the default.
+        cache: The folder for digests and optimised graphs; None for ``models`` in ``data_dir``.
+        queries_only: Whether nothing will be indexed. ``auto`` then means the CPU, which answers a
+            query faster than torch can be imported.
+        progress: Called during a download with the bytes received so far and the total.
+        warn: Called with a message if another model replaces the default.
 
     Raises:
         ConfigurationError: The device setting is unknown.
@@ -61,7 +63,7 @@ def load_engine(
 
     def find(form: Format) -> WeightFiles:
         found = resolve(model_name, form, data_dir, progress, cache / "digests")
-        # Queries are embedded on the CPU: vectors of two models cannot be compared.
+        # Queries are embedded on the CPU, and vectors of different models cannot be compared.
         if device == "auto" and form is Format.TORCH and found.notice:
             other = find(Format.ONNX).model
             if other != found.model:
@@ -88,7 +90,7 @@ def load_engine(
 
 
 def check_device(device: str) -> None:
-    """Check that there is a GPU if one is asked for; DeviceUnavailableError if not."""
+    """Raise DeviceUnavailableError if the device is ``gpu`` and there is no GPU."""
     if device == "gpu" and next(accelerators(thorough=True), None) is None:
         raise DeviceUnavailableError(NO_GPU)
 
@@ -106,7 +108,7 @@ def _load(
     cache: Path,
     warn: Callable[[str], None] | None,
 ) -> EmbeddingEngine:
-    # Imported before anything is downloaded for it.
+    # Import torch before any download, so that a failed import costs no download.
     from_torch = _torch_engine() if placement.form is Format.TORCH else None
     weights = find(placement.form)
     if weights.notice:
@@ -126,7 +128,7 @@ def _onnx_engine() -> "type[OnnxEngine]":
     try:
         with held_back():
             from repertory.embedding.onnx import OnnxEngine  # noqa: PLC0415 - imports onnxruntime
-    # A boundary, as for torch: the system may refuse its library.
+    # Catch everything: the system may refuse to load its library.
     except Exception as error:
         raise ModelError(
             f"ONNX Runtime cannot be imported: {error}; install onnxruntime again, in a version "
@@ -140,7 +142,7 @@ def _torch_engine() -> "type[SentenceTransformerEngine]":
         from repertory.embedding.sentence_transformer import (  # noqa: PLC0415 - imports torch
             SentenceTransformerEngine,
         )
-    # A boundary, as for torch itself.
+    # Catch everything: its dependencies may be missing or broken.
     except Exception as error:
         raise ModelError(
             f"sentence-transformers cannot be imported: {error}; install repertory[torch] again, "

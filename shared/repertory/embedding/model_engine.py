@@ -1,4 +1,4 @@
-"""The base of the engines that run a model themselves."""
+"""The base class of the engines that run a model."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,7 +13,7 @@ from repertory.errors import ModelError
 
 
 class ModelEngine(EmbeddingEngine):
-    """An engine with the files of a model, one of which is its tokenizer."""
+    """An engine with the files of a model, including its tokenizer."""
 
     def __init__(self, weights: WeightFiles, device: str) -> None:
         self.model = weights.model
@@ -23,7 +23,7 @@ class ModelEngine(EmbeddingEngine):
         self._tokenizer = _load_tokenizer(weights.tokenizer, weights.model)
 
     def forget_unknown(self, vectors: Vectors, texts: Sequence[str]) -> None:
-        """Set the vectors of queries to zero if the model knows none of their words."""
+        """Set the vectors of queries to zero if the model knows fewer than half of their words."""
         vectors[[not knows(self._tokenizer, self.model.cut(text)) for text in texts]] = 0.0
 
 
@@ -32,7 +32,7 @@ def _load_tokenizer(file: Path, model: Model) -> Tokenizer:
         tokenizer = Tokenizer.from_file(str(file))
     except Exception as exc:  # the tokenizers library raises nothing narrower
         raise ModelError(f"The tokenizer {file} cannot be loaded: {str(exc)[:300]}.") from exc
-    # The file may pad everything to a fixed length and cut below the model's limit.
+    # The file may set padding to a fixed length, and truncation below the model's limit.
     tokenizer.no_padding()
     tokenizer.enable_truncation(model.max_tokens)
     return tokenizer

@@ -1,6 +1,6 @@
-"""The table of models: the properties of each that its use depends on.
+"""The table of known models and their properties.
 
-A model that is not in the table works too, if its folder says enough; see ``folder.py``.
+Other models work too if their folder has the necessary information; see ``folder.py``.
 """
 
 from enum import StrEnum
@@ -23,20 +23,20 @@ class Pooling(StrEnum):
 
 
 class Calibration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How much one model's cosines tell; see ``search.confidence``.
+    """How one model's cosines translate into log odds; see ``search.confidence``.
 
-    ``search.calibration`` fits it for each model. The defaults are those of all-MiniLM-L6-v2.
+    ``search.calibration`` fits the values for each model. The defaults are for all-MiniLM-L6-v2.
 
     Attributes:
-        slope: What a cosine of 1 adds to the log odds that an item is a good answer.
-        bias: What a cosine of 0 adds to them, usually less than nothing.
+        slope: The increase per unit of cosine in the log odds that an item is a good answer.
+        bias: The contribution of a cosine of 0; usually negative.
     """
 
     slope: float = 7.07
     bias: float = -2.04
 
     def apply(self, cosine: "NDArray[np.float32]") -> "NDArray[np.float32]":
-        """What cosines add to the log odds, of the same shape."""
+        """The contribution of each cosine to the log odds, in the same shape."""
         odds: NDArray[np.float32] = self.slope * cosine + self.bias
         return odds
 
@@ -45,16 +45,16 @@ class Model(msgspec.Struct, frozen=True, kw_only=True):
     """One embedding model.
 
     Attributes:
-        id: The name on the hub, ``organisation/name``; for a folder whose model is not in the
-            table, the folder's name and a digest of its files; without an organisation, the
-            package that carries it.
-        slug: Short, lower case, safe in a file or collection name.
-        dimension: Length of its vectors.
-        max_tokens: Longer texts are cut to this length.
+        id: The name on the hub, ``organisation/name``. For a model that only a package carries, the
+            name of the package. For a local folder with a model that is not in the table, the
+            folder's name and a digest of its files.
+        slug: A short, lower-case name, safe in the name of a file or collection.
+        dimension: The length of the vectors.
+        max_tokens: Longer texts are truncated to this length.
         pooling: How token vectors become one.
-        query_prefix: Text before queries, and only before queries.
-        calibration: How much its cosines tell; None until it is fitted.
-        torch_id: The repository of its torch weights, if other than ``id``.
+        query_prefix: Text put before queries, but not before indexed texts.
+        calibration: The calibration of its cosines; None until fitted.
+        torch_id: The repository of its torch weights, if different from ``id``.
     """
 
     id: str
@@ -68,13 +68,13 @@ class Model(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_on_hub(self) -> bool:
-        """Whether the hub has it, and not only a package."""
+        """Whether the model is on the hub, and not only in a package."""
         return "/" in self.id
 
     def cut(self, text: str) -> str:
-        """The text cut well beyond the token limit, and without lone surrogates.
+        """The text truncated well above the token limit, with lone surrogates replaced.
 
-        The tokenizer cuts exactly; this keeps it from reading megabytes first.
+        The tokenizer truncates exactly. This limit keeps it from reading megabytes first.
         """
         return text[: 64 * self.max_tokens].encode("utf-8", "replace").decode()
 
@@ -96,7 +96,7 @@ MINILM = Model(
     torch_id="sentence-transformers/all-MiniLM-L6-v2",
 )
 
-# For catalogues and queries in some fifty languages.
+# For catalogues and queries in about fifty languages.
 MULTILINGUAL = Model(
     id="Xenova/paraphrase-multilingual-MiniLM-L12-v2",
     slug="multilingual-minilm-l12-v2",
@@ -115,7 +115,7 @@ ENCODER = Model(
 
 DEFAULT = BGE_SMALL
 
-# By its names, case-folded: of both repositories, and without the organisation.
+# Keys are case-folded names: both repositories, and the first without its organisation.
 _TABLE = {
     name.casefold(): model
     for model in (BGE_SMALL, MINILM, MULTILINGUAL)
@@ -124,5 +124,5 @@ _TABLE = {
 
 
 def known(name: str) -> Model | None:
-    """The model of that name, in any case, or None if the table does not have it."""
+    """The model with this name, ignoring case; None if it is not in the table."""
     return _TABLE.get(name.casefold())

@@ -1,4 +1,4 @@
-"""The engine on ONNX Runtime: the CPU, for queries and for indexing."""
+"""The ONNX Runtime engine, mainly for the CPU, for queries and for indexing."""
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -18,13 +18,13 @@ from repertory.embedding.session import open_session
 from repertory.embedding.weights import WeightFiles
 from repertory.errors import ModelError
 
-# Activations are the bottleneck, not weights: small batches stay in the processor's cache.
+# Activations are the bottleneck, not weights, so batches should fit into the processor's cache.
 # Measured on two cores, 300 descriptions, texts/s at a budget of 128 … 2,048 tokens:
 # 103, 107, 106 (384), 102 (512), 102, 96, 73.
 BATCH_TOKENS = 384
 GPU_BATCH_TOKENS = 16_384
-MAX_KEPT = 16  # texts, whose memory is kept: to give it back and take it again costs 0.1 s
-WINDOW = 4_096  # texts that are tokenised and sorted together; bounds the memory for tokens
+MAX_KEPT = 16  # texts; small calls keep their memory, because reallocating it costs 0.1 s
+WINDOW = 4_096  # texts tokenised and sorted together; limits the memory for tokens
 
 _INTEGERS: dict[str, np.dtype[np.signedinteger]] = {
     "tensor(int64)": np.dtype(np.int64),
@@ -43,9 +43,9 @@ class _Signature(msgspec.Struct, frozen=True):
 class OnnxEngine(ModelEngine):
     """Runs a model on ONNX Runtime.
 
-    One session serves as many threads as there are cores; each run uses one thread, on a batch of
-    texts of similar length. Queries run on the caller's thread. Runs of two threads answer a query
-    in 3.5 ms instead of 4.9 on two idle cores, but in 10 instead of 6 during indexing.
+    Up to one thread per core shares one session. Each run uses one thread, for a batch of texts of
+    similar length. Queries run on the caller's thread. With two threads per run, a query would take
+    3.5 ms instead of 4.9 ms on two idle cores, but 10 ms instead of 6 ms during indexing.
     """
 
     def __init__(self, weights: WeightFiles, cache: Path, device: str = "cpu") -> None:
@@ -88,7 +88,7 @@ class OnnxEngine(ModelEngine):
     def _fill(self, vectors: Vectors, tokens: list[list[int]]) -> None:
         batches = list(_batches(tokens, self._budget))
         threads = min(len(batches), self._cores if self.device == "cpu" else 1)
-        # Alone, after the others: what another run still uses would not be given back.
+        # The last batch runs alone: memory in use by a concurrent run would not be freed.
         last = batches.pop() if len(tokens) > MAX_KEPT else None
 
         check = checkpoint()
@@ -105,8 +105,8 @@ class OnnxEngine(ModelEngine):
 
     def _tokenize(self, texts: Sequence[str]) -> list[list[int]]:
         if len(texts) == 1:
-            # Does not release Python's lock, so that the keyword arm, on another thread, takes the
-            # lock while the graph runs and not before.
+            # ``encode`` keeps the GIL, unlike ``encode_batch``. So the keyword arm, on another
+            # thread, gets the GIL while the graph runs and not before.
             return [self._tokenizer.encode(self.model.cut(texts[0])).ids]
         encodings = self._tokenizer.encode_batch([self.model.cut(text) for text in texts])
         return [encoding.ids for encoding in encodings]
@@ -130,7 +130,7 @@ class OnnxEngine(ModelEngine):
         return unit(self._pool(np.asarray(output, np.float32), mask))
 
     def _pool(self, output: Vectors, mask: np.ndarray) -> Vectors:
-        if output.ndim == 2:  # the graph pools by itself
+        if output.ndim == 2:  # the graph includes the pooling
             return output
         if self.model.pooling is Pooling.CLS:
             return output[:, 0]
@@ -140,9 +140,9 @@ class OnnxEngine(ModelEngine):
 
 
 def _batches(tokens: list[list[int]], budget: int) -> Iterator[list[int]]:
-    """Indices of texts in batches of similar length, whose padded size is within the budget.
+    """The indices of texts, in batches of similar length whose padded size is within the budget.
 
-    The longest come first, so that all threads end at about the same time.
+    The longest texts come first, so that all threads finish at about the same time.
     """
     batch: list[int] = []
     for index in sorted(range(len(tokens)), key=lambda i: len(tokens[i]), reverse=True):
@@ -155,7 +155,7 @@ def _batches(tokens: list[list[int]], budget: int) -> Iterator[list[int]]:
 
 
 def _check(session: ort.InferenceSession, weights: WeightFiles) -> _Signature:
-    """The signature of a graph, which must be a sentence encoder with known inputs."""
+    """The signature of a graph; ModelError unless it is a sentence encoder with known inputs."""
 
     def refusal(reason: str) -> ModelError:
         return ModelError(
@@ -171,10 +171,10 @@ def _check(session: ort.InferenceSession, weights: WeightFiles) -> _Signature:
         raise refusal("it has no input input_ids")
     dimension = weights.model.dimension
     outputs = session.get_outputs()
-    for rank in (3, 2):  # vectors of tokens, else of whole texts
+    for rank in (3, 2):  # prefer token vectors to vectors of whole texts
         for output in outputs:
             last = output.shape[-1] if len(output.shape) == rank else 0
-            if last == dimension or isinstance(last, str):  # a graph may leave it open
+            if last == dimension or isinstance(last, str):  # str: a symbolic size
                 return _Signature(inputs, output.name)
     shapes = ", ".join(f"{output.name} {output.shape}" for output in outputs)
     raise refusal(

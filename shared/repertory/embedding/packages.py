@@ -1,4 +1,4 @@
-"""Installed packages that carry weights. They are found, never imported."""
+"""Installed packages that carry weights. They are located, but never imported."""
 
 from importlib.util import find_spec
 from pathlib import Path
@@ -21,13 +21,13 @@ class Package(msgspec.Struct, frozen=True, kw_only=True):
     """One distribution that carries weights.
 
     Attributes:
-        name: The name to install it by.
+        name: The name of the distribution.
         module: Its top-level package.
         model: The model whose weights it carries.
-        form: For which engine.
-        weights: Their path in the package.
-        tokenizer: The package and the path of their tokenizer.
-        sha256: Of the weights, in hex.
+        form: The engine that the weights are for.
+        weights: The path of the weights in the package.
+        tokenizer: The package that has the tokenizer, and the path in it.
+        sha256: The SHA-256 of the weights, in hex.
     """
 
     name: str
@@ -39,7 +39,7 @@ class Package(msgspec.Struct, frozen=True, kw_only=True):
     sha256: str
 
 
-# The first one that is installed replaces the default model where that is unavailable.
+# If the default model is unavailable, the first installed package replaces it.
 PACKAGES = (
     Package(
         name="repertory-encoder",
@@ -65,7 +65,7 @@ PACKAGES = (
         model=MINILM,
         form=Format.ONNX,
         weights="model.onnx",
-        tokenizer=("repertory", "embedding/minilm/tokenizer.json"),  # the package has none
+        tokenizer=("repertory", "embedding/minilm/tokenizer.json"),  # not in the package
         sha256=MINILM_SMALL_GRAPH,
     ),
     Package(
@@ -81,7 +81,7 @@ PACKAGES = (
 
 
 class Packaged(msgspec.Struct, frozen=True):
-    """The weights of an installed package, and their tokenizer."""
+    """The files of weights and tokenizer that an installed package provides."""
 
     package: Package
     weights: Path
@@ -89,13 +89,13 @@ class Packaged(msgspec.Struct, frozen=True):
 
 
 def find(model: Model | None, form: Format, cache: Path) -> Packaged | None:
-    """The first installed package that carries a model, or any model if that is None.
+    """The first installed package that carries ``model``, or any model if it is None.
 
-    The folder ``cache`` keeps digests of files.
+    The digests of files are cached in the folder ``cache``.
 
     Raises:
-        WeightsUnavailableError: The package is installed, but its tokenizer is not, or its weights
-            do not have the pinned digest.
+        WeightsUnavailableError: The package is installed, but its tokenizer is missing, or its
+            weights do not have the pinned digest.
     """
     for package in PACKAGES:
         if package.form is not form or model not in (None, package.model):

@@ -1,7 +1,7 @@
-"""The published files of the models of the table, by their SHA-256.
+"""The SHA-256 of the published files of the models in the table.
 
-The name of a folder proves nothing. A folder holds a model of the table only if its weights and its
-tokenizer are published ones of that model.
+A folder's name does not decide which model it holds. It holds a model of the table only if its
+weights and its tokenizer are published files of that model.
 """
 
 from collections.abc import Iterable
@@ -14,15 +14,15 @@ ENCODER_GRAPH = "55cf2530ea229ffec7a98ce98a2b79cf53547370313c1e4876de147aa18b05f
 ENCODER_WEIGHTS = "2de0ce815dcb702d74663ed1adfff2b3dc611d7b6044e03f838804b5f55b50cf"
 BGE_SMALL_GRAPH = "828e1496d7fabb79cfa4dcd84fa38625c0d3d21da474a00f08db0f559940cf35"
 BGE_SMALL_TOKENIZER = "d241a60d5e8f04cc1b2b3e9ef7a4921b27bf526d9f6050ab90f9267a1f9e5c66"
-MINILM_GRAPH = "759c3cd2b7fe7e93933ad23c4c9181b7396442a2ed746ec7c1d46192c469c46e"  # of Xenova
-MINILM_TOKENIZER = "da0e79933b9ed51798a3ae27893d3c5fa4a201126cef75586296df9b4d2c62a0"  # of Xenova
+MINILM_GRAPH = "759c3cd2b7fe7e93933ad23c4c9181b7396442a2ed746ec7c1d46192c469c46e"  # from Xenova
+MINILM_TOKENIZER = "da0e79933b9ed51798a3ae27893d3c5fa4a201126cef75586296df9b4d2c62a0"  # from Xenova
 MINILM_SMALL_GRAPH = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
 MINILM_SMALL_TOKENIZER = "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037"
 MINILM_WEIGHTS = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 
 
 class Published(msgspec.Struct, frozen=True):
-    """The files of one model: any of its weights agrees with any of its tokenizers."""
+    """The files of one model. Any of its weights can be used with any of its tokenizers."""
 
     model: Model
     weights: frozenset[str]
@@ -81,7 +81,7 @@ PUBLISHED = (
 
 
 def published(weights: Iterable[str], tokenizer: str) -> Model | None:
-    """The model of the table that files belong to; None if any of them is another file.
+    """The model of the table that all the files belong to, or None.
 
     Args:
         weights: The SHA-256 of every file of weights, in hex.

@@ -1,6 +1,6 @@
-"""The engine on torch through sentence-transformers: for GPU workers, in half precision.
+"""The torch engine, based on sentence-transformers, mainly for GPU workers.
 
-Import this module only to use it: importing torch takes seconds.
+Import this module only to use it, because importing torch takes seconds.
 """
 
 import logging
@@ -17,7 +17,7 @@ from repertory.embedding.model_engine import ModelEngine
 from repertory.embedding.weights import WeightFiles
 from repertory.errors import ModelError
 
-CPU_RUN = 8  # texts; measured: 31 texts/s, against 22 at 32 and 18 at 256
+CPU_RUN = 8  # texts per run; measured: 31 texts/s, against 22 with 32 texts and 18 with 256
 
 _log = logging.getLogger(__name__)
 
@@ -25,12 +25,12 @@ _log = logging.getLogger(__name__)
 class SentenceTransformerEngine(ModelEngine):
     """Runs a model on torch: half precision on a GPU, full precision on the CPU.
 
-    A batch is as large as the memory of the GPU allows. One call runs at a time.
+    The batch size is halved until a batch fits into GPU memory. One call runs at a time.
     """
 
     def __init__(self, weights: WeightFiles, device: str = "cpu") -> None:
         super().__init__(weights, device)
-        # Texts per run; halved whenever the memory of a GPU does not suffice.
+        # Texts per run; halved whenever the GPU runs out of memory.
         self._run = CPU_RUN if device == "cpu" else GPU_BATCH
         self._lock = threading.Lock()
         try:
@@ -38,7 +38,7 @@ class SentenceTransformerEngine(ModelEngine):
                 str(weights.file.parent),
                 device="cuda" if device == "rocm" else device,  # torch calls both cuda
                 local_files_only=True,
-                trust_remote_code=False,  # the default, and no later version may change it
+                trust_remote_code=False,  # explicit, in case a later version changes the default
                 model_kwargs={
                     "dtype": torch.float32 if device == "cpu" else torch.float16,
                     "use_safetensors": True,  # a pickle would run code
@@ -67,7 +67,7 @@ class SentenceTransformerEngine(ModelEngine):
                 batch = order[: self._run]
                 try:
                     vectors[batch] = self._encode([cut[i] for i in batch])
-                except RuntimeError as exc:  # CUDA's memory error is a subclass, Metal's is not
+                except RuntimeError as exc:  # Metal has no narrower class for out of memory
                     if "out of memory" not in str(exc).lower():
                         raise ModelError(
                             f"torch failed on {self.device} with a batch of {len(batch)} texts: "
@@ -81,7 +81,7 @@ class SentenceTransformerEngine(ModelEngine):
     def _encode(self, texts: list[str]) -> Vectors:
         vectors = self._encoder.encode(
             texts,
-            prompt="",  # the prefix is part of the text already
+            prompt="",  # queries have their prefix already
             batch_size=len(texts),
             show_progress_bar=False,
         )

@@ -33,8 +33,8 @@ from repertory.files import write_atomically
 from repertory.progress import Download
 from repertory.text import cut, one_line
 
-# The pause after a failed download while a package is used instead: otherwise each search from a
-# shell would import the hub's client, and wait for a timeout where packets are dropped.
+# The pause after a failed download if a package is used instead. Without it, each search from a
+# shell would import the hub's client, and wait for a timeout if a firewall drops packets.
 RETRY_INTERVAL_S = 600.0
 
 
@@ -51,11 +51,11 @@ class WeightFiles(msgspec.Struct, frozen=True, kw_only=True):
     """The files of a model.
 
     Attributes:
-        model: Their model; not the requested one if a package is used instead.
+        model: The model; not the requested one if a package replaces it.
         file: The ONNX graph, or the safetensors in a folder that sentence-transformers can load.
-        tokenizer: ``tokenizer.json``.
-        origin: The place where they were found.
-        notice: A sentence for the user if another model is used, and why; else empty.
+        tokenizer: The path of ``tokenizer.json``.
+        origin: The place where the files were found.
+        notice: A sentence for the user if another model is used, with the reason; else empty.
     """
 
     model: Model
@@ -74,18 +74,19 @@ def resolve(
 ) -> WeightFiles:
     """Find the weights of a model, downloading them if necessary.
 
-    Another model, from an installed package, may be used only for the default model, and only if
-    the caller did not name it.
+    Only the default model may be replaced by another one from an installed package, and only if the
+    caller did not request it by name.
 
     Args:
-        name: A name of the table, a folder, a repository of the hub, or None for the default.
-        form: For which engine.
-        data_dir: Its folder ``models`` is the cache.
-        progress: Called with the bytes that have arrived and the total.
-        digests: The folder for digests of files; None for one in the cache.
+        name: A name from the table of models, a folder, a repository on the hub, or None for the
+            default.
+        form: The engine that the weights are for.
+        data_dir: The data directory; its folder ``models`` is the cache.
+        progress: Called with the bytes received so far and the total.
+        digests: The folder for digests of files; None for ``digests`` in the cache.
 
     Raises:
-        WeightsUnavailableError: No place has them; the message lists the places.
+        WeightsUnavailableError: No place has the weights; the message lists the places.
         ModelError: The model cannot be used; the message says why.
     """
     models = data_dir / "models"
@@ -116,9 +117,9 @@ def resolve(
 
 @contextlib.contextmanager
 def naming(folder: Path) -> Iterator[None]:
-    """Let errors of a model of the cache name its folder: its files may have been damaged since.
+    """Add the folder of a cached model to its errors, because its files may be damaged.
 
-    Only their sizes are compared before they are used.
+    Only their sizes are checked before use.
     """
     try:
         yield
@@ -132,10 +133,10 @@ def naming(folder: Path) -> Iterator[None]:
 
 
 def _path(name: str) -> Path | None:
-    """The folder that a name of a model is the path of; None for a name on the hub.
+    """The model folder if the name is a path to one; None for a name on the hub.
 
     Raises:
-        ModelError: There is no such folder, or no file can have that name.
+        ModelError: There is no such folder, or the name is not a valid path.
     """
     is_path = name.startswith((".", "~")) or Path(name).is_absolute()
     try:
@@ -143,7 +144,7 @@ def _path(name: str) -> Path | None:
         is_folder = stat.S_ISDIR(path.stat().st_mode)
     except (FileNotFoundError, NotADirectoryError):
         is_folder = False
-    except (OSError, RuntimeError, ValueError) as exc:  # too long; the home of no user; a NUL
+    except (OSError, RuntimeError, ValueError) as exc:  # too long; unknown user after ~; a NUL
         reason = getattr(exc, "strerror", None) or exc
         shown = cut(one_line(name), 100)
         raise ModelError(f"There is no model {shown!r} ({reason}); give another name.") from exc
@@ -157,7 +158,7 @@ def _repository(model: Model, form: Format) -> str:
 
 
 def _is_complete(folder: Path, form: Format) -> bool:
-    """Whether a folder of the cache has a manifest, all its files, and those of this engine."""
+    """Whether a cached folder has a manifest, all files listed there, and those of this engine."""
     try:
         content = manifest_file(folder, form).read_bytes()
         files = msgspec.json.decode(content, type=Manifest).files
@@ -171,13 +172,13 @@ def _is_complete(folder: Path, form: Format) -> bool:
 
 
 def _from_path(folder: Path, form: Format, digests: Path) -> WeightFiles:
-    folder = folder.absolute()  # not resolved: the name is part of the id
+    folder = folder.absolute()  # links are not resolved, as the folder's name is part of the id
     weights_in(folder, form)
     return _from_folder(folder, form, Origin.PATH, describe(folder, _digests(folder, digests)))
 
 
 def _digests(folder: Path, digests: Path) -> Digests:
-    """The digests of the weights in a folder, of both engines, which are to agree."""
+    """The digests of a folder's tokenizer and weights, for both engines, as these must agree."""
     try:
         return Digests(
             weights=tuple(sha256(file, digests) for file in files_of_weights(folder)),
@@ -195,7 +196,11 @@ def _from_hub(
     repository: str,
     digests: Path,
 ) -> WeightFiles:
-    """A folder of the cache. Its repository may have had other files before, also of the table."""
+    """The files of a cached folder.
+
+    The model depends on the files and not only on the name, because a repository may have had other
+    files before, even that of a model in the table.
+    """
     if model is None:
         manifest = manifest_in(folder)
         content = (manifest.content or manifest.revision) if manifest else ""
@@ -235,7 +240,7 @@ def _from_package(found: packages.Packaged, asked: Model | None, reason: str) ->
 def _stand_in(
     name: str | None, model: Model | None, form: Format, digests: Path
 ) -> tuple[packages.Packaged | None, str]:
-    """An installed package to use if the hub fails, and why one that is installed cannot be used.
+    """The installed package to use if the hub fails, and the reason if one cannot be used.
 
     Only the default model may be replaced by another one.
     """
@@ -249,7 +254,7 @@ def _stand_in(
 
 
 def _refusal(model: Model | None) -> str:
-    """Why the hub must not be asked; empty if it may be."""
+    """The reason not to ask the hub; empty if it may be asked."""
     if model and not model.is_on_hub:
         return f"it is in the package {model.id} alone"
     if os.environ.get("HF_HUB_OFFLINE", "").upper() in {"1", "ON", "YES", "TRUE"}:
@@ -260,9 +265,10 @@ def _refusal(model: Model | None) -> str:
 def _try_hub(
     repository: str, form: Format, folder: Path, progress: Download | None, *, is_needed: bool
 ) -> str:
-    """Download a model; the reason if that failed, else empty.
+    """Download a model, and return the reason if that failed, else an empty string.
 
-    If it is not needed, a failure is noted, and the hub is not asked again for a while.
+    If the model is not needed, a failure is recorded, and the hub is not asked again until
+    ``RETRY_INTERVAL_S`` has passed.
     """
     failure = folder.with_name(f"{folder.name}.unavailable")
     if not is_needed and (reason := _recent(failure)):
@@ -281,7 +287,7 @@ def _try_hub(
 
 
 def _recent(failure: Path) -> str:
-    """The reason of a recent failure of the hub, else empty."""
+    """The reason for a failed download within ``RETRY_INTERVAL_S``, else empty."""
     try:
         if 0 <= time.time() - failure.stat().st_mtime < RETRY_INTERVAL_S:
             return failure.read_text("utf-8", "replace")

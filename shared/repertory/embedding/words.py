@@ -1,4 +1,4 @@
-"""The engine that is used without a model: items are found by their words alone."""
+"""The engine for use without a model, when items are found by keywords alone."""
 
 from collections.abc import Sequence
 
@@ -13,7 +13,7 @@ WORDS_MODEL = Model(id="", slug="keywords", dimension=1, max_tokens=1)
 
 
 class WordsEngine(EmbeddingEngine):
-    """Gives every text the same vector, so that items can be stored; it embeds no queries.
+    """Gives every text the same vector, so that items can be stored. Cannot embed queries.
 
     Args:
         reason: Why no model is available.
