@@ -113,7 +113,7 @@ def test_the_datasheet_has_the_numbers(of: dict[str, Item], asked: list[Query]) 
         own = [query.item for query in asked if query.origin == origin]
         assert f"| `{origin}` | {len(own):,} | {len({*own}):,} |" in text
     trained = [item for item in of.values() if item.part is Part.TRAIN]
-    assert f"out of {sum(trigger(item) is not None for item in trained):,} descriptions" in text
+    assert f"from {sum(trigger(item) is not None for item in trained):,} training" in text
 
 
 def measured(folder: Path, name: str, text: str, item: Item) -> None:

@@ -75,9 +75,9 @@ def test_keys_work_beside(server: RunningService, provider: OpenIdProvider, tmp_
         ({}, {"exp": None}, "exp"),
         ({}, {"exp": "later"}, "exp"),
         ({}, {"sub": 7}, "sub"),
-        ({}, {"events": {"http://schemas.openid.net/event/backchannel-logout": {}}}, "type"),
-        ({"typ": "logout+jwt"}, {}, "type"),
-        ({"typ": "dpop+jwt"}, {}, "type"),
+        ({}, {"events": {"http://schemas.openid.net/event/backchannel-logout": {}}}, "neither"),
+        ({"typ": "logout+jwt"}, {}, "neither"),
+        ({"typ": "dpop+jwt"}, {}, "neither"),
         ({"kid": "unknown"}, {}, "not signed"),
     ],
 )
