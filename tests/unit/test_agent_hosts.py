@@ -551,9 +551,9 @@ def test_a_project_whose_path_is_no_unicode_is_refused(tmp_path: Path, name: str
     project = tmp_path / os.fsdecode(b"caf\xe9")
     odd = Machine(System.LINUX, tmp_path / "home", project, {})
     wanted = entry_for(at.host, at.scope, odd, LOCAL)
-    with pytest.raises(UsageError, match="no valid Unicode"):
+    with pytest.raises(UsageError, match="not valid Unicode"):
         connecting(at, wanted, Records(tmp_path / "data"))
-    with pytest.raises(UsageError, match="no valid Unicode"):
+    with pytest.raises(UsageError, match="not valid Unicode"):
         written(at.host.syntax, at.host.keys, wanted)
 
 
@@ -646,7 +646,7 @@ def test_what_is_no_url(url: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "said"), [(b"", "a key"), (b"a\nb", "a key"), (b"\xff", "no text")]
+    ("data", "said"), [(b"", "a key"), (b"a\nb", "a key"), (b"\xff", "not text")]
 )
 def test_a_file_without_a_key(tmp_path: Path, data: bytes, said: str) -> None:
     """The message names the file."""

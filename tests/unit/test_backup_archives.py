@@ -179,7 +179,7 @@ def test_every_changed_byte_is_noticed(archive: Path, tmp_path: Path) -> None:
         archive.write_bytes(data[:middle] + bytes([data[middle] ^ 1]) + data[middle + 1 :])
         assert isinstance(refusal(tmp_path, archive), StoreCorruptError | UsageError)
     archive.write_bytes(data[: len(data) // 2])
-    assert "no backup" in str(refusal(tmp_path, archive))
+    assert "not a backup" in str(refusal(tmp_path, archive))
 
 
 @pytest.mark.parametrize(
@@ -210,7 +210,7 @@ CHANGES: dict[str, Callable[[dict[str, bytes], dict[str, Any]], object]] = {
     "is not of the size": lambda found, _: found.update({"trusted.json": b"{ }"}),
     "is not what was backed up": lambda found, _: found.update({"trusted.json": b"[]"}),
     "of a newer release": lambda _, manifest: manifest.update(format=2),
-    "no backup of Repertory": lambda _, manifest: manifest.pop("parts"),
+    "not a backup of Repertory": lambda _, manifest: manifest.pop("parts"),
     "cannot name a collection": lambda _, manifest: manifest["aliases"].update({"../x": NAME}),
     "has 2 entries": lambda _, manifest: manifest["collections"][NAME].update(count=3),
     "vectors of other lengths": lambda _, manifest: manifest["collections"][NAME].update(
@@ -251,7 +251,7 @@ def test_a_list_without_end_is_not_read(archive: Path, tmp_path: Path) -> None:
     data = bytearray(archive.read_bytes())
     data[-10:-6] = (1 << 31).to_bytes(4, "little")
     archive.write_bytes(data)
-    assert "no backup" in str(refusal(tmp_path, archive))
+    assert "not a backup" in str(refusal(tmp_path, archive))
 
 
 @given(st.binary(max_size=200))

@@ -211,7 +211,7 @@ def test_an_entry_can_be_replaced_again_and_again(syntax: Syntax, data: st.DataO
     [
         (Syntax.JSON, '{"a": 1,\n "b" 2}', "the JSON cannot be read: Expecting ':' delimiter", 2),
         (Syntax.JSON, "\n[1]", "it is not a JSON object", 2),
-        (Syntax.JSON, '{\n"mcpServers": []}', "mcpServers is no object", 2),
+        (Syntax.JSON, '{\n"mcpServers": []}', "mcpServers is not an object", 2),
         (Syntax.JSON, "[" * 100_000, "the JSON is nested too deeply", None),
         (Syntax.JSON, f'{{"a": {"1" * 5_000}}}', "a number in the JSON has too many digits", None),
         (Syntax.TOML, "a = 1\nb =\n", "the TOML cannot be read: Invalid value", 2),
