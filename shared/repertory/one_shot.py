@@ -192,7 +192,7 @@ class Repertory(Local):
 
     @property
     def is_to_begin(self) -> bool:
-        """Whether to index all files, as far as there is time: the first index is not complete.
+        """Whether to index all files within the time budget: the first index is incomplete.
 
         An index without items is as good as none, once something has changed.
         """
