@@ -11,7 +11,7 @@ _NAME = re.compile(r"[\w.@-]{1,64}")
 
 
 def checked(names: Iterable[object]) -> tuple[str, ...]:
-    """Some names of groups, each once, in order.
+    """Validated group names without duplicates, in order.
 
     Raises:
         UsageError: A name is invalid, or there are too many.

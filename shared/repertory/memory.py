@@ -26,7 +26,7 @@ _MAPPING = re.compile(
 
 
 def keep_little() -> None:
-    """Let this process keep little of the memory that it frees: it runs for long."""
+    """Make a long-running process return freed memory to the system early."""
     with contextlib.suppress(OSError, AttributeError):
         libc = ctypes.CDLL(None)
         for option, value in (

@@ -138,7 +138,7 @@ def about_servers(sources: Iterable[SourceState], max_age_s: float, now: float) 
 
 
 def named(names: Iterable[str]) -> str:
-    """Some names, each on one line, and how many more there are."""
+    """Up to `MAX_NAMED` names, and how many more there are."""
     every = [one_line(name) for name in names]
     shown = ", ".join(every[:MAX_NAMED])
     return f"{shown} and {len(every) - MAX_NAMED} more" if len(every) > MAX_NAMED else shown

@@ -192,7 +192,7 @@ class Repertory(Local):
 
     @property
     def is_to_begin(self) -> bool:
-        """Whether to index all files, as far as there is time: the first index is not complete.
+        """Whether to index all files within the time budget: the first index is incomplete.
 
         An index without items is as good as none, once something has changed.
         """
@@ -260,7 +260,7 @@ class Repertory(Local):
             progress: Called with the progress of the run.
             words_suffice: If no model is available and nothing was indexed with one, index
                 keywords alone instead of failing.
-            asks: Whether to ask a server; the last known tools of the others stay.
+            asks: Whether to ask a server; other servers keep their last known tools.
 
         Raises:
             ModelError: There is no model, or it cannot be used.

@@ -201,7 +201,7 @@ class RemoteServer:
         return response.status, data
 
     def _refusal(self, status: int, data: bytes) -> RepertoryError:
-        """The error for a problem."""
+        """The error for an unsuccessful response."""
         problem = problem_of(data)
         detail = problem.detail if problem else ""
         if detail.endswith(": unknown."):  # a parameter or field that only this release has
