@@ -1,4 +1,4 @@
-"""The reports on the usage of a catalogue: what was recorded, beside the items that are there."""
+"""Reports on the usage of a catalogue: the recorded events, compared with the current items."""
 
 import time
 
@@ -29,7 +29,7 @@ def insights_of(local: Local, since: float = 0.0) -> Insights:
 
 
 def unanswered_of(local: Local) -> UnansweredQueries:
-    """The queries that found nothing, each with the item that is nearest to it now.
+    """The queries that found nothing, each with the most similar current item.
 
     Raises:
         StoreError: As for ``insights_of``.
@@ -44,6 +44,6 @@ def unanswered_of(local: Local) -> UnansweredQueries:
 
 
 def _nearest(local: Local, query: str) -> str:
-    """The id of the best item, however low its confidence; the search is not recorded."""
+    """The id of the best item at any confidence; the search is not recorded."""
     answer = local.engine.search(Query(text=query, limit=1, threshold=0.0))
     return answer.hits[0].id if answer.hits else ""

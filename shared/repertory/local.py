@@ -1,4 +1,4 @@
-"""A backend whose index is in this process: a one-shot command's, or a server's."""
+"""The backend with an index in this process, for one-shot commands and servers."""
 
 import abc
 import contextlib
@@ -70,11 +70,11 @@ T = TypeVar("T")
 
 
 class Local(Backend, abc.ABC):
-    """Answers from the index of this process.
+    """Answers requests from this process's index.
 
     Args:
-        parts: The parts it is made of.
-        live: The search.
+        parts: Its components.
+        live: The live search.
 
     Attributes:
         settings: The active settings.
@@ -112,7 +112,7 @@ class Local(Backend, abc.ABC):
     def explain(self, query: Query, item: str) -> Explanation:
         engine = self.engine
         found = explain(engine, self._checked(engine, query), item)
-        with contextlib.suppress(StoreError):  # words alone explain it while the store is away
+        with contextlib.suppress(StoreError):  # without the store, the words alone explain it
             return replace(found, links=self.links(found.hit.id))
         return found
 
@@ -147,7 +147,7 @@ class Local(Backend, abc.ABC):
         return where
 
     def source_states(self) -> Sequence[SourceState]:
-        """The states of the sources, as the watch reported them last."""
+        """The states of the sources in the watch service's last report."""
         watch = read_or_none(lambda: watch_status(self.parts.coordination.status))
         return watch.sources if watch else ()
 
@@ -156,9 +156,9 @@ class Local(Backend, abc.ABC):
         return lookup.item(self.engine, item)
 
     def tool(self, tool_id: str) -> Item:
-        """The item to call. A name is not enough: another server may offer it tomorrow.
+        """The tool to call, by id. A name is not enough, since another server may use it later.
 
-        Accents may be apart from their letters.
+        Accents may be written as separate characters.
         """
         found = self.item(tool_id)
         if normalized("NFC", found.id) != normalized("NFC", tool_id):
@@ -228,14 +228,14 @@ class Local(Backend, abc.ABC):
             raise CallsOffError(CALLS_OFF)
 
     def call_tool(self, tool: Item, arguments: Mapping[str, Any]) -> "CallResult":
-        """Call a tool that was found; see ``Calls.call``."""
+        """Call an indexed tool; see ``Calls.call``."""
         with self._creating:
             calls = self._calls
         return calls.call(tool, arguments)
 
     @property
     def call_outcomes(self) -> Mapping[str, int]:
-        """How many tools were called through here, by outcome; see ``Calls.outcomes``."""
+        """The number of calls made by this process, by outcome; see ``Calls.outcomes``."""
         return self._calls.outcomes if self._has_calls else {}
 
     @override
@@ -305,7 +305,7 @@ class Local(Backend, abc.ABC):
     def request_rebuild(self, queue: "JobQueue", configuration: str) -> Rebuild:
         """Request a new generation of a configuration's collection.
 
-        While one is being built, another request changes nothing.
+        A request has no effect while a generation is being built.
 
         Raises:
             StoreError: A store is unavailable.
@@ -327,15 +327,15 @@ class Local(Backend, abc.ABC):
             self._calls.close()
 
     def _waiting(self, _troubles: list[str]) -> Mapping[str, int]:
-        """How many jobs wait, by queue: none do between two commands."""
+        """The number of waiting jobs by queue; none wait between two commands."""
         return {"saves": 0, "builds": 0}
 
     def _taken(self) -> int | None:
-        """How many jobs workers have; None while the queue is unavailable."""
+        """The number of jobs that workers are doing; None while the queue is unavailable."""
         return 0
 
     def _silent(self, _workers: Mapping[str, Any], _watch: WatchStatus) -> list[str]:
-        """Which processes should report and do not, or cannot work; none between two commands."""
+        """Processes that do not report or cannot work; none are expected between two commands."""
         return []
 
     @property

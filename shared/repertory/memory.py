@@ -1,6 +1,6 @@
-"""Manages the memory of a process that runs for long.
+"""Memory management of long-running processes.
 
-What the system cannot do is left out, without an error.
+Operations that the system does not support are skipped without an error.
 """
 
 import contextlib
@@ -14,10 +14,10 @@ from pathlib import Path
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8
 _DONTNEED = 4
 
-_LARGE = 256 * 2**10  # bytes; a larger block is given back as soon as it is free
+_LARGE = 256 * 2**10  # bytes; larger blocks are returned as soon as they are free
 # The number of new objects after which Python collects cycles; a search makes many and no cycle.
 _OBJECTS_BETWEEN_COLLECTIONS = 10_000
-_HEAPS = 2  # by default eight for each core, each with its own free blocks
+_HEAPS = 2  # the default is eight per core, each with its own free blocks
 
 # The address, the file, and how many kilobytes of it were changed.
 _MAPPING = re.compile(
@@ -38,9 +38,9 @@ def keep_little() -> None:
 
 
 def keep_what_exists() -> None:
-    """Look for cycles only among objects that are made from now on.
+    """Exempt all existing objects from the garbage collector.
 
-    A server keeps what it has imported. To look through all of that stops every thread: one search
+    A server keeps its imported modules. Collections that traverse them stop all threads: one search
     in a few hundred took 0.1 s longer.
     """
     gc.freeze()
@@ -48,7 +48,7 @@ def keep_what_exists() -> None:
 
 
 def trim() -> None:
-    """Give the free memory of the heaps back to the system."""
+    """Return the free memory of the heaps to the system."""
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).malloc_trim(0)
 
@@ -56,7 +56,7 @@ def trim() -> None:
 def forget_pages(file: Path) -> None:
     """Drop the pages of a mapped file from this process; a page returns when it is used.
 
-    A mapping that was written to is left alone: its changes are in no file.
+    Modified mappings are skipped, because their changes are in no file.
     """
     if sys.platform != "linux":
         return

@@ -1,4 +1,4 @@
-"""Notices: what a user should know beside an answer, one plain sentence each."""
+"""Notices shown with an answer, one plain sentence each."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import PurePath
@@ -47,13 +47,13 @@ MAX_FILES = 3  # with the way to trust them
 
 
 def about_unknown_words(slug: str) -> str:
-    """That the model of this slug does not know the words of a query."""
+    """A notice that a model, given by its slug, does not know the words of a query."""
     advice = "" if "multilingual" in slug else f"; {OTHER_MODEL}"
     return f"{UNKNOWN_WORDS}{advice}."
 
 
 def about_sources(sources: Sequence[SourceState]) -> tuple[str, ...]:
-    """The sources that are starting, unreadable, waiting for a person, or with kept items."""
+    """Notices about sources that are starting, unreadable, awaiting approval, or stale."""
     failed = [one for one in sources if one.is_failing]
     starting = [one.name for one in sources if one.is_starting]
     found = [f"Starting: {named(starting)}."] if starting else []
@@ -90,9 +90,9 @@ def _about_failed(source: SourceState) -> str:
 
 
 def about_text(item: Item, problems: Iterable[Problem]) -> str:
-    """That an item's text is the last readable one, and why; empty if its file can be read."""
+    """Why an item's text is its last readable version; empty if its file can be read."""
     for problem in problems:
-        # Paths that are not whole may be those of other files.
+        # Relative paths might name other files.
         is_same_file = problem.path == item.path and PurePath(item.path).is_absolute()
         is_about = problem.item == item.id if problem.item else is_same_file
         if is_about and problem.severity is Severity.ERROR:
@@ -102,7 +102,7 @@ def about_text(item: Item, problems: Iterable[Problem]) -> str:
 
 
 def about_withheld(settings: Settings) -> tuple[str, ...]:
-    """What a found configuration sets and what does not hold until the user trusts it."""
+    """The settings of a discovered configuration that have no effect until it is trusted."""
     if not settings.withheld:
         return ()
     what = cut(one_line(", ".join(settings.withheld)), MAX_REASON_LENGTH)
@@ -113,12 +113,12 @@ def about_withheld(settings: Settings) -> tuple[str, ...]:
 
 
 def about_first_index(missing: int, total: int) -> str:
-    """How many items a first index still lacks, which is searched while it is built."""
+    """The number of items that are missing while the first index is being built."""
     return f"The first index is being built: {missing:,} of {total:,} items are missing."
 
 
 def about_servers(sources: Iterable[SourceState], max_age_s: float, now: float) -> tuple[str, ...]:
-    """The MCP servers that were never asked for their tools, and those asked long ago.
+    """MCP servers whose tools are unknown, and those whose tools were listed long ago.
 
     Args:
         sources: The sources.

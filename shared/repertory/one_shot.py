@@ -39,16 +39,16 @@ if TYPE_CHECKING:  # a search needs none of them
     from repertory.indexing.job import JobQueue
     from repertory.sources.source import Source
 
-LOCK_TIMEOUT_S = 2.5  # that a search waits for another process before it does without the vectors
-INDEX_LOCK_TIMEOUT_S = 30.0  # that a command which indexes waits for searches and others
-BUDGET_S = 1.0  # that a search spends on indexing what has changed
-FIRST_BUDGET_S = 30.0  # that a search spends on the first index; see ``update.MIN_WRITING``
+LOCK_TIMEOUT_S = 2.5  # a search waits so long for another process, then goes without vectors
+INDEX_LOCK_TIMEOUT_S = 30.0  # a command that indexes waits so long for other processes
+BUDGET_S = 1.0  # a search spends at most this time on indexing changes
+FIRST_BUDGET_S = 30.0  # the same for the first index; see ``update.MIN_WRITING``
 UNFINISHED = (
     f"The next search goes on with the first index for {FIRST_BUDGET_S:.0f} s; "
     "`repertory index` completes it."
 )
-MANY = 2  # items of a source that are hardly deleted all at once
-REFRESH_INTERVAL_S = 1.0  # after which a search reads again which collection is active
+MANY = 2  # if a source lost all its items, and at least so many, it is assumed to be unmounted
+REFRESH_INTERVAL_S = 1.0  # how often searches look up the active collection
 
 
 class Repertory(Local):
@@ -56,10 +56,10 @@ class Repertory(Local):
 
     Args:
         settings: The active settings.
-        directory: The directory whose catalogue is meant.
+        directory: The directory whose catalogue is indexed and searched.
         download: Called with the progress of a model's download.
         progress: Called with the progress of a model's calibration.
-        budget_s: Seconds that a search may spend on indexing what has changed.
+        budget_s: Seconds that a search may spend on indexing changes.
 
     Attributes:
         behind: A sentence about changes of files that are not indexed yet; empty without any.
@@ -115,10 +115,10 @@ class Repertory(Local):
     @property
     @override
     def engine(self) -> SearchEngine:
-        """The search engine, at most a second behind what other commands have indexed."""
+        """The search engine. It lags other commands' indexing by at most a second."""
         with self._lock:
             is_held = not self.live.missing.keys().isdisjoint(("index", "vectors"))
-            interval = LOCK_TIMEOUT_S if is_held else REFRESH_INTERVAL_S  # it waits half the time
+            interval = LOCK_TIMEOUT_S if is_held else REFRESH_INTERVAL_S
             if time.monotonic() - self.live.refreshed_at >= interval:
                 self.live.refresh()
             return self.live.engine
@@ -129,7 +129,7 @@ class Repertory(Local):
         self.parts.queries.begin()  # the model loads while the index is opened
         self._check_device()
         answer = super().search(query)
-        hits = [hit for hit in answer.hits if not self._is_gone(hit)]  # those for a task, too
+        hits = [hit for hit in answer.hits if not self._is_gone(hit)]  # also the hits for a task
         return replace(answer, hits=hits, notices=self._noted(answer.notices))
 
     @override
@@ -194,7 +194,7 @@ class Repertory(Local):
     def is_to_begin(self) -> bool:
         """Whether to index all files within the time budget: the first index is incomplete.
 
-        An index without items is as good as none, once something has changed.
+        An empty index counts as incomplete once something has changed.
         """
         if not self.is_indexed:
             return True
@@ -233,9 +233,9 @@ class Repertory(Local):
 
     @override
     def ensure_indexed(self) -> None:
-        """Index the files if the first index is not complete, else what has changed in them.
+        """Continue the first index, or if it is complete, index changed files.
 
-        No server is asked. What there is no time for is named in the notices of answers.
+        No server is asked. Notices in the answers name changes that exceeded the time budget.
         """
         with self._lock:
             if self.is_to_begin:
@@ -269,11 +269,11 @@ class Repertory(Local):
         return self._run(progress, words_suffice=words_suffice, asks=asks)
 
     def index_files(self, progress: Progress = no_progress, *, words_suffice: bool = True) -> Run:
-        """Index without asking a server, as far as there is time; see ``index``.
+        """Index without asking a server, within the time budget; see ``index``.
 
-        The next call goes on. There is no limit if it could not, with ``no_cache``, or if an index
-        without items is replaced. If the user set ``no_cache``, servers are asked: their tools
-        cannot be known otherwise.
+        The next call continues. There is no time limit with ``no_cache``, because the next call
+        could not continue, or if an empty index is replaced. If the user set ``no_cache``, servers
+        are asked, because their tools are not stored.
 
         Raises:
             ModelError, StoreError: As for ``index``.
@@ -288,7 +288,7 @@ class Repertory(Local):
         )
 
     def rebuild(self, progress: Progress = no_progress) -> Run:
-        """Build the index beside the old one, and switch to it when it is complete.
+        """Build a new index beside the old one, and switch to it when it is complete.
 
         Raises:
             ModelError, StoreError: As for ``index``.
@@ -335,7 +335,7 @@ class Repertory(Local):
         )
 
     def _index_changes(self) -> None:
-        """Index what has changed in files since the last command, within the budget."""
+        """Index the files that changed since the last command, within the time budget."""
         if time.monotonic() - self._checked_at < REFRESH_INTERVAL_S:
             return
         name = self._active
@@ -345,7 +345,7 @@ class Repertory(Local):
         self._checked_at = time.monotonic()
 
     def _compare(self, collection: str) -> str:
-        """Index what has changed since a collection was written; a sentence about what is left."""
+        """Index changes since a collection was written; a sentence about those that remain."""
         freshness = Freshness(self.workspace)
         if freshness.is_current(configuration_of(collection)):
             return ""
@@ -356,11 +356,11 @@ class Repertory(Local):
 
     @property
     def _active(self) -> str:
-        """The collection that is searched; empty without one."""
+        """The name of the searched collection; empty if none."""
         return self.parts.store.alias(self.parts.active) or ""
 
     def _check_device(self) -> None:
-        """If a GPU is asked for, check that there is one; DeviceUnavailableError if not."""
+        """Raise DeviceUnavailableError if the settings require a GPU and none is available."""
         if self.settings.values.device == "gpu":
             try:
                 self.parts.queries.get()
@@ -370,14 +370,14 @@ class Repertory(Local):
                 pass
 
     def _noted(self, notices: tuple[str, ...]) -> tuple[str, ...]:
-        """The notices of an answer, with what only this process knows."""
+        """The notices of an answer, with those of this process."""
         self._read_status()
         behind = (self.behind,) if self.behind else ()
         # A server that ran here may have left the same notices.
         return tuple(dict.fromkeys((*behind, *self.workspace.notices, *self._servers, *notices)))
 
     def _read_status(self) -> None:
-        """Read what the last command found out about the sources, at most once a second."""
+        """Read the last command's report about the sources, at most once a second."""
         if time.monotonic() - self._status_at < REFRESH_INTERVAL_S:
             return
         watch = watch_status(self.parts.coordination.status) or WatchStatus()
@@ -389,7 +389,7 @@ class Repertory(Local):
     def _is_gone(self, found: Hit | Entry | Item) -> bool:
         """Whether the file of an item has been deleted; a path may be relative on another machine.
 
-        A source whose folder is not there, or suddenly empty, may not be mounted.
+        If a source's folder is missing or suddenly empty, it may be unmounted, so its items stay.
         """
         if not os.path.isabs(found.path):  # noqa: PTH117 - speed
             return False
@@ -409,7 +409,7 @@ class Repertory(Local):
 
 
 def _is_away(source: SourceState) -> bool:
-    """Whether all items of a failing source may come back: one alone may have been deleted."""
+    """Whether a failing source's items may come back. A single item may have been deleted."""
     if source.stale >= max(source.items, MANY):
         return True
     place = source.location

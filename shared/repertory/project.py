@@ -22,22 +22,22 @@ class Marker(StrEnum):
 
 
 class Project(msgspec.Struct, frozen=True):
-    """A directory, and what marks it; None if it was taken because nothing above it is marked."""
+    """A directory with its marker; None if neither it nor a directory above has one."""
 
     directory: Path
     marker: Marker | None
 
 
 def project_of(start: Path, settings: Settings) -> Project:
-    """Find the nearest directory with a marker, at ``start`` or above; else it is ``start``.
+    """Find the nearest directory with a marker, at ``start`` or above; by default ``start``.
 
-    An index counts only where neither a configuration file nor a repository lies around it: a
-    search that was once made below must not hide them. A home directory and the directories above
-    it are never found by walking up, nor is one where any account may have put the marker.
+    An index is a marker only if no directory at or above it has a configuration file or repository:
+    an earlier search in a subdirectory must not hide them. Walking up never finds the home
+    directory or those above it, nor a directory in which any account may have put the marker.
 
     Args:
         start: The working directory, absolute.
-        settings: Any settings with the data directory, which knows what was indexed.
+        settings: Any settings with the data directory, which records the indexed directories.
     """
     home, indexed = Path.home(), None
     for directory in (start, *start.parents):
@@ -53,7 +53,7 @@ def project_of(start: Path, settings: Settings) -> Project:
 
 
 def located(flags: Mapping[str, Any], start: Path) -> tuple[Settings, Project]:
-    """The settings that hold in a working directory, and its project.
+    """The settings for a working directory, and its project.
 
     Paths that the user gave stay relative to the working directory.
 
@@ -62,7 +62,7 @@ def located(flags: Mapping[str, Any], start: Path) -> tuple[Settings, Project]:
         start: The working directory, absolute.
 
     Raises:
-        ConfigurationError: A value is invalid; the message names where it was given.
+        ConfigurationError: A value is invalid; the message names its origin.
     """
     given = {**flags, **named_files(flags, start)}
     if sandbox := given.get("sandbox"):
@@ -75,7 +75,7 @@ def located(flags: Mapping[str, Any], start: Path) -> tuple[Settings, Project]:
 
 
 def _marker(directory: Path) -> Marker | None:
-    """The marker that lies in a directory; both tests are False for a closed one."""
+    """The marker in a directory, if any. Both tests are False if it cannot be read."""
     if os.path.isfile(directory / PROJECT_FILE):  # noqa: PTH113 - False for it
         return Marker.FILE
     return Marker.REPOSITORY if os.path.exists(directory / ".git") else None  # noqa: PTH110 - False for it

@@ -4,22 +4,22 @@ import contextlib
 import os
 import sys
 
-LOWEST = 19  # in the scheduler, where searches and saves come first
+LOWEST = 19  # scheduling priority: searches and saves come first
 OPEN_FILES = 4_096
 
 
 def command(module: str, *arguments: str) -> list[str]:
     """The command line that runs a module."""
-    # Without -P, a module of the current directory could take the place of one of ours.
+    # Without -P, a module in the current directory could shadow one of ours.
     return [sys.executable, "-P", "-m", module, *arguments]
 
 
 def open_many_files() -> None:
-    """Let this process have many files open, as far as the system lets it.
+    """Raise the limit of open files as far as the system allows.
 
-    Each MCP server takes six, those of all projects are in one process, and macOS grants 256.
+    Each MCP server takes six, one process runs the servers of all projects, and macOS allows 256.
     """
-    with contextlib.suppress(ImportError, OSError, ValueError):  # Windows; a system that refuses
+    with contextlib.suppress(ImportError, OSError, ValueError):  # Windows, or the system refuses
         import resource  # noqa: PLC0415 - as above
 
         now, most = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -29,9 +29,10 @@ def open_many_files() -> None:
 
 
 def read_as_utf8() -> None:
-    """Start this program again where Python reads names and arguments in another encoding.
+    """Restart this program in UTF-8 mode if Python decodes names and arguments differently.
 
-    A command in such a locale would read no name that is not ASCII, and take its item for deleted.
+    Otherwise a command could not read non-ASCII file names, and would assume that their items
+    were deleted.
     """
     if sys.getfilesystemencoding() != "utf-8" and os.environ.get("PYTHONUTF8") != "1":
         os.environ["PYTHONUTF8"] = "1"
@@ -39,6 +40,6 @@ def read_as_utf8() -> None:
 
 
 def yield_to_others() -> None:
-    """Give this process the lowest priority, where there are priorities."""
+    """Give this process the lowest priority, if the system has priorities."""
     if hasattr(os, "nice"):
         os.nice(LOWEST)

@@ -1,6 +1,6 @@
-"""A server that is asked over HTTP: its address, our key, and its proof that it is the right one.
+"""Requests to a server over HTTP: its address, our key, and the check of its identity.
 
-It imports little, since a shell waits for it: the standard library's HTTP and no numpy.
+It imports little, because a shell waits for it: the standard library's HTTP client, no numpy.
 """
 
 import contextlib
@@ -35,17 +35,18 @@ T = TypeVar("T")
 
 
 class RemoteServer:
-    """A server; nothing is sent to it yet. Threads may share it: each request has a connection.
+    """A server. Thread-safe, since each request opens its own connection.
 
     Args:
         url: ``http://host:port`` or ``https://host``, with a path behind a proxy.
         api_key: The key, if the server requires one.
-        is_own: Whether the key is the token of a note. The server must prove that it has it before
-            anything else is sent.
+        is_own: Whether the key is the token of a note. The server must first prove that it knows
+            the token.
 
     Attributes:
         url: The URL of the server.
-        is_recorded: Whether this process records what it asks; its own user's server then does not.
+        is_recorded: Whether this process records its requests, so that the user's own server does
+            not.
 
     Raises:
         ConfigurationError: The URL or the key is invalid.
@@ -67,7 +68,7 @@ class RemoteServer:
             self._headers["Authorization"] = f"Bearer {api_key}"
 
     def is_alive(self, timeout_s: float) -> bool:
-        """Whether a server answers in time; one of a note must prove that it left it."""
+        """Whether the server answers in time. The server of a note must also prove its identity."""
         asked = server_identity.challenge()
         headers = {**_OPEN_HEADERS, server_identity.HEADER: asked} if self._token else _OPEN_HEADERS
         try:
@@ -91,8 +92,8 @@ class RemoteServer:
 
         Args:
             method: ``GET`` or ``POST``.
-            path: Below the beginning of the API.
-            parameters: Those of the address.
+            path: The path below the API's prefix.
+            parameters: The query parameters.
             kind: The type of the answer.
             body: What is sent as JSON, if anything.
         """
@@ -125,21 +126,21 @@ class RemoteServer:
         *,
         hangs_up: bool = False,
     ) -> tuple[int, bytes]:
-        """Send a request to the server, if it is the right one.
+        """Send a request to the server, after it proved its identity if necessary.
 
         Args:
-            method: Of HTTP.
+            method: The HTTP method.
             target: The path and the parameters.
             body: What is sent as JSON, if anything.
             timeout_s: Seconds for the answer.
-            hangs_up: Whether to end the connection once the caller does not wait any more, which
-                cancels a call; see ``waiting``.
+            hangs_up: Whether to close the connection once the caller stops waiting, which cancels
+                a call; see ``waiting``.
 
         Returns:
             The status and the content of the response.
 
         Raises:
-            StoreError: It cannot be reached.
+            StoreError: The server is unreachable.
         """
         if not (self._is_proven or self.is_alive(timeout_s)):
             raise StoreError(
@@ -215,7 +216,7 @@ class RemoteServer:
                 "ask with a shorter text."
             )
         if not detail or status == http.HTTPStatus.NOT_FOUND:
-            # A server that has proven what it is lacks an operation of this release.
+            # The server proved its identity, so its release must lack this operation.
             is_own = self._token and status == http.HTTPStatus.NOT_FOUND
             return StoreError(
                 f"The server at {self.url} does not know this request. {_SAME_RELEASE}"
@@ -235,13 +236,13 @@ class RemoteServer:
 
 
 def _hang_up(connected: socket.socket) -> None:
-    """End a connection that another thread reads from, which then fails there."""
+    """Close a connection while another thread reads from it; that read then fails."""
     with contextlib.suppress(OSError):  # it is closed
-        socket.socket.shutdown(connected, socket.SHUT_RDWR)  # that of TLS does more
+        socket.socket.shutdown(connected, socket.SHUT_RDWR)  # the TLS socket's own method does more
 
 
 def problem_of(data: bytes) -> Refusal | None:
-    """The problem that a server reports; None if it is in another form."""
+    """The problem in a server's answer; None if it has another format."""
     try:
         return msgspec.json.decode(data, type=Refusal)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
@@ -249,7 +250,7 @@ def problem_of(data: bytes) -> Refusal | None:
 
 
 def _class(name: str) -> type[RepertoryError] | None:
-    """The class of our errors with a name, if any."""
+    """Our error class of a name; None if there is no such class."""
     found = getattr(errors, name, None)
     return found if isinstance(found, type) and issubclass(found, RepertoryError) else None
 
@@ -270,7 +271,7 @@ def _split(url: str) -> SplitResult:
             and parts.port != 0
             and not (parts.username or parts.password or parts.query or parts.fragment)
         )
-    except ValueError:  # half an IPv6 address, or a port that is no number
+    except ValueError:  # an incomplete IPv6 address, or an invalid port
         usable = False
     if not usable:
         raise ConfigurationError(

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 SECRET_LENGTH = 43  # characters of 256 random bits
 ALIVE_TIMEOUT_S = 3.0  # for a server to answer that it is alive
-STARTING_TIMEOUT_S = 10.0  # the same, while it may be starting: its note is as young
+STARTING_TIMEOUT_S = 10.0  # the same for a server whose note is younger than this
 
 
 class Note(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,9 +65,9 @@ class Note(msgspec.Struct, frozen=True, kw_only=True):
     mcp_configs: list[str] = []
 
     def serves(self, settings: Settings, directory: Path) -> bool:
-        """Whether it can answer for these settings: they may name nothing that it was not given.
+        """Whether the server has these settings: whatever they name, it was started with.
 
-        The project's own file, which is found, may have been named when it was started.
+        The server may have been started with the file that these settings discover.
         """
         asked = note_of(settings, directory, self.url, self.token)
         return (
@@ -87,8 +87,8 @@ def client(
     """The configured server, else the one that runs for this directory, else None.
 
     A configured server is always used; a recorded server is used only if it is alive and proves
-    that it is the one that left the note. Only a configured server gets the configured key. A
-    server that was given another model answers if its index is of the named one.
+    that it left the note. Only a configured server gets the configured key. If the settings name
+    a model that the server was not started with, it is used if its index has that model.
 
     Args:
         settings: The active settings.
@@ -126,9 +126,9 @@ def client(
 
 
 def _has_model(server: "Client", name: str) -> bool:
-    """Whether the index of a server is of a model that it was not given under this name.
+    """Whether a server's index uses this model, although the server was not started with its name.
 
-    It may be the one that stands in for the default, which the server was not given at all.
+    It may be the fallback of the default model, for example.
     """
     model = known(name)
     with contextlib.suppress(StoreError):
@@ -144,11 +144,11 @@ def key_for(url: str, settings: Settings) -> str | None:
 
 
 def client_of(url: str, settings: Settings, api_key: str | None) -> "Client":
-    """A client of the server at a URL; nothing is sent to it yet.
+    """A client of the server at a URL. It sends nothing before its first request.
 
     Args:
         url: The URL.
-        settings: The data directory of these settings may have the note of that server.
+        settings: Their data directory may contain the server's note.
         api_key: The key; without one, the token of the note is used if there is one.
 
     Raises:
@@ -182,7 +182,7 @@ def _is_new(note: Path) -> bool:
 def notes(settings: Settings) -> list[Note]:
     """The notes of all servers of a data directory whose processes run.
 
-    The notes in a data directory of another user are none of ours.
+    Notes in another user's data directory are ignored.
     """
     places: list[Path] = []
     with contextlib.suppress(OSError):
@@ -219,7 +219,7 @@ def the_only_server(settings: Settings, directory: Path) -> Iterator[Path]:
         The file of the claim. Once it is gone, another process may have the same claim.
 
     Raises:
-        StoreBusyError: Another process is.
+        StoreBusyError: Another process is the server of the directory.
         StoreError: The data directory cannot be written.
     """
     place = _place(settings, directory)
@@ -236,7 +236,10 @@ def the_only_server(settings: Settings, directory: Path) -> Iterator[Path]:
 
 @contextmanager
 def claimed(place: Path) -> Iterator[bool]:
-    """Try to be the process that leaves a note; gives whether it is, and removes the note after it.
+    """Try to claim the place of a note. At the end, remove the note and release the claim.
+
+    Yields:
+        Whether this process has the claim.
 
     Raises:
         StoreError: The data directory cannot be written.
@@ -297,7 +300,7 @@ def _lock_of(place: Path) -> Path:
 
 
 def _is_running(pid: int) -> bool:
-    """Whether a process of this user has an id; it may be another one than before."""
+    """Whether this user has a process with this id. The system may have reused the id."""
     if os.name == "nt":  # a signal would end it there, even this one
         return True
     try:
@@ -308,9 +311,9 @@ def _is_running(pid: int) -> bool:
 
 
 def browser_secret(data_dir: Path) -> str:
-    """What the cookies of a user's browsers are derived from, made if it is missing.
+    """The secret from which the browser cookies of a user are derived; created if missing.
 
-    It outlives the servers, so that a browser stays signed in when one starts again.
+    It is kept between servers, so a browser stays signed in when a server restarts.
 
     Raises:
         StoreError: The data directory cannot be written.
