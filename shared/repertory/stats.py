@@ -1,4 +1,4 @@
-"""Statistics about an index, in the same form for a one-shot command and for a server."""
+"""Statistics of an index, in the same format for one-shot commands and servers."""
 
 import contextlib
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ class SourceState(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     name: str
     type: str
     location: str
-    items: Annotated[int, msgspec.Meta(description="Its items in the index.")]
+    items: Annotated[int, msgspec.Meta(description="The number of its items in the index.")]
     stale: Annotated[int, msgspec.Meta(description="Items kept although they are unreadable now.")]
     error: Annotated[
         str, msgspec.Meta(description="Why the last scan failed; empty if it did not.")
@@ -32,10 +32,10 @@ class SourceState(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         bool, msgspec.Meta(description="Whether its server asks for a sign-in, by OAuth.")
     ] = False
     is_starting: Annotated[
-        bool, msgspec.Meta(description="Whether its first scan has not ended yet.")
+        bool, msgspec.Meta(description="Whether its first scan is still running.")
     ] = False
     quarantined: Annotated[
-        int, msgspec.Meta(description="Its items that wait for approval, and are not indexed.")
+        int, msgspec.Meta(description="Its items that await approval, and are not indexed.")
     ] = 0
     visible_to: Annotated[
         tuple[str, ...],
@@ -43,7 +43,7 @@ class SourceState(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     ] = ()
     seen: Annotated[
         float,
-        msgspec.Meta(description="When it was last read whole, in Unix seconds; 0 for never."),
+        msgspec.Meta(description="The time of its last full scan, in Unix seconds; 0 for never."),
     ]
 
     @property
@@ -79,10 +79,10 @@ class Building(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class UnusedIndex(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """An index of a configuration or a model that is not used now; ``since`` in Unix seconds."""
+    """The index of an unused configuration or model; ``since`` is in Unix seconds."""
 
     collection: str
-    points: Annotated[int, msgspec.Meta(description="Its stored vectors.")]
+    points: Annotated[int, msgspec.Meta(description="The number of its vectors.")]
     since: float
 
 
@@ -91,11 +91,11 @@ SAVE_BOUNDS = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
 
 
 class SaveTimes(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """How long saves took since the watch started: from the job until its announcement.
+    """The durations of saves since the watch started, from the job to its announcement.
 
     Attributes:
-        waiting: For how long the oldest pending save has waited, in seconds; 0 without one.
-        seconds: How long all saves took together.
+        waiting: The age of the oldest pending save, in seconds; 0 without one.
+        seconds: The total duration of all saves.
         durations: How many items took up to 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60 and 300 seconds,
             each without those before, and how many took longer.
     """
@@ -106,17 +106,17 @@ class SaveTimes(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Contents(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """What a catalogue holds, in numbers."""
+    """The contents of a catalogue, in numbers."""
 
     kinds: Annotated[
         dict[str, dict[str, int]],
-        msgspec.Meta(description="How many items of each kind each source has."),
+        msgspec.Meta(description="The number of items by source and kind."),
     ]
     skills: Annotated[
         str, msgspec.Meta(description="A digest of the skills, which changes with them.")
     ]
     calls_allowed: Annotated[
-        bool, msgspec.Meta(description="Whether the caller may call tools through here.")
+        bool, msgspec.Meta(description="Whether the caller may call tools through this server.")
     ]
     changes_allowed: Annotated[
         bool, msgspec.Meta(description="Whether the caller may change skill vectors.")
@@ -124,7 +124,7 @@ class Contents(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class WatchStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """What the process that scans the sources reports on the status board.
+    """The report of the process that scans the sources, on the status board.
 
     Attributes:
         at: When it reported, in Unix seconds.
@@ -180,7 +180,7 @@ class WatchStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
             return None
 
     def inherited(self) -> "WatchStatus":
-        """The report as another process takes it over, which has read no source yet."""
+        """The report for a process that takes over and has not scanned any source yet."""
         sources = [msgspec.structs.replace(one, is_starting=not one.error) for one in self.sources]
         return msgspec.structs.replace(
             self, sources=sources, saves=SaveTimes(), is_late=False, has_failed=False
@@ -222,7 +222,7 @@ def report_watch(board: StatusBoard, status: WatchStatus) -> None:
 
 
 class Lengths(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """How many jobs wait and failed; null while the queue is unavailable.
+    """The numbers of waiting and failed jobs; null while the queue is unavailable.
 
     Also null for a caller who may not see every source, since jobs are of any source.
     """
@@ -231,18 +231,18 @@ class Lengths(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     builds: int | None
     taken: Annotated[
         int | None,
-        msgspec.Meta(description="Jobs that workers have, also those that they try again."),
+        msgspec.Meta(description="Jobs that workers are doing, including retries."),
     ] = 0
     failed: int | None
 
 
 class Worker(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """What a worker process last reported.
+    """The last report of a worker process.
 
     Attributes:
-        at: When, in Unix seconds.
+        at: The time of the report, in Unix seconds.
         busy: What it is doing; empty when it is idle.
-        jobs, items: How many it has done.
+        jobs, items: The numbers that it has done.
         error: Why it cannot work now; empty when it can.
     """
 
@@ -267,13 +267,13 @@ def workers_of(reports: Mapping[str, Mapping[str, Any]]) -> list[Worker]:
 
 
 class Watch(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """The watch, as it last reported; see ``WatchStatus``.
+    """The last report of the watch; see ``WatchStatus``.
 
     Attributes:
         pending: How many items are pending; null for a caller who may not see every source.
         saves: How long saves take; null for the same callers.
-        holder: Who watches for the team; null without a team, or if none does.
-        waiting: Who would take over.
+        holder: The active watch service of a team; null if none.
+        waiting: The watch services that would take over.
     """
 
     at: float
@@ -287,11 +287,11 @@ class Watch(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Verification(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """How a query process compared its keyword index with the collection.
+    """The comparison of a query process's keyword index with the collection.
 
     Attributes:
-        at: When it last ended a pass over the whole collection, in Unix seconds; 0 for never.
-        repaired: How many items it had missed and repaired since it started.
+        at: The end of the last pass over the whole collection, in Unix seconds; 0 for never.
+        repaired: The number of missed items that it has repaired since it started.
     """
 
     at: float
@@ -302,8 +302,8 @@ class Process(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """One of several query processes behind one port.
 
     Attributes:
-        number: Its place, from 1; the process that is started after its end has the same.
-        of: How many there are.
+        number: Its number, from 1; a process that replaces it gets the same number.
+        of: The number of processes.
         pid: Its process id.
     """
 
@@ -313,15 +313,15 @@ class Process(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Stats(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """How an index is doing."""
+    """The state of an index."""
 
     index_version: Annotated[
-        int, msgspec.Meta(description="Grows with every change of the index that is searched.")
+        int, msgspec.Meta(description="Increases with every change of the searched index.")
     ]
     configuration: Annotated[str, msgspec.Meta(description="The configuration hash.")]
-    collection: Annotated[str, msgspec.Meta(description="The collection that is searched.")]
+    collection: Annotated[str, msgspec.Meta(description="The searched collection.")]
     model: Annotated[
-        str, msgspec.Meta(description="The model of its vectors; empty if it has none.")
+        str, msgspec.Meta(description="The model of its vectors; empty without vectors.")
     ]
     items: int
     kinds: Annotated[dict[str, int], msgspec.Meta(description="Items by kind.")]
@@ -338,27 +338,32 @@ class Stats(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     ]
     verification: Annotated[
         Verification | None,
-        msgspec.Meta(description="Of the process that answers; null while it has no index."),
+        msgspec.Meta(description="That of the answering process; null while it has no index."),
     ] = None
     process: Annotated[
         Process | None,
-        msgspec.Meta(description="The one that answers; null if it is the only one of its port."),
+        msgspec.Meta(description="The answering process; null if it is the only one of its port."),
     ] = None
     calls_allowed: Annotated[
-        bool, msgspec.Meta(description="Whether the caller may call tools through here.")
+        bool, msgspec.Meta(description="Whether the caller may call tools through this server.")
     ] = False
     sources: list[SourceState]
     building: Building | None
     unused: Annotated[
         list[UnusedIndex],
-        msgspec.Meta(description="Indexes that are not used now, and are removed after a while."),
+        msgspec.Meta(description="Unused indexes, which are removed after a while."),
     ] = []
     queue: Lengths
     workers: list[Worker]
     problems: list[Problem]
-    errors: Annotated[int, msgspec.Meta(description="Problems that left an item out.")]
+    errors: Annotated[
+        int, msgspec.Meta(description="The number of problems that kept an item out of the index.")
+    ]
     warnings: int
-    watch: Annotated[Watch | None, msgspec.Meta(description="Null if it never reported.")]
+    watch: Annotated[
+        Watch | None,
+        msgspec.Meta(description="The last report of the watch; null if it never reported."),
+    ]
     counters: dict[str, float]
 
     @property
@@ -373,12 +378,12 @@ class Stats(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Run(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """What one run of indexing did.
+    """The result of one run of indexing.
 
     Attributes:
-        added, changed, removed, unchanged: Items. A changed tag or path alone is a change, too.
+        added, changed, removed, unchanged: Numbers of items. A new tag or path is a change, too.
         embedded: How many texts were embedded; the others already had vectors.
-        seconds: How long it took.
+        seconds: Its duration.
         notices: What the user should know about the run itself.
         stats: The index after the run.
     """
@@ -407,7 +412,7 @@ class Jobs(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """Pending jobs by queue, what each busy worker does, and the failed jobs.
 
     Attributes:
-        waiting: How many wait, by queue.
+        waiting: The number of waiting jobs, by queue.
         taken: How many workers have, also those that they try again; null for a caller who may
             not see every source.
         running: The busy workers.
