@@ -265,7 +265,7 @@ class FolderWatches:
         for emitter in list(observer.emitters):
             try:
                 emitter.stop()
-            except Exception:  # it may never end, so do not wait for it
+            except Exception:  # its thread may never end, so it is not joined
                 _log.exception("watching_failed")
                 observer.emitters.discard(emitter)
         observer.stop()

@@ -357,7 +357,7 @@ class Local(Backend, abc.ABC):
         from repertory.project_search.folder import Folder  # noqa: PLC0415 - rarely needed
         from repertory.project_search.search import ProjectSearch  # noqa: PLC0415 - rarely needed
 
-        # A team's server may be anywhere, and a home has more than a project.
+        # A team's server may run anywhere, and a home holds more than one project.
         directory = self.workspace.directory
         if self.parts.is_team or not is_project(directory, Path.home()):
             return ProjectSearch(directory)
