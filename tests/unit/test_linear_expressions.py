@@ -166,6 +166,7 @@ EXAMPLES = {
     ],
     "repertory.project_search.snippets._RUN": ["ab cd"],
     "repertory.project_search.snippets._SPACE": ["ab \n"],
+    "repertory.project_search.word_index._NO_ASCII_WORD": ["abé"],
     "repertory.project_search.word_index._RUN": ["ab12_c"],
     "repertory.search.confidence._LETTERS": ["m&a", "a/b"],
     "repertory.search.languages._WORD": ["ab cd"],
