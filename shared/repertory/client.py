@@ -73,7 +73,7 @@ class Client(Backend):
     @override
     def search(self, query: Query) -> Answer:
         if query.limit > MAX_LIMIT:
-            raise UsageError(f"The limit is {query.limit}; a server gives {MAX_LIMIT} at most.")
+            raise UsageError(f"The limit is {query.limit}; a server returns at most {MAX_LIMIT}.")
         parameters = _parameters(query)
         if len(urlencode(parameters, doseq=True, errors="replace")) <= MAX_ADDRESS:
             answer = self.remote.ask("GET", "/search", parameters, Answer)

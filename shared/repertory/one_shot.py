@@ -44,7 +44,7 @@ INDEX_LOCK_TIMEOUT_S = 30.0  # a command that indexes waits so long for other pr
 BUDGET_S = 1.0  # a search spends at most this time on indexing changes
 FIRST_BUDGET_S = 30.0  # the same for the first index; see ``update.MIN_WRITING``
 UNFINISHED = (
-    f"The next search goes on with the first index for {FIRST_BUDGET_S:.0f} s; "
+    f"The next search continues the first index for {FIRST_BUDGET_S:.0f} s; "
     "`repertory index` completes it."
 )
 MANY = 2  # if a source lost all its items, and at least so many, it is assumed to be unmounted
@@ -216,8 +216,8 @@ class Repertory(Local):
             return
         if models := self._indexed_models():
             raise NothingIndexedError(
-                "Nothing is indexed here yet with these options; run `repertory index`, or give "
-                f"those of the index that is here, of the model {' or '.join(models)}."
+                "Nothing is indexed here yet with these options; run `repertory index`, or use the "
+                f"options of the existing index, whose model is {' or '.join(models)}."
             )
         raise NothingIndexedError("Nothing is indexed here yet; run `repertory index`.")
 

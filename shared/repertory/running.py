@@ -103,8 +103,8 @@ def client(
         return client_of(values.server_url, settings, values.server_api_key)
     if settings.is_of_team:
         raise ConfigurationError(
-            "REPERTORY_REDIS_URL says that there is a team's server: name it as "
-            "REPERTORY_SERVER_URL, or unset the former to index here."
+            "REPERTORY_REDIS_URL is set, as for a team's server: set REPERTORY_SERVER_URL to the "
+            "address of that server, or unset REPERTORY_REDIS_URL to index here."
         )
     note = note_at(settings, directory)
     if note is None:
@@ -113,8 +113,8 @@ def client(
     if values.device == "gpu" and note.device not in (None, "gpu"):
         asked = settings.origins.get("device", "this one")
         found.notices = (
-            f"The server that answers has the device {note.device}, so {asked} does not hold; "
-            "start the server with it.",
+            f"The server uses the device {note.device}, so {asked} has no effect; start the "
+            "server with it.",
         )
     if _is_new(_place(settings, directory)):
         timeout_s = STARTING_TIMEOUT_S
@@ -228,8 +228,8 @@ def the_only_server(settings: Settings, directory: Path) -> Iterator[Path]:
             note = read_json(place, Note)
             who = f" (process {note.pid} at {note.url})" if note else ""
             raise StoreBusyError(
-                f"A server of {directory} runs already{who}; use it or stop it, or give this one "
-                "another --data-dir."
+                f"A server of {directory} is already running{who}; use it or stop it, or give this "
+                "one another --data-dir."
             )
         yield _lock_of(place)
 

@@ -211,7 +211,7 @@ class Update:
         engine = self._parts.queries.get()
         if engine.model.slug != self._slug:
             raise ModelError(
-                f"the index is of the model {self._slug}, and {engine.model.slug} is set"
+                f"the index has the model {self._slug}, but {engine.model.slug} is configured"
             )
         return engine
 
@@ -289,11 +289,11 @@ def _still_building(build: Building, *, is_same: bool) -> str:
     missing = f"{build.total - build.done:,} of {build.total:,} items are missing"
     if is_same:
         return (
-            f"A rebuild has not ended: {missing} in the new index, and the latest changes may be "
-            "missing in this one; run `repertory index`."
+            f"A rebuild is not finished: {missing} in the new index, and the latest changes may "
+            "be missing in this one; run `repertory index`."
         )
     return (
-        f"The sources are others now, so the index is built again, and {missing}: the latest "
+        f"The sources have changed, so a new index is being built. {missing}, and the latest "
         "changes are not searchable yet; run `repertory index`."
     )
 

@@ -270,7 +270,7 @@ def test_two_sessions_of_a_directory_in_one_program_are_named(tmp_path: Path) ->
     ):
         assert first.search("read_file").degraded == ""
         degraded = second.search("read_file").degraded
-        assert "open in this program already: share what opened it" in degraded
+        assert "already open in this program: share that session" in degraded
 
 
 def test_a_forgotten_session_holds_nothing(embedded: Opening) -> None:

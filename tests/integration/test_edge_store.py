@@ -127,7 +127,7 @@ def test_another_store_of_one_process_is_refused(store: EdgeStore, tmp_path: Pat
     other = EdgeStore(tmp_path, timeout=0.1)
     with store.create(NAME, DIMENSION) as collection:
         store.open(NAME).close()
-        with pytest.raises(StoreBusyError, match="open in this program already"):
+        with pytest.raises(StoreBusyError, match="already open in this program"):
             other.open(NAME)
         collection.upsert([point("a")])
     with other.open(NAME) as again:
@@ -146,7 +146,7 @@ def test_what_this_process_holds_is_not_long_awaited(
 
     monkeypatch.setattr(FileLock, "acquire", noted)
     held = StoreLock(tmp_path / NAME, 30.0)
-    with pytest.raises(StoreBusyError, match="open in this program already"):
+    with pytest.raises(StoreBusyError, match="already open in this program"):
         StoreLock(tmp_path / NAME, 30.0)
     held.release()
     assert waits == [30.0, OWN_S]

@@ -241,7 +241,8 @@ def test_files_that_were_removed_from_the_index_are_noticed(project: Path) -> No
         assert answer.hits
         assert answer.mode == "keyword"
         assert answer.degraded == (
-            "The index has 0 of its 4 items, so files of it were removed: run `repertory index`."
+            "The index has only 0 of its 4 items because some of its files were removed: run "
+            "`repertory index`."
         )
         run = repertory.index()
         assert (run.added, run.embedded, run.stats.items) == (4, 0, 4)
@@ -819,7 +820,7 @@ def test_a_rebuild_that_was_ended_is_not_taken_for_other_sources(
             repertory.rebuild()
     found, (notice,) = search(project, "postmortem", budget_s=0.0)
     assert found[0] == "project/postmortem"
-    assert "A rebuild has not ended: 2 of 4 items are missing in the new index" in notice
+    assert "A rebuild is not finished: 2 of 4 items are missing in the new index" in notice
     assert search(project, "postmortem")[1] == ()
 
 

@@ -179,7 +179,7 @@ def test_one_process_at_a_time_uses_it(tmp_path: Path) -> None:
     """A second opening fails and says that this program has it; the data is unharmed."""
     with SkillDiscoveryIndex.open(tmp_path) as index:
         add(index, "a", X)
-        with pytest.raises(StoreBusyError, match="open in this program already"):
+        with pytest.raises(StoreBusyError, match="already open in this program"):
             SkillDiscoveryIndex.open(tmp_path)
         assert found(index, X) == ["a"]
 

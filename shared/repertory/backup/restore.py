@@ -118,7 +118,7 @@ def _check_names(archive: Archive) -> None:
         raise StoreCorruptError(f"{archive.path} is damaged: {error}") from error
     own = all(namespace_of(one) == manifest.namespace for one in manifest.collections)
     if not (own or not manifest.is_team) or not all(map(files.is_known, archive.files)):
-        raise StoreCorruptError(f"{archive.path} is damaged: it has a name that no backup has.")
+        raise StoreCorruptError(f"{archive.path} is damaged: it has a part that no backup has.")
 
 
 def _check_idle(parts: Parts) -> None:
@@ -130,7 +130,7 @@ def _check_idle(parts: Parts) -> None:
     """
     if parts.is_team:
         if holder := parts.coordination.lease.holders().holder:
-            raise StoreBusyError(f"{holder} watches; stop `repertory watch` first.")
+            raise StoreBusyError(f"{holder} is watching; stop `repertory watch` first.")
         return
     running = [note.url for note in notes(parts.settings)]
     servers = parts.settings.data_dir / "servers"

@@ -193,8 +193,8 @@ class ServerSession:
         name = self.server.name
         if self._under_way == MAX_CONCURRENT_CALLS:
             raise CallError(
-                f"The MCP server {name} has {MAX_CONCURRENT_CALLS} calls to answer already; call "
-                "again when it has."
+                f"The MCP server {name} is already answering {MAX_CONCURRENT_CALLS} calls; call "
+                "again when one of them has ended."
             )
         self._under_way += 1
         try:

@@ -57,7 +57,9 @@ def load_engine(
         DeviceUnavailableError: ``gpu`` was requested without one.
     """
     if device not in DEVICES:
-        raise ConfigurationError(f"The device {device!r} is none of {', '.join(DEVICES)}.")
+        raise ConfigurationError(
+            f"The device is {device!r}; it must be one of {', '.join(DEVICES)}."
+        )
     failure: ModelError | None = None
     cache = cache or data_dir / "models"
 

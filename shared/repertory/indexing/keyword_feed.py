@@ -140,8 +140,8 @@ class KeywordFeed:
             return
         if count < min(len(self.index), written := reported()):
             raise StoreCorruptError(
-                f"The index has {count:,} of its {written:,} items, so files of it were "
-                "removed: run `repertory index`."
+                f"The index has only {count:,} of its {written:,} items because some of its files "
+                "were removed: run `repertory index`."
             )
         self.compare()
 

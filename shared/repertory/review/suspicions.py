@@ -310,7 +310,7 @@ RULES: tuple[SuspicionRule, ...] = (
     ),
     SuspicionRule(
         name="sends-secrets",
-        message="It has the model send keys, passwords or the environment somewhere.",
+        message="It tells the model to send keys, passwords or the environment somewhere.",
         words=(
             *("api key", "api_key", "api-key", "apikey", " token", "password", "credentials"),
             *("private key", "private_key", "private-key", "privatekey", "seed phrase"),
@@ -332,7 +332,7 @@ RULES: tuple[SuspicionRule, ...] = (
     SuspicionRule(
         name="locked-archive",
         words=("pass", "pwd", "using :", "using:", "with :", "with:"),
-        message="It has its reader unpack a download with a given password, which hides the "
+        message="It tells its reader to unpack a download with a given password, which hides the "
         "content from virus scanners.",
         found_by=_any(
             r"\b(?:extract|unzip|unpack|unrar|archive|zip|rar|7z|exe)\b[^.\n]{0,50}"
@@ -345,7 +345,7 @@ RULES: tuple[SuspicionRule, ...] = (
     SuspicionRule(
         name="required-program",
         words=("download",),
-        message="It has its reader download and start a program before anything else.",
+        message="It tells its reader to download and start a program before anything else.",
         found_by=_all(
             r"\bdownload\b",
             r"\b(?:run|open|launch|execute|start)\b[^.\n]{0,60}(?:\.(?:exe|scr|msi|bat|dmg|pkg)\b|"
@@ -369,7 +369,7 @@ RULES: tuple[SuspicionRule, ...] = (
             "justpaste.it",
             "controlc.",
         ),
-        message="It has its reader run a command from a page that anybody can write.",
+        message="It tells its reader to run a command from a page that anyone can write.",
         found_by=_all(
             r"\b(?:glot\.io|rentry\.(?:co|org)|pastebin\.com|hastebin\.com|paste\.ee|dpaste\.\w{2,4}|"
             r"termbin\.com|0x0\.st|transfer\.sh|ghostbin\.\w{2,4}|justpaste\.it|controlc\.com)/",
@@ -394,7 +394,7 @@ RULES: tuple[SuspicionRule, ...] = (
     SuspicionRule(
         name="unnamed-host",
         words=("://",),
-        message="It downloads from a numbered address, not from a named host.",
+        message="It downloads from an IP address instead of a host name.",
         found_by=_any(
             rf"{_FETCH}[^\n]{{0,200}}https?://"
             r"(?!0|10\.|127\.|169\.254\.|192\.168\.|172\.(?:1[6-9]|2\d|3[01])\.)"
@@ -404,7 +404,7 @@ RULES: tuple[SuspicionRule, ...] = (
     SuspicionRule(
         name="unknown-script",
         words=("curl", "wget", "iwr", "irm", "invoke-", "new-object"),
-        message="It runs a script from a host that is not well known, unread.",
+        message="It runs a script from a little-known host without anyone reading it.",
         found_by=_runs_unknown_script,
     ),
 )

@@ -243,8 +243,8 @@ def _leads_elsewhere(folder: _Folder, anywhere: SkillFolders) -> str:
     leads_out = is_around if is_skills else not lies_in(real, anywhere.path)
     if folder.base == anywhere.path and leads_out:
         return (
-            f"it is a link that leads out of the project to {real}; to have it read, name that in "
-            "a repertory.toml and trust the file"
+            f"it is a link that leads out of the project to {real}; to read it, name that folder "
+            "in a repertory.toml and trust the file"
         )
     return ""
 

@@ -152,8 +152,8 @@ def _unused(cluster: Cluster, known: set[str]) -> SearchFinding:
     return _searches(
         cluster,
         shown[:MAX_ITEMS],
-        "Read what these searches show: pin the right item, write a skill if it is missing, or say "
-        "in the shown ones when not to use them (`when_not_to_use`).",
+        "Check the results of these searches: pin the right item, write a skill if it is missing, "
+        "or say in the shown items when not to use them (`when_not_to_use`).",
     )
 
 

@@ -95,8 +95,8 @@ class Requests:
         with self._lock:
             if self._under_way[api.name] >= MAX_CONCURRENT_CALLS:
                 raise CallError(
-                    f"The API {api.name} has {MAX_CONCURRENT_CALLS} calls to answer already; call "
-                    "again when it has."
+                    f"The API {api.name} is already answering {MAX_CONCURRENT_CALLS} calls; call "
+                    "again when one of them has ended."
                 )
             self._under_way[api.name] += 1
 

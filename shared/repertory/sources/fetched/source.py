@@ -81,7 +81,7 @@ class FetchedSource(Source):
         stale = ""
         if state.error:
             when = ago(time.time() - state.checked_at) if state.checked_at else "before"
-            stale = f"{state.error} What was fetched {when} stays."
+            stale = f"{state.error} The content that was fetched {when} is kept."
         return msgspec.structs.replace(scan, problems=[*problems, *scan.problems], stale=stale)
 
     @override

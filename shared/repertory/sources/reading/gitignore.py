@@ -37,8 +37,8 @@ class GitIgnore:
     def problems(self) -> list[Problem]:
         """One for each file that is ignored because there are too many patterns."""
         message = (
-            "The .gitignore files here have too many different patterns, so those of this one do "
-            "not count; shorten them."
+            "The .gitignore files here have too many different patterns, so the patterns of this "
+            "one are not used; remove some."
         )
         return [warning(clean(self._file(one)), message) for one in sorted(self._left_out)]
 
