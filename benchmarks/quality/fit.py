@@ -24,7 +24,6 @@ from benchmarks.quality.__main__ import CACHE, MODEL
 from repertory.search.calibration import GOOD
 from repertory.search.confidence import EvidenceWeights, evidence_of_words
 from repertory.search.engine import SearchEngine
-from repertory.search.lookup import readable_index
 from repertory.search.query import query_of
 from repertory.settings import load
 from repertory.values import Values
@@ -112,7 +111,7 @@ def fit(ordered: list[list[Candidates]], judged: list[Candidates], absent: int) 
 
 def _candidates(engine: SearchEngine, queries: Sequence[LabelledQuery]) -> Iterator[Candidates]:
     """The candidates of each whole query, including all its judged items."""
-    index = readable_index(engine)
+    index = engine.keywords
     for query in queries:
         also = [row for item in query.grades if (row := index.row_of(item)) is not None]
         found = engine.rank(query_of(Values(), query.text), also=also).texts[0].candidates

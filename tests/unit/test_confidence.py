@@ -62,7 +62,6 @@ Range = tuple[float, float]
 
 def rows(engine: SearchEngine) -> list[int]:
     """The rows of all items."""
-    assert engine.keywords
     found: list[int] = engine.keywords.all_rows().tolist()
     return found
 
@@ -70,7 +69,6 @@ def rows(engine: SearchEngine) -> list[int]:
 def confidence(text: str, item: Item, *others: Item, **weights: float) -> float:
     """The confidence of an item for a query among others, by words alone."""
     engine = keyword_engine([item, *others])
-    assert engine.keywords
     row = row_of(engine.keywords, item.id)
     task = engine.rank(Query(text=text, weights=Weights(**weights)), also=[row])
     return task.merged.confidence[row]

@@ -268,24 +268,6 @@ def test_unexpected_cosines_are_asked_for_later(monkeypatch: pytest.MonkeyPatch)
     assert {*nearest.cosines([first, second])} == {first}
 
 
-def test_without_the_words_the_meaning_answers() -> None:
-    """Among the items that the vectors found; of a task, the beginning is searched."""
-    embedding = Recording()
-    engine = engine_of(embedding=lambda: embedding, keywords=None, degraded=["No words."])
-    answer = search(engine, "read the file, then bake a bread")
-    assert (answer.mode, answer.degraded) == (Mode.SEMANTIC, "No words.")
-    assert {*names(answer)[:2]} >= {"bread"}
-    assert answer.hits[0].evidence.keyword is None
-    assert embedding.calls == [["read the file, then bake a bread"]]
-
-
-def test_without_words_and_vectors_the_search_fails() -> None:
-    """The error gives both reasons."""
-    engine = engine_of("query", keywords=None, degraded=["No words."])
-    with pytest.raises(StoreError, match=r"No words\. The store is gone\."):
-        search(engine)
-
-
 def test_steps_are_embedded_at_once_by_their_beginnings() -> None:
     """A task's whole text and its steps are one batch of bounded texts; one need is not cut."""
     embedding = Recording()

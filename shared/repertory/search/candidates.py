@@ -1,6 +1,6 @@
 """The items that either arm found for a query, with the evidence for each."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence, Set
+from collections.abc import Collection, Mapping, Sequence, Set
 from functools import cached_property
 from itertools import islice
 
@@ -25,6 +25,7 @@ from repertory.index.vectors import Filter, Match
 from repertory.search.answer import Mode
 from repertory.search.capabilities import jobs
 from repertory.search.languages import shared_terms
+from repertory.search.nearest import Nearest
 from repertory.search.query import Query
 from repertory.search.similar_names import (
     MAX_NAME_WORDS,
@@ -165,20 +166,11 @@ def keyword_candidates(
 
 
 def all_candidates(
-    query: Query,
-    index: KeywordIndex,
-    *,
-    words: Words,
-    nearest: Sequence[Match],
-    cosines_of: Callable[[list[int]], Mapping[int, float]],
-    calibration: Calibration,
-    mode: Mode,
+    query: Query, index: KeywordIndex, words: Words, nearest: Nearest | None
 ) -> Candidates:
-    """Combine the results of both arms, ``words`` and ``nearest``; see ``Candidates``.
-
-    ``cosines_of`` returns the cosines of other items by key; empty without the semantic arm.
-    """
-    cosines, sections = _fold(index, nearest, query.weights.section_weight)
+    """Combine the results of both arms; ``nearest`` is None without the semantic arm."""
+    matches = nearest.matches if nearest else ()
+    cosines, sections = _fold(index, matches, query.weights.section_weight)
     close = words.close
     found = words.found | cosines.keys()
     found |= _promoted(query, found, index)
@@ -187,7 +179,7 @@ def all_candidates(
     rest = [row for row in ordered if row not in cosines]
     more = [row for row in rest if row not in words.keys]
     keys = {**words.keys, **dict(zip(more, _keys(index, more), strict=True))}
-    given = cosines_of([keys[row] for row in rest])
+    given = nearest.cosines([keys[row] for row in rest]) if nearest else {}
     cosines |= {row: given[keys[row]] for row in rest if keys[row] in given}
     cosine = np.array([cosines.get(row, 0.0) for row in ordered], np.float32)
     weights = words.matches.weights(rows)
@@ -196,10 +188,10 @@ def all_candidates(
         index=index,
         matches=words.matches,
         shared=words.shared,
-        mode=mode,
+        mode=Mode.HYBRID if nearest else Mode.KEYWORD,
         rows=rows,
         cosine=cosine,
-        semantic=calibration.apply(cosine),
+        semantic=(nearest.calibration if nearest else Calibration()).apply(cosine),
         weights=weights,
         keyword=words.matches.mean(weights),
         similarity=similarities(query.text, index, ordered),
