@@ -33,7 +33,7 @@ from repertory.search.confidence import confidences
 from repertory.search.duplicates import MAX_DUPLICATES, grouped
 from repertory.search.editorial import edited
 from repertory.search.hits import explained, shadowing
-from repertory.search.inference import DEFAULT_THRESHOLD, beside, infer, items_for
+from repertory.search.inference import DEFAULT_THRESHOLD, Inference, with_inferred
 from repertory.search.item_cache import ItemCache
 from repertory.search.nearest import Nearest, ask, embedded
 from repertory.search.query import Query, check
@@ -244,7 +244,6 @@ class SearchEngine:
         groups, away = self._groups_left(task.reaching(query.threshold), query.limit)
         first = [one for one, *_ in groups]
         copies = [tuple(index.entry(row).id for row in same[:max_copies]) for _, *same in groups]
-        cut = replace(query, text=task.texts[0].candidates.query.text)
         sure = task.merged.confidence
         usual = [row for row in task.reaching(DEFAULT_THRESHOLD) if row not in away]
         direct = [sure[one] for one, *_ in _groups(usual, index, query.limit)]
@@ -254,15 +253,16 @@ class SearchEngine:
             if sure[row] >= DEFAULT_THRESHOLD
             for one in (index.entry(row).id, *same)
         }
+        asked = replace(query, text=task.texts[0].candidates.query.text)
+        inference = Inference(asked, index, direct, shown)
         # Read everything at once, because with a Qdrant server each read is a request.
-        needed = items_for(cut, index, direct, shown)
-        wanted = [*_with_body(index, first), *needed]
+        wanted = [*_with_body(index, first), *inference.needed_items()]
         items = self.available_items(wanted, problems, task.records)
         hits = [
             replace(hit, duplicates=same)
             for hit, same in zip(self._explained(task, first, items), copies, strict=True)
         ]
-        return beside(hits, infer(cut, index, direct, items, shown))[: query.limit]
+        return with_inferred(hits, inference.hits(items))[: query.limit]
 
     def _groups_left(self, rows: Sequence[int], limit: int) -> tuple[list[list[int]], set[int]]:
         """The first groups of duplicates without items that are gone, and the rows of those."""
