@@ -23,7 +23,7 @@ from benchmarks.synthetic import items, questions
 from repertory.catalogue.item import Item
 from repertory.index.keywords.index import KeywordIndex
 from repertory.index.keywords.snapshot import packing, unpack
-from repertory.memory import keep_little, trim
+from repertory.memory import return_memory_early, trim
 from repertory.search.candidates import keyword_candidates
 from repertory.search.query import Query
 
@@ -36,7 +36,7 @@ T = TypeVar("T")
 
 def main(number: int) -> None:
     """Measure an index of ``number`` items."""
-    keep_little()
+    return_memory_early()
     with tempfile.TemporaryDirectory(prefix="repertory-bench-") as name:
         _measure(number, Path(name))
 

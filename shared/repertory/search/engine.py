@@ -31,14 +31,14 @@ from repertory.search.candidates import (
 )
 from repertory.search.confidence import confidences
 from repertory.search.duplicates import MAX_DUPLICATES, grouped
-from repertory.search.editorial import edited
+from repertory.search.editorial import apply_policies
 from repertory.search.hits import explained, shadowing
 from repertory.search.inference import DEFAULT_THRESHOLD, Inference, with_inferred
 from repertory.search.item_cache import ItemCache
 from repertory.search.nearest import Nearest, ask, embedded
 from repertory.search.query import Query, check
-from repertory.search.ranking import Ranked, Task, ordered, task_of
-from repertory.search.steps import searched
+from repertory.search.ranking import Ranked, Task, best_first, task_of
+from repertory.search.steps import texts_of_task
 from repertory.telemetry.spans import carried, traced
 from repertory.text import normalized
 
@@ -58,9 +58,11 @@ class SearchEngine:
         notices: The notices of every answer.
         version: The revision of the index.
         item_cache: The recently shown items, shared with earlier engines.
-        hides: Whether items may be hidden from this engine's callers; see ``visible_subsets``.
         is_gone: Whether an item no longer exists although the index may still have it; None if
             the index is followed.
+
+    Attributes:
+        hides: Whether items may be hidden from this engine's callers; see ``visible_subsets``.
     """
 
     def __init__(  # noqa: PLR0913 - one for each part
@@ -76,7 +78,6 @@ class SearchEngine:
         notices: Sequence[str] = (),
         version: int = 0,
         item_cache: ItemCache | None = None,
-        hides: bool = False,
         is_gone: Callable[[Entry], bool] | None = None,
     ) -> None:
         self.keywords = keywords
@@ -89,7 +90,7 @@ class SearchEngine:
         self.notices = tuple(notices)
         self._reader = reader
         self._item_cache = item_cache or ItemCache()
-        self.hides = hides
+        self.hides = False
         self._is_gone = is_gone
 
     def over(
@@ -172,7 +173,7 @@ class SearchEngine:
         check(query)
         query = _as_text(query)
         problems = list(self.degraded)
-        queries = [replace(query, text=text) for text in searched(query.text)]
+        queries = [replace(query, text=text) for text in texts_of_task(query.text)]
         # The keyword arm runs on another thread, because embedding releases the GIL.
         reading = [self._reader.submit(carried(self._read), one, also) for one in queries]
         found = self._nearest(queries, reading, problems)
@@ -215,12 +216,12 @@ class SearchEngine:
     ) -> Ranked:
         """The ranked candidates of one text."""
         candidates = all_candidates(query, self.keywords, words, nearest)
-        confidence, notes = edited(candidates, confidences(candidates))
+        confidence, notes = apply_policies(candidates, confidences(candidates))
         return Ranked(
             candidates=candidates,
             confidence=confidence,
             notes=notes,
-            order=ordered(candidates, confidence, self._precedence),
+            order=best_first(candidates, confidence, self._precedence),
             problems=problems,
             records=nearest.records if nearest else {},
         )
