@@ -223,8 +223,7 @@ def _tools_with(segment: Segment, words: Collection[str]) -> list[int]:
     servers = columns["server"].values
     found = columns["server"].is_any([one for one in servers if not stems.isdisjoint(terms(one))])
     for term in stems:
-        if (number := postings.id_of(term)) is not None:
-            rows, weights = postings.of_term(number)
-            found[rows[reaches(weights, NAME.least)]] = True
+        rows, weights = postings.of_term(term)
+        found[rows[reaches(weights, NAME.least)]] = True
     rows_found: list[int] = np.flatnonzero(found & columns["kind"].is_any([Kind.TOOL])).tolist()
     return rows_found

@@ -132,9 +132,8 @@ class Matches:
             in_part = np.zeros((len(self.terms), len(own)), np.float32)
             for number, term in enumerate(self.terms):
                 for one in term.indexed:
-                    if (term_id := postings.id_of(one)) is None:
+                    if (weight := postings.weights_in(one, own)) is None:
                         continue
-                    weight = postings.weights_in(term_id, own)
                     if one not in term.exact:
                         weight *= np.float32(VARIANT_FACTOR)
                     np.maximum(in_part[number], weight, out=in_part[number])
