@@ -18,9 +18,10 @@ from repertory.index.keywords.segment import Segment
 from repertory.index.keywords.tokens import term_of, terms
 from repertory.search.answer import Evidence, Hit, shown_confidence
 from repertory.search.capabilities import BY_NAME, CAPABILITIES, Job, certainty, jobs
-from repertory.search.confidence import probability, reaches
+from repertory.search.confidence import probability
 from repertory.search.duplicates import MAX_DUPLICATES, grouped
 from repertory.search.editorial import boosted
+from repertory.search.evidence import reaches
 from repertory.search.hits import hit
 from repertory.search.query import Query
 from repertory.values import Values
