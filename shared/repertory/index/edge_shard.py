@@ -106,13 +106,14 @@ class OpenShard:
                 self._engine = _loaded(self.path)
             yield self._engine
 
-    def update(self, operation: engine.UpdateOperation) -> None:
-        """Run a write operation."""
+    def update(self, operation: engine.UpdateOperation, points: int = 0) -> None:
+        """Run an operation that writes this many points, or deletes some."""
         with self._writing:
             with self.using() as shard:
                 require_room(self.path)
                 self.is_flushed = False
                 shard.update(operation)
+            self.written += points
             # One more than ``MAX_SINCE`` marks an overflow; further writes are not kept.
             if self._since is not None and len(self._since) <= MAX_SINCE:
                 self._since.append(operation)

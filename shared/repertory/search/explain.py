@@ -165,7 +165,8 @@ def _words(found: Candidates, row: int, item: Item | None) -> Iterator[Word]:
     missing = 0
     for term in found.matches.terms:
         share = round(term.rarity / total, 4)
-        if match := found.matches.in_item_term(term, row, places):
+        if found.matches.has(term, row):
+            match = found.matches.in_item(term, row, places)
             fields, spelling = match.fields, match.spelling
             yield Word(typed=term.typed, matched=spelling, fields=fields, share=share)
             continue

@@ -42,7 +42,7 @@ def explained(
     close = float(found.close[place])
     places = places_of(entry, item)
     terms = compress(found.matches.terms, found.weights[:, place] > 0)
-    matched = [found.matches.held(term, row, places) for term in terms]
+    matched = [found.matches.in_item(term, row, places) for term in terms]
     held = [match.term for match in matched]
     part = NO_SECTION
     if item and not close:

@@ -222,13 +222,11 @@ class Matches:
         mean: Scores = (self.shares[:, None] * weights).sum(axis=0)
         return mean
 
-    def in_item_term(self, term: Term, row: int, places: Places) -> ItemMatch | None:
-        """A term as it appears in an item; None if the item does not contain it."""
-        if not any(self._index.holds(one, row) for one in term.indexed):
-            return None
-        return self.held(term, row, places)
+    def has(self, term: Term, row: int) -> bool:
+        """Whether an item contains a term."""
+        return any(self._index.holds(one, row) for one in term.indexed)
 
-    def held(self, term: Term, row: int, places: Places) -> ItemMatch:
+    def in_item(self, term: Term, row: int, places: Places) -> ItemMatch:
         """A term as it appears in an item that contains it."""
         keys = term.indexed
         if len(keys) > 1:
