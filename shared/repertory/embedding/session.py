@@ -54,7 +54,7 @@ class Session:
             options.add_run_config_entry("memory.enable_memory_arena_shrinkage", "cpu:0")
         return self.graph.run([output], feed, options)[0]
 
-    def rest(self) -> None:
+    def free_memory(self) -> None:
         """Free the memory of mapped weights; they are read again when needed."""
         if self._mapped:
             drop_pages(self._mapped)
@@ -122,7 +122,8 @@ def _opened(graph: Path, name: str, cache: Path, device: str) -> Session:
 
 def _open_mapped(optimised: Path) -> Session:
     session = Session(_load(optimised, _mapped()), optimised)
-    session.rest()  # loading copies most weights into another layout, so their pages can be freed
+    # Loading copies most weights into another layout, so their pages can be freed.
+    session.free_memory()
     return session
 
 

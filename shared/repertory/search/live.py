@@ -223,7 +223,7 @@ class LiveSearch:
             self._poll(now)
             self._close_replaced(now)
             if self._index is not None:
-                self._index.rest(now)
+                self._index.free_memory(now)
         if self._index is None:
             self._stopping.wait(FIRST_POLL_S)
         elif "vectors" in self._missing:
@@ -320,7 +320,7 @@ class LiveSearch:
             self._missing["deltas"] = f"Changes are found later than usual: {error}"
             self._stopping.wait(wait)
         if not self._use_new_index():
-            index.settle()
+            index.return_memory()
 
     def _use_new_index(self) -> bool:
         """Use the feed's current keyword index; whether it is a new one."""

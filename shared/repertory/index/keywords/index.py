@@ -99,10 +99,10 @@ class KeywordIndex:
             list(pool.map(lambda segment: segment.prepare(folder), new))
         self.policies.prepare()
 
-    def rest(self) -> None:
+    def free_memory(self) -> None:
         """Release the memory of mapped files; the next searches read them again."""
         for part in self.parts:
-            part.segment.rest()
+            part.segment.free_memory()
 
     def __len__(self) -> int:
         return self._size
