@@ -21,7 +21,7 @@ from repertory.search.answer import Answer, Mode
 from repertory.search.candidates import MAX_BY_MEANING
 from repertory.search.engine import SearchEngine
 from repertory.search.explain import explain
-from repertory.search.nearest import ask
+from repertory.search.nearest import search_vectors
 from repertory.search.query import Query
 from repertory.search.steps import MAX_EMBEDDED
 from repertory.values import Weights
@@ -260,7 +260,7 @@ def test_unexpected_cosines_are_asked_for_later(monkeypatch: pytest.MonkeyPatch)
     (vector,) = WordCounts().embed_queries([TEXT])
     first, second = item_key(ITEMS[1].id), item_key(ITEMS[2].id)
     query = VectorQuery(vector=vector, limit=1, keys=[first])
-    (nearest,) = ask(points, [query], Calibration(), lambda keys: keys)
+    (nearest,) = search_vectors(points, [query], Calibration(), lambda keys: keys)
     assert {*nearest.cosines([first])} == {first}
     assert points.calls == ["query"]
     assert {*nearest.cosines([first, second])} == {first, second}

@@ -10,8 +10,8 @@ from repertory.embedding.models import Calibration
 from repertory.errors import UsageError
 from repertory.index.keywords.index import KeywordIndex
 from repertory.index.vectors import Match, VectorQuery
-from repertory.search.candidates import Candidates, Words, all_candidates
-from repertory.search.nearest import Nearest
+from repertory.search.candidates import Candidates, KeywordResult, all_candidates
+from repertory.search.nearest import VectorResult
 from repertory.search.query import MAX_QUERY_LENGTH, Query, query_of
 from repertory.values import Values, Weights
 from tests.support.hybrid_search import Points, WordCounts
@@ -84,7 +84,7 @@ def gathered(*scores: tuple[int | None, float], weight: float = 0.9) -> Candidat
     return all_candidates(
         Query(text="a letter to someone", weights=Weights(section_weight=weight)),
         index,
-        Words(
+        KeywordResult(
             matches=index.match(""),
             shared=None,
             close={},
@@ -93,7 +93,7 @@ def gathered(*scores: tuple[int | None, float], weight: float = 0.9) -> Candidat
             likely=[],
             limit=0,
         ),
-        Nearest(
+        VectorResult(
             collection=Points(ITEMS, counts),
             query=VectorQuery(vector=counts.embed_query("letter"), limit=1),
             matches=[*matches, Match(key=item_key("indexed/later"), section=None, score=0.99)],

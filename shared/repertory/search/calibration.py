@@ -29,7 +29,7 @@ from repertory.files import write_atomically
 from repertory.index.keywords.index import KeywordIndex
 from repertory.index.keywords.query_words import plain
 from repertory.progress import Progress
-from repertory.search.candidates import all_candidates, keyword_candidates
+from repertory.search.candidates import all_candidates, search_keywords
 from repertory.search.evidence import BESIDE_VECTORS, log_odds_of_words
 from repertory.search.query import Query
 
@@ -228,7 +228,7 @@ def _words(pairs: Sequence[Pair]) -> Numbers:
         ids = [pairs[place].item.id for place in own]
         rows = [row for item in ids if (row := index.row_of(item)) is not None]
         query = Query(text=text)
-        found = all_candidates(query, index, keyword_candidates(query, index, rows), None)
+        found = all_candidates(query, index, search_keywords(query, index, rows), None)
         odds[own] = log_odds_of_words(found)[[found.place_of[row] for row in rows]]
     return odds
 

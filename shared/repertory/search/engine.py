@@ -25,9 +25,9 @@ from repertory.search.answer import Answer, Hit, Mode
 from repertory.search.candidates import (
     MAX_BY_MEANING,
     MAX_BY_WORDS,
-    Words,
+    KeywordResult,
     all_candidates,
-    keyword_candidates,
+    search_keywords,
 )
 from repertory.search.confidence import confidences
 from repertory.search.duplicates import MAX_DUPLICATES, grouped
@@ -35,7 +35,7 @@ from repertory.search.editorial import apply_policies
 from repertory.search.hits import explained, shadowing
 from repertory.search.inference import DEFAULT_THRESHOLD, Inference, with_inferred
 from repertory.search.item_cache import ItemCache
-from repertory.search.nearest import Nearest, ask, embedded
+from repertory.search.nearest import VectorResult, search_vectors, vectors_of
 from repertory.search.query import Query, check
 from repertory.search.ranking import Ranked, Task, best_first, task_of
 from repertory.search.steps import texts_of_task
@@ -175,18 +175,22 @@ class SearchEngine:
         problems = list(self.degraded)
         queries = [replace(query, text=text) for text in texts_of_task(query.text)]
         # The keyword arm runs on another thread, because embedding releases the GIL.
-        reading = [self._reader.submit(carried(self._read), one, also) for one in queries]
-        found = self._nearest(queries, reading, problems)
+        reading = [
+            self._reader.submit(carried(self._search_keywords), one, also) for one in queries
+        ]
+        found = self._search_vectors(queries, reading, problems)
         texts = [
             self._ranked(one, words.result()[0], nearest, tuple(problems))
             for one, words, nearest in zip(queries, reading, found, strict=True)
         ]
         return task_of(query, texts)
 
-    def _read(self, query: Query, also: Sequence[int]) -> tuple[Words, Callable[..., VectorQuery]]:
+    def _search_keywords(
+        self, query: Query, also: Sequence[int]
+    ) -> tuple[KeywordResult, Callable[..., VectorQuery]]:
         """The results of the keyword arm, and a vector query that lacks only the vector."""
         limit = MAX_BY_WORDS if self.collection else MAX_BY_MEANING
-        words = keyword_candidates(query, self.keywords, also, limit=limit)
+        words = search_keywords(query, self.keywords, also, limit=limit)
         entries = dict(zip(words.likely, self.keywords.entries(words.likely), strict=True))
         cached = self._item_cache.get(entries.values())
         if self.collection:  # prepare the explanation of likely hits while the query is embedded
@@ -210,8 +214,8 @@ class SearchEngine:
     def _ranked(
         self,
         query: Query,
-        words: Words,
-        nearest: Nearest | None,
+        words: KeywordResult,
+        nearest: VectorResult | None,
         problems: tuple[str, ...],
     ) -> Ranked:
         """The ranked candidates of one text."""
@@ -351,12 +355,12 @@ class SearchEngine:
         found: Mapping[int, Hashable] = dict(zip(rows, of.tolist(), strict=True))
         return [found.get(key, (key,)) for key in keys]
 
-    def _nearest(
+    def _search_vectors(
         self,
         queries: Sequence[Query],
-        reading: Sequence[Future[tuple[Words, Callable[..., VectorQuery]]]],
+        reading: Sequence[Future[tuple[KeywordResult, Callable[..., VectorQuery]]]],
         problems: list[str],
-    ) -> Sequence[Nearest | None]:
+    ) -> Sequence[VectorResult | None]:
         """The answer of the vectors to each text; None for all, with a problem added, on failure.
 
         None without a problem if the model does not know any word of a text. A single request
@@ -366,7 +370,7 @@ class SearchEngine:
             return [None] * len(queries)
         try:
             embedding = self._embedding()
-            vectors = embedded(embedding, queries)
+            vectors = vectors_of(embedding, queries)
             asked = [one.result()[1] for one in reading]
             known = [bool(vector.any()) for vector in vectors]
             wanted = [
@@ -376,7 +380,9 @@ class SearchEngine:
             ]
             calibration = embedding.model.calibration or Calibration()
             found = iter(
-                ask(self.collection, wanted, calibration, self._duplicate_keys) if wanted else ()
+                search_vectors(self.collection, wanted, calibration, self._duplicate_keys)
+                if wanted
+                else ()
             )
             return [next(found) if is_known else None for is_known in known]
         except (ModelError, StoreError) as error:

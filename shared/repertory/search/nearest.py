@@ -24,7 +24,7 @@ MIN_ITEMS = 20
 MAX_POINTS = 1_000
 
 
-class Nearest(msgspec.Struct, frozen=True, kw_only=True):
+class VectorResult(msgspec.Struct, frozen=True, kw_only=True):
     """The answer of the vectors to one text.
 
     Attributes:
@@ -62,12 +62,12 @@ class Nearest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @traced("search vectors")
-def ask(
+def search_vectors(
     collection: Searched,
     queries: Sequence[VectorQuery],
     calibration: Calibration,
     duplicate_keys_of: DuplicateKeysOf,
-) -> list[Nearest]:
+) -> list[VectorResult]:
     """Send all vector queries of a search to a collection at once.
 
     Args:
@@ -80,7 +80,7 @@ def ask(
         StoreError: The collection is unavailable.
     """
     return [
-        Nearest(
+        VectorResult(
             collection=collection,
             query=query,
             matches=_of_enough_items(collection, query, answer.matches, duplicate_keys_of),
@@ -120,7 +120,7 @@ def _of_enough_items(
 
 
 @traced("embed the query")
-def embedded(engine: EmbeddingEngine, queries: Sequence[Query]) -> Vectors:
+def vectors_of(engine: EmbeddingEngine, queries: Sequence[Query]) -> Vectors:
     """The vectors of a query as a whole and of its steps: shape ``(texts, dimension)``.
 
     Raises:
