@@ -60,7 +60,7 @@ class Host:
             stopping: Ends the server once it is not empty; see ``termination_signals``.
             ready: Called with the service of its own project once requests are answered.
         """
-        memory.keep_little()
+        memory.return_memory_early()
         telemetry.begin(SERVICE, wanted=self.settings.values.telemetry)
         own = HostedProject(self, self.settings, directory)
         with running(own.parts, claim) as service:

@@ -204,7 +204,7 @@ class VisibleService(Service):
         engine = read_or_none(lambda: self.engine)
         key = (engine and ref(engine), *names, are_all)
         if self._known is None or self._known[0] != key:
-            entries = [*engine.keywords.all()] if engine and engine.keywords else []
+            entries = [*engine.keywords.all()] if engine else []
             kinds = Counter(entry.kind.value for entry in entries)
             self._known = key, kinds, [*problems_between(entries, names, are_all=are_all)]
         return self._known[1:]
@@ -218,7 +218,7 @@ class VisibleService(Service):
         failed = [
             one
             for one in jobs.failed
-            if index and one.items and all(index.row_of(item) is not None for item in one.items)
+            if one.items and all(index.row_of(item) is not None for item in one.items)
         ]
         return Jobs(waiting={}, taken=None, running=[], failed=failed)
 

@@ -19,7 +19,7 @@ from filelock import FileLock, Timeout
 
 from repertory.backup.work_folder import left_by_backups
 from repertory.directory_catalogue import FETCHED
-from repertory.embedding.digests import identity
+from repertory.embedding.digests import state_name
 from repertory.embedding.folder import SOURCE, WEIGHTS, Format, source_of
 from repertory.embedding.packages import installed_weights
 from repertory.errors import StoreBusyError, StoreError
@@ -183,7 +183,7 @@ def _graphs(models: Path) -> Iterator[Unused]:
     sources = [Path(os.fsdecode(path.read_bytes())) for path in optimised.glob(f"*{SOURCE}")]
     cached = [path for name in WEIGHTS[Format.ONNX] for path in models.glob(f"*/{name}")]
     weights = [path for path in (*sources, *cached, *installed_weights()) if path.is_file()]
-    used = tuple(f"{identity(path)}-" for path in weights)
+    used = tuple(f"{state_name(path)}-" for path in weights)
     for path in optimised.glob("*.ort"):
         if not path.name.startswith(used):
             yield _unused(Kind.GRAPH, path, source_of(path))

@@ -371,7 +371,6 @@ class Server(RuleBasedStateMachine):
             stored = {state.item: state.metadata_hash for state in collection.states()}
             points = collection.count()
         engine = self.live.engine
-        assert engine.keywords is not None
         served = {entry.id: entry.hash for entry in engine.keywords.all()}
         differing = {
             item

@@ -89,7 +89,6 @@ class Served:
     def served(self) -> dict[str, str]:
         """The hash of each item that a search can find."""
         keywords = self.live.engine.keywords
-        assert keywords is not None
         return {entry.id: entry.hash for entry in keywords.all()}
 
     def stored(self) -> dict[str, str]:

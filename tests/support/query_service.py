@@ -118,8 +118,7 @@ class RunningService:
     def _found(self) -> set[str] | None:
         if not self.live.wait(0):
             return None
-        keywords = self.live.engine.keywords
-        return {entry.hash for entry in keywords.all()} if keywords is not None else None
+        return {entry.hash for entry in self.live.engine.keywords.all()}
 
 
 def problem(response: Any, status: int) -> str:  # noqa: ANN401 - of httpx or httpx2

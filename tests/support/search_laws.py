@@ -82,7 +82,6 @@ def names(hits: Sequence[Hit]) -> list[str]:
 
 def first_confidences(engine: SearchEngine, text: str, of: Sequence[Item]) -> list[float]:
     """The confidences of some items, also of those that are not shown."""
-    assert engine.keywords
     rows = [row_of(engine.keywords, item.id) for item in of]
     task = engine.rank(Query(text=text), also=rows)
     return [task.merged.confidence[row] for row in rows]

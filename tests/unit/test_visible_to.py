@@ -10,9 +10,11 @@ import pytest
 from msgspec.structs import replace
 from typing_extensions import override
 
+from repertory.catalogue.item import item_key
 from repertory.compose import Parts
 from repertory.errors import ConfigurationError, StoreError, UsageError
 from repertory.groups import MAX_GROUPS, checked, may_see
+from repertory.index.keywords.index import KeywordIndex
 from repertory.index.vectors import Searched, State, VectorAnswer, VectorQuery
 from repertory.indexing.scan import ScanResult
 from repertory.search import visible_subsets as subsets_module
@@ -323,9 +325,10 @@ class Moved(Searched):
 
 def test_records_that_come_along_are_of_visible_sources() -> None:
     """The index may be older than the store; what cannot be read is hidden."""
-    seen = VisibleCollection(Moved(), None, frozenset({"team"}), is_filtered=True)
+    index = KeywordIndex.empty().updated((), [replace(skill("b"), id="b")])
+    seen = VisibleCollection(Moved(), index, frozenset({"team"}), is_filtered=True)
     (answer,) = seen.query([VectorQuery(vector=np.ones(4, np.float32), limit=1)])
-    assert {*answer.records} == {*seen.records([1])} == {"b"}
+    assert {*answer.records} == {*seen.records([item_key("b")])} == {"b"}
 
 
 def test_subsets_are_bounded() -> None:

@@ -63,8 +63,8 @@ class Ordered(msgspec.Struct, frozen=True):
 
 
 def catalogue_of(engine: SearchEngine) -> Ordered:
-    """All items of an engine in order; empty without a keyword index."""
-    return ordered([*engine.keywords.all()] if engine.keywords else [])
+    """All items of an engine in order."""
+    return ordered(engine.keywords.all())
 
 
 def ordered(entries: Iterable[Entry]) -> Ordered:

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 
 import msgspec
 
-from repertory.index.keywords.index import KeywordIndex
 from repertory.search.engine import SearchEngine
 
 FIELDS = {"kind": "Kind", "source": "Source", "server": "Server", "tag": "Tag"}
@@ -27,9 +26,9 @@ class Choice(msgspec.Struct, frozen=True):
 
 
 def choices_of(engine: SearchEngine) -> list[Choice]:
-    """All fields; without a keyword index they have no values."""
-    index = engine.keywords or KeywordIndex.empty()
-    return [Choice(field, label, most(index.counts(field))) for field, label in FIELDS.items()]
+    """All fields with their values."""
+    counts = engine.keywords.counts
+    return [Choice(field, label, most(counts(field))) for field, label in FIELDS.items()]
 
 
 def most(counts: Counter[str]) -> list[tuple[str, int]]:

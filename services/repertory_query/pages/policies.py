@@ -257,7 +257,7 @@ def _matches(service: Service, item: str) -> list[str] | None:
     except RepertoryError:
         return None
     found, wanted = [], normalized("NFC", item)
-    for entry in keywords.all() if keywords else ():
+    for entry in keywords.all():
         keys = [normalized("NFC", key) for key in (entry.id, entry.name)]
         if wanted in keys or any(fnmatchcase(key, wanted) for key in keys):
             found.append(entry.id)

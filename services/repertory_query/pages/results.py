@@ -103,7 +103,7 @@ def routes(
             answer=answer,
             shown=await pool.run(found),
             base=base,
-            total=len(engine.keywords or ()),
+            total=len(engine.keywords),
             home=home_of(service),
         )
 

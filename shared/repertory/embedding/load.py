@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from repertory.embedding.device import CPU, Placement, accelerators
 from repertory.embedding.engine import EmbeddingEngine
 from repertory.embedding.folder import Format
-from repertory.embedding.interrupts import held_back
+from repertory.embedding.interrupts import delayed_interrupts
 from repertory.embedding.weights import Origin, WeightFiles, naming, resolve
 from repertory.errors import ConfigurationError, DeviceUnavailableError, ModelError
 from repertory.progress import Download
@@ -128,7 +128,7 @@ def _load(
 
 def _onnx_engine() -> "type[OnnxEngine]":
     try:
-        with held_back():
+        with delayed_interrupts():
             from repertory.embedding.onnx import OnnxEngine  # noqa: PLC0415 - imports onnxruntime
     # Catch everything: the system may refuse to load its library.
     except Exception as error:

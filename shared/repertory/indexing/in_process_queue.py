@@ -170,7 +170,7 @@ class InProcessQueue(JobQueue):
 
     def _rest(self) -> None:
         """Release the memory used by the last jobs."""
-        self._writer.rest()
+        self._writer.free_memory()
         trim()
 
     def _due(self) -> Callable[[], None] | None:

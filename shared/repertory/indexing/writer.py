@@ -98,10 +98,10 @@ class Writer:
         """The embedding engine, if it is loaded."""
         return self._engine
 
-    def rest(self) -> None:
+    def free_memory(self) -> None:
         """Release the memory that the engine keeps for the next texts."""
         if self._engine is not None:
-            self._engine.rest()
+            self._engine.free_memory()
 
     def end(self) -> None:
         """Stop embedding. A job that needs it fails with ``StoreError``."""
