@@ -140,7 +140,7 @@ def discover(root: Path, home: Path | None = None) -> Discovery:
     entries = [folder.entry for folder in taken if folder.base == root]
     searched: dict[str, int] = {}
     if is_whole:
-        walked = Walk(root, _is_found_anywhere, lambda place: not anywhere.passes_over(place))
+        walked = Walk(root, _is_found_anywhere, anywhere.passes_over)
         entries += _anywhere(root, anywhere, taken, [file.path for file in walked.files])
         searched = walked.times()
     else:
