@@ -1,5 +1,6 @@
 """Files of a stranger's repository: none makes us wait, read elsewhere, or run out of memory."""
 
+import contextlib
 import ctypes
 import json
 import os
@@ -17,7 +18,14 @@ from hypothesis import strategies as st
 from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
 
 from repertory import bounded
-from repertory.bounded import UnfitFileError, followed, read_bytes, read_inside, read_within
+from repertory.bounded import (
+    OpenFolder,
+    UnfitFileError,
+    followed,
+    read_bytes,
+    read_inside,
+    read_within,
+)
 from repertory.catalogue.views import split_at_headings
 from repertory.errors import BEGINNING, END, ConfigurationError, SourceError, UnknownItemError
 from repertory.settings import MAX_FILE_SIZE, load
@@ -358,11 +366,12 @@ def test_a_reader_may_follow_no_link_at_all(
     (tmp_path / "link").symlink_to("folder")
     (tmp_path / "folder" / "again").symlink_to("file")
     root = str(tmp_path.resolve())
-    assert read_inside(root, "folder/file", 100, follows=False) == b"inside"
-    for place in ("link/file", "folder/again"):
-        assert read_inside(root, place, 100) == b"inside"
-        with pytest.raises(UnfitFileError, match="it is a link"):
-            read_inside(root, place, 100, follows=False)
+    with contextlib.closing(OpenFolder(root)) as folder:
+        assert folder.read("folder/file", 100) == b"inside"
+        for place in ("link/file", "folder/again"):
+            assert read_inside(root, place, 100) == b"inside"
+            with pytest.raises(UnfitFileError, match="it is a link"):
+                folder.read(place, 100)
 
 
 def test_a_hostile_gitignore_takes_no_time(tmp_path: Path) -> None:
