@@ -276,7 +276,7 @@ def read_beginning(root: str, place: str, size: int) -> bytes:
     """
     with _closing(_open_inside(root, place)) as file:
         _check_kind(os.fstat(file))
-        return os.read(file, size)
+        return _read(file, size)
 
 
 def _open_inside(root: str, place: str) -> int:
@@ -312,11 +312,16 @@ def _content(file: int, limit: int, *, is_text: bool = False) -> bytes:
     if status.st_size > limit:
         message = f"it has more than {limit:,} bytes; split it or shorten it"
         raise UnfitFileError(errno.EFBIG, message)
-    data = os.read(file, min(status.st_size, _BEGINNING))
+    data = _read(file, min(status.st_size, _BEGINNING))
     if is_text and b"\0" in data and not data.startswith(UTF_16):
         return data
-    # Some file systems, such as FUSE ones, return fewer bytes than requested.
-    while len(data) < status.st_size and (more := os.read(file, status.st_size - len(data))):
+    return data + _read(file, status.st_size - len(data))
+
+
+def _read(file: int, size: int) -> bytes:
+    """The next bytes of a file; fewer only at its end, unlike ``os.read`` on FUSE file systems."""
+    data = b""
+    while len(data) < size and (more := os.read(file, size - len(data))):
         data += more
     return data
 

@@ -22,6 +22,7 @@ from repertory.bounded import (
     OpenFolder,
     UnfitFileError,
     followed,
+    read_beginning,
     read_bytes,
     read_inside,
     read_within,
@@ -176,6 +177,7 @@ def test_a_file_system_that_gives_pieces_cuts_no_file(
     monkeypatch.setattr(os, "read", lambda file, size: read(file, min(size, 4_096)))
     assert read_bytes(str(file), 10**6).decode() == file.read_text("utf-8")
     assert read_inside(str(tmp_path), "long.md", 10**6, is_text=True) == file.read_bytes()
+    assert read_beginning(str(tmp_path), "long.md", 10_000) == file.read_bytes()[:10_000]
     monkeypatch.setattr(os, "read", lambda file, size: read(file, size)[:0])
     assert read_bytes(str(file), 10**6) == b""
 

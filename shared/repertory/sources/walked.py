@@ -117,8 +117,6 @@ class Places:
         """Replace the place itself and those below it."""
         below = sorted(one for one in places if one != place)
         self._places[self._at(f"{place}/") : self._at(f"{place}0")] = below
-        if (place in self) == (place in places):
-            return
         at = self._at(place)
         self._places[at : at + (place in self)] = [place] if place in places else []
 
