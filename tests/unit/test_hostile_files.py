@@ -383,6 +383,24 @@ def test_a_hostile_gitignore_takes_no_time(tmp_path: Path) -> None:
     assert len(Documents(name="d", path=tmp_path).scan().items) == 1
 
 
+def test_patterns_that_do_not_count_are_a_problem(tmp_path: Path) -> None:
+    """Those after the first 1,000 of a file, and for a long path all of a file with many."""
+    file = write(tmp_path / ".gitignore", "# A comment.\n" * 1_000 + "*.md\n")
+    write(tmp_path / "a.md", "# A\n\nText.\n")
+    scan = Documents(name="d", path=tmp_path).scan()
+    assert (scan.items, scan.problems) == ([], [])
+    patterns = "".join(f"x{number}\n" for number in range(999))
+    file.write_text(f"{patterns}y\n*.md\n")
+    scan = Documents(name="d", path=tmp_path).scan()
+    assert [item.id for item in scan.items] == ["d/a.md"]
+    assert [problem.path for problem in scan.problems] == [str(file)]
+    file.write_text(f"*.md\n{patterns}")
+    write(Path(tmp_path, *["a" * 250] * 2, "a.md"), "# A\n\nText.\n")
+    scan = Documents(name="d", path=tmp_path).scan()
+    assert len(scan.items) == 1
+    assert [problem.path for problem in scan.problems] == [str(file)]
+
+
 def test_many_patterns_of_nested_gitignores_take_little_time(tmp_path: Path) -> None:
     """Those of the nearest files count, as many as a place may have."""
     patterns = "".join(f"**/*a*/**/*a*b{number}\n" for number in range(999))
