@@ -14,7 +14,6 @@ from repertory.text import clean
 
 IGNORE_FILE = ".gitignore"
 
-_LIMIT = 1 << 16  # bytes
 _MAX_PATTERNS = 1_000  # of a file
 _MAX_IN_EFFECT = 2_000  # patterns for one place, from all files above it
 _MAX_DIFFERENT = 1 << 19  # characters of distinct patterns below a root, as each is compiled
@@ -116,6 +115,6 @@ def read_patterns(file: Found) -> GitIgnoreSpec | None:
 
 def _lines(file: Found) -> list[str]:
     """The patterns in a file, without comments."""
-    text, _ = read_file(file, _LIMIT)
+    text, _ = read_file(file)
     lines = text.split("\n") if text else ()
     return [line for line in lines if line.strip() and not line.startswith("#")]
