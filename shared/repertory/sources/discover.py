@@ -231,7 +231,8 @@ def _taken(
             if reason := _leads_elsewhere(folder, anywhere):
                 passed.append(PassedOver(str(folder.path), reason))
                 del first[key]
-    return [folder for folder in known if first.get((folder.type, folder.real)) is folder]
+    taken = list(first.values())
+    return [folder for folder in known if folder in taken]
 
 
 def _leads_elsewhere(folder: _Folder, anywhere: SkillFolders) -> str:
