@@ -137,6 +137,16 @@ def is_inside(path: str, folder: str) -> bool:
     return path == folder or path.startswith(os.path.join(folder, ""))  # noqa: PTH118 - speed
 
 
+def place_in(folder: str, path: str) -> str | None:
+    """A path relative to a folder, with ``/``, empty for the folder itself; None if outside.
+
+    Both are absolute.
+    """
+    if not is_inside(path, folder):
+        return None
+    return path[len(folder) :].lstrip(os.sep).replace(os.sep, "/")
+
+
 def read_bytes(path: str, limit: int, *, is_text: bool = False) -> bytes:
     """Read a file. Links are followed.
 
@@ -263,9 +273,10 @@ def place_below(root: str, path: str) -> str:
     """
     above, name = os.path.split(os.path.abspath(path))  # noqa: PTH100 - links stay
     real = os.path.join(_real(above), name)  # noqa: PTH118 - of strings
-    if not is_inside(real, root):
+    place = place_in(root, real)
+    if place is None:
         raise UnfitFileError(errno.EXDEV, f"it leads out of {root}", real)
-    return os.path.relpath(real, root).replace(os.sep, "/")
+    return place
 
 
 def read_beginning(root: str, place: str, size: int) -> bytes:

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import msgspec
 from typing_extensions import override
 
-from repertory.bounded import as_listed, is_inside, listed_path, real_path
+from repertory.bounded import as_listed, is_inside, listed_path, place_in, real_path
 from repertory.catalogue.item import Item, Kind
 from repertory.errors import ConfigurationError, SourceError
 from repertory.files import Signature
@@ -159,10 +159,7 @@ class FolderSource(Source):
 
     def _place(self, real: str) -> str | None:
         """The place of a real path below the root, empty for the root; None outside."""
-        if not is_inside(real, self.real_path):
-            return None
-        place = os.path.relpath(real, self.real_path).replace(os.sep, "/")
-        return "" if place == "." else place
+        return place_in(self.real_path, real)
 
     @override
     def is_away(self) -> bool:

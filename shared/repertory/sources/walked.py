@@ -5,7 +5,7 @@ from bisect import bisect_left
 from collections.abc import Iterable
 from pathlib import Path
 
-from repertory.bounded import is_inside, listed_path
+from repertory.bounded import is_inside, listed_path, place_in
 from repertory.files import identity
 from repertory.sources.reading.files import Found
 from repertory.sources.reading.walk import Walk
@@ -27,7 +27,7 @@ class Walked:
         self._root = str(root)
         self._real = listed_path(root)
         self._identity = identity(self._root)
-        self._links = [(place, self._place_of(real)) for place, real in walk.links.items()]
+        self._links = [(place, place_in(self._real, real)) for place, real in walk.links.items()]
         self._too_deep = walk.too_deep
         self._is_cut = walk.is_cut
         self.files = Places(file.place for file in walk.files)
@@ -93,9 +93,6 @@ class Walked:
 
     def _listed(self, walk: Walk) -> list[str]:
         return [path[len(self._root) :].lstrip("/") for path in walk.listed]
-
-    def _place_of(self, real: str) -> str | None:
-        return real[len(self._real) :].lstrip("/") if is_inside(real, self._real) else None
 
 
 class Places:
