@@ -112,12 +112,14 @@ def as_listed(folder: str, place: str) -> str:
 
 def _name_in(folder: str, name: str) -> str:
     """The name under which a folder lists the file with this name."""
-    others = (name.swapcase(), *(unicodedata.normalize(form, name) for form in ("NFC", "NFD")))
-    other = next((one for one in others if one != name), name)
-    if other == name or not all(
-        os.path.lexists(os.path.join(folder, one))  # noqa: PTH118 - speed
-        for one in (other, name)
-    ):
+    composed = unicodedata.normalize("NFC", name)
+    others = {name.swapcase(), composed, unicodedata.normalize("NFD", name)} - {name}
+
+    def is_there(one: str) -> bool:
+        return os.path.lexists(os.path.join(folder, one))  # noqa: PTH118 - speed
+
+    # A folder is only listed if it has the name in another spelling, too. Most have not.
+    if not (any(map(is_there, others)) and is_there(name)):
         return name
     try:
         names = os.listdir(folder)  # noqa: PTH208 - speed
@@ -125,11 +127,9 @@ def _name_in(folder: str, name: str) -> str:
         return name
     if name in names:
         return name
-    return next((one for one in names if _folded(one) == _folded(name)), name)
-
-
-def _folded(name: str) -> str:
-    return unicodedata.normalize("NFC", name).casefold()
+    listed = {unicodedata.normalize("NFC", one): one for one in names}
+    alike = (one for key, one in listed.items() if key.casefold() == composed.casefold())
+    return listed.get(composed) or next(alike, name)
 
 
 def is_inside(path: str, folder: str) -> bool:
