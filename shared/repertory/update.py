@@ -36,17 +36,17 @@ MIN_WRITING = 1 / 3  # share of the budget reserved for writing once all files a
 BATCH_SIZE, MAX_BATCH = 8, 250
 
 
-class Timer:
-    """A timer that starts at its first query."""
+class Stopwatch:
+    """Counts the seconds since it was first read, so that a first piece of work is never late."""
 
     _started: float | None = None
 
-    def exceeds(self, seconds: float) -> bool:
-        """Whether this much time has passed since the first query."""
+    def seconds(self) -> float:
+        """The seconds since the first reading, which is 0."""
         now = time.monotonic()
         if self._started is None:
             self._started = now
-        return now - self._started >= seconds
+        return now - self._started
 
 
 class Update:
@@ -107,12 +107,11 @@ class Update:
                 rebuild(queue, self._catalogue.hash)
                 queue.work()  # this creates the generation
             self._begin(coordinator, known)
-            whole, writing = Timer(), Timer()
-            whole.exceeds(budget_s)  # starts the timer
+            end, writing = time.monotonic() + budget_s, Stopwatch()
 
             def is_late() -> bool:
-                is_some = writing.exceeds(budget_s * MIN_WRITING)  # first called when all is read
-                return is_some and whole.exceeds(budget_s)
+                """Whether time is up; first called when all files are read."""
+                return writing.seconds() >= budget_s * MIN_WRITING and time.monotonic() >= end
 
             def commit() -> None:
                 """Let other processes search and write while this one waits for servers."""
@@ -155,9 +154,9 @@ class Update:
             A sentence about the changes that are not indexed yet; empty if all are.
         """
         active = self._parts.store.alias(self._parts.active) or ""
-        reading, writing = Timer(), Timer()
+        reading, writing = Stopwatch(), Stopwatch()
         scans, has_news = self._freshness.scan(
-            self._catalogue, configuration_of(active), lambda: reading.exceeds(budget_s / 2)
+            self._catalogue, configuration_of(active), lambda: reading.seconds() >= budget_s / 2
         )
         if not has_news:
             self._freshness.remember(self._catalogue)
@@ -175,7 +174,7 @@ class Update:
                 def is_late() -> bool:
                     """Whether time is up; a build that only needs publishing gets all of it."""
                     share = 2 if coordinator.is_busy else 1
-                    return writing.exceeds(budget_s / share)
+                    return writing.seconds() >= budget_s / share
 
                 run((), coordinator, queue, no_progress, is_late=is_late)
             self._commit(coordinator)

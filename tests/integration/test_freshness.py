@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import math
 import os
 import shutil
 import subprocess
@@ -39,7 +40,7 @@ from repertory.sources.openapi.source import FetchedOpenApi
 from repertory.sources.reading.files import Found
 from repertory.sources.registry import build
 from repertory.sources.source import Source
-from repertory.update import BATCH_SIZE, Timer, Update
+from repertory.update import BATCH_SIZE, Stopwatch, Update
 from repertory_embedded.server import running
 from tests.support.builders import write, write_shop, write_skill
 from tests.support.query_service import MODEL, settings_of
@@ -72,15 +73,15 @@ def search(project: Path, text: str, budget_s: float = 600.0) -> tuple[list[str]
     return [hit.id for hit in answer.hits], answer.notices
 
 
-class Late(Timer):
-    """The timer of reading or of writing, whose time is over at once if it is that of ``late``."""
+class Late(Stopwatch):
+    """That of reading or of writing, whose time is over at once if it is that of ``late``."""
 
     def __init__(self, what: str, late: str) -> None:
         self._is_late = what == late
 
-    def exceeds(self, _: float) -> bool:
-        """Whether its time is over."""
-        return self._is_late
+    def seconds(self) -> float:
+        """Whether its time is over, as a number of seconds."""
+        return math.inf if self._is_late else 0.0
 
 
 def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
@@ -349,7 +350,9 @@ def test_what_was_read_and_not_written_is_written_after_a_search_without_time_to
     found = []
     for late in ("writing", "reading", ""):
         whats = itertools.cycle(("reading", "writing"))
-        monkeypatch.setattr(update, "Timer", lambda whats=whats, late=late: Late(next(whats), late))
+        monkeypatch.setattr(
+            update, "Stopwatch", lambda whats=whats, late=late: Late(next(whats), late)
+        )
         ids, notices = search(project, "tie a knot")
         found.append(sum("knots" in item for item in ids))
         assert bool(notices) == bool(late)
@@ -370,7 +373,7 @@ def test_an_emptied_source_is_named_after_a_search_without_time_to_compare_it(
 
     with monkeypatch.context() as patch:
         whats = itertools.cycle(("reading", "writing"))
-        patch.setattr(update, "Timer", lambda: Late(next(whats), "writing"))
+        patch.setattr(update, "Stopwatch", lambda: Late(next(whats), "writing"))
         search(project, "sail")
     notices = search(project, "sail")[1]
     assert any("suddenly empty" in one for one in notices), notices
@@ -383,20 +386,20 @@ def test_later_searches_index_what_there_was_no_time_to_write(
     for number in range(5 * BATCH_SIZE):
         write_skill(project, f"knots-{number}", f"Tie the knot of {number} loops")
     (project / "skills" / "postmortem" / "SKILL.md").unlink()
-    exceeds = Timer.exceeds
-    timers: list[Timer] = []
+    seconds = Stopwatch.seconds
+    watches: list[Stopwatch] = []
 
-    def write_little(timer: Timer, seconds: float) -> bool:
-        """The first timer is that of reading."""
-        if timer not in timers:
-            timers.append(timer)
-        return timer is not timers[0] and exceeds(timer, seconds / 1e12)
+    def write_little(watch: Stopwatch) -> float:
+        """The first one is that of reading."""
+        if watch not in watches:
+            watches.append(watch)
+        return 0.0 if watch is watches[0] else 1e12 * seconds(watch)
 
     left = [5 * BATCH_SIZE]
     notices: tuple[str, ...] = ()
     for _ in range(12):
-        timers.clear()
-        monkeypatch.setattr(Timer, "exceeds", write_little)
+        watches.clear()
+        monkeypatch.setattr(Stopwatch, "seconds", write_little)
         found, notices = search(project, "tie a knot")
         left.append(5 * BATCH_SIZE - sum("knots" in item for item in found))
         assert left[-1] <= left[-2]

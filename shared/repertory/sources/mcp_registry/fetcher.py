@@ -70,10 +70,8 @@ class ServerFetcher(Fetcher):
 
     def _entry(self, found: Listed, root: Path) -> dict[str, Any]:
         pin = self._pin
-        packages = found.server.packages
-        if pin.package == BUNDLE and (
-            bundles := [p for p in packages if p.registry_type == BUNDLE]
-        ):
+        bundles = [one for one in found.server.packages if one.registry_type == BUNDLE]
+        if pin.package == BUNDLE and bundles:
             entry = unpacked(bundles[0], root)
         else:
             root.mkdir()
