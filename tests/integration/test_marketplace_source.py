@@ -24,7 +24,16 @@ from repertory.sources.registry import contained
 from repertory.sources.source import Source
 from repertory.workspace import Workspace
 from tests.support.builders import write
-from tests.support.elsewhere import SKILL, Repository, Web, built, ids, marketplace, refreshed
+from tests.support.elsewhere import (
+    SKILL,
+    Repository,
+    Web,
+    built,
+    ids,
+    marketplace,
+    refreshed,
+    resolve_names,
+)
 from tests.support.mcp_servers import SERVERS
 
 LISTING = ".claude-plugin/marketplace.json"
@@ -236,7 +245,8 @@ def test_a_public_marketplace_cannot_name_repositories_of_a_private_network(
     repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The user's machine may reach what its author does not."""
-    monkeypatch.setattr(urls, "is_private", lambda host: host == "git.internal")
+    resolve_names(monkeypatch, private="git.internal")
+    monkeypatch.setattr(urls, "is_public", lambda _host: True)  # also the repository of this test
     other = {"source": "url", "url": "https://git.internal/x"}
     repository.commit({LISTING: marketplace({"name": "inside", "source": other})})
     sources = marketplace_of(repository, tmp_path)
