@@ -131,15 +131,15 @@ def rewrite(
         write(file, text)
         return True
     check_place(file)
+    # Both concern the old content.
     is_free = _is_free(file, settings, directory)
-    asked = not is_free and bool(_wishes(file, settings))
+    becomes_free = is_free or (by_user and not _wishes(file, settings))
     data = write(file, text)
     if not is_free and not _wishes(file, settings):
         return True
-    if is_free or (by_user and not asked):
+    if becomes_free:
         Workspace(settings, directory).trust.trust(file, digest_of(data))
-        return True
-    return False
+    return becomes_free
 
 
 def _is_found(file: Path, settings: Settings, directory: Path) -> bool:
