@@ -106,7 +106,7 @@ def restore(
     if output is Output.JSON:
         terminal.show_json({"dataDir": str(settings.data_dir), **_plain(archive.manifest)})
     else:
-        terminal.show_text(f"Restored {terminal.size(archive.size)}.")
+        terminal.show_text(f"Restored {terminal.size(archive.manifest.size)}.")
 
 
 def _show(manifest: "Manifest") -> None:
