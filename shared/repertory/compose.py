@@ -35,7 +35,6 @@ if TYPE_CHECKING:  # a search imports none of these
     from repertory.index.qdrant_connection import Replication
     from repertory.indexing.celery_queue import CeleryQueue
     from repertory.indexing.coordinator import Affordable, Coordinator
-    from repertory.indexing.in_process_queue import InProcessQueue
     from repertory.indexing.job import JobQueue
     from repertory.indexing.writer import Writer
     from repertory.review.store import ReviewStore
@@ -237,18 +236,6 @@ class Parts:
         from repertory.indexing.celery_queue import CeleryQueue  # noqa: PLC0415 - Celery is slow
 
         return CeleryQueue(redis_url, self.settings.values.namespace)
-
-    def in_process_queue(
-        self,
-        writer: "Writer",
-        begins: "Callable[[str], None]" = lambda _: None,
-    ) -> "InProcessQueue":
-        """The queue and the worker of this process; see ``InProcessQueue``."""
-        from repertory.indexing.in_process_queue import (  # noqa: PLC0415 - not for a search
-            InProcessQueue,
-        )
-
-        return InProcessQueue(writer, self.coordination, begins)
 
     def coordinator(
         self, queue: "JobQueue", affordable: "Affordable" = lambda items: items

@@ -437,9 +437,3 @@ def _convert(given: Mapping[str, Any], origins: Mapping[str, str]) -> Values:
                 f"{origin} is {value!r}; it must be {setting.expected}."
             ) from error
     return Values(**values)
-
-
-def url_of(host: str, port: int) -> str:
-    """The URL of a server; the loopback address if it listens on all addresses."""
-    own = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 - compared only
-    return f"http://[{own}]:{port}" if ":" in own else f"http://{own}:{port}"

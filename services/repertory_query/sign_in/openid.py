@@ -12,10 +12,10 @@ import httpx2  # the transport of Authlib's client
 import msgspec
 from authlib.integrations.httpx_client import AsyncOAuth2Client, OAuthError
 
+from repertory.addresses import url_of
 from repertory.bounded import read_bytes
 from repertory.certificates import trusted
 from repertory.errors import ConfigurationError
-from repertory.settings import url_of
 from repertory.text import is_same_secret
 from repertory.values import Values
 from repertory_query.mcp.toolset_names import PATHS
