@@ -404,7 +404,7 @@ def test_a_saved_policy_trusts_no_file_that_nobody_trusted(clone: Path, boost: s
     assert not wanted(file, found.flags).wishes
     text = f'{file.read_text()}[[policy]]\nitem = "e/guide.md"\nboost = {boost}\n'
     assert not rewrite(file, text, found, clone)
-    found = Workspace(found, clone).again().settings
+    found = Workspace(found, clone).reloaded().settings
     assert found.is_confined
     shutil.rmtree(clone / "docs")
     (clone / "docs").symlink_to(clone.parent / ".ssh")

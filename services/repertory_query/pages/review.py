@@ -83,7 +83,7 @@ def routes(service: Service, pool: Pool) -> list[BaseRoute]:
         if service.parts.is_team or not _may_trust(caller):
             text = "Only the user who started this server may trust configurations."
             raise HTTPException(403, text)
-        await pool.run(lambda: _trust(service.workspace.again(), sent))
+        await pool.run(lambda: _trust(service.workspace.reloaded(), sent))
         return redirection(request, PATH)
 
     return [
@@ -98,7 +98,7 @@ def _files(service: Service) -> list[Waiting]:
     if service.parts.is_team:
         return []
     try:
-        return waiting_in(service.workspace.again())
+        return waiting_in(service.workspace.reloaded())
     except ConfigurationError:  # the status shows it; items can still be approved
         return []
 
