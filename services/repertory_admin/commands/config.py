@@ -2,7 +2,6 @@
 
 import os
 import re
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -23,7 +22,7 @@ from repertory_admin import terminal
 from repertory_admin.app import command, group
 from repertory_admin.auditing import audited
 from repertory_admin.backend import here, index_tools
-from repertory_admin.confirmation import confirm
+from repertory_admin.confirmation import can_ask, confirm
 from repertory_admin.exits import ExitCode
 from repertory_admin.options import (
     ASKING,
@@ -168,20 +167,11 @@ def trust(flags: Flags, files: FilesArgument) -> None:
     workspace = Workspace(settings, directory)
     names: set[str] = set()
     for file in files:
-        known = file.expanduser().absolute()
-        if file.name == PROJECT_FILE:
-            with audited(settings, directory, "trust", [known]):
+        with audited(settings, directory, "trust", [file.expanduser().absolute()]):
+            if file.name == PROJECT_FILE:
                 _trust_project(file, workspace, flags)
-            continue
-        with audited(settings, directory, "trust", [known]):
-            is_there = os.path.isfile(known)  # noqa: PTH113 - False also behind a closed link
-            digest = digest_now(known, digest_to_trust) if is_there else ""
-            sources = defined_by(file, workspace)
-            _ask(f"{file} has MCP servers: {described(sources)}.")
-            for one in known_as(file, workspace):
-                workspace.trust.trust(one, digest, env_files(sources), digest_to_trust)
-        terminal.show_text(f"Trusted {file} until its servers change: {described(sources)}.")
-        names |= {source.name for source in sources}
+            else:
+                names |= _trust_servers(file, workspace)
     # A file that does not belong to this catalogue is trusted for another directory.
     names &= {source.name for source in workspace.catalogue().sources if source.asks_server}
     if names:
@@ -197,9 +187,22 @@ def _trust_project(file: Path, workspace: Workspace, flags: Flags) -> None:
     terminal.show_text(f"Trusted {file} until it changes{wishes}. The next search follows it.")
 
 
+def _trust_servers(file: Path, workspace: Workspace) -> set[str]:
+    """Trust a file that defines MCP servers, and return their names."""
+    path = file.expanduser().absolute()
+    is_there = os.path.isfile(path)  # noqa: PTH113 - False also behind a closed link
+    digest = digest_now(path, digest_to_trust) if is_there else ""  # before its servers are shown
+    sources = defined_by(file, workspace)
+    _ask(f"{file} has MCP servers: {described(sources)}.")
+    for one in known_as(file, workspace):
+        workspace.trust.trust(one, digest, env_files(sources), digest_to_trust)
+    terminal.show_text(f"Trusted {file} until its servers change: {described(sources)}.")
+    return {source.name for source in sources}
+
+
 def _ask(what: str) -> None:
     """In a terminal, show what would be trusted, and ask; a script has named the file."""
-    if sys.stdin.isatty() and sys.stderr.isatty():
+    if can_ask():
         confirm(safe(f"{what} Trust it?"), yes=False, done="trusted")
 
 
