@@ -18,7 +18,7 @@ from repertory.embedding.lazy import LazyEngine
 from repertory.embedding.load import load_engine
 from repertory.embedding.models import Model
 from repertory.embedding.words import WordsEngine
-from repertory.errors import ConfigurationError, WeightsUnavailableError
+from repertory.errors import WeightsUnavailableError
 from repertory.index.keywords.document import Entry
 from repertory.index.vectors import VectorStore
 from repertory.indexing.collection_names import configuration_of
@@ -212,27 +212,13 @@ class Parts:
             notify=self.notices.append,
         )
 
-    def team_redis(self) -> str:
-        """The Redis URL of a team's server, which must have a Qdrant URL, too.
-
-        Raises:
-            ConfigurationError: The settings name no team's server.
-        """
-        values = self.settings.values
-        if not values.redis_url or not values.qdrant_url:
-            raise ConfigurationError(
-                "A team's server needs REPERTORY_REDIS_URL and REPERTORY_QDRANT_URL; "
-                "`repertory serve` needs neither."
-            )
-        return values.redis_url
-
     def queue(self) -> "CeleryQueue":
         """The queue of a team's server.
 
         Raises:
             ConfigurationError: The settings name no team's server.
         """
-        redis_url = self.team_redis()
+        redis_url = self.settings.team_redis()
         from repertory.indexing.celery_queue import CeleryQueue  # noqa: PLC0415 - Celery is slow
 
         return CeleryQueue(redis_url, self.settings.values.namespace)

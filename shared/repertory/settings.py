@@ -102,6 +102,19 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         """Whether a process with these settings is part of a team's server."""
         return bool(self.values.redis_url) and not self.values.no_cache
 
+    def team_redis(self) -> str:
+        """The Redis URL of a team's server, which must have a Qdrant URL, too.
+
+        Raises:
+            ConfigurationError: The settings name no team's server.
+        """
+        if not self.values.redis_url or not self.values.qdrant_url:
+            raise ConfigurationError(
+                "A team's server needs REPERTORY_REDIS_URL and REPERTORY_QDRANT_URL; "
+                "`repertory serve` needs neither."
+            )
+        return self.values.redis_url
+
     @property
     def to_trust(self) -> str:
         """The command that trusts the project's configuration file."""
