@@ -6,8 +6,9 @@ from typing import Any
 
 from repertory.bounded import read_bytes
 from repertory.errors import ConfigurationError, StoreError
+from repertory.file_settings import MAX_FILE_SIZE
 from repertory.files import write_atomically
-from repertory.settings import MAX_FILE_SIZE, PROJECT_FILE, Settings
+from repertory.settings import PROJECT_FILE, Settings
 from repertory.sources.reading import toml
 from repertory.trust import digest_of, lies_in
 from repertory.trust_requests import wanted

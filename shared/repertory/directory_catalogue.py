@@ -10,8 +10,9 @@ import msgspec
 
 from repertory.bounded import real_path
 from repertory.errors import ConfigurationError
+from repertory.file_settings import Added
 from repertory.files import is_project
-from repertory.settings import SIGN_INS, TRUST_FILE, Added, Settings, files
+from repertory.settings import SIGN_INS, TRUST_FILE, Settings, files
 from repertory.sources.entry import source_path
 from repertory.sources.registry import (
     contained,

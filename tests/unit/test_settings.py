@@ -7,7 +7,8 @@ import pytest
 
 from repertory.api import Options
 from repertory.errors import ConfigurationError
-from repertory.settings import MAX_SOURCES, load
+from repertory.file_settings import MAX_SOURCES
+from repertory.settings import load
 from repertory.values import PATHS, SETTINGS, Values
 
 NOT_SETTINGS = {"config", "mcp_config"}  # they name files of settings
