@@ -181,7 +181,7 @@ def _fetched(recognised: Recognised, workspace: Workspace, store: Path, name: st
         terminal.note(f"Fetching {sources[0].location} …")
         try:
             for source in sources:
-                _refresh(source)
+                _refresh(source, may_ask=can_ask())
         except BaseException:
             _discard(sources, used(store))
             raise
@@ -199,12 +199,12 @@ def _fetched(recognised: Recognised, workspace: Workspace, store: Path, name: st
     return _Found(recognised, sources, servers)
 
 
-def _refresh(source: Source) -> None:
+def _refresh(source: Source, *, may_ask: bool) -> None:
     """Fetch on another thread: Ctrl-C then cancels the fetch, and does not interrupt it halfway."""
     with ThreadPoolExecutor(1) as pool:
         pool.submit(int).result()  # starts the thread, while no fetch can be interrupted
         try:
-            fetch = pool.submit(source.refresh, may_ask=can_ask())
+            fetch = pool.submit(source.refresh, may_ask=may_ask)
             # Wake often: a signal that another thread receives is only handled then.
             while not fetch.done():
                 wait([fetch], WAKE_S)
