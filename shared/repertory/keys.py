@@ -97,7 +97,7 @@ class Keys:
         All keys are compared, each in constant time, so the duration reveals nothing.
         """
         digest, found = _digest(token), None
-        for key in self._current() or ():
+        for key in self.active():
             if is_same_secret(key.digest, digest):
                 found = key
         return found
@@ -116,22 +116,21 @@ class Keys:
 
     def _stored(self) -> tuple[Key, ...] | None:
         """The keys of the file; None if it is missing, or they were reset."""
+        file = self._source
         try:
-            data = self._source.read_bytes()
-            keys = msgspec.json.decode(data, type=tuple[Key, ...] | None)
+            return msgspec.json.decode(file.read_bytes(), type=tuple[Key, ...] | None)
         except FileNotFoundError:
             return None
         except OSError as error:
             raise ConfigurationError(
-                f"The keys in {self._source} cannot be read: {error.strerror}; make the file "
-                "readable for the user who runs the server."
+                f"The keys in {file} cannot be read: {error.strerror}; make the file readable for "
+                "the user who runs the server."
             ) from error
         except ValueError as error:
             raise ConfigurationError(
-                f"The keys in {self._source} cannot be read: {error}; restore the file, or remove "
-                "all keys with `repertory keys reset`."
+                f"The keys in {file} cannot be read: {error}; restore the file, or remove all keys "
+                "with `repertory keys reset`."
             ) from error
-        return keys
 
     def create(self, name: str, scope: Scope, groups: Sequence[str] = ()) -> str:
         """Create a key and return its token, of which only a digest is stored.

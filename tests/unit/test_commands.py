@@ -10,7 +10,7 @@ from typer.core import TyperGroup
 
 from repertory.values import SETTINGS
 from repertory_admin.app import COMMANDS, app
-from repertory_admin.exits import missing_package, of_the_system
+from repertory_admin.exits import missing_package, system_problem
 from repertory_admin.options import FLAGGED
 
 # Asks the command line for the help of each command, in a process of its own, which lists the
@@ -101,7 +101,7 @@ def test_the_help_is_whole_and_in_words(name: str) -> None:
 
 def test_little_memory_is_no_defect() -> None:
     """It is the system's, and the message says what helps."""
-    assert of_the_system(MemoryError()).startswith("There is not enough memory")
+    assert system_problem(MemoryError()).startswith("There is not enough memory")
 
 
 def test_the_settings_with_a_flag_are_those_of_the_commands() -> None:
