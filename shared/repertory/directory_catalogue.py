@@ -2,6 +2,7 @@
 
 import contextlib
 import itertools
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -60,7 +61,7 @@ class DirectoryCatalogue:
     def searched(self) -> tuple[Path, ...]:
         """The folders that are searched recursively for sources."""
         if paths := self._paths:
-            return tuple(path for path in paths if path.is_dir())
+            return tuple(filter(os.path.isdir, paths))  # unlike the method, it raises nothing
         is_searched = self.is_found and is_project(self._directory, Path.home())
         return (self._directory,) if is_searched else ()
 
@@ -114,7 +115,9 @@ class DirectoryCatalogue:
         from repertory.sources.discover import Discovery, discover, entry_of  # noqa: PLC0415 - not to search
 
         parts = [
-            discover(path) if path.is_dir() else Discovery(entry_of(path), [])
+            discover(path)
+            if os.path.isdir(path)  # noqa: PTH112 - as above
+            else Discovery(entry_of(path), [])
             for path in self._paths
         ]
         return Discovery(

@@ -11,6 +11,7 @@ import typer
 from repertory.embedding.models import DEFAULT
 from repertory.errors import ConfigurationError, UsageError
 from repertory.settings import PROJECT_FILE, Settings
+from repertory.sources.entry import source_path
 from repertory.sources.fetched.urls import masked
 from repertory.sources.registry import build, digest_to_trust
 from repertory.text import counted
@@ -236,8 +237,8 @@ def _problems(workspace: Workspace) -> Iterator[str]:
         else:
             yield from (source.fault for source in sources if source.fault)
             if "path" in entry:
-                path = workspace.base / Path(entry["path"]).expanduser()
-                if not path.exists():
+                path = source_path(entry, workspace.base)
+                if not os.path.exists(path):  # noqa: PTH110 - False also if it cannot be reached
                     yield f"The source of type {entry['type']!r} reads {path}, which is missing."
     try:
         workspace.catalogue()

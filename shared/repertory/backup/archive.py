@@ -171,7 +171,7 @@ class Archive:
             StoreCorruptError: The archive is damaged.
         """
         self.path = path
-        if not path.is_file():
+        if not os.path.isfile(path):  # noqa: PTH113 - False also if it cannot be reached
             raise UsageError(f"{path} is not a file; give a backup.")
         try:
             self._file = path.open("rb")
