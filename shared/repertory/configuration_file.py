@@ -11,7 +11,7 @@ from repertory.files import write_atomically
 from repertory.settings import PROJECT_FILE, Settings
 from repertory.sources.reading import toml
 from repertory.trust import digest_of, lies_in
-from repertory.trust_requests import wanted
+from repertory.trust_requests import trust_request
 from repertory.workspace import Workspace
 
 BY_HAND = "edit the file by hand"
@@ -158,4 +158,4 @@ def _is_free(file: Path, settings: Settings, directory: Path) -> bool:
 
 
 def _wishes(file: Path, settings: Settings) -> list[str]:
-    return wanted(file, settings.flags, settings.variables).wishes
+    return trust_request(file, settings.flags, settings.variables).wishes

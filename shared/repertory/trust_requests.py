@@ -33,7 +33,7 @@ class Untrusted(msgspec.Struct, frozen=True):
     withheld: list[str] = []
 
 
-class Wanted(msgspec.Struct, frozen=True):
+class TrustRequest(msgspec.Struct, frozen=True):
     """What a found configuration needs from outside its folder.
 
     Attributes:
@@ -45,9 +45,9 @@ class Wanted(msgspec.Struct, frozen=True):
     wishes: list[str]
 
 
-def wanted(
+def trust_request(
     file: Path, flags: Mapping[str, Any], environment: Mapping[str, str] = os.environ
-) -> Wanted:
+) -> TrustRequest:
     """What a project's configuration file asks for.
 
     Raises:
@@ -66,7 +66,7 @@ def wanted(
         wishes += [str(path) for path in paths]
     if any(rule.within for rule in settings.rules):
         wishes.append("policies for all items")
-    return Wanted(settings.digest, wishes)
+    return TrustRequest(settings.digest, wishes)
 
 
 def untrusted(workspace: Workspace) -> Untrusted:

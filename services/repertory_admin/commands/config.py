@@ -16,7 +16,7 @@ from repertory.sources.fetched.urls import masked
 from repertory.sources.registry import build, digest_to_trust
 from repertory.text import counted
 from repertory.trust import digest_now
-from repertory.trust_requests import defined_by, described, env_files, known_as, wanted
+from repertory.trust_requests import defined_by, described, env_files, known_as, trust_request
 from repertory.values import SETTINGS
 from repertory.workspace import Workspace
 from repertory_admin import terminal
@@ -180,7 +180,7 @@ def trust(flags: Flags, files: FilesArgument) -> None:
 
 
 def _trust_project(file: Path, workspace: Workspace, flags: Flags) -> None:
-    found = wanted(file, flags)
+    found = trust_request(file, flags)
     if found.wishes:
         _ask(f"{file} asks for {', '.join(found.wishes)}.")
     workspace.trust.trust(file, found.digest)

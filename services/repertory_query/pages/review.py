@@ -16,7 +16,7 @@ from repertory.review.wire import Reviews
 from repertory.settings import PROJECT_FILE
 from repertory.sources.registry import digest_to_trust
 from repertory.trust import MAX_FILE_SIZE
-from repertory.trust_requests import defined_by, described, env_files, untrusted, wanted
+from repertory.trust_requests import defined_by, described, env_files, trust_request, untrusted
 from repertory.workspace import Workspace
 from repertory_query.access import Caller
 from repertory_query.actions import Action
@@ -115,7 +115,7 @@ def waiting_in(workspace: Workspace) -> list[Waiting]:
             continue
         found.append(Waiting(str(file), digest, wishes))
     if settings.file and not settings.named and settings.file.name == PROJECT_FILE:
-        asked = wanted(settings.file, settings.flags, settings.variables)
+        asked = trust_request(settings.file, settings.flags, settings.variables)
         if asked.wishes:
             found.append(Waiting(str(settings.file), asked.digest, ", ".join(asked.wishes)))
     return found
