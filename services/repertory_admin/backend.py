@@ -82,19 +82,18 @@ class Target(msgspec.Struct, frozen=True):
         if self.server:
             yield self.server
             return
+        if indexing is None:
+            with self.open_here() as repertory:
+                yield repertory
+            return
+        indexing.wait()  # before slow imports
         with ExitStack() as stack:
-            if indexing is None:
-                yield stack.enter_context(self.open_here())
-                return
-            indexing.wait()  # before slow imports
             try:
                 repertory = self._indexed(stack, indexing, embeds=embeds)
-                is_busy = _is_held_elsewhere(repertory)
+                server = self._started() if _is_held_elsewhere(repertory) else None
             except StoreBusyError:
                 if (server := self._started()) is None:
                     raise
-            else:
-                server = self._started() if is_busy else None
             if not (server or embeds) and repertory.behind:  # answers to queries have a notice
                 indexing.clear()
                 terminal.note(repertory.behind)

@@ -1,8 +1,10 @@
-"""The checks of `repertory doctor`: each reports its findings, and the remedy for a bad one."""
+"""The checks of `repertory doctor`, except those of data, sign-in and sources.
 
-import itertools
+Each reports its findings, and the remedy for a bad one.
+"""
+
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import date
 from enum import StrEnum
 from importlib.util import find_spec
@@ -25,18 +27,11 @@ from repertory.errors import (
 )
 from repertory.files import make_directory, unwritable
 from repertory.indexing import keyword_sync
-from repertory.indexing.latest_scans import LatestScans
-from repertory.indexing.run import SCANNING
-from repertory.indexing.scan import ScanResult, scan_all
 from repertory.one_shot import Repertory
-from repertory.review.gate import Gate
 from repertory.search.answer import Mode
 from repertory.search.calibration import Fitted, stored
 from repertory.search.query import query_of
 from repertory.settings import Settings
-from repertory.sources.configured import Catalogue
-from repertory.sources.folder import HIDDEN
-from repertory.sources.source import PassedOver, Problem, Scan
 from repertory.text import counted
 from repertory_admin.progress import Bars
 from repertory_admin.text import short_path
@@ -65,34 +60,6 @@ class Finding(msgspec.Struct, frozen=True):
     state: State
     subject: str
     text: str
-
-
-class Found(msgspec.Struct, frozen=True, kw_only=True):
-    """A source: its item ids, or why it cannot be read, and the groups that see it."""
-
-    name: str
-    type: str
-    location: str
-    items: list[str]
-    error: str
-    visible_to: tuple[str, ...] = msgspec.field(name="visibleTo")
-
-
-class Sources(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of reading every source.
-
-    Attributes:
-        findings: Whether each source can be read.
-        problems: The problems of the configuration, the files and the items.
-        sources: The sources with their items, in the catalogue's order.
-        passed_over: Unread places that could hold items: first those that discovery skipped, then
-            those that each source skipped.
-    """
-
-    findings: list[Finding]
-    problems: list[Problem] = []
-    sources: list[Found] = []
-    passed_over: list[PassedOver] = []
 
 
 def data_directory(data: Path) -> Iterator[Finding]:
@@ -233,100 +200,3 @@ def index(repertory: Repertory) -> Iterator[Finding]:
     else:
         text = "its snapshot is missing or damaged: `repertory index` builds it again"
         yield Finding(State.BAD, "keyword index", text)
-
-
-def sources(repertory: Repertory, step: Callable[[str, int, int], None]) -> Sources:
-    """Read every source once."""
-    workspace = repertory.workspace
-    try:
-        catalogue = workspace.catalogue()
-    except ConfigurationError as error:
-        return Sources(findings=[Finding(State.BAD, "configuration", str(error))])
-    built = catalogue.sources
-    findings = [Finding(State.UNSURE, "configuration", notice) for notice in workspace.notices]
-    done = itertools.count(1)
-    scans = LatestScans({}, Gate(repertory.parts.reviews, records=False))
-    scans.adopt(catalogue)
-    for result in scan_all(built, lambda: step(SCANNING, next(done), len(built))):
-        scans.add(result)
-    scanned = scans.admitted
-    findings += [finding for one in scanned for finding in _findings(one)]
-    if not built:
-        findings.append(Finding(State.UNSURE, "sources", "no sources were found"))
-    failures = {one.error for one in scanned if one.error}  # their findings say so
-    configured = {*catalogue.problems}
-    return Sources(
-        findings=findings,
-        problems=[
-            one for one in scans.problems if one in configured or one.message not in failures
-        ],
-        sources=[
-            Found(
-                name=one.source.name,
-                type=one.source.type,
-                location=one.source.location,
-                items=[item.id for item in one.scan.items] if one.scan else [],
-                error=one.error,
-                visible_to=one.source.visible_to,
-            )
-            for one in scanned
-        ],
-        passed_over=_passed_over(catalogue, [one.scan for one in scanned if one.scan]),
-    )
-
-
-def _findings(one: ScanResult) -> Iterator[Finding]:
-    """Whether a source can be read."""
-    subject = f"source {one.source.name}"
-    if one.scan is None:
-        is_skipped = not one.source.is_trusted and not one.source.fault
-        state = State.UNSURE if is_skipped or one.awaits_sign_in else State.BAD
-        yield Finding(state, subject, one.error)
-        return
-    text = f"{counted(len(one.scan.items), 'item')} in {short_path(one.source.location)}"
-    if groups := ", ".join(one.source.visible_to):
-        text += f", visible to {groups}"
-    yield Finding(State.GOOD, subject, text)
-    if one.scan.stale:
-        yield Finding(State.BAD, subject, one.scan.stale)
-
-
-def _passed_over(catalogue: Catalogue, scans: list[Scan]) -> list[PassedOver]:
-    """The places that were passed over; for a partly read hidden folder, its unread subfolders."""
-    used = {source.folder.path for source in catalogue.sources if source.folder}
-    above = {parent for path in used for parent in path.parents}
-    owned = used | above
-    read = set(owned)
-    for scan in scans:
-        for item in scan.items:
-            if "/." in item.path:
-                read.update(Path(item.path).parents)
-    found: dict[str, PassedOver] = {}
-    for one in (*catalogue.passed_over, *(one for scan in scans for one in scan.passed_over)):
-        path = Path(one.path)
-        if one.reason == HIDDEN and path in read:
-            unread = list(_beside(path, above, read))
-        else:
-            unread = [] if path in owned else [path]
-        for other in unread:
-            found.setdefault(str(other), PassedOver(str(other), one.reason))
-    return [one for one in found.values() if not _is_within_another(one, found)]
-
-
-def _beside(folder: Path, above: set[Path], read: set[Path]) -> Iterator[Path]:
-    """The unread folders in a folder, and in those of its subfolders that contain sources."""
-    try:
-        inner = sorted(path for path in folder.iterdir() if path.is_dir())
-    except OSError:  # the scan reports it
-        return
-    for path in inner:
-        if path in above:
-            yield from _beside(path, above, read)
-        elif path not in read:
-            yield path
-
-
-def _is_within_another(one: PassedOver, found: dict[str, PassedOver]) -> bool:
-    """Whether a parent folder was passed over for the same reason."""
-    outer = (found.get(str(parent)) for parent in Path(one.path).parents)
-    return any(other is not None and other.reason == one.reason for other in outer)

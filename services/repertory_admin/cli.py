@@ -13,7 +13,7 @@ from repertory.errors import RepertoryError
 from repertory_admin import terminal
 from repertory_admin.app import app
 from repertory_admin.argument_errors import ArgumentsError, is_help, refusal
-from repertory_admin.exits import ExitCode, code_of, missing_package, of_the_system
+from repertory_admin.exits import ExitCode, code_of, missing_package, system_problem
 from repertory_admin.logs import is_verbose
 
 
@@ -92,7 +92,7 @@ def _explained(error: Exception) -> ExitCode:
     if isinstance(error, ModuleNotFoundError) and (text := missing_package(error)):
         terminal.warn(text)
         return ExitCode.NOT_NOW
-    if text := of_the_system(error):
+    if text := system_problem(error):
         terminal.warn(text)
         return ExitCode.NOT_NOW
     if is_verbose():

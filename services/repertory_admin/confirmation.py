@@ -7,6 +7,11 @@ import typer
 from repertory.errors import UsageError
 
 
+def can_ask() -> bool:
+    """Whether a terminal shows the command's questions to someone who can answer."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
 def confirm(question: str, *, yes: bool, done: str = "removed") -> None:
     """Ask, unless the answer was given as ``--yes``.
 

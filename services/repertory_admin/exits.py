@@ -48,7 +48,7 @@ def missing_package(error: ModuleNotFoundError) -> str:
     )
 
 
-def of_the_system(error: Exception) -> str:
+def system_problem(error: Exception) -> str:
     """The system problem behind an error, with a remedy; empty if the error is a defect."""
     if isinstance(error, MemoryError):
         return "There is not enough memory: close other programs, or allow this one more memory."

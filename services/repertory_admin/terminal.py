@@ -118,7 +118,11 @@ def show_markdown(text: str) -> None:
 
 
 def show_facts(facts: Mapping[str, str], indent: int = 0) -> None:
-    """Write names and values, one pair per line; a long value is wrapped on a terminal."""
+    """Write names and values, one pair per line; a long value is wrapped on a terminal.
+
+    Facts without a value are left out.
+    """
+    facts = {name: value for name, value in facts.items() if value}
     width = max(map(width_of, facts), default=0)
     hanging = indent + width + 2
     for name, value in facts.items():

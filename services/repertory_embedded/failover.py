@@ -88,9 +88,9 @@ class Failover(Forwarding):
 
     def joined(self, joined: Joined) -> None:
         """Use the server that serves the directory for this process, until it ends."""
-        if joined.unheld:
-            extra = {"settings": ", ".join(joined.unheld), "server": joined.url}
-            _log.warning("settings_do_not_hold", extra=extra)
+        if joined.ignored:
+            extra = {"settings": ", ".join(joined.ignored), "server": joined.url}
+            _log.warning("settings_ignored", extra=extra)
         client = Client(joined.url, joined.key, is_own=True)
         client.remote.is_recorded = True
         self._use(client)

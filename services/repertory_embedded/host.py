@@ -110,7 +110,7 @@ class HostedProject:
         note = note_of(self.parts.settings, directory, self._host.url, self._host.secret)
         return note.serves(other.parts.settings, other.parts.workspace.directory)
 
-    def unheld(self, other: Project) -> list[str]:
+    def ignored_settings(self, other: Project) -> list[str]:
         """The settings that were given to another project and differ in this one."""
         if not isinstance(other, HostedProject):
             return []

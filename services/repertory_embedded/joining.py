@@ -102,7 +102,7 @@ class Joined:
         url: The URL of the project.
         pid: The process id of the host.
         key: A key with all scopes on the host.
-        unheld: The settings of this process that have no effect, since the host had already opened
+        ignored: The settings of this process that have no effect, since the host had already opened
             the project with others.
     """
 
@@ -111,10 +111,10 @@ class Joined:
         url: str,
         host: HostNote,
         connection: http.client.HTTPConnection,
-        unheld: Sequence[str] = (),
+        ignored: Sequence[str] = (),
     ) -> None:
         self.url = url
-        self.unheld = tuple(unheld)
+        self.ignored = tuple(ignored)
         self.pid = host.pid
         self.key = host.secret
         self._connection = connection
@@ -201,7 +201,7 @@ def join(settings: Settings, directory: Path) -> Joined:
         detail = str(answer.get("detail", ""))
         kind = StoreError if response.status == 503 else UsageError
         raise kind(detail or f"The server at {host.url} answers with status {response.status}.")
-    return Joined(host.url + answer["path"], host, connection, answer.get("unheld", ()))
+    return Joined(host.url + answer["path"], host, connection, answer.get("ignored", ()))
 
 
 def _plain(settings: Settings) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from repertory.compose import Parts
 from repertory.files import is_gone
+from repertory.indexing.in_process_queue import InProcessQueue
 from repertory.indexing.job import JobQueue
 from repertory_embedded.graphs import building_graphs
 from repertory_query.run import READERS
@@ -34,7 +35,7 @@ def running(parts: Parts, claim: Path) -> Iterator[Service]:
         with (
             closing(parts.writer()) as writer,
             # A command that began before this server may write a new record after this ``forget``.
-            parts.in_process_queue(writer, begins=lambda _: parts.workspace.forget()) as queue,
+            InProcessQueue(writer, parts.coordination, lambda _: parts.workspace.forget()) as queue,
             _watching(parts, queue),
             building_graphs(parts.store, parts.active, queue.is_idle),
             closing(Service(parts, live, queue)) as service,

@@ -12,10 +12,11 @@ from concurrent.futures import Future, wait
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from repertory.addresses import url_of
 from repertory.errors import StoreError, UsageError
 from repertory.files import is_gone, make_directory
 from repertory.running import announce, the_only_server
-from repertory.settings import Settings, url_of
+from repertory.settings import Settings
 from repertory_embedded import joining
 from repertory_query.listening import listening
 

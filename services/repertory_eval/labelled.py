@@ -1,5 +1,6 @@
 """A labelled set: queries with the items that answer them, or with the grades of judged items."""
 
+import os
 from codecs import BOM_UTF8
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -70,7 +71,8 @@ def read_sets(given: Iterable[Path]) -> list[LabelledSet]:
     Raises:
         UsageError: A file is missing or a line of it is wrong.
     """
-    folders = [path.parent if path.is_file() else path for path in given]
+    # Unlike ``Path.is_file``, it raises nothing.
+    folders = [path.parent if os.path.isfile(path) else path for path in given]  # noqa: PTH113
     sets: dict[str, LabelledSet] = {}
     for place, folder in {folder.resolve(): folder for folder in folders}.items():
         name = str(folder) if place.name in sets else place.name
@@ -86,7 +88,7 @@ def _read_set(name: str, folder: Path) -> LabelledSet:
     the same fields as ``qrels.jsonl`` and the grades of all judged items.
     """
     for file in (CORPUS, QUERIES, RIGHT):
-        if not (folder / file).is_file():
+        if not os.path.isfile(folder / file):  # noqa: PTH113 - as above
             raise UsageError(
                 f"{folder} has no {file}; a labelled set is a folder with {CORPUS}, {QUERIES} and "
                 f"{RIGHT}."

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import msgspec
 from cachetools import LRUCache
 
-from repertory.formats.table import Format, Host, Rendered, render
+from repertory.formats.rendering import Format, Host, Rendered, render
 from repertory.search.answer import Answer, Mode
 from repertory.search.engine import SearchEngine
 from repertory.search.explanation import Explanation

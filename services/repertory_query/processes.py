@@ -12,10 +12,8 @@ from contextlib import contextmanager, suppress
 from multiprocessing import connection, get_context, parent_process
 from multiprocessing.context import SpawnProcess
 from multiprocessing.sharedctypes import RawArray
-from pathlib import Path
 
 from repertory import logs, telemetry
-from repertory.compose import Parts
 from repertory.settings import Settings
 from repertory_query.listening import listening
 from repertory_query.query_process import QueryProcess
@@ -42,7 +40,7 @@ def run(settings: Settings, count: int) -> None:
             be sent.
         UsageError: The address cannot be served on.
     """
-    Parts(settings, Path.cwd()).team_redis()  # refuses other settings
+    settings.team_redis()  # refuses other settings
     telemetry.check(wanted=settings.values.telemetry)  # each process starts its own
     with (
         termination_signals() as stopping,

@@ -42,7 +42,7 @@ def reload(before: Configuration) -> Configuration:
     earlier = {source.name: source for source in old.sources} if old else {}
     workspace = before.workspace
     try:
-        workspace = workspace.again()
+        workspace = workspace.reloaded()
         new = workspace.catalogue(old.known if old else None)
     except RepertoryError as error:
         return msgspec.structs.replace(before, workspace=workspace, error=str(error))

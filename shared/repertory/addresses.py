@@ -1,4 +1,4 @@
-"""Tell which addresses belong to this machine, and which URLs are safe to send secrets to."""
+"""The addresses of this machine, the URLs of its servers, and the URLs that may get secrets."""
 
 import ipaddress
 from urllib.parse import urlsplit
@@ -40,3 +40,9 @@ def is_confidential(url: str) -> bool:
     return bool(host) and (
         parts.scheme == "https" or (parts.scheme == "http" and is_this_machine(host or ""))
     )
+
+
+def url_of(host: str, port: int) -> str:
+    """The URL of a server; the loopback address if it listens on all addresses."""
+    own = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 - compared only
+    return f"http://[{own}]:{port}" if ":" in own else f"http://{own}:{port}"

@@ -18,7 +18,7 @@ from repertory.embedding.lazy import LazyEngine
 from repertory.embedding.load import load_engine
 from repertory.embedding.models import Model
 from repertory.embedding.words import WordsEngine
-from repertory.errors import ConfigurationError, WeightsUnavailableError
+from repertory.errors import WeightsUnavailableError
 from repertory.index.keywords.document import Entry
 from repertory.index.vectors import VectorStore
 from repertory.indexing.collection_names import configuration_of
@@ -35,7 +35,6 @@ if TYPE_CHECKING:  # a search imports none of these
     from repertory.index.qdrant_connection import Replication
     from repertory.indexing.celery_queue import CeleryQueue
     from repertory.indexing.coordinator import Affordable, Coordinator
-    from repertory.indexing.in_process_queue import InProcessQueue
     from repertory.indexing.job import JobQueue
     from repertory.indexing.writer import Writer
     from repertory.review.store import ReviewStore
@@ -213,42 +212,16 @@ class Parts:
             notify=self.notices.append,
         )
 
-    def team_redis(self) -> str:
-        """The Redis URL of a team's server, which must have a Qdrant URL, too.
-
-        Raises:
-            ConfigurationError: The settings name no team's server.
-        """
-        values = self.settings.values
-        if not values.redis_url or not values.qdrant_url:
-            raise ConfigurationError(
-                "A team's server needs REPERTORY_REDIS_URL and REPERTORY_QDRANT_URL; "
-                "`repertory serve` needs neither."
-            )
-        return values.redis_url
-
     def queue(self) -> "CeleryQueue":
         """The queue of a team's server.
 
         Raises:
             ConfigurationError: The settings name no team's server.
         """
-        redis_url = self.team_redis()
+        redis_url = self.settings.team_redis()
         from repertory.indexing.celery_queue import CeleryQueue  # noqa: PLC0415 - Celery is slow
 
         return CeleryQueue(redis_url, self.settings.values.namespace)
-
-    def in_process_queue(
-        self,
-        writer: "Writer",
-        begins: "Callable[[str], None]" = lambda _: None,
-    ) -> "InProcessQueue":
-        """The queue and the worker of this process; see ``InProcessQueue``."""
-        from repertory.indexing.in_process_queue import (  # noqa: PLC0415 - not for a search
-            InProcessQueue,
-        )
-
-        return InProcessQueue(writer, self.coordination, begins)
 
     def coordinator(
         self, queue: "JobQueue", affordable: "Affordable" = lambda items: items

@@ -6,11 +6,12 @@ from typing import Any
 
 from repertory.bounded import read_bytes
 from repertory.errors import ConfigurationError, StoreError
+from repertory.file_settings import MAX_FILE_SIZE
 from repertory.files import write_atomically
-from repertory.settings import MAX_FILE_SIZE, PROJECT_FILE, Settings
+from repertory.settings import PROJECT_FILE, Settings
 from repertory.sources.reading import toml
 from repertory.trust import digest_of, lies_in
-from repertory.trust_requests import wanted
+from repertory.trust_requests import trust_request
 from repertory.workspace import Workspace
 
 BY_HAND = "edit the file by hand"
@@ -131,15 +132,15 @@ def rewrite(
         write(file, text)
         return True
     check_place(file)
+    # Both concern the old content.
     is_free = _is_free(file, settings, directory)
-    asked = not is_free and bool(_wishes(file, settings))
+    becomes_free = is_free or (by_user and not _wishes(file, settings))
     data = write(file, text)
     if not is_free and not _wishes(file, settings):
         return True
-    if is_free or (by_user and not asked):
+    if becomes_free:
         Workspace(settings, directory).trust.trust(file, digest_of(data))
-        return True
-    return False
+    return becomes_free
 
 
 def _is_found(file: Path, settings: Settings, directory: Path) -> bool:
@@ -157,4 +158,4 @@ def _is_free(file: Path, settings: Settings, directory: Path) -> bool:
 
 
 def _wishes(file: Path, settings: Settings) -> list[str]:
-    return wanted(file, settings.flags, settings.variables).wishes
+    return trust_request(file, settings.flags, settings.variables).wishes

@@ -28,7 +28,7 @@ class Defaults:
     def __init__(self, settings: Settings, directory: Path) -> None:
         self._workspace = Workspace(settings, directory)
         self._paths = files(settings.flags, directory, settings.environment)
-        self._values = _cut(settings.values)
+        self._values = _capped(settings.values)
         self._seen = self._signatures()
         self._checked_at = time.monotonic()
 
@@ -40,7 +40,7 @@ class Defaults:
             if (seen := self._signatures()) != self._seen:
                 self._seen = seen
                 with contextlib.suppress(ConfigurationError):  # the watch reports it
-                    self._values = _cut(self._workspace.again().settings.values)
+                    self._values = _capped(self._workspace.reloaded().settings.values)
         return self._values
 
     def _signatures(self) -> list[object]:
@@ -50,8 +50,8 @@ class Defaults:
 def for_server(settings: Settings) -> Values:
     """The values for searches on a server. The limit is capped unless it was given explicitly."""
     is_asked = settings.origins.get("limit") == SETTINGS["limit"].flag
-    return settings.values if is_asked else _cut(settings.values)
+    return settings.values if is_asked else _capped(settings.values)
 
 
-def _cut(values: Values) -> Values:
+def _capped(values: Values) -> Values:
     return replace(values, limit=min(values.limit, MAX_LIMIT))

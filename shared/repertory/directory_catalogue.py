@@ -2,6 +2,7 @@
 
 import contextlib
 import itertools
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,8 +11,9 @@ import msgspec
 
 from repertory.bounded import real_path
 from repertory.errors import ConfigurationError
+from repertory.file_settings import Added
 from repertory.files import is_project
-from repertory.settings import SIGN_INS, TRUST_FILE, Added, Settings, files
+from repertory.settings import SIGN_INS, TRUST_FILE, Settings, files
 from repertory.sources.entry import source_path
 from repertory.sources.registry import (
     contained,
@@ -59,7 +61,7 @@ class DirectoryCatalogue:
     def searched(self) -> tuple[Path, ...]:
         """The folders that are searched recursively for sources."""
         if paths := self._paths:
-            return tuple(path for path in paths if path.is_dir())
+            return tuple(filter(os.path.isdir, paths))  # unlike the method, it raises nothing
         is_searched = self.is_found and is_project(self._directory, Path.home())
         return (self._directory,) if is_searched else ()
 
@@ -71,16 +73,20 @@ class DirectoryCatalogue:
         return files[:MAX_FILES_OF_TOOLS]
 
     def entries(self) -> list[dict[str, Any]]:
-        """The catalogue as configuration entries.
+        """The catalogue as configuration entries, trusted ones first."""
+        return self.discovery().entries
+
+    def withheld(self) -> list[str]:
+        """The reasons why sources of an untrusted discovered configuration are not read."""
+        return [reason for _, reason in self.discovery().withheld]
+
+    def discovery(self) -> "Discovery":
+        """The entries, with the sources that were passed over or withheld.
 
         The entries are the given paths, or else the sources in the configuration file, or else
         those discovered in the directory and the home. Fetched sources and MCP configurations
         that the user named are added.
         """
-        return self._discovery().entries
-
-    def _discovery(self) -> "Discovery":
-        """The entries, with the sources that were passed over or withheld."""
         from repertory.sources.discover import Discovery, discover  # noqa: PLC0415 - not to search
 
         if self._paths:
@@ -109,7 +115,9 @@ class DirectoryCatalogue:
         from repertory.sources.discover import Discovery, discover, entry_of  # noqa: PLC0415 - not to search
 
         parts = [
-            discover(path) if path.is_dir() else Discovery(entry_of(path), [])
+            discover(path)
+            if os.path.isdir(path)  # noqa: PTH112 - as above
+            else Discovery(entry_of(path), [])
             for path in self._paths
         ]
         return Discovery(
@@ -140,7 +148,7 @@ class DirectoryCatalogue:
         kept = [
             entry
             for entry in entries
-            if "trusted" in entry or not self._files(entry) or self._files(entry) - named
+            if "trusted" in entry or not self.files_of(entry) or self.files_of(entry) - named
         ]
         # Insert them before other files that may define the same servers.
         at = [*(entry.get("type") for entry in kept), "mcp"].index("mcp")
@@ -175,7 +183,7 @@ class DirectoryCatalogue:
         )
 
         written, base = bool(self._settings.sources) and not self._paths, self._settings.base
-        found = self._discovery()
+        found = self.discovery()
         catalogue = build_catalogue(
             found.entries, base, found=not written, known=known, named=self._named
         )
@@ -194,12 +202,6 @@ class DirectoryCatalogue:
         elif self.is_found and is_project(self._directory, Path.home()):
             catalogue.stay_in(self._directory, found=True)
         return catalogue
-
-    def withheld(self) -> list[str]:
-        """The reasons why sources of an untrusted discovered configuration are not read."""
-        sources = () if self._paths else self._settings.sources
-        added = [self._not_fetched(one) for one in self._added if one.is_confined]
-        return [reason for reason in map(self._refusal, sources) if reason] + added
 
     def outside(self, entry: Mapping[str, Any]) -> Path | None:
         """The first path of a source that leads out of the configuration's folder, or None."""
@@ -262,7 +264,9 @@ class DirectoryCatalogue:
 
         def options(path: str) -> dict[str, Any]:
             file = Path(real_path(path))
-            same = (one for one in entries if one.get("type") == "mcp" and file in self._files(one))
+            same = (
+                one for one in entries if one.get("type") == "mcp" and file in self.files_of(one)
+            )
             own = {key: value for key, value in next(same, {}).items() if key != "config"}
             return {**own, "type": "mcp", "trusted": True}
 
@@ -289,7 +293,7 @@ class DirectoryCatalogue:
             paths += declarations(self._prepared(one.entry), self._settings.base)
         return paths if settings.sources else paths + places(self._directory, Path.home())
 
-    def _files(self, entry: dict[str, Any]) -> set[Path]:
+    def files_of(self, entry: Mapping[str, Any]) -> set[Path]:
         """The files that define an entry's sources, without links."""
         return {Path(real_path(path)) for path in files_to_trust(entry, self._settings.base) or ()}
 

@@ -18,7 +18,7 @@ from pathlib import Path
 import msgspec
 
 from repertory.errors import ConfigurationError, UsageError
-from repertory.files import changing, is_gone, signature_of, write_atomically
+from repertory.files import changing, expanded, is_gone, signature_of, write_atomically
 from repertory.groups import check_name, checked
 from repertory.settings import Settings
 from repertory.text import is_same_secret
@@ -97,7 +97,7 @@ class Keys:
         All keys are compared, each in constant time, so the duration reveals nothing.
         """
         digest, found = _digest(token), None
-        for key in self._current() or ():
+        for key in self.active():
             if is_same_secret(key.digest, digest):
                 found = key
         return found
@@ -116,22 +116,21 @@ class Keys:
 
     def _stored(self) -> tuple[Key, ...] | None:
         """The keys of the file; None if it is missing, or they were reset."""
+        file = self._source
         try:
-            data = self._source.read_bytes()
-            keys = msgspec.json.decode(data, type=tuple[Key, ...] | None)
+            return msgspec.json.decode(file.read_bytes(), type=tuple[Key, ...] | None)
         except FileNotFoundError:
             return None
         except OSError as error:
             raise ConfigurationError(
-                f"The keys in {self._source} cannot be read: {error.strerror}; make the file "
-                "readable for the user who runs the server."
+                f"The keys in {file} cannot be read: {error.strerror}; make the file readable for "
+                "the user who runs the server."
             ) from error
         except ValueError as error:
             raise ConfigurationError(
-                f"The keys in {self._source} cannot be read: {error}; restore the file, or remove "
-                "all keys with `repertory keys reset`."
+                f"The keys in {file} cannot be read: {error}; restore the file, or remove all keys "
+                "with `repertory keys reset`."
             ) from error
-        return keys
 
     def create(self, name: str, scope: Scope, groups: Sequence[str] = ()) -> str:
         """Create a key and return its token, of which only a digest is stored.
@@ -218,7 +217,7 @@ def keys_of(settings: Settings, directory: Path) -> Keys:
     """The keys of a directory's server: those of the named file, of the team, or its own."""
     values, data = settings.values, settings.data_dir
     if values.keys:
-        return Keys(Path(values.keys).expanduser())
+        return Keys(expanded(values.keys))
     if values.redis_url:  # a team's server; its processes have different directories
         return Keys(data / "keys.json")
     # In older versions every server had the keys of the data directory: they still lock it.

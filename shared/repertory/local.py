@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from msgspec.structs import replace
 from typing_extensions import override
 
+from repertory.addresses import url_of
 from repertory.backend import CALLS_OFF, Backend
 from repertory.catalogue.item import Item
 from repertory.compose import Parts
@@ -40,7 +41,6 @@ from repertory.search.linking import links
 from repertory.search.links import Links
 from repertory.search.live import LiveSearch
 from repertory.search.query import Query
-from repertory.settings import url_of
 from repertory.sources.source import Problem, Severity
 from repertory.stats import (
     Contents,

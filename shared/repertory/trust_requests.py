@@ -33,7 +33,7 @@ class Untrusted(msgspec.Struct, frozen=True):
     withheld: list[str] = []
 
 
-class Wanted(msgspec.Struct, frozen=True):
+class TrustRequest(msgspec.Struct, frozen=True):
     """What a found configuration needs from outside its folder.
 
     Attributes:
@@ -45,9 +45,9 @@ class Wanted(msgspec.Struct, frozen=True):
     wishes: list[str]
 
 
-def wanted(
+def trust_request(
     file: Path, flags: Mapping[str, Any], environment: Mapping[str, str] = os.environ
-) -> Wanted:
+) -> TrustRequest:
     """What a project's configuration file asks for.
 
     Raises:
@@ -66,7 +66,7 @@ def wanted(
         wishes += [str(path) for path in paths]
     if any(rule.within for rule in settings.rules):
         wishes.append("policies for all items")
-    return Wanted(settings.digest, wishes)
+    return TrustRequest(settings.digest, wishes)
 
 
 def untrusted(workspace: Workspace) -> Untrusted:
@@ -74,22 +74,23 @@ def untrusted(workspace: Workspace) -> Untrusted:
     files: list[Path] = []
     sources: set[str] = set()
     trusted: set[str] = set()
-    for entry in workspace.sources.entries():  # trusted entries come first
+    found = workspace.sources.discovery()
+    for entry in found.entries:  # trusted entries come first
         paths = files_to_trust(entry, workspace.base)
         if paths is None:
             continue
         try:
-            found = build(entry, workspace.base)
+            built = build(entry, workspace.base)
         except ConfigurationError:  # building the catalogue reports it
             continue
-        names = {source.name for source in found if not source.fault}
+        names = {source.name for source in built if not source.fault}
         if entry["trusted"]:
             trusted |= names
-        elif {source.name for source in found if not source.is_trusted} - trusted:
+        elif {source.name for source in built if not source.is_trusted} - trusted:
             is_trusted = workspace.trust.is_trusted
             files += [path for path in paths if not is_trusted(path, digest_to_trust)]
             sources |= names - trusted
-    return Untrusted(files, sources, workspace.sources.withheld())
+    return Untrusted(files, sources, [reason for _, reason in found.withheld])
 
 
 def defined_by(file: Path, workspace: Workspace) -> list[Source]:
@@ -102,11 +103,8 @@ def defined_by(file: Path, workspace: Workspace) -> list[Source]:
     file = Path(real_path(file.expanduser()))
     if not os.path.isfile(file):  # noqa: PTH113 - False also if a link may not be followed
         raise UsageError(f"There is no file {file}; name an MCP configuration.")
-    entries = [
-        entry
-        for entry in workspace.sources.entries()
-        if file in {Path(real_path(path)) for path in files_to_trust(entry, workspace.base) or ()}
-    ]
+    catalogue = workspace.sources
+    entries = [entry for entry in catalogue.entries() if file in catalogue.files_of(entry)]
     if not entries:
         with contextlib.suppress(UsageError):  # no source type reads this file
             entries = [one for one in entry_of(file) if files_to_trust(one, workspace.base)]

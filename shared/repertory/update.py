@@ -226,7 +226,7 @@ class Update:
     ) -> Iterator[tuple[Coordinator, InProcessQueue]]:
         parts = self._parts
         with contextlib.closing(parts.writer(lambda: engine)) as writer:
-            queue = parts.in_process_queue(writer, self._freshness.forget)
+            queue = InProcessQueue(writer, parts.coordination, self._freshness.forget)
             self._live.refresh()  # its keyword index follows the update
             small = partial(_small_batch, writer)
             yield parts.coordinator(queue, *([small] if in_small_batches else ())), queue

@@ -58,12 +58,12 @@ class Workspace:
     def __init__(self, settings: Settings, directory: Path) -> None:
         self.settings = settings
         self.directory = directory
-        self._data = settings.data_dir
+        self._folder = settings.data_dir / "workspaces"
 
     @property
     def trust(self) -> TrustStore:
         """The files that the user has trusted."""
-        return TrustStore(self._data / TRUST_FILE)
+        return TrustStore(self.settings.data_dir / TRUST_FILE)
 
     def paths(self) -> tuple[Path, ...]:
         """The folders that `repertory index PATH…` set as this directory's catalogue."""
@@ -120,15 +120,14 @@ class Workspace:
         """Notices about settings that have no effect until the user trusts the configuration."""
         return about_withheld(self.settings)
 
-    def again(self) -> "Workspace":
+    def reloaded(self) -> "Workspace":
         """The same directory with freshly read settings.
 
         Raises:
             ConfigurationError: A configuration file is invalid.
         """
-        settings = self.settings
-        again = load(settings.flags, self.directory, settings.environment)
-        return Workspace(again, self.directory)
+        settings = load(self.settings.flags, self.directory, self.settings.environment)
+        return Workspace(settings, self.directory)
 
     @property
     def directory_key(self) -> str:
@@ -195,26 +194,22 @@ class Workspace:
             StoreError: The data directory is not writable.
         """
         write_json(self._indexed_file, indexed)
-        self._know()
+        self._record_directory()
 
     @property
     def seen_file(self) -> Path:
         """The file where ``Freshness`` keeps what the last command read."""
-        return self._data / "workspaces" / f"{self.key}{self._seen}"
+        return self._folder / f"{self.key}.{self.catalogue_key}.seen"
 
     @property
     def seen_files(self) -> Iterator[Path]:
         """The ``seen_file`` of every command with the same sources, whatever its model."""
-        return (self._data / "workspaces").glob(f"*{self._seen}")
-
-    @property
-    def _seen(self) -> str:
-        return f".{self.catalogue_key}.seen"
+        return self._folder.glob(f"*.{self.catalogue_key}.seen")
 
     @property
     def shown_file(self) -> Path:
         """The file where ``trust review`` records the versions of items that it has listed."""
-        return self._data / "workspaces" / f"{self.directory_key}{SHOWN}"
+        return self._folder / f"{self.directory_key}{SHOWN}"
 
     def forget(self) -> None:
         """Forget what the last command read, as a server indexes now and the next must compare.
@@ -224,32 +219,29 @@ class Workspace:
         with contextlib.suppress(OSError):
             for file in self.seen_files:
                 file.unlink(missing_ok=True)
-        self._know()
+        self._record_directory()
 
-    def _know(self) -> None:
-        """Store the directory's path under both keys, so that commands can find it.
-
-        ``repertory clean`` is one of them.
-        """
+    def _record_directory(self) -> None:
+        """Store the directory's path under both keys, for later commands."""
         for file in (self._owner_file, self._root_file):
             if not _exists(file):
                 write_json(file, str(self.directory))
 
     @property
     def _paths_file(self) -> Path:
-        return self._data / "workspaces" / f"{self.directory_key}.paths.json"
+        return self._folder / f"{self.directory_key}.paths.json"
 
     @property
     def _owner_file(self) -> Path:
-        return self._data / "workspaces" / f"{self.key}{OWNER}"
+        return self._folder / f"{self.key}{OWNER}"
 
     @property
     def _root_file(self) -> Path:
-        return self._data / "workspaces" / f"{self.directory_key}.root.json"
+        return self._folder / f"{self.directory_key}.root.json"
 
     @property
     def _indexed_file(self) -> Path:
-        return self._data / "workspaces" / f"{self.key}.json"
+        return self._folder / f"{self.key}.json"
 
 
 def owners(data: Path) -> dict[str, Path]:

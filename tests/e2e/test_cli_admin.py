@@ -290,6 +290,7 @@ def test_config_show_hides_invalid_urls(cli: Cli, tmp_path: Path, url: str) -> N
         ("[search]\nlimit = 'x'\n", "repertory.toml: search.limit is 'x'"),
         ("[[sources]]\ntype = 'spoons'\n", "spoons"),
         ("[[sources]]\ntype = 'skills'\npath = 'nowhere'\n", "which is missing"),
+        (f"[[sources]]\ntype = 'skills'\nname = 'x'\npath = '{'x' * 300}'\n", "is missing"),
         ("[[sources]]\ntype = 'mcp'\nconfig = 'nowhere.json'\n", "nowhere.json"),
     ],
 )

@@ -209,7 +209,7 @@ def test_a_server_without_calls_is_named_as_the_reason(
     assert refused["isError"]
     assert "the server of this directory was started without it" in refused["content"][0]["text"]
     (line,) = map(json.loads, log.splitlines())
-    assert (line["event"], line["settings"]) == ("settings_do_not_hold", "allow_calls")
+    assert (line["event"], line["settings"]) == ("settings_ignored", "allow_calls")
 
 
 def test_toolsets_are_chosen(user: Cli, served: Path) -> None:

@@ -321,7 +321,7 @@ def test_other_settings_have_a_server_of_their_own(
     assert "--port asks for port" in (tmp_path / "other").read_text("utf-8")
 
 
-def test_a_second_server_of_a_directory_says_which_of_its_settings_do_not_hold(
+def test_a_second_server_of_a_directory_says_which_of_its_settings_are_ignored(
     own: Cli, project: Path, host: Serve
 ) -> None:
     """It joins the first, whose settings stay."""

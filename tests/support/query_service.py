@@ -14,6 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from starlette.testclient import TestClient
 
 from repertory.compose import Parts
+from repertory.indexing.in_process_queue import InProcessQueue
 from repertory.indexing.scan import scan_source
 from repertory.settings import Settings, load
 from repertory.wire import Refusal
@@ -60,7 +61,7 @@ class RunningService:
 
     def __enter__(self) -> Self:
         writer = self._stack.enter_context(closing(self.parts.writer()))
-        self.queue = self._stack.enter_context(self.parts.in_process_queue(writer))
+        self.queue = self._stack.enter_context(InProcessQueue(writer, self.parts.coordination))
         reader = self._stack.enter_context(ThreadPoolExecutor(2))
         self.live = self._stack.enter_context(self.parts.live_search(reader))
         self.service = Service(self.parts, self.live, self.queue)

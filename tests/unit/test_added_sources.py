@@ -15,7 +15,7 @@ from repertory.sources import adding
 from repertory.sources.adding import Address, recognise
 from repertory.sources.fetched.urls import masked, shown
 from repertory.sources.source import Source
-from repertory.trust_requests import wanted
+from repertory.trust_requests import trust_request
 from repertory.workspace import Workspace
 from repertory_admin.commands import add
 from tests.support.builders import write
@@ -119,7 +119,7 @@ def test_what_awaits_trust_is_named_with_the_variables_that_it_sends(project: Pa
     )
     [reason] = Workspace(settings(project), project).sources.withheld()
     assert place in reason
-    assert wanted(project / "repertory.toml", settings(project).flags).wishes == [place]
+    assert trust_request(project / "repertory.toml", settings(project).flags).wishes == [place]
 
 
 def test_fetched_sources_come_on_top_of_those_that_are_found(

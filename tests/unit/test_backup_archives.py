@@ -236,13 +236,14 @@ def test_an_archive_is_what_its_manifest_says(archive: Path, tmp_path: Path, mes
 
 
 def test_other_files_are_no_backups(tmp_path: Path) -> None:
-    """A text, a folder, a pipe, a missing file, and a zip archive of something else."""
+    """A text, a folder, a pipe, a missing file, a name that is too long, and another archive."""
     text, other = tmp_path / "text.zip", tmp_path / "other.zip"
     text.write_bytes(b"PK\x05\x06")
     with zipfile.ZipFile(other, "w") as found:
         found.writestr("manifest.json", "[" * 100_000)
     os.mkfifo(tmp_path / "pipe")
-    for path in (text, other, tmp_path, tmp_path / "missing", tmp_path / "pipe"):
+    missing = [tmp_path / name for name in ("missing", "x" * 300)]
+    for path in (text, other, tmp_path, *missing, tmp_path / "pipe"):
         assert isinstance(refusal(tmp_path, path), UsageError)
 
 

@@ -21,8 +21,8 @@ from repertory.formats.markdown import markdown
 from repertory.formats.mcp import mcp, mcp_detail
 from repertory.formats.openai import openai
 from repertory.formats.openai_functions import MAX_FUNCTION_LENGTH, short_function
+from repertory.formats.rendering import Format, Host, Rendered, render
 from repertory.formats.signatures import signature
-from repertory.formats.table import Format, Host, Rendered, render
 from repertory.formats.tools import host_name, object_schema, tool_spec
 from repertory.formats.uris import folder_of, id_of, places_of, uri_of
 from repertory.search.answer import Answer, Evidence, Hit, Mode

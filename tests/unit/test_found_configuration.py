@@ -17,7 +17,7 @@ from repertory.sources.folder import FolderSource
 from repertory.sources.registry import build
 from repertory.sources.source import Source, Trust
 from repertory.trust import digest_now, lies_in
-from repertory.trust_requests import defined_by, wanted
+from repertory.trust_requests import defined_by, trust_request
 from repertory.workspace import Workspace
 from repertory_watch.configuration import Configuration, reload
 from tests.support.builders import write
@@ -132,7 +132,7 @@ def test_a_named_link_that_may_not_be_followed_is_not_there(
     with pytest.raises(UsageError, match="There is no file"):
         defined_by(clone / "closed", workspace)
     with pytest.raises(UsageError, match="There is no file"):
-        wanted(clone / "closed", {})
+        trust_request(clone / "closed", {})
     with pytest.raises(UsageError, match="There is no directory"):
         open_directory(clone / "closed")
     with pytest.raises(UsageError, match="There is no "):
@@ -401,10 +401,10 @@ def test_a_saved_policy_trusts_no_file_that_nobody_trusted(clone: Path, boost: s
     """Its sources stay confined, even if the file asked for nothing before."""
     found = settings(clone, documents("docs"))
     file = clone / "repertory.toml"
-    assert not wanted(file, found.flags).wishes
+    assert not trust_request(file, found.flags).wishes
     text = f'{file.read_text()}[[policy]]\nitem = "e/guide.md"\nboost = {boost}\n'
     assert not rewrite(file, text, found, clone)
-    found = Workspace(found, clone).again().settings
+    found = Workspace(found, clone).reloaded().settings
     assert found.is_confined
     shutil.rmtree(clone / "docs")
     (clone / "docs").symlink_to(clone.parent / ".ssh")

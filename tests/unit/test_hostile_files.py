@@ -29,7 +29,8 @@ from repertory.bounded import (
 )
 from repertory.catalogue.views import split_at_headings
 from repertory.errors import BEGINNING, END, ConfigurationError, SourceError, UnknownItemError
-from repertory.settings import MAX_FILE_SIZE, load
+from repertory.file_settings import MAX_FILE_SIZE
+from repertory.settings import load
 from repertory.skill_files import content_of, files_of
 from repertory.sources.corpus import Corpus
 from repertory.sources.discover import discover

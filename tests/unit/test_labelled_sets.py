@@ -84,6 +84,8 @@ def test_a_folder_without_a_corpus_is_no_labelled_set(tmp_path: Path) -> None:
     good = labelled_set(tmp_path / "good")
     bad = labelled_set(tmp_path / "bad")
     (bad / "corpus.jsonl").unlink()
+    with pytest.raises(UsageError, match=r"has no corpus\.jsonl"):
+        read_sets([tmp_path / ("x" * 300)])  # too long for the name of a file
     with pytest.raises(UsageError, match=r"bad has no corpus\.jsonl; a labelled set is"):
         read_sets([good, bad])
 

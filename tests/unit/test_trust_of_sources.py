@@ -11,6 +11,7 @@ import pytest
 from typing_extensions import override
 
 from repertory.catalogue.item import Item
+from repertory.directory_catalogue import DirectoryCatalogue
 from repertory.errors import UsageError
 from repertory.settings import load
 from repertory.sources import registry
@@ -62,6 +63,15 @@ def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workspace:
     (tmp_path / "repertory.toml").write_text(f'[[sources]]\ntype = "{TYPE}"\nfile = "my.feeds"\n')
     (tmp_path / "my.feeds").write_text("news")
     return Workspace(load({"data_dir": str(tmp_path / "data")}, tmp_path, {}), tmp_path)
+
+
+def test_a_given_path_that_cannot_be_reached_is_no_folder(workspace: Workspace) -> None:
+    """Its error is that of a path that is gone."""
+    path = workspace.directory / ("x" * 300)  # too long for the name of a file
+    catalogue = DirectoryCatalogue(workspace.settings, workspace.directory, (path,), "key")
+    assert catalogue.searched() == ()
+    with pytest.raises(UsageError, match="is neither a folder"):
+        catalogue.entries()
 
 
 def test_the_file_of_a_source_is_offered_until_it_is_trusted(workspace: Workspace) -> None:

@@ -16,6 +16,8 @@ from repertory.trust import TrustStore, digest_of
 from repertory_admin.commands.config import trust
 from repertory_admin.commands.init import init
 
+TOO_LONG = "x" * 300  # as the name of a file
+
 
 @pytest.fixture
 def config(tmp_path: Path) -> Path:
@@ -156,7 +158,7 @@ def test_an_environment_file_is_trusted_as_nothing_else(tmp_path: Path, config: 
     """A configuration that names another as its ``envFile`` does not have that one run."""
     store, other = TrustStore(tmp_path / "trust.json"), tmp_path / "repertory.toml"
     other.write_text("")
-    store.trust(config, environments=[other, tmp_path / "missing.env"])
+    store.trust(config, environments=[other, tmp_path / "missing.env", tmp_path / TOO_LONG])
     assert store.is_trusted(config)
     assert not store.is_trusted(other)
 

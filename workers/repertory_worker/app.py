@@ -5,7 +5,6 @@ import logging
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from pathlib import Path
 from typing import Any
 
 from celery import Celery, Task, signals
@@ -13,7 +12,6 @@ from celery.exceptions import CPendingDeprecationWarning, Reject
 from celery.utils.log import get_multiprocessing_logger
 
 from repertory import telemetry
-from repertory.compose import Parts
 from repertory.coordination.redis_server import RedisServer
 from repertory.errors import ConfigurationError, NewerReleaseError, StoreError
 from repertory.indexing.celery_queue import (
@@ -48,7 +46,7 @@ def run(settings: Settings, *, concurrency: int = 1, only: Sequence[str] = QUEUE
         SystemExit: Celery ended because of an error, with exit code 1.
     """
     namespace = settings.values.namespace
-    redis_url = Parts(settings, Path.cwd()).team_redis()
+    redis_url = settings.team_redis()
     RedisServer(redis_url, namespace)  # raises for an invalid URL
     telemetry.check(wanted=settings.values.telemetry)  # each process starts its own telemetry
     if unknown := set(only) - set(QUEUES):

@@ -2,7 +2,6 @@
 
 import shlex
 import shutil
-import sys
 from collections import Counter
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
@@ -29,7 +28,7 @@ from repertory.workspace import Workspace
 from repertory_admin import source_entries, terminal
 from repertory_admin.app import app, command
 from repertory_admin.backend import here, target
-from repertory_admin.confirmation import confirm
+from repertory_admin.confirmation import can_ask, confirm
 from repertory_admin.options import ASKING, INDEXING, STORE, Flags, YesOption
 from repertory_admin.registry_search import FindOption, show_servers
 from repertory_admin.text import short_path
@@ -171,18 +170,18 @@ def _file(settings: Settings, directory: Path, flags: Flags, *, user: bool) -> P
 
 def _fetched(recognised: Recognised, workspace: Workspace, store: Path, name: str | None) -> _Found:
     """Fetch and read the sources behind an address."""
-    may_ask = sys.stdin.isatty() and sys.stderr.isatty()
     taken = {source.name for source in workspace.catalogue().sources}
     while True:
         entry = {**recognised.entry, **({"name": name} if name else {})}
         recognised = msgspec.structs.replace(recognised, entry=entry)
         if checked_name(entry["name"]) in taken:
             raise UsageError(f"There is a source {entry['name']!r} already; give another --name.")
-        sources = build({**entry, "store": str(store)}, workspace.base)
+        prepared = {**entry, "store": str(store)}
+        sources = build(prepared, workspace.base)
         terminal.note(f"Fetching {sources[0].location} …")
         try:
             for source in sources:
-                _refresh(source, may_ask=may_ask)
+                _refresh(source, may_ask=can_ask())
         except BaseException:
             _discard(sources, used(store))
             raise
@@ -192,7 +191,6 @@ def _fetched(recognised: Recognised, workspace: Workspace, store: Path, name: st
             break
         _discard(sources, used(store))
         recognised = better
-    prepared = {**entry, "store": str(store)}
     servers = [
         source
         for one in contained(prepared, workspace.base)

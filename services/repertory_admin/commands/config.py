@@ -2,7 +2,6 @@
 
 import os
 import re
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,19 +10,21 @@ import typer
 
 from repertory.embedding.models import DEFAULT
 from repertory.errors import ConfigurationError, UsageError
+from repertory.files import expanded
 from repertory.settings import PROJECT_FILE, Settings
+from repertory.sources.entry import source_path
 from repertory.sources.fetched.urls import masked
 from repertory.sources.registry import build, digest_to_trust
 from repertory.text import counted
 from repertory.trust import digest_now
-from repertory.trust_requests import defined_by, described, env_files, known_as, wanted
+from repertory.trust_requests import defined_by, described, env_files, known_as, trust_request
 from repertory.values import SETTINGS
 from repertory.workspace import Workspace
 from repertory_admin import terminal
 from repertory_admin.app import command, group
 from repertory_admin.auditing import audited
 from repertory_admin.backend import here, index_tools
-from repertory_admin.confirmation import confirm
+from repertory_admin.confirmation import can_ask, confirm
 from repertory_admin.exits import ExitCode
 from repertory_admin.options import (
     ASKING,
@@ -168,20 +169,11 @@ def trust(flags: Flags, files: FilesArgument) -> None:
     workspace = Workspace(settings, directory)
     names: set[str] = set()
     for file in files:
-        known = file.expanduser().absolute()
-        if file.name == PROJECT_FILE:
-            with audited(settings, directory, "trust", [known]):
+        with audited(settings, directory, "trust", [expanded(file).absolute()]):
+            if file.name == PROJECT_FILE:
                 _trust_project(file, workspace, flags)
-            continue
-        with audited(settings, directory, "trust", [known]):
-            is_there = os.path.isfile(known)  # noqa: PTH113 - False also behind a closed link
-            digest = digest_now(known, digest_to_trust) if is_there else ""
-            sources = defined_by(file, workspace)
-            _ask(f"{file} has MCP servers: {described(sources)}.")
-            for one in known_as(file, workspace):
-                workspace.trust.trust(one, digest, env_files(sources), digest_to_trust)
-        terminal.show_text(f"Trusted {file} until its servers change: {described(sources)}.")
-        names |= {source.name for source in sources}
+            else:
+                names |= _trust_servers(file, workspace)
     # A file that does not belong to this catalogue is trusted for another directory.
     names &= {source.name for source in workspace.catalogue().sources if source.asks_server}
     if names:
@@ -189,7 +181,7 @@ def trust(flags: Flags, files: FilesArgument) -> None:
 
 
 def _trust_project(file: Path, workspace: Workspace, flags: Flags) -> None:
-    found = wanted(file, flags)
+    found = trust_request(file, flags)
     if found.wishes:
         _ask(f"{file} asks for {', '.join(found.wishes)}.")
     workspace.trust.trust(file, found.digest)
@@ -197,9 +189,22 @@ def _trust_project(file: Path, workspace: Workspace, flags: Flags) -> None:
     terminal.show_text(f"Trusted {file} until it changes{wishes}. The next search follows it.")
 
 
+def _trust_servers(file: Path, workspace: Workspace) -> set[str]:
+    """Trust a file that defines MCP servers, and return their names."""
+    path = expanded(file).absolute()
+    is_there = os.path.isfile(path)  # noqa: PTH113 - False also behind a closed link
+    digest = digest_now(path, digest_to_trust) if is_there else ""  # before its servers are shown
+    sources = defined_by(file, workspace)
+    _ask(f"{file} has MCP servers: {described(sources)}.")
+    for one in known_as(file, workspace):
+        workspace.trust.trust(one, digest, env_files(sources), digest_to_trust)
+    terminal.show_text(f"Trusted {file} until its servers change: {described(sources)}.")
+    return {source.name for source in sources}
+
+
 def _ask(what: str) -> None:
     """In a terminal, show what would be trusted, and ask; a script has named the file."""
-    if sys.stdin.isatty() and sys.stderr.isatty():
+    if can_ask():
         confirm(safe(f"{what} Trust it?"), yes=False, done="trusted")
 
 
@@ -210,7 +215,7 @@ def untrust(flags: Flags, files: FilesArgument) -> None:
     workspace = Workspace(settings, directory)
     others = []
     for file in files:
-        path = file.expanduser().absolute()
+        path = expanded(file).absolute()
         with audited(settings, directory, "untrust", [path]):
             known = {path, *known_as(file, workspace)}
             was_trusted = [workspace.trust.revoke(one) for one in known]
@@ -233,8 +238,8 @@ def _problems(workspace: Workspace) -> Iterator[str]:
         else:
             yield from (source.fault for source in sources if source.fault)
             if "path" in entry:
-                path = workspace.base / Path(entry["path"]).expanduser()
-                if not path.exists():
+                path = source_path(entry, workspace.base)
+                if not os.path.exists(path):  # noqa: PTH110 - False also if it cannot be reached
                     yield f"The source of type {entry['type']!r} reads {path}, which is missing."
     try:
         workspace.catalogue()

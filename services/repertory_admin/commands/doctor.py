@@ -16,7 +16,8 @@ from repertory_admin.show.runs import errors, first, show_problems
 from repertory_admin.text import short_path
 
 if TYPE_CHECKING:
-    from repertory_admin.checks import Finding, Sources
+    from repertory_admin.checks import Finding
+    from repertory_admin.source_checks import CheckedSources
 
 MAX_PROBLEMS = 100  # shown in the table; the JSON has all
 
@@ -40,13 +41,14 @@ def doctor(flags: Flags, output: OutputOption = Output.TABLE) -> None:
         checks,
         data_checks,
         sign_in_check,
+        source_checks,
     )
 
     settings, directory = here(flags)
     with Bars() as bars:
         # Without a data directory nothing else can be checked.
         findings = list(checks.data_directory(settings.data_dir))
-        found = checks.Sources(findings=[])
+        found = source_checks.CheckedSources()
         if findings[0].state is checks.State.GOOD:
             findings.append(checks.audit(settings))
             findings += data_checks.databases(settings.data_dir)
@@ -61,7 +63,7 @@ def doctor(flags: Flags, output: OutputOption = Output.TABLE) -> None:
                 if settings.values.redis_url:
                     findings += checks.redis(settings.values.redis_url)
                 findings += sign_in_check.sign_in(settings.values)
-                found = checks.sources(repertory, bars.step)
+                found = source_checks.sources(repertory, bars.step)
                 findings += found.findings
     if output is Output.JSON:
         terminal.show_json(
@@ -79,7 +81,7 @@ def doctor(flags: Flags, output: OutputOption = Output.TABLE) -> None:
         raise typer.Exit(ExitCode.NOT_FOUND)
 
 
-def _show(findings: "list[Finding]", found: "Sources") -> None:
+def _show(findings: "list[Finding]", found: "CheckedSources") -> None:
     terminal.show_table(
         ("", "Check", "Finding"),
         [(_MARKS[finding.state], finding.subject, finding.text) for finding in findings],

@@ -1,21 +1,20 @@
 """``repertory insights``: reports on searches, and advice for the catalogue."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from repertory.errors import UsageError
+from repertory.files import expanded
 from repertory.text import counted
 from repertory_admin import terminal
 from repertory_admin.app import app, command
-from repertory_admin.backend import target_of
+from repertory_admin.backend import Target, target_of
 from repertory_admin.options import ASKING, STORE, Flags, Output, OutputOption
 from repertory_admin.show.insights import show
 
 if TYPE_CHECKING:
-    from repertory.backend import Backend
     from repertory.usage.wire import Insights, UnansweredQueries
 
 
@@ -50,44 +49,35 @@ def insights(
     afterwards, else the nearest item, which is only a proposal: check it before you measure.
     """
     target = target_of(flags)
+    if labelled_set:
+        _write(target, expanded(labelled_set), output)
+    elif output is Output.JSON:
+        terminal.show_json(_insights(target))
+    else:
+        show(_insights(target))
+
+
+def _insights(target: Target) -> "Insights":
+    """The report on the usage of the catalogue."""
     if target.server:
-        server = target.server
-        _answer(server, server.insights, server.unanswered, labelled_set, output)
-        return
-    from repertory.insights import insights_of, unanswered_of  # noqa: PLC0415 - imports the engine
+        return target.server.insights()
+    from repertory.insights import insights_of  # noqa: PLC0415 - imports the engine
 
     with target.open_here() as repertory:
-        _answer(
-            repertory,
-            lambda: insights_of(repertory),
-            lambda: unanswered_of(repertory),
-            labelled_set,
-            output,
-        )
+        return insights_of(repertory)
 
 
-def _answer(
-    backend: "Backend",
-    report: "Callable[[], Insights]",
-    unanswered: "Callable[[], UnansweredQueries]",
-    folder: Path | None,
-    output: Output,
-) -> None:
-    if folder:
-        _write(backend, report, unanswered, folder, output)
-    elif output is Output.JSON:
-        terminal.show_json(report())
-    else:
-        show(report())
+def _unanswered(target: Target) -> "UnansweredQueries":
+    """The queries that found nothing."""
+    if target.server:
+        return target.server.unanswered()
+    from repertory.insights import unanswered_of  # noqa: PLC0415 - imports the engine
+
+    with target.open_here() as repertory:
+        return unanswered_of(repertory)
 
 
-def _write(
-    backend: "Backend",
-    report: "Callable[[], Insights]",
-    unanswered: "Callable[[], UnansweredQueries]",
-    folder: Path,
-    output: Output,
-) -> None:
+def _write(target: Target, folder: Path, output: Output) -> None:
     """Write a labelled set.
 
     Raises:
@@ -95,16 +85,16 @@ def _write(
     """
     from repertory.usage.labels import write_set  # noqa: PLC0415 - only for this
 
-    found = unanswered()
+    found = _unanswered(target)
     if not found.queries:
-        if report().recording != "plain":
+        if _insights(target).recording != "plain":
             raise UsageError(
                 "The queries are not recorded as text; set REPERTORY_INSIGHTS_RECORD=plain for the "
                 "server to record new ones as text."
             )
         raise UsageError("All recorded searches found something, so there is no query to write.")
-    items = backend.items([entry.id for entry in backend.entries()])
-    folder = folder.expanduser()
+    with target.open() as backend:
+        items = backend.items([entry.id for entry in backend.entries()])
     written = write_set(folder, found.queries, items.values())
     left = found.total - len(found.queries)
     if output is Output.JSON:

@@ -20,7 +20,7 @@ from repertory_admin import terminal
 from repertory_admin.app import app, command
 from repertory_admin.auditing import audited
 from repertory_admin.backend import here, index_tools
-from repertory_admin.confirmation import confirm
+from repertory_admin.confirmation import can_ask, confirm
 from repertory_admin.exits import ExitCode
 from repertory_admin.options import ASKING, INDEXING, STORE, TEAM, Flags
 from repertory_admin.text import safe
@@ -98,7 +98,7 @@ def _ask(server: str, address: str, taken_by: str) -> None:
         f"{server} wants you to sign in at {urlsplit(address).hostname}, which gives access to "
         f"{taken_by}."
     )
-    if sys.stdin.isatty() and sys.stderr.isatty():
+    if can_ask():
         confirm(safe(f"{what} Is that right?"), yes=False, done="signed in")
     else:
         terminal.warn(what)

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from repertory.catalogue.item import Kind
-from repertory.formats.table import Format, Host, Rendered, render
+from repertory.formats.rendering import Format, Host, Rendered, render
 from repertory.search.query import query_of
 from repertory_admin import completion, terminal
 from repertory_admin.app import app, command

@@ -103,10 +103,9 @@ def approve(
         terminal.say(f"Approved {counted(len(done), 'item')}.")
     for failure in failures:
         terminal.warn(failure)
-    known = {_composed(one) for one in done}
-    composed = {one: _composed(one) for one in items or ()}
-    left = [one for one, id_ in composed.items() if known.isdisjoint((id_, id_.rpartition("@")[0]))]
-    if left or not (done or shown is None):
+    approved = {_composed(one) for one in done}
+    left = [one for one in dict.fromkeys(items or ()) if approved.isdisjoint(_names(one))]
+    if left or (not done and shown is not None):
         names = f"named {', '.join(left)} waits" if left else "waits"
         as_it_was = " as it was shown" if wanted != items else ""
         terminal.warn(f"Nothing {names} for approval{as_it_was}: see `repertory trust review`.")
@@ -128,8 +127,8 @@ def as_shown(items: list[str], shown: list[str]) -> list[str]:
     """
     known = defaultdict[str, list[str]](list)
     for one in shown:
-        for name in (one, one.rpartition("@")[0]):
-            known[_composed(name)].append(one)
+        for name in _names(one):
+            known[name].append(one)
     return [version for one in items for version in known.get(_composed(one), [one])]
 
 
@@ -143,6 +142,12 @@ def _bound(items: list[str] | None, listed: "Sequence[Review]") -> list[str]:
     versions = [one.as_shown for one in listed]
     wanted = versions if items is None else as_shown(items, versions)
     return [one for one in wanted if is_bound(one)]
+
+
+def _names(item: str) -> tuple[str, str]:
+    """An item given as ``ID@VERSION``, and its id; the id is empty without a version."""
+    composed = _composed(item)
+    return composed, composed.rpartition("@")[0]
 
 
 def _composed(name: str) -> str:

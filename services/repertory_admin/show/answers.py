@@ -122,7 +122,7 @@ def show_explanation(explanation: Explanation) -> None:
 def _evidence(hit: Hit) -> dict[str, str]:
     """The probability, the evidence behind it, and the tags."""
     evidence = hit.evidence
-    parts = {
+    return {
         "probability": f"{evidence.probability:.2f}",
         "semantic": _arm(evidence.semantic, evidence.semantic_rank, evidence.cosine),
         "keyword": _arm(evidence.keyword, evidence.keyword_rank),
@@ -134,7 +134,6 @@ def _evidence(hit: Hit) -> dict[str, str]:
         "policy": "; ".join(evidence.policy),
         "the same": ", ".join(hit.duplicates),
     }
-    return {name: text for name, text in parts.items() if text}
 
 
 def _arm(value: float | None, rank: int | None, cosine: float | None = None) -> str:

@@ -50,7 +50,7 @@ def _show_figures(found: "Insights") -> None:
         if found.recording == "hashed"
         else "",
     }
-    terminal.show_facts({name: text for name, text in facts.items() if text})
+    terminal.show_facts(facts)
 
 
 def _show_searches(

@@ -40,7 +40,7 @@ def show(item: Item, links: Links) -> None:
         **link_facts(links),
         **{key: _text(value) for key, value in (item.extra | set_fields(item.policy)).items()},
     }
-    terminal.show_facts({name: value for name, value in facts.items() if value})
+    terminal.show_facts(facts)
     if item.description:
         terminal.say()
         terminal.show_text(item.description)
@@ -50,7 +50,7 @@ def show(item: Item, links: Links) -> None:
     for title, schema in (("Input", item.input_schema), ("Output", item.output_schema)):
         if schema is not None:
             terminal.say(f"\n{title}:")
-            terminal.say(msgspec.json.format(msgspec.json.encode(schema), indent=2).decode())
+            terminal.show_json(schema)
 
 
 def _text(value: Any) -> str:  # noqa: ANN401 - any value of an author

@@ -27,7 +27,7 @@ def show(stats: Stats, place: Mapping[str, str], *, internals: bool) -> None:
         terminal.say()
         _show_polled(stats.watch)
     facts = {**place, **_facts(stats), **(_storage(stats) if internals else {})}
-    terminal.show_facts({name: text for name, text in facts.items() if text})
+    terminal.show_facts(facts)
     if stats.workers:
         terminal.say()
         _show_workers(stats.workers)

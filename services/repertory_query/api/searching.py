@@ -8,7 +8,7 @@ from msgspec import Meta
 from starlette.requests import Request
 from starlette.responses import Response
 
-from repertory.formats.table import Format, Host
+from repertory.formats.rendering import Format, Host
 from repertory.index.vectors import Filter
 from repertory.search.answer import Answer
 from repertory.search.explanation import Explanation

@@ -61,7 +61,7 @@ class File:
     """
 
     def __init__(self, service: Service) -> None:
-        self.workspace: Workspace = service.workspace.again()
+        self.workspace: Workspace = service.workspace.reloaded()
         self.path: Path = project_file(self.workspace.settings, self.workspace.directory)
         self.text = read(self.path)
         self.version = digest_of(self.text.encode())

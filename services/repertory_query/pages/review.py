@@ -16,7 +16,7 @@ from repertory.review.wire import Reviews
 from repertory.settings import PROJECT_FILE
 from repertory.sources.registry import digest_to_trust
 from repertory.trust import MAX_FILE_SIZE
-from repertory.trust_requests import defined_by, described, env_files, untrusted, wanted
+from repertory.trust_requests import defined_by, described, env_files, trust_request, untrusted
 from repertory.workspace import Workspace
 from repertory_query.access import Caller
 from repertory_query.actions import Action
@@ -83,7 +83,7 @@ def routes(service: Service, pool: Pool) -> list[BaseRoute]:
         if service.parts.is_team or not _may_trust(caller):
             text = "Only the user who started this server may trust configurations."
             raise HTTPException(403, text)
-        await pool.run(lambda: _trust(service.workspace.again(), sent))
+        await pool.run(lambda: _trust(service.workspace.reloaded(), sent))
         return redirection(request, PATH)
 
     return [
@@ -98,7 +98,7 @@ def _files(service: Service) -> list[Waiting]:
     if service.parts.is_team:
         return []
     try:
-        return waiting_in(service.workspace.again())
+        return waiting_in(service.workspace.reloaded())
     except ConfigurationError:  # the status shows it; items can still be approved
         return []
 
@@ -115,7 +115,7 @@ def waiting_in(workspace: Workspace) -> list[Waiting]:
             continue
         found.append(Waiting(str(file), digest, wishes))
     if settings.file and not settings.named and settings.file.name == PROJECT_FILE:
-        asked = wanted(settings.file, settings.flags, settings.variables)
+        asked = trust_request(settings.file, settings.flags, settings.variables)
         if asked.wishes:
             found.append(Waiting(str(settings.file), asked.digest, ", ".join(asked.wishes)))
     return found

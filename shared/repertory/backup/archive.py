@@ -10,7 +10,7 @@ import shutil
 import struct
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import IO
@@ -20,6 +20,7 @@ import msgspec
 from repertory.backup.work_folder import work_folder
 from repertory.errors import StoreCorruptError, StoreError, UsageError
 from repertory.files import flush_to_disk, private
+from repertory.progress import Progress
 
 FORMAT = 1
 MANIFEST = "manifest.json"
@@ -31,8 +32,6 @@ _END, _END_LENGTH, _TAIL = b"PK\x05\x06", 22, 1 << 17
 _LOCATOR_64, _LENGTH_64, _BEFORE_64 = b"PK\x06\x07", 56, 56 + 20  # ZIP64, for archives over 4 GB
 _ENCRYPTED = 0x1
 _COMPRESSIONS = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}
-
-Step = Callable[[str, int, int], None]  # reports progress: the stage, the count done, the total
 
 
 class Part(msgspec.Struct, frozen=True, kw_only=True):
@@ -85,6 +84,22 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     caches: dict[str, Stored]
     aliases: dict[str, str]
     parts: dict[str, Part]
+
+    @property
+    def stored(self) -> list[Stored]:
+        """All collections and vector caches."""
+        return [*self.collections.values(), *self.caches.values()]
+
+    @property
+    def files(self) -> list[str]:
+        """The names of the parts that are files of the data directory."""
+        others = {one.part for one in self.stored}
+        return [name for name in self.parts if name not in others]
+
+    @property
+    def size(self) -> int:
+        """The total size of all parts in bytes."""
+        return sum(part.size for part in self.parts.values())
 
 
 class Writer:
@@ -156,7 +171,7 @@ class Archive:
             StoreCorruptError: The archive is damaged.
         """
         self.path = path
-        if not path.is_file():
+        if not os.path.isfile(path):  # noqa: PTH113 - False also if it cannot be reached
             raise UsageError(f"{path} is not a file; give a backup.")
         try:
             self._file = path.open("rb")
@@ -179,32 +194,20 @@ class Archive:
         self._zip.close()
         self._file.close()
 
-    @property
-    def size(self) -> int:
-        """The total size of all parts in bytes."""
-        return sum(part.size for part in self.manifest.parts.values())
-
-    @property
-    def files(self) -> Mapping[str, Part]:
-        """The parts that are files of the data directory."""
-        stored = (*self.manifest.collections.values(), *self.manifest.caches.values())
-        others = {one.part for one in stored}
-        return {name: part for name, part in self.manifest.parts.items() if name not in others}
-
-    def verify(self, step: Step) -> None:
+    def verify(self, step: Progress) -> None:
         """Read all parts and compare their digests with the manifest.
 
         Raises:
             StoreCorruptError: The archive is damaged.
         """
-        done = 0
+        done, total = 0, self.manifest.size
         for name, part in self.manifest.parts.items():
             digest = hashlib.sha256()
             with self.part(name) as read:
                 while chunk := read(CHUNK):
                     digest.update(chunk)
                     done += len(chunk)
-                    step("Verifying", done, self.size)
+                    step("Verifying", done, total)
             if digest.hexdigest() != part.digest:
                 raise self._damaged(f"the content of {name} differs from its manifest")
 
@@ -244,8 +247,7 @@ class Archive:
         for name, part in parts.items():
             if not _is_plain(found[name]) or found[name].file_size != part.size:
                 raise self._damaged(f"the size of {name} differs from its manifest")
-        stored = (*self.manifest.collections.values(), *self.manifest.caches.values())
-        if not {one.part for one in stored} <= {*parts}:
+        if not {one.part for one in self.manifest.stored} <= {*parts}:
             raise self._damaged("a part is missing")
 
     def _check_list(self) -> None:

@@ -18,7 +18,6 @@ def contents(manifest: Manifest) -> dict[str, tuple[int, int]]:
         add(INDEXES, one.count, one.part)
     for one in manifest.caches.values():
         add(VECTORS, one.count, one.part)
-    others = {one.part for one in (*manifest.collections.values(), *manifest.caches.values())}
-    for name in manifest.parts.keys() - others:
+    for name in manifest.files:
         add(files.kind(name), 1, name)
     return dict(sorted(found.items()))

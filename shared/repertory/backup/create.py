@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from repertory.backup import files, frames
-from repertory.backup.archive import FORMAT, Manifest, Step, Stored, Writer, writing
+from repertory.backup.archive import FORMAT, Manifest, Stored, Writer, writing
 from repertory.compose import Parts
 from repertory.embedding.models import Model
 from repertory.errors import StoreBusyError, StoreCorruptError, StoreError, UsageError
 from repertory.index.cache import Vector
 from repertory.index.vectors import Point
 from repertory.indexing.collection_names import namespace_of
+from repertory.progress import Progress
 
 if TYPE_CHECKING:  # optional, and slow
     from repertory.index.qdrant_cache import QdrantVectorCache
@@ -25,7 +26,7 @@ STEP = 500  # points between two progress reports
 
 
 def create(
-    parts: Parts, path: Path, step: Step, *, with_sign_ins: bool, force: bool
+    parts: Parts, path: Path, step: Progress, *, with_sign_ins: bool, force: bool
 ) -> tuple[Manifest, list[str]]:
     """Back up an index, even while its server runs.
 
@@ -107,7 +108,7 @@ def cache_model(slug: str, dimension: int = 1) -> Model:
     return Model(id="", slug=slug, dimension=dimension, max_tokens=0)
 
 
-def _files(data: Path, names: Sequence[str], writer: Writer, step: Step) -> list[str]:
+def _files(data: Path, names: Sequence[str], writer: Writer, step: Progress) -> list[str]:
     """Write files. Called after the collections, so that the vector cache covers their texts.
 
     A damaged database is left out instead of failing every backup. Files that were removed since
@@ -132,7 +133,7 @@ def _files(data: Path, names: Sequence[str], writer: Writer, step: Step) -> list
 class _Tally:
     """Counts the vectors written for a collection or a cache, and reports progress."""
 
-    def __init__(self, name: str, step: Step) -> None:
+    def __init__(self, name: str, step: Progress) -> None:
         self.count = self.dimension = self.total = 0
         self._name = name
         self._step = step
@@ -148,7 +149,7 @@ class _Tally:
 
 
 def _collections(
-    parts: Parts, names: Iterable[str], writer: Writer, step: Step
+    parts: Parts, names: Iterable[str], writer: Writer, step: Progress
 ) -> dict[str, Stored]:
     """Write collections, except those that `repertory clean` removes during the backup."""
     stored = {}
@@ -179,7 +180,7 @@ def _points(parts: Parts, name: str, tally: _Tally) -> Iterator[Point]:
             yield point
 
 
-def _caches(parts: Parts, writer: Writer, step: Step) -> dict[str, Stored]:
+def _caches(parts: Parts, writer: Writer, step: Progress) -> dict[str, Stored]:
     """Write the vector caches of a team. An embedded index has its cache in a file."""
     if not parts.is_team:
         return {}

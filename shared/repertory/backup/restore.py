@@ -8,23 +8,25 @@ from pathlib import Path
 from typing import TypeVar
 
 from repertory.backup import files, frames
-from repertory.backup.archive import Archive, Step, Stored, require_room
+from repertory.backup.archive import Archive, Stored, require_room
 from repertory.backup.create import cache_model, own_collections
 from repertory.compose import Parts
-from repertory.errors import StoreBusyError, StoreCorruptError, UsageError
+from repertory.errors import StoreBusyError, StoreCorruptError, StoreError, UsageError
 from repertory.files import make_directory, unwritable
 from repertory.index.cache import Vector
 from repertory.index.layout import CHUNK, checked_name
 from repertory.index.vectors import Collection, Point
 from repertory.indexing.collection_names import generation_of, is_index, is_newer, namespace_of
+from repertory.progress import Progress
 from repertory.running import claimed, notes
 
 T = TypeVar("T")
 
 _GENERATION = re.compile(r"_g\d+\Z")
+_KIND = {True: "a team's server", False: "an embedded index"}  # by ``is_team``
 
 
-def check(parts: Parts, archive: Archive, step: Step, *, force: bool) -> None:
+def check(parts: Parts, archive: Archive, step: Progress, *, force: bool) -> None:
     """Check that a backup can be restored, without changing anything.
 
     Args:
@@ -42,8 +44,8 @@ def check(parts: Parts, archive: Archive, step: Step, *, force: bool) -> None:
     manifest = archive.manifest
     _check_names(archive)
     if manifest.is_team != parts.is_team:
-        here, there = ("a team's server", "an embedded index")[:: -1 if parts.is_team else 1]
-        raise UsageError(f"{archive.path} is a backup of {here}, and this is {there}.")
+        theirs, ours = _KIND[manifest.is_team], _KIND[parts.is_team]
+        raise UsageError(f"{archive.path} is a backup of {theirs}, and this is {ours}.")
     namespace = parts.settings.values.namespace
     if parts.settings.values.qdrant_url and manifest.namespace != namespace:
         raise UsageError(
@@ -54,7 +56,7 @@ def check(parts: Parts, archive: Archive, step: Step, *, force: bool) -> None:
         raise UsageError(f"{archive.path} is of a newer release ({manifest.version}).")
     _check_idle(parts)
     data = parts.settings.data_dir
-    held = own_collections(parts) or [name for name in archive.files if (data / name).exists()]
+    held = own_collections(parts) or [name for name in manifest.files if (data / name).exists()]
     if held and not force:
         raise UsageError(
             f"There is an index already, with {held[0]}; give --force to replace it, or another "
@@ -63,10 +65,10 @@ def check(parts: Parts, archive: Archive, step: Step, *, force: bool) -> None:
     archive.verify(step)
     _check_content(archive)
     make_directory(data)
-    require_room(data, archive.size)
+    require_room(data, manifest.size)
 
 
-def restore(parts: Parts, archive: Archive, step: Step) -> None:
+def restore(parts: Parts, archive: Archive, step: Progress) -> None:
     """Restore a backup that passed ``check``.
 
     A collection whose name is taken becomes the next generation. Aliases are set last, so that
@@ -79,7 +81,7 @@ def restore(parts: Parts, archive: Archive, step: Step) -> None:
     """
     _check_idle(parts)
     manifest, data = archive.manifest, parts.settings.data_dir
-    logs = [name for name in archive.files if name.startswith(f"{files.AUDIT}/")]
+    logs = [name for name in manifest.files if name.startswith(f"{files.AUDIT}/")]
     if not any((data / files.AUDIT).glob("*.jsonl")):
         # Restored first, so that a failure of the rest can be logged. Rotated files come before
         # the current one.
@@ -92,7 +94,7 @@ def restore(parts: Parts, archive: Archive, step: Step) -> None:
     }
     for slug in manifest.caches:
         _restore_cache(parts, archive, slug, step)
-    found = [name for name in archive.files if name not in logs]
+    found = [name for name in manifest.files if name not in logs]
     for number, name in enumerate(found, 1):
         _restore_file(parts, archive, name)
         step("Files", number, len(found))
@@ -114,10 +116,11 @@ def _check_names(archive: Archive) -> None:
     try:
         for name in names:
             checked_name(name)
-    except Exception as error:
+    except StoreError as error:
         raise StoreCorruptError(f"{archive.path} is damaged: {error}") from error
-    own = all(namespace_of(one) == manifest.namespace for one in manifest.collections)
-    if not (own or not manifest.is_team) or not all(map(files.is_known, archive.files)):
+    namespaces = {namespace_of(name) for name in manifest.collections}
+    is_foreign = manifest.is_team and not namespaces <= {manifest.namespace}
+    if is_foreign or not all(map(files.is_known, manifest.files)):
         raise StoreCorruptError(f"{archive.path} is damaged: it has a part that no backup has.")
 
 
@@ -172,7 +175,7 @@ def _check_count(stored: Stored, vectors: Iterable[Vector], shown: str, name: st
         raise StoreCorruptError(f"{shown} is damaged: {name} has {count:,} entries.")
 
 
-def _restored(parts: Parts, archive: Archive, name: str, step: Step) -> str:
+def _restored(parts: Parts, archive: Archive, name: str, step: Progress) -> str:
     """Restore a collection and return its new name."""
     stored, store = archive.manifest.collections[name], parts.store
     target = _free(name, store.collections())
@@ -186,7 +189,7 @@ def _restored(parts: Parts, archive: Archive, name: str, step: Step) -> str:
 
 
 def _write(
-    collection: Collection, points: Iterator[Point], name: str, count: int, step: Step
+    collection: Collection, points: Iterator[Point], name: str, count: int, step: Progress
 ) -> None:
     done = 0
     for batch in _batches(points):
@@ -216,7 +219,7 @@ def _restore_file(parts: Parts, archive: Archive, name: str) -> None:
         files.restore(parts.settings.data_dir, name, read)
 
 
-def _restore_cache(parts: Parts, archive: Archive, slug: str, step: Step) -> None:
+def _restore_cache(parts: Parts, archive: Archive, slug: str, step: Progress) -> None:
     stored = archive.manifest.caches[slug]
     with (
         closing(parts.cache(cache_model(slug, stored.dimension))) as cache,

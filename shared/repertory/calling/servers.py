@@ -62,7 +62,7 @@ class Servers:
     def _read(self) -> None:
         self._read_at, before = time.monotonic(), self._signatures()
         try:
-            self._workspace = self._workspace.again()
+            self._workspace = self._workspace.reloaded()
             self._catalogue = self._workspace.catalogue()
         except ConfigurationError as error:
             if self._seen is None:

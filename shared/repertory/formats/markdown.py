@@ -15,13 +15,9 @@ _ESCAPES = str.maketrans(
 
 def markdown(answer: Answer) -> str:
     """Write a heading, the query, and a table of the hits, best first."""
-    lines = ["# Search results", "", f"Query: {escaped(answer.query)}", ""]
-    if answer.degraded:
-        lines += [escaped(phrases.degraded(answer)), ""]
-    for notice in phrases.notices(answer):
-        lines += [escaped(notice), ""]
+    lines = ["# Search results", "", f"Query: {escaped(answer.query)}", "", *remarks(answer)]
     if not answer.hits:
-        return "\n".join([*lines, escaped(phrases.nothing(answer)), ""])
+        return "\n".join(lines)
     lines += [row(_COLUMNS), row(["---"] * len(_COLUMNS))]
     for hit in answer.hits:
         cells = (
@@ -34,6 +30,14 @@ def markdown(answer: Answer) -> str:
         )
         lines.append(row(cells))
     return "\n".join([*lines, ""])
+
+
+def remarks(answer: Answer) -> list[str]:
+    """Paragraphs about the whole answer: what is unavailable, its notices, or that it is empty."""
+    texts = [phrases.degraded(answer), *phrases.notices(answer)]
+    if not answer.hits:
+        texts.append(phrases.nothing(answer))
+    return [line for text in texts if text for line in (escaped(text), "")]
 
 
 def row(cells: Iterable[str]) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from repertory.catalogue.item import Item, Kind
 from repertory.formats import phrases
-from repertory.formats.markdown import code, escaped, row
+from repertory.formats.markdown import code, escaped, remarks, row
 from repertory.search.answer import Answer
 from repertory.typescript.example import example
 from repertory.typescript.module import module
@@ -16,10 +16,9 @@ def types_markdown(answer: Answer, items: Mapping[str, Item], gateway: str) -> s
 
     The module calls the tools at the URL ``gateway``. It omits tools that are missing in ``items``.
     """
-    lines = [f"{escaped(phrases.degraded(answer))}\n"] if answer.degraded else []
-    lines += [f"{escaped(notice)}\n" for notice in phrases.notices(answer)]
+    lines = remarks(answer)
     if not answer.hits:
-        return "\n".join([*lines, escaped(phrases.nothing(answer)), ""])
+        return "\n".join(lines)
     lines += [row(("Tool", "Confidence", "Reason")), row(("---", "---", "---"))]
     for hit in answer.hits:
         lines.append(row((code(hit.id), f"{hit.confidence:.2f}", escaped(phrases.reason(hit)))))

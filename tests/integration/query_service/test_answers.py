@@ -13,7 +13,7 @@ from starlette.testclient import TestClient
 
 from repertory import defaults
 from repertory.errors import ModelError
-from repertory.formats.table import Format
+from repertory.formats.rendering import Format
 from repertory.search.answer import Answer
 from repertory.search.engine import SearchEngine
 from repertory.search.query import Query
