@@ -12,7 +12,7 @@ import logging
 import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractContextManager, asynccontextmanager, suppress
-from typing import Protocol
+from typing import Protocol, Self
 
 import msgspec
 from starlette.applications import Starlette
@@ -45,11 +45,11 @@ class Project(Protocol):
 
     key: str
 
-    def serves(self, other: "Project") -> bool:
+    def serves(self, other: Self) -> bool:
         """Whether this project can answer for another one of the same directory."""
         ...
 
-    def unheld(self, other: "Project") -> list[str]:
+    def ignored_settings(self, other: Self) -> list[str]:
         """The settings given to another project that have no effect if this one answers for it."""
         ...
 
@@ -119,9 +119,9 @@ class Projects:
         try:
             wanted = await self._wanted(scope, receive)
             project = await asyncio.to_thread(self._find, wanted)
-            async with self._opened(project) as (path, unheld):
+            async with self._opened(project) as (path, ignored):
                 await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
-                line = msgspec.json.encode({"path": path, "unheld": unheld}) + b"\n"
+                line = msgspec.json.encode({"path": path, "ignored_settings": ignored}) + b"\n"
                 await send({"type": "http.response.body", "body": line, "more_body": True})
                 with suppress(ClientDisconnect):
                     await while_connected(receive, self._ending.wait())
@@ -173,16 +173,16 @@ class Projects:
             raise HTTPException(
                 409, "This server serves the directory with other settings; use the same settings."
             )
-        unheld = [] if taken is project else taken.unheld(project)
+        ignored = [] if taken is project else taken.ignored_settings(project)
         if taken is self._own:
-            yield "", unheld
+            yield "", ignored
             return
         if found is None:
             found = self._open[project.key] = _Open(project, self._forget)
         found.users += 1
         try:
             await asyncio.shield(found.ready)
-            yield found.path, unheld
+            yield found.path, ignored
         finally:
             found.users -= 1
             if not found.users:

@@ -27,7 +27,7 @@ class Own:
         """Whether it is the other one."""
         return other is self
 
-    def unheld(self, _: Project) -> list[str]:
+    def ignored_settings(self, _: Project) -> list[str]:
         """None."""
         return []
 

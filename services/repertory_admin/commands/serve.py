@@ -73,8 +73,8 @@ class _Callbacks:
     def joined(self, joined: Joined) -> None:
         self.has_joined = True
         _say(f"Joined the server at {joined.url} (process {joined.pid}).")
-        if joined.unheld:
-            names = ", ".join(f"--{name.replace('_', '-')}" for name in joined.unheld)
+        if joined.ignored_settings:
+            names = ", ".join(f"--{name.replace('_', '-')}" for name in joined.ignored_settings)
             terminal.warn(
                 f"It has other settings for this directory, so these have no effect: {names}. To "
                 "use them, end the other process of this directory."
