@@ -16,7 +16,7 @@ from repertory.indexing.job import QueueName
 from repertory.indexing.ledgers import IDLE_TIMEOUT_S
 from repertory.indexing.unused_indexes import INTERVAL_S, UnusedIndexes
 from repertory.notices import HAS_RIVAL
-from repertory.sources.source import WatchedFolder
+from repertory.sources.source import Scan, WatchedFolder
 from repertory.stats import Building, UnusedIndex
 from repertory.values import NAMESPACE
 from tests.support.builders import Folder
@@ -116,6 +116,20 @@ def test_another_source_of_the_same_name_inherits_nothing(
     team.adopt(files, other)
     team.work()
     assert team.indexed() == {"files/f"}
+
+
+def test_another_source_of_the_same_name_keeps_its_unreadable_item(
+    team: SteeredTeam, files: Folder
+) -> None:
+    """The name now stands for another folder, whose only item may be the known one."""
+    other = Folder("server")
+    other.identity = lambda: {"name": "server", "path": "elsewhere"}  # type: ignore[method-assign]
+    other.scan = lambda: Scan(  # type: ignore[method-assign]
+        items=[], problems=[], unread=frozenset({"server/x"})
+    )
+    team.adopt(files, other)
+    team.work()
+    assert team.indexed() == {"files/f", "server/x"}
 
 
 @pytest.mark.parametrize("is_restarted", [False, True])

@@ -25,6 +25,7 @@ from repertory.indexing.ledger import Batch, Ledger
 from repertory.indexing.ledgers import Ledgers
 from repertory.indexing.save_trace import SaveTrace
 from repertory.indexing.scan import ChangeResult, ScanResult
+from repertory.indexing.searched_catalogue import SearchedCatalogue
 from repertory.indexing.unused_indexes import UnusedIndexes
 from repertory.notices import HAS_RIVAL, NOTHING_OFFERED
 from repertory.review.gate import Gate
@@ -96,9 +97,7 @@ class Coordinator:
         )
         self._trace = SaveTrace()
         self._emptied: frozenset[str] = frozenset()
-        self._indexed = Catalogue(())  # the catalogue of the active collection; empty if unknown
-        self._searched = dict(searched or {})
-        self._searched_of = searched_of
+        self._searched = SearchedCatalogue(searched or {}, searched_of)
         self._is_configured = False
         self._current_at = clock()  # when it last succeeded and was not behind
         self._polled_at = self._ready_at = self._retired_at = float("-inf")
@@ -240,7 +239,7 @@ class Coordinator:
             collection=self.active,
             error=self.error,
             sources=sources,
-            former={} if generations.is_own else self._searched,
+            former={} if generations.is_own else self._searched.audiences,
             building=target.building() if target and generations.is_building else None,
             pending=sum(one.outstanding for one in self._ledgers),
             saves=self._ledgers.save_times(now),
@@ -325,17 +324,9 @@ class Coordinator:
             self._current_at = now
 
     def _note_searched(self) -> None:
-        """Record the catalogue of the active collection if it is the current one.
-
-        If the collection of another configuration became active, forget the recorded catalogue.
-        """
-        configuration = configuration_of(self.active)
-        if self._generations.is_own:
-            self._indexed = self._scans.catalogue
-            self._searched = {one.name: one.visible_to for one in self._indexed.sources}
-            self._searched_of = configuration
-        elif self.active and configuration != self._searched_of:
-            self._indexed, self._searched = Catalogue(()), {}
+        """Record the catalogue of the active collection, as far as it is known."""
+        own = self._scans.catalogue if self._generations.is_own else None
+        self._searched.follow(configuration_of(self.active), own)
 
     def _compare_due(self) -> None:
         """Compare the due items with the ledgers."""
@@ -431,7 +422,7 @@ class Coordinator:
         changes = self._changes(ledger, self._scans.items, ledger.states)
         if changes.written or changes.removed:
             return False  # the next tick sends the changes
-        if missing := self._carried(ledger):
+        if missing := self._missing(ledger):
             ledger.queue(missing, compared=[item.id for item in missing])
             return False
         if ledger.states:
@@ -440,41 +431,43 @@ class Coordinator:
             self._refusal = NOTHING_OFFERED  # a folder that is not mounted looks like this
         return self._scans.is_complete and not self._refusal
 
-    def _carried(self, ledger: Ledger) -> list[Item]:
+    def _missing(self, ledger: Ledger) -> list[Item]:
         """The items of the active collection that a build lacks and must keep.
 
-        These are items of unreadable or not yet readable sources and files, even if another source
-        now has their ids, and of suddenly empty sources. If the active collection belongs to
-        another configuration, a source may differ from its namesake there. Such a source keeps no
-        items if it is suddenly empty, or if more callers may see it now.
+        If the active collection belongs to another configuration, a source may differ from its
+        namesake there. Such a source keeps no items if more callers may see it now.
         """
-        active = self._generations.active
+        active, catalogue = self._generations.active, self._scans.catalogue
         if active in (None, ledger.collection) or self._scans.are_whole:
             return []
-        same = self._scans.same(self._indexed)
-        heirs = same | self._scans.seen_by_no_others(self._searched)
+        heirs = self._searched.heirs(catalogue)
+        # A user's rebuild removes the items of suddenly empty sources.
+        is_rebuild = self._generations.is_rebuild
+        empty = frozenset() if is_rebuild else self._searched.identical(catalogue)
+        empty -= self._scans.offering
         with self._store.open(active) as old:
-            states = {one.item: one for one in old.states() if one.source in heirs}
-            changes = self._changes(ledger, self._scans.items, states)
-            others = changes.emptied - same
-            known = ledger.states.keys() | ledger.failed.keys()
             missing = [
-                item
-                for item in changes.kept
-                if item not in known and states[item].source not in others
+                item_key(state.item)
+                for state in old.states()
+                if state.source in heirs
+                and self._must_keep(ledger, state, is_empty=state.source in empty)
             ]
-            missing += self._displaced(ledger, states)
-            records = old.records([item_key(item) for item in missing])
-        return [*items_of(records.values())]
+            return [*items_of(old.records(missing).values())]
 
-    def _displaced(self, ledger: Ledger, states: Mapping[str, State]) -> list[str]:
-        """The ids of those states for which a build has an item of another source."""
-        items = self._scans.items
-        return [
-            item
-            for item, state in states.items()
-            if item in items
-            and item in ledger.states
-            and ledger.states[item].source != state.source
-            and self._scans.holds(state, items[item])
-        ]
+    def _must_keep(self, ledger: Ledger, state: State, *, is_empty: bool) -> bool:
+        """Whether a build lacks an item of the active collection and must keep it.
+
+        It must if the item may still exist, because its source or file is unreadable or was not
+        read yet, and no other source with precedence offers the same id.
+
+        Args:
+            ledger: The ledger of the build.
+            state: The state of the item in the active collection.
+            is_empty: Whether its source is suddenly empty, so that it keeps its items.
+        """
+        written = ledger.states.get(state.item)
+        if offered := self._scans.items.get(state.item):
+            is_other = written is not None and written.source != state.source
+            return is_other and self._scans.holds(state, offered)
+        is_known = written is not None or state.item in ledger.failed
+        return not is_known and (is_empty or self._scans.keeps(state))

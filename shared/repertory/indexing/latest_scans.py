@@ -354,25 +354,6 @@ class LatestScans:
         """Whether the catalogue has a source of this name."""
         return source in self._names
 
-    def same(self, other: Catalogue) -> frozenset[str]:
-        """The names of the sources that are identical in another catalogue."""
-        identities = {source.name: source.identity() for source in other.sources}
-        own = {source.name: source.identity() for source in self.catalogue.sources}
-        return frozenset(name for name, one in own.items() if identities.get(name) == one)
-
-    def seen_by_no_others(self, audiences: Mapping[str, tuple[str, ...]]) -> frozenset[str]:
-        """The names of the sources with no new viewers compared with another catalogue.
-
-        Args:
-            audiences: Who could see the sources of the other catalogue, by name. If unknown, the
-                result is all sources, or none if any source is restricted.
-        """
-        sources = self.catalogue.sources
-        if not audiences and any(one.visible_to for one in sources):
-            return frozenset()
-        lists = [(one.name, {*one.visible_to}, {*audiences.get(one.name, ())}) for one in sources]
-        return frozenset(name for name, own, old in lists if not old or (own and own <= old))
-
     def may_offer(self, item: str, metadata_hash: str) -> bool:
         """Whether the sources offer an item with this hash, or may do so because they are unread.
 
