@@ -111,7 +111,7 @@ class Coordinator:
         self._scans.adopt(catalogue)
         self._generations.adopt(catalogue.hash)
         self._is_configured = True
-        self._ledgers.compare()
+        self._ledgers.mark_due()
         self._polled_at = float("-inf")
         self._refusal = ""
 
@@ -123,7 +123,7 @@ class Coordinator:
 
     def observe(self, result: ScanResult | ChangeResult) -> None:
         """Process the result of a scan, or a change since the last scan."""
-        self._ledgers.compare(self._scans.add(result))
+        self._ledgers.mark_due(self._scans.add(result))
         self._trace.scanned(result)
         self._refusal = ""
 
@@ -168,7 +168,7 @@ class Coordinator:
         """
         if self.ledger is None or self.error or not self._is_sent():
             return False
-        return self._ledgers.is_verifying(self.ledger, self._clock())
+        return self._ledgers.is_comparing_finally(self.ledger, self._clock())
 
     @property
     def is_finished(self) -> bool:
@@ -298,13 +298,13 @@ class Coordinator:
             self._ledgers.keep(self._generations.poll(now))
             self._note_searched()
             if self._scans.review():
-                self._ledgers.compare()
+                self._ledgers.mark_due()
             self._ledgers.follow_failures(self._scans)
             self._polled_at = now
         self._ledgers.follow_deltas(now)
         if is_due:
             self._ledgers.compare_slices()
-            self._ledgers.clear_up(now - LOST_AFTER_S)
+            self._ledgers.reread_unclear(now - LOST_AFTER_S)
         self._compare_due()
         for ledger in self._ledgers:
             self._send(ledger, ledger.next_saves(MAX_PENDING), QueueName.SAVES, now)
@@ -393,7 +393,7 @@ class Coordinator:
         is_complete = self._is_sent() and self._is_ready(now) and self._is_complete(now)
         if is_complete and self._lease.is_held:  # it may have expired during a long build
             self._generations.publish()
-            self._ledgers.compare()  # finds the suddenly empty sources of the new collection
+            self._ledgers.mark_due()  # finds the suddenly empty sources of the new collection
             self._polled_at = self._ready_at = float("-inf")
 
     def _is_sent(self) -> bool:
@@ -417,7 +417,7 @@ class Coordinator:
         """
         ledger = self.ledger
         assert ledger is not None
-        if not self._ledgers.is_verified(ledger, now):
+        if not self._ledgers.compare_finally(ledger, now):
             return False
         changes = self._changes(ledger, self._scans.items, ledger.states)
         if changes.written or changes.removed:
