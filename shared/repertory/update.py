@@ -107,12 +107,12 @@ class Update:
                 rebuild(queue, self._catalogue.hash)
                 queue.work()  # this creates the generation
             self._begin(coordinator, known)
-            whole, writing = Timer(), Timer()
-            whole.exceeds(budget_s)  # starts the timer
+            deadline, writing = time.monotonic() + budget_s, Timer()
 
             def is_late() -> bool:
-                is_some = writing.exceeds(budget_s * MIN_WRITING)  # first called when all is read
-                return is_some and whole.exceeds(budget_s)
+                """Whether time is up; first called when all files are read."""
+                is_reserve_used = writing.exceeds(budget_s * MIN_WRITING)
+                return is_reserve_used and time.monotonic() >= deadline
 
             def commit() -> None:
                 """Let other processes search and write while this one waits for servers."""
