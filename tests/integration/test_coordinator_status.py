@@ -9,7 +9,7 @@ import pytest
 from repertory.errors import StoreError
 from repertory.indexing import coordinator, ledger
 from repertory.indexing.collection_names import configuration_of
-from repertory.indexing.coordinator import MAX_PROBLEMS
+from repertory.indexing.first_problems import MAX_PROBLEMS
 from repertory.indexing.scan import scan_source
 from repertory.notices import LATE
 from repertory.search.known_sources import KnownSources

@@ -9,8 +9,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 
-import msgspec
-
 from repertory.catalogue.item import Item, item_key
 from repertory.catalogue.records import items_of
 from repertory.coordination.ports import Coordination
@@ -18,6 +16,7 @@ from repertory.errors import StoreError
 from repertory.index.vectors import State, VectorStore
 from repertory.indexing.collection_names import configuration_of
 from repertory.indexing.diff import Changes, diff
+from repertory.indexing.first_problems import first_problems
 from repertory.indexing.generations import Generations
 from repertory.indexing.job import JobQueue, QueueName, jobs
 from repertory.indexing.latest_scans import LatestScans
@@ -30,15 +29,14 @@ from repertory.indexing.unused_indexes import UnusedIndexes
 from repertory.notices import HAS_RIVAL, NOTHING_OFFERED
 from repertory.review.gate import Gate
 from repertory.sources.configured import Catalogue
-from repertory.sources.source import Problem, error, warning
-from repertory.stats import LATE_S, WatchStatus
+from repertory.sources.source import Problem, Severity
+from repertory.stats import LATE_S, SourceState, WatchStatus
 
 POLL_INTERVAL_S = 0.5  # between two reads of the aliases and of the failed items
 RETIRE_INTERVAL_S = 5.0  # between two checks for unused collections
 LOST_AFTER_S = 15.0  # after which a sent item may count as lost
 MAX_PENDING = 2_000  # pending items; the limit bounds the queue's memory
 KEEP_UNUSED_S = 7 * 86_400.0
-MAX_PROBLEMS = 200  # in a status report, per audience: of items, and as many others
 
 Affordable = Callable[[Sequence[Item]], Sequence[Item]]
 
@@ -102,7 +100,7 @@ class Coordinator:
         self._current_at = clock()  # when it last succeeded and was not behind
         self._polled_at = self._ready_at = self._retired_at = float("-inf")
         self._is_fast = False  # whether a search of the build was fast at the last check
-        self._refusal = ""
+        self._offers_nothing = False  # whether a build is not published because it is empty
         self.failure: StoreError | None = None
 
     def adopt(self, catalogue: Catalogue) -> None:
@@ -113,7 +111,7 @@ class Coordinator:
         self._is_configured = True
         self._ledgers.mark_due()
         self._polled_at = float("-inf")
-        self._refusal = ""
+        self._offers_nothing = False
 
     def examine(
         self, result: ScanResult | ChangeResult, is_over: Callable[[], bool] = lambda: False
@@ -125,7 +123,7 @@ class Coordinator:
         """Process the result of a scan, or a change since the last scan."""
         self._ledgers.mark_due(self._scans.add(result))
         self._trace.scanned(result)
-        self._refusal = ""
+        self._offers_nothing = False
 
     def reconcile(self) -> None:
         """Compare with the store from the next tick on, and send differing items unless pending.
@@ -133,7 +131,7 @@ class Coordinator:
         A large collection is compared slice by slice, so that saves do not wait for it.
         """
         self._ledgers.reconcile()
-        self._refusal = ""
+        self._offers_nothing = False
         self._generations.request_target()
 
     def tick(self) -> None:
@@ -176,18 +174,22 @@ class Coordinator:
         generations = self._generations
         is_published = generations.target is not None and not generations.is_building
         return (
-            not self.is_busy and self._scans.is_complete and (is_published or bool(self._refused))
+            not self.is_busy
+            and self._scans.is_complete
+            and (is_published or bool(self._why_unpublished))
         )
 
     @property
     def error(self) -> str:
         """Why the coordinator cannot proceed; empty if it can."""
-        return str(self.failure or "") or self._refused
+        return str(self.failure or "") or self._why_unpublished
 
     @property
-    def _refused(self) -> str:
+    def _why_unpublished(self) -> str:
         """Why a complete build is not published; empty if it may be."""
-        return HAS_RIVAL if self._generations.has_rival else self._refusal
+        if self._generations.has_rival:
+            return HAS_RIVAL
+        return NOTHING_OFFERED if self._offers_nothing else ""
 
     @property
     def ledger(self) -> Ledger | None:
@@ -222,16 +224,10 @@ class Coordinator:
         searched = self._ledgers.get(generations.active) or target
         indexed = searched.per_source if searched else Counter()
         sources = self._scans.status(indexed, self._emptied)
-        failed = [
-            msgspec.structs.replace(say(one.name, one.error), sources=(one.name,))
-            for one, say in (
-                *((one, error) for one in sources if one.is_failing),
-                *((one, warning) for one in sources if one.awaits_sign_in),
-            )
-        ]
+        failed = [_failure(one) for one in sources if one.is_failing or one.awaits_sign_in]
         problems = [*failed, *self._scans.problems]
         of_items = {*self._scans.problems_of_items}
-        first = self._first(problems, of_items)
+        first = first_problems(problems, of_items, self._scans.catalogue.sources)
         unlisted = len(of_items) - len(of_items.intersection(first)) + self._scans.unlisted
         return WatchStatus(
             # Empty without sources, because nothing can be built then.
@@ -271,36 +267,11 @@ class Coordinator:
             or any(one.queue == QueueName.BUILDS for one in searched.pending.values())
         )
 
-    def _first(self, problems: Sequence[Problem], of_items: Collection[Problem]) -> list[Problem]:
-        """The first problems of each audience, errors first, with a separate limit for each.
-
-        Problems of items have their own limit, because the next process depends on the list for
-        items that it does not read again. It finds problems of files by itself.
-        """
-        sources = self._scans.catalogue.sources
-        audiences = {one.name: one.visible_to for one in sources if one.visible_to}
-        counts: Counter[tuple[frozenset[tuple[str, ...]] | None, bool]] = Counter()
-        first = []
-        for problem in sorted(problems, key=lambda one: one.severity != "error"):
-            audience = None
-            if problem.sources or not audiences:
-                audience = frozenset(audiences[one] for one in problem.sources if one in audiences)
-            group = audience, problem in of_items
-            counts[group] += 1
-            if counts[group] <= MAX_PROBLEMS:
-                first.append(problem)
-        return first
-
     def _tick(self, now: float) -> None:
         # Without a target, poll at every tick, because a worker may have just created it.
         is_due = now - self._polled_at >= POLL_INTERVAL_S or self._generations.target is None
         if is_due:
-            self._ledgers.keep(self._generations.poll(now))
-            self._note_searched()
-            if self._scans.review():
-                self._ledgers.mark_due()
-            self._ledgers.follow_failures(self._scans)
-            self._polled_at = now
+            self._poll(now)
         self._ledgers.follow_deltas(now)
         if is_due:
             self._ledgers.compare_slices()
@@ -309,18 +280,30 @@ class Coordinator:
         for ledger in self._ledgers:
             self._send(ledger, ledger.next_saves(MAX_PENDING), QueueName.SAVES, now)
             self._send(ledger, ledger.next_batch(MAX_PENDING), QueueName.BUILDS, now)
-        if is_due:
-            self._ledgers.settle_failures(self._scans)
         self._publish(now)
         if is_due:
-            searched = self._ledgers.get(self._generations.active)
-            self._generations.request_snapshot(now, len(searched.states) if searched else 0)
-        if is_due and now - self._retired_at >= RETIRE_INTERVAL_S:
+            self._tidy(now)
+
+    def _poll(self, now: float) -> None:
+        """Read the aliases, the approvals and the failed items."""
+        self._ledgers.keep(self._generations.poll(now))
+        self._note_searched()
+        if self._scans.review():
+            self._ledgers.mark_due()
+        self._ledgers.follow_failures(self._scans)
+        self._polled_at = now
+
+    def _tidy(self, now: float) -> None:
+        """Remove what is no longer needed, and request a keyword snapshot if one is due."""
+        self._ledgers.settle_failures(self._scans)
+        searched = self._ledgers.get(self._generations.active)
+        self._generations.request_snapshot(now, len(searched.states) if searched else 0)
+        if now - self._retired_at >= RETIRE_INTERVAL_S:
             self._retired_at = now
             self._generations.retire(now)
             used = {self._generations.active or "", self._generations.target or ""}
             self._unused.check(used, now, self._now())
-        if is_due and not self._is_behind:
+        if not self._is_behind:
             self._current_at = now
 
     def _note_searched(self) -> None:
@@ -399,7 +382,7 @@ class Coordinator:
     def _is_sent(self) -> bool:
         """Whether all sources of files were read, and everything was sent to the build."""
         ledger = self.ledger
-        if ledger is None or not self._generations.is_building or self._refused:
+        if ledger is None or not self._generations.is_building or self._why_unpublished:
             return False
         return not ledger.waits and self._scans.are_files_read
 
@@ -428,8 +411,8 @@ class Coordinator:
         if ledger.states:
             return True
         if self._scans.is_complete and self._generations.replaces_others:
-            self._refusal = NOTHING_OFFERED  # a folder that is not mounted looks like this
-        return self._scans.is_complete and not self._refusal
+            self._offers_nothing = True  # a folder that is not mounted looks like this
+        return self._scans.is_complete and not self._offers_nothing
 
     def _missing(self, ledger: Ledger) -> list[Item]:
         """The items of the active collection that a build lacks and must keep.
@@ -471,3 +454,11 @@ class Coordinator:
             return is_other and self._scans.holds(state, offered)
         is_known = written is not None or state.item in ledger.failed
         return not is_known and (is_empty or self._scans.keeps(state))
+
+
+def _failure(source: SourceState) -> Problem:
+    """The problem of a source that cannot be read."""
+    severity = Severity.WARNING if source.awaits_sign_in else Severity.ERROR
+    return Problem(
+        severity=severity, message=source.error, path=source.name, sources=(source.name,)
+    )
