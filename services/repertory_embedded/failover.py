@@ -97,7 +97,7 @@ class Failover(Forwarding):
         while self._uses(client) and joined.lasts(RETRY_INTERVAL_S):
             pass
 
-    def apart(self, reason: str) -> None:
+    def could_not_join(self, reason: str) -> None:
         """Log why this process cannot join another server."""
         _log.info("server_not_shared", extra={"reason": reason})
 

@@ -339,12 +339,12 @@ class Repertory(Local):
         if time.monotonic() - self._checked_at < REFRESH_INTERVAL_S:
             return
         name = self._active
-        self.behind = self._compare(name)
+        self.behind = self._changes_since(name)
         if self.behind and self._active != name:  # another command has just switched the index
-            self.behind = self._compare(self._active)
+            self.behind = self._changes_since(self._active)
         self._checked_at = time.monotonic()
 
-    def _compare(self, collection: str) -> str:
+    def _changes_since(self, collection: str) -> str:
         """Index changes since a collection was written; a sentence about those that remain."""
         freshness = Freshness(self.workspace)
         if freshness.is_current(configuration_of(collection)):

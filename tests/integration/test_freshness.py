@@ -441,9 +441,9 @@ def test_a_source_of_one_file_is_followed(project: Path) -> None:
     with Repertory(settings_of(project), project) as repertory:
         workspace = repertory.parts.workspace
         record = Freshness(workspace)
-        record.begin()
+        record.note_configuration()
         catalogue = workspace.catalogue()
-        record.note(catalogue)
+        record.note_sources(catalogue)
         save("ropes", "Lay the ropes.")
         record.remember(catalogue)
     assert search(project, "lay the ropes")[0] == ["ropes"]

@@ -83,7 +83,7 @@ class _Callbacks:
         while not self._stopping and joined.lasts(INTERVAL_S):
             pass
 
-    def apart(self, reason: str) -> None:
+    def could_not_join(self, reason: str) -> None:
         terminal.note(reason)
 
 
