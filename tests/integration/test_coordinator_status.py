@@ -118,7 +118,7 @@ def test_the_lists_of_the_searched_sources_are_reported_until_others_are_searche
     team.adopt(files, server, Folder("more", "m"))
     last = team.coordinator.status()
     assert (last.former, last.searched) == (before, before)
-    team.start_unread(last.searched)
+    team.start_unread(last)
     team.tick()
     assert team.coordinator.status().searched == before
     team.scan()

@@ -48,11 +48,7 @@ class Coordinator:
 
     Args:
         active: The alias of the collection that is searched.
-        seen: When an earlier process last read each source as a whole, in Unix seconds.
-        found: The problems that the earlier process found.
-        unlisted: The number of further problems of items that it found but did not list.
-        searched: Who could see the sources of the active collection, as the earlier process knew.
-        searched_of: The configuration of that collection; another one may be active now.
+        last: The last report of an earlier process, if any.
         clock: A monotonic clock, in seconds.
         now: The time of day, in Unix seconds; jumps are harmless.
         affordable: Returns the first items of a sequence that may be sent now; the others wait.
@@ -70,11 +66,7 @@ class Coordinator:
         queue: JobQueue,
         coordination: Coordination,
         active: str,
-        seen: Mapping[str, float] | None = None,
-        found: Sequence[Problem] = (),
-        unlisted: int = 0,
-        searched: Mapping[str, tuple[str, ...]] | None = None,
-        searched_of: str = "",
+        last: WatchStatus | None = None,
         clock: Callable[[], float] = time.monotonic,
         now: Callable[[], float] = time.time,
         affordable: Affordable = lambda items: items,
@@ -87,7 +79,9 @@ class Coordinator:
         self._clock = clock
         self._now = now
         self._affordable = affordable
-        self._scans = LatestScans(seen or {}, gate, found, unlisted)
+        last = last or WatchStatus()
+        seen = {one.name: one.seen for one in last.sources}
+        self._scans = LatestScans(seen, gate, last.problems, last.unlisted)
         self._ledgers = Ledgers(store, coordination, queue.waiting)
         self._generations = Generations(store, queue, coordination, active)
         self._unused = UnusedIndexes(
@@ -95,7 +89,7 @@ class Coordinator:
         )
         self._trace = SaveTrace()
         self._emptied: frozenset[str] = frozenset()
-        self._searched = SearchedCatalogue(searched or {}, searched_of)
+        self._searched = SearchedCatalogue(last)
         self._is_configured = False
         self._current_at = clock()  # when it last succeeded and was not behind
         self._polled_at = self._ready_at = self._retired_at = float("-inf")

@@ -1,24 +1,24 @@
 """The catalogue of the searched collection, which may belong to another configuration."""
 
-from collections.abc import Mapping
-
+from repertory.indexing.collection_names import configuration_of
 from repertory.sources.configured import Catalogue
+from repertory.stats import WatchStatus
 
 
 class SearchedCatalogue:
     """What is known about the catalogue of the active collection.
 
     Args:
-        audiences: Who could see its sources, by name, as an earlier process knew; empty if unknown.
-        configuration: The configuration that these sources belong to.
+        last: The last report of an earlier process.
 
     Attributes:
         audiences: Who may see its sources, by name; empty if unknown.
     """
 
-    def __init__(self, audiences: Mapping[str, tuple[str, ...]], configuration: str) -> None:
-        self.audiences = dict(audiences)
-        self._configuration = configuration
+    def __init__(self, last: WatchStatus) -> None:
+        self._configuration = configuration_of(last.collection)
+        is_reported = bool(last.former) or last.configuration == self._configuration
+        self.audiences = last.searched if is_reported else {}
         self._catalogue = Catalogue(())  # empty if unknown
 
     def follow(self, configuration: str, catalogue: Catalogue | None) -> None:
