@@ -34,7 +34,7 @@ def running(parts: Parts, claim: Path) -> Iterator[Service]:
         with (
             closing(parts.writer()) as writer,
             # A command that began before this server may write a new record after this ``forget``.
-            parts.in_process_queue(writer, begins=lambda _: parts.workspace.forget()) as queue,
+            parts.in_process_queue(writer, lambda _: parts.workspace.forget()) as queue,
             _watching(parts, queue),
             building_graphs(parts.store, parts.active, queue.is_idle),
             closing(Service(parts, live, queue)) as service,

@@ -240,14 +240,14 @@ class Parts:
     def in_process_queue(
         self,
         writer: "Writer",
-        begins: "Callable[[str], None]" = lambda _: None,
+        before_write: "Callable[[str], None]" = lambda _: None,
     ) -> "InProcessQueue":
         """The queue and the worker of this process; see ``InProcessQueue``."""
         from repertory.indexing.in_process_queue import (  # noqa: PLC0415 - not for a search
             InProcessQueue,
         )
 
-        return InProcessQueue(writer, self.coordination, begins)
+        return InProcessQueue(writer, self.coordination, before_write)
 
     def coordinator(
         self, queue: "JobQueue", affordable: "Affordable" = lambda items: items

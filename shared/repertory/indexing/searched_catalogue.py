@@ -25,7 +25,7 @@ class SearchedCatalogue:
         """Record the catalogue of the active collection, or forget that of another collection.
 
         Args:
-            configuration: The configuration of the active collection; empty if there is none.
+            configuration: The configuration of the active collection; empty without one.
             catalogue: Its catalogue; None if it is not the current one.
         """
         if catalogue is not None:
