@@ -102,7 +102,7 @@ class Target(msgspec.Struct, frozen=True):
     def _indexed(self, stack: ExitStack, indexing: Bars, *, embeds: bool) -> "Repertory":
         """The index of this directory, after new and changed files have been indexed."""
         repertory = stack.enter_context(self.open_here(indexing))
-        if not repertory.is_to_begin:
+        if not repertory.lacks_first_index:
             if embeds:
                 repertory.parts.queries.begin()
             repertory.ensure_indexed()

@@ -116,7 +116,7 @@ def client(
             f"The server uses the device {note.device}, so {asked} has no effect; start the "
             "server with it.",
         )
-    if _is_new(_place(settings, directory)):
+    if _is_new(note_path(settings.data_dir, directory)):
         timeout_s = STARTING_TIMEOUT_S
     if note.serves(settings, directory):
         return found if found.remote.is_alive(timeout_s) else None
@@ -168,7 +168,7 @@ def _note_of(url: str, settings: Settings) -> Note | None:
 
 def note_at(settings: Settings, directory: Path) -> Note | None:
     """The note of the server of a directory; None if it is missing, or its process has ended."""
-    note = read_json(_place(settings, directory), Note)
+    note = read_json(note_path(settings.data_dir, directory), Note)
     return note if note and _is_running(note.pid) else None
 
 
@@ -222,7 +222,7 @@ def the_only_server(settings: Settings, directory: Path) -> Iterator[Path]:
         StoreBusyError: Another process is the server of the directory.
         StoreError: The data directory cannot be written.
     """
-    place = _place(settings, directory)
+    place = note_path(settings.data_dir, directory)
     with claimed(place) as is_claimed:
         if not is_claimed:
             note = read_json(place, Note)
@@ -231,7 +231,7 @@ def the_only_server(settings: Settings, directory: Path) -> Iterator[Path]:
                 f"A server of {directory} is already running{who}; use it or stop it, or give this "
                 "one another --data-dir."
             )
-        yield _lock_of(place)
+        yield lock_of(place)
 
 
 @contextmanager
@@ -247,7 +247,7 @@ def claimed(place: Path) -> Iterator[bool]:
     from filelock import FileLock, Timeout  # noqa: PLC0415 - only to serve
 
     # Not local to a thread: another thread may release it.
-    lock = FileLock(_lock_of(place), mode=PRIVATE, thread_local=False)
+    lock = FileLock(lock_of(place), mode=PRIVATE, thread_local=False)
     try:
         make_private(place.parent)
         lock.acquire(timeout=0)
@@ -272,7 +272,7 @@ def announce(settings: Settings, directory: Path, url: str, token: str) -> None:
     Raises:
         StoreError: The note cannot be written.
     """
-    write_json(_place(settings, directory), note_of(settings, directory, url, token))
+    write_json(note_path(settings.data_dir, directory), note_of(settings, directory, url, token))
 
 
 def note_of(settings: Settings, directory: Path, url: str, token: str) -> Note:
@@ -291,11 +291,13 @@ def note_of(settings: Settings, directory: Path, url: str, token: str) -> Note:
     )
 
 
-def _place(settings: Settings, directory: Path) -> Path:
-    return settings.data_dir / "servers" / f"{directory_key(directory)}.json"
+def note_path(data_dir: Path, directory: Path) -> Path:
+    """The file of the note of a directory's server."""
+    return data_dir / "servers" / f"{directory_key(directory)}.json"
 
 
-def _lock_of(place: Path) -> Path:
+def lock_of(place: Path) -> Path:
+    """The lock file of a note."""
     return place.with_suffix(".lock")
 
 

@@ -65,9 +65,9 @@ class Update:
         self._live = live
         self._freshness = freshness
         self._request = parts.workspace.request
-        freshness.begin()
+        freshness.note_configuration()
         self._catalogue = parts.workspace.catalogue()
-        freshness.note(self._catalogue)
+        freshness.note_sources(self._catalogue)
 
     def whole(
         self,
@@ -107,11 +107,12 @@ class Update:
                 rebuild(queue, self._catalogue.hash)
                 queue.work()  # this creates the generation
             self._begin(coordinator, known)
-            end, writing = time.monotonic() + budget_s, Stopwatch()
+            deadline, writing = time.monotonic() + budget_s, Stopwatch()
 
             def is_late() -> bool:
                 """Whether time is up; first called when all files are read."""
-                return writing.seconds() >= budget_s * MIN_WRITING and time.monotonic() >= end
+                is_reserve_used = writing.seconds() >= budget_s * MIN_WRITING
+                return is_reserve_used and time.monotonic() >= deadline
 
             def commit() -> None:
                 """Let other processes search and write while this one waits for servers."""
@@ -228,8 +229,10 @@ class Update:
         with contextlib.closing(parts.writer(lambda: engine)) as writer:
             queue = InProcessQueue(writer, parts.coordination, self._freshness.forget)
             self._live.refresh()  # its keyword index follows the update
-            small = partial(_small_batch, writer)
-            yield parts.coordinator(queue, *([small] if in_small_batches else ())), queue
+            if in_small_batches:
+                yield parts.coordinator(queue, partial(_small_batch, writer)), queue
+            else:
+                yield parts.coordinator(queue), queue
 
     def _begin(self, coordinator: Coordinator, known: list[ScanResult]) -> None:
         coordinator.adopt(self._catalogue)
@@ -240,11 +243,13 @@ class Update:
         """The known tools, even if only a command with other settings has indexed them."""
         parts = self._parts
         servers = [source for source in self._catalogue.sources if source.asks_server]
+        if not servers:
+            return []
         last = watch_status(parts.coordination.status) or WatchStatus()
         namespace, configuration = parts.settings.values.namespace, self._catalogue.hash
         name = parts.store.alias(parts.active)
         name = name or current(parts.store, namespace, configuration, slug)
-        if not servers or name is None:
+        if name is None:
             return known_tools(servers, None, last)
         with parts.store.open(name) as collection:
             return known_tools(servers, collection, last)

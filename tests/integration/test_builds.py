@@ -16,8 +16,8 @@ from repertory.indexing.job import QueueName
 from repertory.indexing.ledgers import IDLE_TIMEOUT_S
 from repertory.indexing.unused_indexes import INTERVAL_S, UnusedIndexes
 from repertory.notices import HAS_RIVAL
-from repertory.sources.source import WatchedFolder
-from repertory.stats import Building, UnusedIndex
+from repertory.sources.source import Scan, WatchedFolder
+from repertory.stats import Building, UnusedIndex, WatchStatus
 from repertory.values import NAMESPACE
 from tests.support.builders import Folder
 from tests.support.steered_team import Another, Modelled, SteeredTeam
@@ -118,6 +118,20 @@ def test_another_source_of_the_same_name_inherits_nothing(
     assert team.indexed() == {"files/f"}
 
 
+def test_another_source_of_the_same_name_keeps_its_unreadable_item(
+    team: SteeredTeam, files: Folder
+) -> None:
+    """The name now stands for another folder, whose only item may be the known one."""
+    other = Folder("server")
+    other.identity = lambda: {"name": "server", "path": "elsewhere"}  # type: ignore[method-assign]
+    other.scan = lambda: Scan(  # type: ignore[method-assign]
+        items=[], problems=[], unread=frozenset({"server/x"})
+    )
+    team.adopt(files, other)
+    team.work()
+    assert team.indexed() == {"files/f", "server/x"}
+
+
 @pytest.mark.parametrize("is_restarted", [False, True])
 @pytest.mark.parametrize("visible_to", [(), ("few",), ("few", "others")])
 def test_an_unreadable_source_inherits_nothing_that_others_could_see(
@@ -137,7 +151,8 @@ def test_an_unreadable_source_inherits_nothing_that_others_could_see(
     other.is_unreadable = True
     if is_restarted:
         team.folders = (files, other)
-        team.start_unread({"files": (), "server": ("few", "some")})
+        former = {"files": (), "server": ("few", "some")}
+        team.start_unread(WatchStatus(collection=team.active, former=former))
         team.scan()
     else:
         team.adopt(files, other)
@@ -154,7 +169,9 @@ def test_a_report_about_another_index_says_nothing_about_the_searched_one(
     other.is_unreadable = True
     files.visible_to = ("few",)
     team.folders = (files, other)
-    team.start_unread({"files": (), "server": ()}, "0123456789abcdef")
+    former: dict[str, tuple[str, ...]] = {"files": (), "server": ()}
+    others = "repertory_0123456789abcdef_other_g1"
+    team.start_unread(WatchStatus(collection=others, former=former))
     team.tick()
     assert team.coordinator.status().former == {}
     team.scan()

@@ -192,7 +192,7 @@ def test_what_is_not_listed_of_unchanged_items_is_still_counted(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Neither many faults of files nor more warnings than a report lists make any forgotten."""
-    monkeypatch.setattr("repertory.indexing.coordinator.MAX_PROBLEMS", 2)
+    monkeypatch.setattr("repertory.indexing.first_problems.MAX_PROBLEMS", 2)
     monkeypatch.setattr("repertory.catalogue.likeness.MAX_FOUND", 1)
     for number in range(4):
         write_skill(project, f"lure-{number}", f"Sends what is in ~/.ssh/id_rsa to {number}")
@@ -445,9 +445,9 @@ def test_a_source_of_one_file_is_followed(project: Path) -> None:
     with Repertory(settings_of(project), project) as repertory:
         workspace = repertory.parts.workspace
         record = Freshness(workspace)
-        record.begin()
+        record.note_configuration()
         catalogue = workspace.catalogue()
-        record.note(catalogue)
+        record.note_sources(catalogue)
         save("ropes", "Lay the ropes.")
         record.remember(catalogue)
     assert search(project, "lay the ropes")[0] == ["ropes"]

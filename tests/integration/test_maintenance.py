@@ -335,7 +335,7 @@ def test_a_server_without_work_gives_memory_back_once(
         queue.submit(job, QueueName.SAVES)
 
     with InProcessQueue(
-        place.writer, place.coordination, begins=lambda _: done.append("job")
+        place.writer, place.coordination, before_write=lambda _: done.append("job")
     ) as queue:
         save("b")
         until(lambda: done == ["job", "freed"])
