@@ -21,6 +21,7 @@ from repertory.search.query import Query
 from repertory.sources.mcp.traffic import SAYS
 from repertory.stats import Contents, Jobs, Stats
 from repertory_query.access import Caller
+from repertory_query.served_index import ServedIndex
 from repertory_query.service import Service
 
 _PLACES = frozenset({"path", "location", "directory"})
@@ -47,7 +48,7 @@ def visible_to(caller: Caller, service: Service) -> Backend:
     return service if sees_all(caller) else Restricted(service.for_groups(caller.groups))
 
 
-def for_caller(caller: Caller, service: Service) -> Service:
+def for_caller(caller: Caller, service: Service) -> ServedIndex:
     """As ``visible_to``, but for use inside the server: its texts still have the paths."""
     return service if sees_all(caller) else service.for_groups(caller.groups)
 
@@ -63,8 +64,9 @@ def visibility(caller: Caller, service: Service) -> frozenset[str] | None:
 
 def jobs_for(caller: Caller, service: Service) -> Jobs:
     """The jobs as a caller sees them."""
-    jobs = for_caller(caller, service).jobs()
-    return jobs if sees_all(caller) else _cleaned(jobs)
+    if sees_all(caller):
+        return service.jobs()
+    return _cleaned(service.for_groups(caller.groups).jobs())
 
 
 def contents_for(caller: Caller, found: Contents) -> Contents:
