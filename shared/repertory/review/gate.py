@@ -98,7 +98,7 @@ class Gate:
             StoreError: The store of approvals cannot be read or written.
         """
         known = self._of(source.name)
-        if not known and self._inherits(source, scan):
+        if not known and self._inherit(source, scan):
             known = self._of(source.name)
         judged = self._judged(source, scan, known)
         if offered is None:
@@ -164,8 +164,8 @@ class Gate:
             judged.append((item, digest, judgement))
         return judged
 
-    def _inherits(self, source: Source, scan: Scan) -> bool:
-        """Whether a source unknown here inherits approvals from another directory."""
+    def _inherit(self, source: Source, scan: Scan) -> bool:
+        """Copy the approvals of a source that is unknown here; return whether any were copied."""
         places = {item.path for item in scan.items if item.kind in REVIEWED} - {""}
         if not (self._records and places and source.trust is Trust.REVIEW):
             return False

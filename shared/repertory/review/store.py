@@ -40,6 +40,9 @@ CREATE TABLE IF NOT EXISTS events (
 );
 CREATE INDEX IF NOT EXISTS events_of ON events (id, source);
 """
+_APPROVED = (  # the approved versions of a source's items; null for an item without one
+    f"CASE state WHEN '{State.APPROVED}' THEN current ELSE approved END FROM items WHERE source = ?"
+)
 _WAITING = (  # the items that wait for a person, those in quarantine first
     f"FROM items WHERE state != '{State.APPROVED}' "
     f"ORDER BY state != '{State.QUARANTINED}', id, source LIMIT ?"
@@ -192,14 +195,10 @@ class ReviewStore:
 
     def approved(self, source: str, item: str) -> Item | None:
         """The approved version of an item; None if there is no such version."""
-        query = "SELECT state, current, approved FROM items WHERE source = ? AND id = ?"
+        query = f"SELECT {_APPROVED} AND id = ?"
         with self._database.reading() as connection:
             row = connection.execute(query, [source, item]).fetchone()
-        if row is None:
-            return None
-        state, current, approved = row
-        stored = current if state == State.APPROVED else approved
-        return _unpacked(stored) if stored else None
+        return _unpacked(row[0]) if row and row[0] else None
 
     def inherit(self, source: str, places: Container[str]) -> bool:
         """Copy the approvals of a source from another directory, if it is unknown here.
@@ -229,16 +228,16 @@ class ReviewStore:
 
     def _approved_of(self, source: str) -> list[tuple[Item, str, Judgement]]:
         """The approved versions of a source's items, in the form that ``record`` takes."""
-        query = "SELECT hash, state, current, approved FROM items WHERE source = ?"
+        query = f"SELECT hash, state, {_APPROVED}"
         with self._database.reading() as connection:
             rows = connection.execute(query, [source]).fetchall()
         found = []
-        for hash_, state, current, approved in rows:
-            if state == State.APPROVED:
-                found.append((_unpacked(current), hash_, Judgement(State.APPROVED)))
-            elif approved:
-                item = _unpacked(approved)
-                found.append((item, approval_digest(item), Judgement(State.APPROVED)))
+        for hash_, state, content in rows:
+            if content is None:
+                continue
+            item = _unpacked(content)
+            digest = hash_ if state == State.APPROVED else approval_digest(item)
+            found.append((item, digest, Judgement(State.APPROVED)))
         return found
 
     def record(
@@ -286,13 +285,12 @@ class ReviewStore:
         judgement: Judgement,
         now: float,
     ) -> None:
-        query = "SELECT hash, state, current, approved FROM items WHERE source = ? AND id = ?"
+        query = f"SELECT hash, current, {_APPROVED} AND id = ?"
         before = connection.execute(query, [source, item.id]).fetchone()
         approved, diff, what = None, "", "appeared"
         if before:
-            hash_, state, current, approved = before
+            hash_, current, approved = before
             what = "reviewed" if hash_ == digest else "changed"
-            approved = current if state == State.APPROVED else approved
             diff = "\n".join(difference(item, _unpacked(current)))[:MAX_DIFF]
         is_approved = judgement.state is State.APPROVED
         connection.execute(
