@@ -82,7 +82,7 @@ class Listing(NamedTuple):
     changes_allowed: bool = True
     skills: str = ""
 
-    def offers(self, tool: Tool) -> bool:
+    def includes(self, tool: Tool) -> bool:
         """Whether the list of tools includes a tool."""
         if tool.function.name == CALL:
             return self.calls_allowed
@@ -214,7 +214,7 @@ class McpServer:
             tools=[
                 tool.definition(summary)
                 for tool in self._tools.values()
-                if tool.scope in scopes and listing.offers(tool)
+                if tool.scope in scopes and listing.includes(tool)
             ],
             ttl_ms=int((FRESH_S if summary else RETRY_INTERVAL_S) * 1_000),
             cache_scope="private",
