@@ -44,7 +44,7 @@ _SERVED_WITHOUT = (
 _log = logging.getLogger(__name__)
 
 T = TypeVar("T")
-Told = TypeVar("Told", Contents, Stats)
+Report = TypeVar("Report", Contents, Stats)
 
 
 class Failover(Forwarding):
@@ -184,7 +184,7 @@ class Failover(Forwarding):
         """Whether this process allows calls; a configured server decides by the key alone."""
         return self._settings.values.allow_calls or not self._is_own
 
-    def _as_permitted(self, found: Told) -> Told:
+    def _as_permitted(self, found: Report) -> Report:
         return found if self._may_call else msgspec.structs.replace(found, calls_allowed=False)
 
     @override

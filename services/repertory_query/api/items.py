@@ -12,7 +12,7 @@ from repertory.backend import Backend
 from repertory.search.links import Links
 from repertory.skill_files import FileContent, SkillFiles
 from repertory.stats import Contents
-from repertory.wire import Ids, Items, Linked, Summaries, linked, summary
+from repertory.wire import Ids, Items, LinkedItem, Summaries, linked, summary
 from repertory_query.actions import Action, AuditedRoute
 from repertory_query.api.operations import Nothing, Operations, answer
 from repertory_query.api.searching import Filters, where_of
@@ -72,7 +72,7 @@ def routes(service: Service, pool: Pool) -> list[AuditedRoute]:
     @operations.get(
         "/items/{item_id:path}",
         Nothing,
-        returns=Linked,
+        returns=LinkedItem,
         action=Action("read", "item_id"),
         summary="Show an item",
     )
@@ -118,7 +118,7 @@ def routes(service: Service, pool: Pool) -> list[AuditedRoute]:
     return operations.routes
 
 
-def _linked(backend: Backend, wanted: str) -> Linked:
+def _linked(backend: Backend, wanted: str) -> LinkedItem:
     item = backend.item(wanted)
     return linked(item, backend.links(item.id))
 

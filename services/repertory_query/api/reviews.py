@@ -5,7 +5,7 @@ from starlette.responses import Response
 
 from repertory.keys import Scope
 from repertory.review.store import ReviewStore, check_bound
-from repertory.review.wire import Approve, Approved, History, Reviews, Which
+from repertory.review.wire import Approve, Approved, History, ItemId, Reviews
 from repertory_query.actions import Action, AuditedRoute
 from repertory_query.api.operations import Nothing, Operations, answer
 from repertory_query.auditing import about
@@ -50,13 +50,13 @@ def routes(reviews: ReviewStore, pool: Pool) -> list[AuditedRoute]:
 
     @operations.get(
         "/reviews/history",
-        Which,
+        ItemId,
         returns=History,
         scope=Scope.ADMIN,
         action=Action("read", "item"),
         summary="History",
     )
-    async def get_history(_: Request, given: Which) -> Response:
+    async def get_history(_: Request, given: ItemId) -> Response:
         """List when an item appeared, how it changed, and who approved it."""
         return await pool.run(lambda: answer(History(events=reviews.history(given.item))))
 

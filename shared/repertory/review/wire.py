@@ -52,10 +52,10 @@ class Approved(msgspec.Struct, frozen=True, kw_only=True):
     items: list[str]
 
 
-class Which(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """An item."""
+class ItemId(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The item of a history."""
 
-    item: Annotated[str, Meta(description="Its id.")]
+    item: Annotated[str, Meta(description="The id of the item.")]
 
 
 class History(msgspec.Struct, frozen=True, kw_only=True):
