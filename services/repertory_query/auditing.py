@@ -29,7 +29,7 @@ def about(request: Request, what: Iterable[str]) -> None:
     request.state.audited = [*what]
 
 
-class Trail:
+class AuditTrail:
     """Records the requests of one application.
 
     Args:

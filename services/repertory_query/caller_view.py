@@ -35,7 +35,7 @@ _LISTED = re.compile(r"^( *Path: )/.*/", re.MULTILINE)  # the same in a project 
 _WRITTEN = re.compile(rf"{SAYS}[^\n]*")
 
 T = TypeVar("T")
-Placed = TypeVar("Placed", Hit, Item, Entry)
+WithPath = TypeVar("WithPath", Hit, Item, Entry)
 
 
 def sees_all(caller: Caller) -> bool:
@@ -83,7 +83,7 @@ def stats_for(caller: Caller, found: Stats) -> Stats:
     return msgspec.structs.replace(found, calls_allowed=False)
 
 
-def placed_for(caller: Caller, found: Placed) -> Placed:
+def placed_for(caller: Caller, found: WithPath) -> WithPath:
     """A hit, an item or an entry as a caller sees it."""
     return found if sees_all(caller) else _placed(found)
 
@@ -172,7 +172,7 @@ def without_paths(text: str) -> str:
     return _FOLDERS.sub("", _WRITTEN.sub(".", text))
 
 
-def _placed(found: Placed) -> Placed:
+def _placed(found: WithPath) -> WithPath:
     """A hit, an item or an entry, with its path cut to the part in its id, or else to its name."""
     path = PurePath(found.path)
     if not path.is_absolute():

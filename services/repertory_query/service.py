@@ -17,7 +17,7 @@ from repertory.local import available, read_or_none
 from repertory.search.live import LiveSearch
 from repertory.stats import (
     SILENCE_S,
-    Failed,
+    FailedJob,
     Jobs,
     Process,
     Rebuild,
@@ -122,7 +122,7 @@ class Service(ServedIndex):
             taken=self._queue.taken(),
             running=[one for one in workers_of(coordination.status.reports()) if one.busy],
             failed=[
-                Failed(
+                FailedJob(
                     id=failure.id,
                     items=sorted(failure.items),
                     error=failure.error,

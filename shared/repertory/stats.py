@@ -398,7 +398,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     stats: Stats
 
 
-class Failed(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class FailedJob(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """A job that failed too often; ``at`` is in Unix seconds."""
 
     id: str
@@ -422,7 +422,7 @@ class Jobs(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     waiting: dict[str, int]
     taken: int | None = 0
     running: list[Worker]
-    failed: list[Failed]
+    failed: list[FailedJob]
 
 
 class Rebuild(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):

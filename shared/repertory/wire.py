@@ -129,7 +129,7 @@ class Items(msgspec.Struct, frozen=True, kw_only=True):
     items: list[Item]
 
 
-class Retry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class RetryRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The failed jobs to try again."""
 
     ids: Annotated[
@@ -138,13 +138,13 @@ class Retry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     ]
 
 
-class Retried(msgspec.Struct, frozen=True, kw_only=True):
+class RetriedJobs(msgspec.Struct, frozen=True, kw_only=True):
     """The number of failed jobs that will be tried again."""
 
     retried: int
 
 
-class Alive(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Liveness(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Whether the process answers.
 
     Attributes:
@@ -155,7 +155,7 @@ class Alive(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     proof: str = ""
 
 
-class Ready(msgspec.Struct, frozen=True, kw_only=True):
+class Readiness(msgspec.Struct, frozen=True, kw_only=True):
     """Whether a search can be answered."""
 
     ready: bool

@@ -5,7 +5,7 @@ from starlette.responses import Response
 
 from repertory.keys import Scope
 from repertory.review.store import ReviewStore, check_bound
-from repertory.review.wire import Approve, Approved, History, ItemId, Reviews
+from repertory.review.wire import ApprovalRequest, ApprovedItems, History, ItemId, Reviews
 from repertory_query.actions import Action, AuditedRoute
 from repertory_query.api.operations import Nothing, Operations, answer
 from repertory_query.auditing import about
@@ -33,20 +33,20 @@ def routes(reviews: ReviewStore, pool: Pool) -> list[AuditedRoute]:
 
     @operations.post(
         "/reviews/approve",
-        Approve,
-        returns=Approved,
+        ApprovalRequest,
+        returns=ApprovedItems,
         scope=Scope.ADMIN,
         action=Action("approve"),
         summary="Approve items",
     )
-    async def approve(request: Request, given: Approve) -> Response:
+    async def approve(request: Request, given: ApprovalRequest) -> Response:
         """Approve items as they were shown; agents see them within seconds."""
         who = request.state.caller.who
         about(request, given.items)
         check_bound(given.items)
         done = await pool.run(lambda: reviews.approve(given.items, who))
         about(request, done)
-        return answer(Approved(items=done))
+        return answer(ApprovedItems(items=done))
 
     @operations.get(
         "/reviews/history",

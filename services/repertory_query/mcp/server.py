@@ -48,7 +48,7 @@ from repertory_query.caller_view import visibility, visible_to
 from repertory_query.mcp import skills
 from repertory_query.mcp.catalogue import CALL
 from repertory_query.mcp.catalogue_summary import contents
-from repertory_query.mcp.recording import Context, Recorded, Recorder
+from repertory_query.mcp.recording import ActionStatus, Context, Recorder
 from repertory_query.mcp.resources import after_of, read, skills_after, unknown_cursor
 from repertory_query.mcp.tool import Tool, without_links
 from repertory_query.pool import Work
@@ -254,7 +254,7 @@ class McpServer:
             return result if has_links else without_links(result)
 
     async def _answer(
-        self, context: Context, tool: Tool, arguments: dict[str, Any], record: Recorded
+        self, context: Context, tool: Tool, arguments: dict[str, Any], record: ActionStatus
     ) -> CallToolResult:
         if tool.scope not in _scopes(context):
             record.status = 403

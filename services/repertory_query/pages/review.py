@@ -29,7 +29,7 @@ PATH = "/status/reviews"
 TRUST = "/status/trust"
 
 
-class Waiting(msgspec.Struct, frozen=True):
+class UntrustedFile(msgspec.Struct, frozen=True):
     """A configuration that waits for trust.
 
     Attributes:
@@ -93,7 +93,7 @@ def routes(service: Service, pool: Pool) -> list[BaseRoute]:
     ]
 
 
-def _files(service: Service) -> list[Waiting]:
+def _files(service: Service) -> list[UntrustedFile]:
     """The configurations that wait for trust; empty for a team, which has them elsewhere."""
     if service.parts.is_team:
         return []
@@ -103,7 +103,7 @@ def _files(service: Service) -> list[Waiting]:
         return []
 
 
-def waiting_in(workspace: Workspace) -> list[Waiting]:
+def waiting_in(workspace: Workspace) -> list[UntrustedFile]:
     """The configurations of a catalogue that wait for trust."""
     settings = workspace.settings
     found = []
@@ -113,11 +113,11 @@ def waiting_in(workspace: Workspace) -> list[Waiting]:
             wishes = described(defined_by(file, workspace))
         except (OSError, UsageError, ConfigurationError):  # the state of the source shows it
             continue
-        found.append(Waiting(str(file), digest, wishes))
+        found.append(UntrustedFile(str(file), digest, wishes))
     if settings.file and not settings.named and settings.file.name == PROJECT_FILE:
         asked = wanted(settings.file, settings.flags, settings.variables)
         if asked.wishes:
-            found.append(Waiting(str(settings.file), asked.digest, ", ".join(asked.wishes)))
+            found.append(UntrustedFile(str(settings.file), asked.digest, ", ".join(asked.wishes)))
     return found
 
 

@@ -10,7 +10,7 @@ import msgspec
 from repertory.catalogue.item import Item, Kind
 from repertory.errors import StoreError
 from repertory.review.judgement import Judgement, State, fits, judge
-from repertory.review.store import Known, ReviewStore, approval_digest
+from repertory.review.store import KnownItem, ReviewStore, approval_digest
 from repertory.review.suspicions import INVISIBLE, Finding, suspicions
 from repertory.sources.source import WITHHELD, Problem, Scan, Source, Trust, warning
 from repertory.text import UNFIT
@@ -23,7 +23,7 @@ SUSPICIOUS = "is suspicious"
 REVIEWED = frozenset({Kind.SKILL, Kind.TOOL})
 
 
-class Examined(NamedTuple):
+class ExaminedItem(NamedTuple):
     """An item with the findings of the rules."""
 
     item: Item
@@ -41,9 +41,9 @@ class Gate:
     def __init__(self, store: ReviewStore, *, records: bool = True) -> None:
         self._store = store
         self._records = records
-        self._known: dict[str, dict[str, Known]] = {}
+        self._known: dict[str, dict[str, KnownItem]] = {}
         self._waiting: dict[str, dict[str, State]] = {}  # unapproved items, by source and id
-        self._examined: dict[str, dict[str, Examined]] = {}  # by source and item
+        self._examined: dict[str, dict[str, ExaminedItem]] = {}  # by source and item
         self._version = 0
 
     def examine(self, source: Source, items: Iterable[Item]) -> None:
@@ -54,7 +54,7 @@ class Gate:
         with contextlib.suppress(StoreError):  # ``admit`` raises it
             known = self._known.get(source.name) or self._store.known(source.name)
             self._examined[source.name] = {
-                item.id: Examined(item, suspicions(item.whole()))
+                item.id: ExaminedItem(item, suspicions(item.whole()))
                 for item in items
                 if item.kind in REVIEWED and item.id not in known
             }
@@ -108,11 +108,11 @@ class Gate:
             gone = [item for item in known if item not in offered]
         if not (is_whole and offered):  # a suddenly empty source keeps its waiting items
             gone = []
-        restored: Mapping[str, Known] = {}
+        restored: Mapping[str, KnownItem] = {}
         if (judged or gone) and self._records:
             whole = ((item.whole(), digest, judgement) for item, digest, judgement in judged)
             restored = self._store.record(source.name, whole, gone)
-        known |= {item.id: Known(digest, judgement) for item, digest, judgement in judged}
+        known |= {item.id: KnownItem(digest, judgement) for item, digest, judgement in judged}
         for item, _, judgement in judged:
             self._note(source.name, item.id, judgement)
         self._forget(source.name, gone, restored)
@@ -132,7 +132,7 @@ class Gate:
         )
 
     def _judged(
-        self, source: Source, scan: Scan, known: Mapping[str, Known]
+        self, source: Source, scan: Scan, known: Mapping[str, KnownItem]
     ) -> list[tuple[Item, str, Judgement]]:
         """The new and the changed items, each with its digest and judgement."""
         judged = []
@@ -174,7 +174,7 @@ class Gate:
         del self._known[source.name]
         return True
 
-    def _of(self, source: str) -> dict[str, Known]:
+    def _of(self, source: str) -> dict[str, KnownItem]:
         if source not in self._known:
             known = self._store.known(source)
             self._known[source], self._waiting[source] = known, {}
@@ -182,7 +182,7 @@ class Gate:
                 self._note(source, item_id, one.judgement)
         return self._known[source]
 
-    def _forget(self, source: str, gone: Iterable[str], restored: Mapping[str, Known]) -> None:
+    def _forget(self, source: str, gone: Iterable[str], restored: Mapping[str, KnownItem]) -> None:
         """Stop waiting for items that no longer exist.
 
         Their approved versions stay known, because they may come back with another text.

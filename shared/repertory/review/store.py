@@ -67,7 +67,7 @@ UPDATE events SET diff = '' WHERE diff != '' AND number IN (
 _BOUND = re.compile(rf"@[0-9a-f]{{{VERSION_LENGTH}}}\Z")
 
 
-class Known(msgspec.Struct, frozen=True):
+class KnownItem(msgspec.Struct, frozen=True):
     """The stored digest of an item's content, and the judgement about it."""
 
     hash: str
@@ -184,12 +184,12 @@ class ReviewStore:
         with self._database.reading() as connection:
             return connection.execute(query, [source]).fetchone() is not None
 
-    def known(self, source: str) -> dict[str, Known]:
+    def known(self, source: str) -> dict[str, KnownItem]:
         """The stored state of a source's items, by id."""
         query = "SELECT id, hash, state, findings FROM items WHERE source = ?"
         with self._database.reading() as connection:
             return {
-                item: Known(hash_, Judgement(State(state), _findings(findings)))
+                item: KnownItem(hash_, Judgement(State(state), _findings(findings)))
                 for item, hash_, state, findings in connection.execute(query, [source])
             }
 
@@ -245,7 +245,7 @@ class ReviewStore:
         source: str,
         judged: Iterable[tuple[Item, str, Judgement]],
         gone: Iterable[str] = (),
-    ) -> dict[str, Known]:
+    ) -> dict[str, KnownItem]:
         """Store new and changed items with their digests and judgements.
 
         The approved version of an item is kept. If the judgement is "approved", the item itself
@@ -312,7 +312,7 @@ class ReviewStore:
 
     def _forget(
         self, connection: sqlite3.Connection, source: str, item: str, now: float
-    ) -> Known | None:
+    ) -> KnownItem | None:
         """Go back to the approved version of an item; None if it has no such version."""
         query = "SELECT approved FROM items WHERE source = ? AND id = ?"
         approved = (connection.execute(query, [source, item]).fetchone() or [None])[0]
@@ -320,7 +320,7 @@ class ReviewStore:
         restored = None
         if approved:
             digest = approval_digest(_unpacked(approved))
-            restored = Known(digest, Judgement(State.APPROVED))
+            restored = KnownItem(digest, Judgement(State.APPROVED))
             connection.execute(
                 "INSERT INTO items VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
                 [source, item, digest, State.APPROVED.value, b"[]", now, approved, None],

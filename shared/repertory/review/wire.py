@@ -32,7 +32,7 @@ class Reviews(msgspec.Struct, frozen=True, kw_only=True):
         return f"{shown:,} of {self.waiting:,} items shown" if shown < self.waiting else ""
 
 
-class Approve(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ApprovalRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The items to approve."""
 
     items: Annotated[
@@ -46,7 +46,7 @@ class Approve(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     ]
 
 
-class Approved(msgspec.Struct, frozen=True, kw_only=True):
+class ApprovedItems(msgspec.Struct, frozen=True, kw_only=True):
     """The ids of the waiting items that are now approved."""
 
     items: list[str]

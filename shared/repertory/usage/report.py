@@ -14,7 +14,7 @@ from repertory.stats import SourceState
 from repertory.text import ago
 from repertory.usage import similar_items
 from repertory.usage.clusters import Cluster, clusters
-from repertory.usage.events import Event, Lost, Use
+from repertory.usage.events import Event, LostEvents, Use
 from repertory.usage.outcomes import USED_WITHIN_S, Outcome, outcomes
 from repertory.usage.wire import Insights, ItemFinding, SearchFinding, StaleSource
 
@@ -77,7 +77,7 @@ def report(
         without_results=len(empty),
         without_use=len(unused),
         uses=sum(isinstance(event, Use) for event in events),
-        lost=sum(event.count for event in events if isinstance(event, Lost)),
+        lost=sum(event.count for event in events if isinstance(event, LostEvents)),
         recording=recording,
         median_ms=_quantile(durations, 0.5),
         slow_ms=_quantile(durations, 0.95),
