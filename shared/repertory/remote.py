@@ -268,10 +268,13 @@ def _split(url: str) -> SplitResult:
         usable = (
             parts.scheme in ("http", "https")
             and parts.hostname
+            and parts.hostname.encode("idna")
             and parts.port != 0
+            and parts.path.isascii()
+            and url.isprintable()
             and not (parts.username or parts.password or parts.query or parts.fragment)
         )
-    except ValueError:  # an incomplete IPv6 address, or an invalid port
+    except ValueError:  # an incomplete IPv6 address, an invalid host name, or an invalid port
         usable = False
     if not usable:
         raise ConfigurationError(
