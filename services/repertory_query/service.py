@@ -60,7 +60,7 @@ class Service(ServedIndex):
         self.history = History()
         self._views_lock = threading.Lock()
         self._views: LRUCache[frozenset[str], VisibleService] = LRUCache(MAX_VIEWS)
-        self._of_catalogue: LRUCache[frozenset[str], ProjectSearch] = LRUCache(
+        self._catalogue_searches: LRUCache[frozenset[str], ProjectSearch] = LRUCache(
             MAX_CATALOGUE_SEARCHES
         )
 
@@ -77,8 +77,8 @@ class Service(ServedIndex):
 
         directory = self.workspace.directory
         with self._views_lock:
-            if (files := self._of_catalogue.get(visible)) is None:
-                files = self._of_catalogue[visible] = ProjectSearch(directory)
+            if (files := self._catalogue_searches.get(visible)) is None:
+                files = self._catalogue_searches[visible] = ProjectSearch(directory)
         return files
 
     @override

@@ -16,7 +16,7 @@ from repertory.wire import Ids, Items, LinkedItem, Summaries, linked, summary
 from repertory_query.actions import Action, AuditedRoute
 from repertory_query.api.operations import Nothing, Operations, answer
 from repertory_query.api.searching import Filters, where_of
-from repertory_query.auditing import about
+from repertory_query.auditing import name_items
 from repertory_query.caller_view import contents_for, visible_to
 from repertory_query.pool import Pool
 from repertory_query.service import Service
@@ -64,7 +64,7 @@ def routes(service: Service, pool: Pool) -> list[AuditedRoute]:
     )
     async def get_items(request: Request, given: Ids) -> Response:
         """Show several items in full, in the requested order; unknown ones are left out."""
-        about(request, given.ids)
+        name_items(request, given.ids)
         return await read(
             request, lambda backend: Items(items=list(backend.items(given.ids).values()))
         )
@@ -99,7 +99,7 @@ def routes(service: Service, pool: Pool) -> list[AuditedRoute]:
     )
     async def list_skill_files(request: Request, given: Ids) -> Response:
         """List the supporting files of some skills, by id, if this server can read them."""
-        about(request, given.ids)
+        name_items(request, given.ids)
         return await read(request, lambda backend: backend.skill_files(given.ids))
 
     @operations.get(

@@ -8,7 +8,7 @@ from repertory.review.store import ReviewStore, check_bound
 from repertory.review.wire import ApprovalRequest, ApprovedItems, History, ItemId, Reviews
 from repertory_query.actions import Action, AuditedRoute
 from repertory_query.api.operations import Nothing, Operations, answer
-from repertory_query.auditing import about
+from repertory_query.auditing import name_items
 from repertory_query.pool import Pool
 
 
@@ -42,10 +42,10 @@ def routes(reviews: ReviewStore, pool: Pool) -> list[AuditedRoute]:
     async def approve(request: Request, given: ApprovalRequest) -> Response:
         """Approve items as they were shown; agents see them within seconds."""
         who = request.state.caller.who
-        about(request, given.items)
+        name_items(request, given.items)
         check_bound(given.items)
         done = await pool.run(lambda: reviews.approve(given.items, who))
-        about(request, done)
+        name_items(request, done)
         return answer(ApprovedItems(items=done))
 
     @operations.get(

@@ -20,7 +20,7 @@ from repertory.trust_requests import defined_by, described, env_files, untrusted
 from repertory.workspace import Workspace
 from repertory_query.access import Caller
 from repertory_query.actions import Action
-from repertory_query.auditing import about
+from repertory_query.auditing import name_items
 from repertory_query.pages.page import PageRoute, page, posted_fields, redirection
 from repertory_query.pool import Pool
 from repertory_query.service import Service
@@ -72,14 +72,14 @@ def routes(service: Service, pool: Pool) -> list[BaseRoute]:
         except msgspec.MsgspecError as error:
             raise HTTPException(400, "The items must be a list of strings.") from error
         check_bound(items)
-        about(request, await pool.run(lambda: store.approve(items, caller.who)))
+        name_items(request, await pool.run(lambda: store.approve(items, caller.who)))
         return redirection(request, PATH)
 
     async def trust(request: Request) -> Response:
         """Trust a configuration in the version that was shown."""
         caller = request.state.caller
         sent = await posted_fields(request)
-        about(request, [sent.get("file", "")])
+        name_items(request, [sent.get("file", "")])
         if service.parts.is_team or not _may_trust(caller):
             text = "Only the user who started this server may trust configurations."
             raise HTTPException(403, text)

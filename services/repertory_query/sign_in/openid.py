@@ -26,9 +26,9 @@ from repertory_query.sign_in.provider import (
     TIMEOUT_S,
     Endpoints,
     Provider,
-    away,
     fetch,
     is_safe,
+    unavailable,
 )
 from repertory_query.sign_in.sessions import (
     MAX_LENGTH,
@@ -191,7 +191,7 @@ class OpenId:
                 f"The provider refuses to sign you in ({_code(error.error)}); begin again."
             ) from error
         except (httpx2.HTTPError, TimeoutError) as error:
-            raise away(url) from error
+            raise unavailable(url) from error
         except ValueError as error:
             raise ProviderError(f"{url} did not return JSON.") from error
         return dict(found)

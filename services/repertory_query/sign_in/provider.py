@@ -169,10 +169,10 @@ async def fetch(url: str, token: str = "") -> bytes:
                     raise ProviderError(f"{url} has more than {MAX_SIZE:,} bytes.")
             return body
     except (httpx.HTTPError, httpx.InvalidURL, TimeoutError) as error:
-        raise away(url) from error
+        raise unavailable(url) from error
 
 
-def away(url: str) -> ProviderError:
+def unavailable(url: str) -> ProviderError:
     """The error for a provider that does not answer at a URL."""
     name = urlsplit(url).netloc
     return ProviderError(
