@@ -38,8 +38,7 @@ from repertory.wire import (
 if TYPE_CHECKING:
     from repertory.calling.result import CallResult
     from repertory.project_search.query import ProjectAnswer, ProjectQuery
-    from repertory.review.store import Event
-    from repertory.review.wire import Reviews
+    from repertory.review.wire import Event, Reviews
     from repertory.skill_files import SkillFiles
     from repertory.skill_vectors.match import SkillMatch
     from repertory.usage.wire import Insights, UnansweredQueries

@@ -65,7 +65,7 @@ EXAMPLES = {
     "repertory.catalogue.names._JOINED": ["a-b._/c"],
     "repertory.catalogue.names._SEPARATORS": ["a_-b c"],
     "repertory.catalogue.passages._STARTS": ["   12. a", "  - a"],
-    "repertory.review.store._BOUND": ["src/a@5f1d7a84c2e9"],
+    "repertory.review.versions._BOUND": ["src/a@5f1d7a84c2e9"],
     "repertory.review.readings._DISGUISE": ["a &amp; b"],
     "repertory.review.suspicions._ENCODED": ["echo " + "QUJD" * 8 + "== x"],
     "repertory.review.suspicions._ENCODED_COMMAND": ["x ignore all previous"],

@@ -4,7 +4,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from repertory.keys import Scope
-from repertory.review.store import ReviewStore, check_bound
+from repertory.review.store import ReviewStore
+from repertory.review.versions import check_bound
 from repertory.review.wire import ApprovalRequest, ApprovedItems, History, ItemId, Reviews
 from repertory_query.actions import Action, AuditedRoute
 from repertory_query.api.operations import Nothing, Operations, answer

@@ -11,7 +11,7 @@ from starlette.routing import BaseRoute
 from repertory.bounded import read_bytes
 from repertory.errors import ConfigurationError, UsageError
 from repertory.keys import Scope
-from repertory.review.store import check_bound
+from repertory.review.versions import check_bound
 from repertory.review.wire import Reviews
 from repertory.settings import PROJECT_FILE
 from repertory.sources.registry import digest_to_trust

@@ -10,8 +10,9 @@ import msgspec
 from repertory.catalogue.item import Item, Kind
 from repertory.errors import StoreError
 from repertory.review.judgement import Judgement, State, fits, judge
-from repertory.review.store import KnownItem, ReviewStore, approval_digest
+from repertory.review.store import KnownItem, ReviewStore
 from repertory.review.suspicions import INVISIBLE, Finding, suspicions
+from repertory.review.versions import approval_digest
 from repertory.sources.source import WITHHELD, Problem, Scan, Source, Trust, warning
 from repertory.text import UNFIT
 

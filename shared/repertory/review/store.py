@@ -4,8 +4,6 @@ One SQLite file for each catalogue. It cannot be rebuilt, because it holds peopl
 """
 
 import contextlib
-import hashlib
-import re
 import sqlite3
 import time
 import zlib
@@ -16,17 +14,18 @@ import msgspec
 
 from repertory.catalogue.item import Item
 from repertory.database import Database
-from repertory.errors import StoreError, UsageError
+from repertory.errors import StoreError
 from repertory.review.difference import difference
 from repertory.review.judgement import Judgement, State
 from repertory.review.suspicions import Finding
+from repertory.review.versions import VERSION_LENGTH, approval_digest, is_bound
+from repertory.review.wire import Event, Review
 
 MAX_EVENTS = 50  # per item
 MAX_DIFF = 20_000  # characters per event
 MAX_GONE = 10_000  # events per source about removed items that were never approved
 MAX_DIFFS = 50_000_000  # characters of all diffs of a source; the oldest are deleted first
 MAX_LISTED = 500
-VERSION_LENGTH = 12
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS sources (name TEXT PRIMARY KEY, since REAL);
@@ -64,7 +63,6 @@ UPDATE events SET diff = '' WHERE diff != '' AND number IN (
   ) WHERE size > ?
 )
 """
-_BOUND = re.compile(rf"@[0-9a-f]{{{VERSION_LENGTH}}}\Z")
 
 
 class KnownItem(msgspec.Struct, frozen=True):
@@ -72,85 +70,6 @@ class KnownItem(msgspec.Struct, frozen=True):
 
     hash: str
     judgement: Judgement
-
-
-class Review(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """An item that waits for a person.
-
-    Attributes:
-        item: Its id.
-        source: Its source.
-        state: ``quarantined`` if agents do not see it, else ``new`` or ``changed``.
-        version: The start of its content's digest; an approval can be bound to it.
-        at: When it got this content, in Unix seconds.
-        findings: The findings of the rules.
-        diff: Its change since the approved version, as lines of a unified diff; its whole text if
-            it was never approved.
-    """
-
-    item: str
-    source: str
-    state: State
-    version: str
-    at: float
-    findings: list[Finding]
-    diff: list[str]
-
-    @property
-    def as_shown(self) -> str:
-        """``ID@VERSION``, which approves this version alone."""
-        return f"{self.item}@{self.version}"
-
-
-class Event(msgspec.Struct, frozen=True, kw_only=True):
-    """One event in the history of an item.
-
-    Attributes:
-        source: The source of the item.
-        at: When, in Unix seconds.
-        what: ``appeared``, ``changed``, ``reviewed`` (under another setting), ``approved``, or
-            ``gone`` before approval; with the suffix ``, in quarantine`` if the event put it there.
-        who: Who approved it; empty for other events.
-        diff: The change, as lines of a unified diff.
-    """
-
-    source: str
-    at: float
-    what: str
-    who: str
-    diff: list[str]
-
-
-def approval_digest(item: Item) -> str:
-    """The digest of everything that the author wrote, which is what an approval covers."""
-    covered: list[object] = [
-        item.name,
-        item.description,
-        item.body,
-        item.tags,
-        item.input_schema,
-        item.output_schema,
-        item.extra,
-    ]
-    if item.policy:  # the author's; policies from configurations are applied after the review
-        covered.append(item.policy)
-    return hashlib.sha256(msgspec.json.encode(covered, order="deterministic")).hexdigest()
-
-
-def is_bound(item: str) -> bool:
-    """Whether an item to approve is given with a version, as ``ID@VERSION``."""
-    return _BOUND.search(item) is not None
-
-
-def check_bound(items: Iterable[str]) -> None:
-    """Check that each item to approve is given with a version.
-
-    Raises:
-        UsageError: An item has no version.
-    """
-    for item in items:
-        if not is_bound(item):
-            raise UsageError(f"{item} names no version; give ID@VERSION, as GET /reviews shows it.")
 
 
 class ReviewStore:
