@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Meta
 
 
-def _at(
+def _setting(
     key: str,
     doc: str,
     *,
@@ -31,12 +31,10 @@ def _at(
         secret: Its value is never shown.
     """
     extra = {"key": key, "personal": personal, "secret": secret, "form": form}
-    if pattern:
-        return Meta(pattern=pattern, description=doc, extra=extra)
-    return Meta(ge=ge, le=le, description=doc, extra=extra)
+    return Meta(ge=ge, le=le, pattern=pattern, description=doc, extra=extra)
 
 
-_personal = partial(_at, personal=True)
+_personal = partial(_setting, personal=True)
 _header = partial(
     _personal, pattern=r"^[A-Za-z0-9-]{1,64}\Z", form="a name of letters, digits and hyphens"
 )
@@ -52,20 +50,24 @@ NAMESPACE = "repertory"  # the default
 
 # The settings that a single query can override. The schemas of queries use these types.
 MAX_LIMIT = 100  # results that a server returns
-Limit = Annotated[int, _at("search.limit", "The maximum number of results.", ge=1)]
+Limit = Annotated[int, _setting("search.limit", "The maximum number of results.", ge=1)]
 Threshold = Annotated[
-    float, _at("search.threshold", "The minimum confidence of a result, 0 to 1.", ge=0, le=1)
+    float, _setting("search.threshold", "The minimum confidence of a result, 0 to 1.", ge=0, le=1)
 ]
 Alpha = Annotated[
-    float, _at("search.alpha", "The weight of meaning against words, 0 to 1.", ge=0, le=1)
+    float, _setting("search.alpha", "The weight of meaning against words, 0 to 1.", ge=0, le=1)
 ]
 NameWeight = Annotated[
     float,
-    _at("search.name_weight", "How much a matching name adds to the score, 0 to 1.", ge=0, le=1),
+    _setting(
+        "search.name_weight", "How much a matching name adds to the score, 0 to 1.", ge=0, le=1
+    ),
 ]
 SectionWeight = Annotated[
     float,
-    _at("search.section_weight", "How much a section counts for its item, 0 to 1.", ge=0, le=1),
+    _setting(
+        "search.section_weight", "How much a section counts for its item, 0 to 1.", ge=0, le=1
+    ),
 ]
 
 
@@ -85,29 +87,32 @@ class Values(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         ),
     ] = NAMESPACE
     model: Annotated[
-        str | None, _at("search.model", "The embedding model: a name or a folder.")
+        str | None, _setting("search.model", "The embedding model: a name or a folder.")
     ] = None
     device: Annotated[
-        Literal["auto", "cpu", "gpu"], _at("search.device", "Where the model runs.")
+        Literal["auto", "cpu", "gpu"], _setting("search.device", "Where the model runs.")
     ] = "auto"
     alpha: Alpha = 0.7
     name_weight: NameWeight = 0.8
     section_weight: SectionWeight = 0.95
     limit: Limit = 3
     threshold: Threshold = 0.35
-    no_cache: Annotated[bool, _at("search.no_cache", "Do not read or write caches.")] = False
+    no_cache: Annotated[bool, _setting("search.no_cache", "Do not read or write caches.")] = False
     mcp_timeout: Annotated[
-        float, _at("mcp.timeout", "Seconds to wait for the answer of an MCP server.", ge=0.001)
+        float, _setting("mcp.timeout", "Seconds to wait for the answer of an MCP server.", ge=0.001)
     ] = 30.0
     tools_max_age: Annotated[
         float,
-        _at("mcp.tools_max_age", "Hours after which a search says how old its tools are.", ge=0),
+        _setting(
+            "mcp.tools_max_age", "Hours after which a search says how old its tools are.", ge=0
+        ),
     ] = 24.0
     allow_calls: Annotated[
         bool, _personal("mcp.allow_calls", "Let callers run tools through this server.")
     ] = False
     call_timeout: Annotated[
-        float, _at("mcp.call_timeout", "Seconds to wait for the result of a tool call.", ge=0.001)
+        float,
+        _setting("mcp.call_timeout", "Seconds to wait for the result of a tool call.", ge=0.001),
     ] = 60.0
     sandbox: Annotated[
         str | None,
@@ -303,15 +308,17 @@ class Values(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     ] = False
     debounce: Annotated[
         float,
-        _at("watch.debounce", "Seconds without changes before a file is read.", ge=0, le=60),
+        _setting("watch.debounce", "Seconds without changes before a file is read.", ge=0, le=60),
     ] = 0.3
     poll: Annotated[
         float,
-        _at("watch.poll", "Seconds between scans where the system reports no changes.", ge=0.1),
+        _setting(
+            "watch.poll", "Seconds between scans where the system reports no changes.", ge=0.1
+        ),
     ] = 2.0
     reconcile: Annotated[
         float,
-        _at(
+        _setting(
             "watch.reconcile",
             "Seconds between full scans; a source that takes long to scan is scanned less often.",
             ge=0.1,
@@ -319,7 +326,7 @@ class Values(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     ] = 60.0
     keep_unused: Annotated[
         float,
-        _at(
+        _setting(
             "watch.keep_unused",
             "Days for which a team keeps the index of an unused configuration or model.",
             ge=0,
@@ -346,7 +353,7 @@ class Weights(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Setting(msgspec.Struct, frozen=True, kw_only=True):
-    """One setting, as ``Values`` declares it; see ``_at``."""
+    """One setting, as ``Values`` declares it; see ``_setting``."""
 
     field: str
     key: str
