@@ -19,7 +19,7 @@ from repertory import errors, server_identity
 from repertory.cancellation import when_given_up
 from repertory.certificates import of_system
 from repertory.errors import ConfigurationError, RepertoryError, StoreError, UsageError
-from repertory.wire import RECORDED, V1, Alive, Refusal
+from repertory.wire import RECORDED, V1, Liveness, Refusal
 
 CONNECT_TIMEOUT_S = 5.0
 ANSWER_TIMEOUT_S = 60.0  # the first search may wait for a model
@@ -74,7 +74,7 @@ class RemoteServer:
         try:
             status, data = self._exchange("GET", "/healthz", None, timeout_s, headers)
             if self._token:
-                given = msgspec.json.decode(data, type=Alive).proof
+                given = msgspec.json.decode(data, type=Liveness).proof
                 self._is_proven = server_identity.is_proof(given, self._token, asked)
         except (StoreError, ValueError, RecursionError):
             return False
@@ -270,10 +270,13 @@ def _split(url: str) -> SplitResult:
         usable = (
             parts.scheme in ("http", "https")
             and parts.hostname
+            and parts.hostname.encode("idna")
             and parts.port != 0
+            and parts.path.isascii()
+            and url.isprintable()
             and not (parts.username or parts.password or parts.query or parts.fragment)
         )
-    except ValueError:  # an incomplete IPv6 address, or an invalid port
+    except ValueError:  # an incomplete IPv6 address, an invalid host name, or an invalid port
         usable = False
     if not usable:
         raise ConfigurationError(

@@ -360,6 +360,9 @@ def test_a_silent_server_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
         "http://[::1",
         "http://user:secret@localhost",
         "http://localhost/?key=secret",
+        "http://local..host",
+        "http://local\0host",
+        "http://localhost/ключ",
     ],
 )
 def test_an_invalid_url_is_refused(url: str) -> None:

@@ -19,7 +19,7 @@ from repertory.index.keywords.index import KeywordIndex
 from repertory.keys import Keys, Scope
 from repertory_query.access import Owner
 from repertory_query.app import create_app
-from repertory_query.cookies import COOKIE, made
+from repertory_query.cookies import COOKIE, new_value
 from repertory_query.pages.choices import FIELDS
 from tests.support.builders import write_skill
 from tests.support.query_service import RunningService, indexed_server
@@ -67,7 +67,7 @@ def browser(server: RunningService, tmp_path: Path, key: str = "") -> TestClient
     client.headers.update(HTML)
     client.follow_redirects = False
     if key:
-        client.cookies.set(COOKIE, made(hashlib.sha256(key.encode()).hexdigest(), COOKIE))
+        client.cookies.set(COOKIE, new_value(hashlib.sha256(key.encode()).hexdigest(), COOKIE))
     return client
 
 

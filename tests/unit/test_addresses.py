@@ -37,6 +37,8 @@ def test_a_host_is_this_machine_for_all(host: str, tmp_path: Path) -> None:
     ("url", "is_safe"),
     [
         ("https://example.com/a", True),
+        ("https://bücher.example/a", True),
+        ("https://example..com/a", False),
         ("HTTPS://example.com:443", True),
         ("https://", False),
         ("https://example.com:a", False),

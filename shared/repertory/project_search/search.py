@@ -90,16 +90,16 @@ def exact_matches(
     kept.
     """
     for group in (Field.TITLE, Field.NAME), (Field.CONTENT, Field.SYNOPSIS), (Field.PATH,):
-        asked = [field for field in group if field in fields]
+        searched = [field for field in group if field in fields]
         rest = []
-        for file in files if asked else ():
-            for field in asked:
+        for file in files:
+            for field in searched:
                 if query in getattr(file, field):
                     yield file, field
                     break
             else:
                 rest.append(file)
-        files = rest if asked else files
+        files = rest
 
 
 def _result(found: FuzzyMatch, texts: Texts, query: ProjectQuery) -> Result:

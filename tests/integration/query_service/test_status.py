@@ -20,7 +20,7 @@ from repertory.indexing.collection_names import next_alias
 from repertory.indexing.job import Job, jobs
 from repertory.search.engine import SearchEngine
 from repertory.stats import Lengths, Rebuild, Stats
-from repertory_query import service
+from repertory_query import served_index
 from repertory_query.app import create_app
 from repertory_query.pool import Pool
 from repertory_query.service import Service
@@ -54,7 +54,7 @@ def test_a_search_waits_for_the_first_index(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Who is first does not have to ask twice."""
-    monkeypatch.setattr(service, "FIRST_INDEX_S", 60.0)  # for a busy machine
+    monkeypatch.setattr(served_index, "FIRST_INDEX_S", 60.0)  # for a busy machine
     write_skill(tmp_path / "project", "bread", "Bake bread")
     with RunningService(tmp_path / "project") as running, ThreadPoolExecutor(1) as thread:
         client = running.client()
