@@ -45,7 +45,7 @@ def store(tmp_path: Path) -> UsageStore:
     return UsageStore(tmp_path / "usage" / "some.sqlite", 90, 1_000)
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(st.lists(st.integers(0, 30), max_size=6), st.integers(1, 20))
 def test_only_the_newest_events_are_kept(
     tmp_path_factory: pytest.TempPathFactory, sizes: list[int], most: int

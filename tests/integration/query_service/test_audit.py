@@ -258,7 +258,6 @@ def test_over_mcp(recorded: Recorded) -> None:
 
 @settings(
     max_examples=40,
-    deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(st.text(min_size=3, max_size=40), st.text("abcxyz\n\r\x1b\u2028\x85\x00", max_size=20))
