@@ -22,7 +22,7 @@ from repertory_query.app import create_app
 from repertory_query.cookies import COOKIE, made
 from repertory_query.pages.choices import FIELDS
 from tests.support.builders import write_skill
-from tests.support.query_service import RunningService, indexed_server
+from tests.support.query_service import RunningService, bearer, indexed_server
 
 HTML = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
 
@@ -481,7 +481,7 @@ def test_the_token_of_the_user_signs_a_browser_in(server: RunningService) -> Non
     ((name, value),) = first.cookies.items()
     assert not any(secret in name + value for secret in ("one", "browsers"))
     assert "Sign out" in first.get("/status").text
-    program = {"Authorization": f"Bearer {value}", "Cookie": ""}
+    program = bearer(value) | {"Cookie": ""}
     assert first.get("/items", headers=program).status_code == 401
 
     second.cookies.set(name, value)

@@ -17,7 +17,7 @@ from repertory.keys import Keys, Scope
 from repertory_query.caller_view import _placed, without_paths
 from tests.support.builders import write_skill
 from tests.support.command_line import TOOLS
-from tests.support.query_service import RunningService, indexed_server, rpc, use_tool
+from tests.support.query_service import RunningService, bearer, indexed_server, rpc, use_tool
 
 SKILL = "outside/key-rotation"
 
@@ -89,7 +89,7 @@ def reader(
     keys = Keys(tmp_path / "keys.json")
     token = keys.create("reader", Scope.READ)
     with running.client(address="192.0.2.7", keys=str(tmp_path / "keys.json")) as client:
-        client.headers["Authorization"] = f"Bearer {token}"
+        client.headers.update(bearer(token))
         yield client
 
 

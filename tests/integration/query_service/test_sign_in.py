@@ -22,14 +22,13 @@ from repertory_query.sign_in import provider as provider_module
 from tests.support.audits import lines_of
 from tests.support.listening import KEY
 from tests.support.openid_provider import CLIENT_ID, OpenIdProvider, rsa_key
-from tests.support.query_service import RunningService, settings_of
+from tests.support.query_service import RunningService, bearer, settings_of
 from tests.support.signing_in import (
     Browser,
     authorized,
     fields,
     sign_in_settings,
     signing_in,
-    with_token,
 )
 from tests.support.waiting import until
 
@@ -353,7 +352,7 @@ def test_rotated_keys_are_fetched_again(url: str, provider: OpenIdProvider) -> N
     assert Browser(url).sign_in("anna").status_code == 303
     provider.rotate()
     assert Browser(url).sign_in("anna").status_code == 303
-    assert httpx.get(f"{url}/items", **with_token(former)).status_code == 401
+    assert httpx.get(f"{url}/items", headers=bearer(former)).status_code == 401
 
 
 def test_documents_of_the_provider_are_kept(url: str, provider: OpenIdProvider) -> None:
@@ -363,7 +362,7 @@ def test_documents_of_the_provider_are_kept(url: str, provider: OpenIdProvider) 
     Browser(url).sign_in("anna")
     for number in range(20):
         forged = provider.token("anna", {"kid": f"unknown-{number}"})
-        assert httpx.get(f"{url}/items", **with_token(forged)).status_code == 401
+        assert httpx.get(f"{url}/items", headers=bearer(forged)).status_code == 401
     assert provider.paths.count("/.well-known/openid-configuration") == 0
     assert provider.paths.count("/keys") <= 1
 
@@ -386,8 +385,8 @@ def test_while_the_provider_is_away_sessions_and_keys_work(
         provider.stop()
         try:
             assert browser.has_session()
-            assert httpx.get(f"{url}/items", **with_token(key)).status_code == 200
-            assert httpx.get(f"{url}/items", **with_token(token)).status_code == 200  # known keys
+            assert httpx.get(f"{url}/items", headers=bearer(key)).status_code == 200
+            assert httpx.get(f"{url}/items", headers=bearer(token)).status_code == 200  # known keys
             away = late.get(returning)
             assert away.status_code == 503
             assert "does not answer" in away.text
@@ -396,11 +395,11 @@ def test_while_the_provider_is_away_sessions_and_keys_work(
                 begun = Browser(fresh).get("/login/openid")
                 assert begun.status_code == 503
                 assert "does not answer" in begun.text
-                refused = httpx.get(f"{fresh}/items", **with_token(token))
+                refused = httpx.get(f"{fresh}/items", headers=bearer(token))
                 assert refused.status_code == 503
                 assert "does not answer" in refused.json()["detail"]
                 provider.start()
-                assert httpx.get(f"{fresh}/items", **with_token(token)).status_code == 200
+                assert httpx.get(f"{fresh}/items", headers=bearer(token)).status_code == 200
         finally:
             provider.start()
         assert Browser(url).sign_in("ben").status_code == 303

@@ -16,6 +16,7 @@ from tests.support.builders import write, write_skill
 from tests.support.command_line import TOOLS
 from tests.support.query_service import (
     RunningService,
+    bearer,
     metrics,
     problem,
     rpc,
@@ -143,7 +144,7 @@ def caller(
         keys.reset()
     token = keys.create("someone", scope, groups)
     with running.client(address="192.0.2.7", keys=str(file)) as client:
-        client.headers["Authorization"] = f"Bearer {token}"
+        client.headers.update(bearer(token))
         yield client
 
 
@@ -404,7 +405,7 @@ def test_answers_of_one_visibility_are_not_given_to_another(whole: RunningServic
     with whole.client(address="192.0.2.7", keys=str(file)) as client:
         for _ in range(2):
             for name, expected in (("team-a", True), ("", False), ("team-b", False)):
-                client.headers["Authorization"] = f"Bearer {tokens[name]}"
+                client.headers.update(bearer(tokens[name]))
                 assert ("vault/vault-rotation" in client.get(query).text) is expected
                 listed = str(rpc(client, "tools/list").json())
                 assert ("85 skills" in listed or "84 skills" in listed) is expected
