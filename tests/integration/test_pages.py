@@ -218,7 +218,7 @@ def test_a_fetched_item_links_to_where_it_is_from(
         assert found == ([link] if link else [])
 
 
-def test_the_api_has_a_page(client: TestClient, server: RunningService) -> None:
+def test_the_api_has_a_page(client: TestClient) -> None:
     """With a request for each operation, of which those without a body work as they stand."""
     text = html.unescape(client.get("/api").text)
     described = client.get("/openapi.json").json()["paths"]

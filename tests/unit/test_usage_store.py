@@ -228,7 +228,7 @@ def test_the_thread_ends_when_it_has_nothing_to_do(store: UsageStore) -> None:
     assert items(store) == ["a", "b"]
 
 
-def test_nothing_is_recorded_without_a_store(tmp_path: Path) -> None:
+def test_nothing_is_recorded_without_a_store() -> None:
     """The setting `off`: no thread, no file."""
     usage = UsageRecorder(None)
     usage.searched("key:ci", Answer(query="a", hits=[], threshold=0.3, mode=Mode.HYBRID), 0.1)

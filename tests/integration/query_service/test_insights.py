@@ -30,7 +30,7 @@ SKILL = "project/key-rotation"
 
 
 @pytest.fixture(scope="module")
-def plain(home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningService]:
+def plain(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningService]:
     """A server that records queries as text."""
     project = tmp_path_factory.mktemp("plain") / "project"
     write_shop(project)

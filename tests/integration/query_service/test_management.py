@@ -193,7 +193,7 @@ def test_the_status_has_the_history(client: TestClient, server: RunningService) 
     assert "style=" not in page + table  # the policy of the pages forbids it
 
 
-def test_searches_without_results_are_separate(client: TestClient, server: RunningService) -> None:
+def test_searches_without_results_are_separate(client: TestClient) -> None:
     """Among the recent ones."""
     for query in ("rotate keys", "zxqv wobble"):
         client.get("/v1/search", params={"q": query, "threshold": 0.9})

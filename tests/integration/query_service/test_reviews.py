@@ -20,9 +20,8 @@ CONFIG = '[[sources]]\ntype = "skills"\npath = "skills"\nname = "team"\ntrust = 
 
 
 @pytest.fixture
-def reviewed(home: Path, tmp_path: Path) -> Iterator[RunningService]:
+def reviewed(tmp_path: Path) -> Iterator[RunningService]:
     """A server whose source of skills is reviewed, with a lure."""
-    assert home
     project = tmp_path / "project"
     write(project / "skills" / "lure" / "SKILL.md", LURE)
     write(project / "skills" / "bake" / "SKILL.md", BAKE)

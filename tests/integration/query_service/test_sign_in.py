@@ -66,9 +66,7 @@ def test_a_person_signs_in_and_out(url: str, provider: OpenIdProvider) -> None:
     ("name", "rebuild"),
     [("anna", 202), ("ben", 403)],
 )
-def test_groups_decide_what_a_person_may_do(
-    url: str, provider: OpenIdProvider, name: str, rebuild: int
-) -> None:
+def test_groups_decide_what_a_person_may_do(url: str, name: str, rebuild: int) -> None:
     """Who is in no group of the settings is not signed in at all."""
     browser = Browser(url)
     browser.sign_in(name)
@@ -77,9 +75,7 @@ def test_groups_decide_what_a_person_may_do(
     assert answer.status_code == rebuild, answer.text
 
 
-def test_the_audit_log_names_who_signed_in(
-    url: str, server: RunningService, provider: OpenIdProvider
-) -> None:
+def test_the_audit_log_names_who_signed_in(url: str, server: RunningService) -> None:
     """And who was refused has no name in it."""
 
     def sign_ins() -> list[dict[str, Any]]:
@@ -141,9 +137,7 @@ def test_every_process_reads_the_session_also_after_a_restart(
         assert not browser.has_session()
 
 
-def test_an_answer_is_taken_once_and_only_by_the_browser_that_asked(
-    url: str, provider: OpenIdProvider
-) -> None:
+def test_an_answer_is_taken_once_and_only_by_the_browser_that_asked(url: str) -> None:
     """Without the state, with another's, a second time, or in another browser it is refused."""
     browser, other = Browser(url), Browser(url)
     address = authorized(browser.begin(), "anna")
@@ -268,12 +262,12 @@ def test_a_token_that_nobody_signed_is_refused(url: str, provider: OpenIdProvide
 @pytest.mark.parametrize(
     "target", ["//attacker.example", "https://attacker.example", r"/\attacker.example", "x", "/\n"]
 )
-def test_a_sign_in_leads_nowhere_else(url: str, provider: OpenIdProvider, target: str) -> None:
+def test_a_sign_in_leads_nowhere_else(url: str, target: str) -> None:
     """The address to go to is on this server, whatever the link said."""
     assert Browser(url).sign_in("anna", target).headers["location"] == "/"
 
 
-def test_a_long_target_is_forgotten(url: str, provider: OpenIdProvider) -> None:
+def test_a_long_target_is_forgotten(url: str) -> None:
     """A cookie would not hold it."""
     target = f"/?q={random.Random(1).randbytes(4_000).hex()}"
     assert Browser(url).sign_in("anna", target).headers["location"] == "/"
@@ -302,9 +296,7 @@ def test_a_browser_gets_a_session_of_its_own(
     assert "Signed in as anna" in fresh.get("/status").text
 
 
-def test_pages_of_other_sites_neither_change_nor_sign_out(
-    url: str, provider: OpenIdProvider
-) -> None:
+def test_pages_of_other_sites_neither_change_nor_sign_out(url: str) -> None:
     """A session allows a change only from the server's own pages."""
     browser = Browser(url)
     browser.sign_in("anna")
@@ -417,7 +409,7 @@ def test_claims_that_are_not_in_the_token_are_asked_for(url: str, provider: Open
     assert "another person" in refused.text
 
 
-def test_answers_of_other_providers_are_refused(url: str, provider: OpenIdProvider) -> None:
+def test_answers_of_other_providers_are_refused(url: str) -> None:
     """The provider says who it is, and so has every answer to (mix-up)."""
     for issuer in ("", "https://another.example"):
         browser = Browser(url)
