@@ -117,7 +117,7 @@ def test_a_tool_is_called(opening: Opening) -> None:
         assert result.content[0]["text"] == "Oslo: sun for 2 days"
 
 
-def test_calls_are_off_unless_they_are_allowed(embedded: Opening, tmp_path: Path) -> None:
+def test_calls_are_off_unless_they_are_allowed(tmp_path: Path) -> None:
     """The error says how to allow them."""
     folder = make_project(tmp_path / "project")
     with (

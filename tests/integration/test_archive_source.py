@@ -83,7 +83,7 @@ def test_a_clock_that_was_set_back_ends_no_fetching(web: Web, url: str, tmp_path
     assert content.refresh(max_age_s=3_600) is False
 
 
-def test_sources_of_the_same_content_end_one_by_one(web: Web, url: str, tmp_path: Path) -> None:
+def test_sources_of_the_same_content_end_one_by_one(url: str, tmp_path: Path) -> None:
     """The content is fetched until the last of them ends."""
     one, other = built(
         tmp_path, type="archive", url=f"{url}/team.zip", reads=["skills", "documents"]

@@ -98,7 +98,7 @@ def test_another_model_is_no_reason_to_empty_an_index(team: SteeredTeam, server:
 
 
 def test_another_configuration_keeps_the_items_of_an_emptied_source(
-    team: SteeredTeam, files: Folder, server: Folder
+    team: SteeredTeam, server: Folder
 ) -> None:
     """And drops those of a source that it does not name."""
     server.items.clear()
@@ -107,9 +107,7 @@ def test_another_configuration_keeps_the_items_of_an_emptied_source(
     assert team.indexed() == {"server/x", "server/y", "more/m"}
 
 
-def test_another_source_of_the_same_name_inherits_nothing(
-    team: SteeredTeam, files: Folder, server: Folder
-) -> None:
+def test_another_source_of_the_same_name_inherits_nothing(team: SteeredTeam, files: Folder) -> None:
     """The name now stands for another folder, which is empty."""
     other = Folder("server")
     other.identity = lambda: {"name": "server", "path": "elsewhere"}  # type: ignore[method-assign]
@@ -284,9 +282,7 @@ def test_an_item_of_a_source_that_is_away_keeps_its_place(tmp_path: Path, *, fir
     team.cache.close()
 
 
-def test_items_of_a_source_that_was_not_read_yet_are_kept(
-    team: SteeredTeam, files: Folder, server: Folder
-) -> None:
+def test_items_of_a_source_that_was_not_read_yet_are_kept(team: SteeredTeam, files: Folder) -> None:
     """After a restart, the index does not lose them in between."""
     team.start_unread()
     team.scan(files)
@@ -421,7 +417,7 @@ def test_what_is_replaced_is_read_only_if_something_is_kept(
     assert ((before, None) not in read) is is_whole
 
 
-def test_one_command_leaves_no_replaced_generation(team: SteeredTeam, files: Folder) -> None:
+def test_one_command_leaves_no_replaced_generation(team: SteeredTeam) -> None:
     """It does not wait for searches; another process that has the collection open keeps it."""
     before = team.active
     team.rebuild()

@@ -158,7 +158,7 @@ def test_what_is_on_its_way_is_no_fault(served: Served, deltas: _Deltas) -> None
 
 
 def test_an_announcement_may_come_before_what_it_announces(
-    served: Served, deltas: _Deltas, monkeypatch: pytest.MonkeyPatch
+    served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In a cluster a read may miss a write that was acknowledged; it is repeated later."""
     with monkeypatch.context() as lagging:

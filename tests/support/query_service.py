@@ -122,6 +122,11 @@ class RunningService:
         return {entry.hash for entry in self.live.engine.keywords.all()}
 
 
+def bearer(token: str) -> dict[str, str]:
+    """The headers of a request with a key or a token."""
+    return {"Authorization": f"Bearer {token}"}
+
+
 def problem(response: Any, status: int) -> str:  # noqa: ANN401 - of httpx or httpx2
     """Return the detail of a problem, after checks of its form."""
     assert response.status_code == status

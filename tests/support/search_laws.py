@@ -20,7 +20,7 @@ from tests.support.keyword_search import keyword_engine, row_of
 
 Engine = Callable[[Iterable[Item]], SearchEngine]
 BOTH_ARMS = pytest.mark.parametrize("engine", [keyword_engine, hybrid_engine])
-few = settings(max_examples=25, deadline=None)
+few = settings(max_examples=25)
 
 VERBS = ["create", "read", "list", "delete", "send", "run", "search", "update"]
 THINGS = ["issue", "note", "file", "message", "cluster", "invoice", "git", "shell", "command"]

@@ -243,7 +243,7 @@ def test_undoing_keeps_later_edits(tmp_path: Path, host: Host, scope: Scope, kin
         assert rest == before
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(data=st.data())
 def test_undoing_restores_every_byte_of_any_file(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject

@@ -541,7 +541,7 @@ words = st.sampled_from(
 )
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(
     text=st.lists(words, min_size=1, max_size=9).map(" ".join),
     names=st.lists(st.lists(words, min_size=1, max_size=3).map("_".join), min_size=1, max_size=8),

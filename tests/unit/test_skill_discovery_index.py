@@ -215,9 +215,7 @@ def test_a_corrupt_index_is_reported(tmp_path: Path) -> None:
 Embedding = st.tuples(*[st.integers(-9, 9)] * 3).filter(any)
 
 
-@settings(
-    max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     skills=st.dictionaries(st.text("abc/", min_size=1, max_size=3), Embedding, max_size=12),
     query=Embedding,

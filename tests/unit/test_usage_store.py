@@ -45,7 +45,7 @@ def store(tmp_path: Path) -> UsageStore:
     return UsageStore(tmp_path / "usage" / "some.sqlite", 90, 1_000)
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(st.lists(st.integers(0, 30), max_size=6), st.integers(1, 20))
 def test_only_the_newest_events_are_kept(
     tmp_path_factory: pytest.TempPathFactory, sizes: list[int], most: int
@@ -228,7 +228,7 @@ def test_the_thread_ends_when_it_has_nothing_to_do(store: UsageStore) -> None:
     assert items(store) == ["a", "b"]
 
 
-def test_nothing_is_recorded_without_a_store(tmp_path: Path) -> None:
+def test_nothing_is_recorded_without_a_store() -> None:
     """The setting `off`: no thread, no file."""
     usage = UsageRecorder(None)
     usage.searched("key:ci", Answer(query="a", hits=[], threshold=0.3, mode=Mode.HYBRID), 0.1)

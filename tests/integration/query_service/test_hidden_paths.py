@@ -18,7 +18,7 @@ from repertory_query.caller_view import _placed, without_paths
 from repertory_query.served_index import ServedIndex
 from tests.support.builders import write_skill
 from tests.support.command_line import TOOLS
-from tests.support.query_service import RunningService, indexed_server, rpc, use_tool
+from tests.support.query_service import RunningService, bearer, indexed_server, rpc, use_tool
 
 SKILL = "outside/key-rotation"
 
@@ -90,7 +90,7 @@ def reader(
     keys = Keys(tmp_path / "keys.json")
     token = keys.create("reader", Scope.READ)
     with running.client(address="192.0.2.7", keys=str(tmp_path / "keys.json")) as client:
-        client.headers["Authorization"] = f"Bearer {token}"
+        client.headers.update(bearer(token))
         yield client
 
 
