@@ -36,8 +36,8 @@ class GitIgnore:
     def problems(self) -> list[Problem]:
         """One for each file with patterns that are not used everywhere."""
         message = (
-            "The .gitignore files here have too many patterns, so some patterns of this one are not "
-            "used; remove some."
+            "The .gitignore files here have too many patterns, so some patterns of this one are "
+            "not used; remove some."
         )
         return [warning(clean(self._file(one)), message) for one in sorted(self._left_out)]
 
