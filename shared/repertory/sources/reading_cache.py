@@ -109,7 +109,7 @@ class ReadingCache:
         return one.reading
 
     def last(self, path: str) -> Reading:
-        """The last reading of a file; without items if there is none."""
+        """The last reading of a file; without items if it was never read."""
         before = self._cached.get(path)
         return before.reading if before else Reading()
 
