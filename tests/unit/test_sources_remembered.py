@@ -193,6 +193,16 @@ def test_a_file_that_could_not_be_read_is_tried_again(
     assert [item.id for item in source.scan().items] == ["team/one"]
 
 
+def test_a_file_that_has_just_changed_and_becomes_a_folder_is_noticed(tmp_path: Path) -> None:
+    """What stands for its signature is not that of a folder."""
+    (file := tmp_path / "corpus.jsonl").write_text("{}")
+    files = {str(file): folder_memory.settled_signature(str(file))}
+    state = folder_memory.FolderState(files=files)
+    file.unlink()
+    file.mkdir()
+    assert not state.is_current()
+
+
 def test_files_of_editors_are_not_items(tmp_path: Path) -> None:
     """Locks, swap files, backups and system files."""
     (tmp_path / "one.md").write_text("Does it.")

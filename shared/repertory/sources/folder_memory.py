@@ -14,7 +14,7 @@ from repertory.sources.source import Problem
 # store times in steps of two seconds.
 GRANULARITY = 2_100_000_000  # nanoseconds
 # Stands for the signature of such a file; equal to no real one.
-CHANGING: Signature = (0, 0, 0, 0)
+CHANGING: Signature = (-1, 0, 0, 0)
 MISSING = -1  # stands for the time of a missing folder
 RECENT = -2  # stands for the time of a folder that may change again with the same time
 

@@ -40,6 +40,10 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     postponed: bool = False
     hidden: str = ""
 
+    def known_items(self) -> tuple[KnownItem, ...]:
+        """Its items as a later process knows them."""
+        return self.known or tuple(map(KnownItem.of, self.items))
+
 
 class _Cached(msgspec.Struct, frozen=True):
     signature: Signature | None
@@ -88,7 +92,7 @@ class ReadingCache:
 
         Args:
             files: The files.
-            parse: Reads one file. The result must depend only on this file and ``last_items``.
+            parse: Reads one file. The result must depend only on this file and ``last``.
             pause: Called after every ``SLICE`` files.
         """
         cached = {}
@@ -104,17 +108,10 @@ class ReadingCache:
         self._cached[file.path] = one = self._read_one(file, parse)
         return one.reading
 
-    def last_items(self, path: str) -> tuple[KnownItem, ...] | None:
-        """The items of a file when it was last read; None if it was never read successfully."""
+    def last(self, path: str) -> Reading:
+        """The last reading of a file; without items if it was never read."""
         before = self._cached.get(path)
-        if before is None or (before.reading.broken and not before.reading.known):
-            return None
-        return before.reading.known or tuple(map(KnownItem.of, before.reading.items))
-
-    def was_broken(self, path: str) -> bool:
-        """Whether a file was broken when it was last read."""
-        before = self._cached.get(path)
-        return before is not None and before.reading.broken
+        return before.reading if before else Reading()
 
     def forget(self, path: str) -> None:
         """Forget a file that is no longer read."""
@@ -125,11 +122,9 @@ class ReadingCache:
         signatures = {path: one.signature for path, one in self._cached.items()}
         known = {
             path: KnownFile(
-                reading.known or tuple(map(KnownItem.of, reading.items)),
-                tuple(reading.problems),
-                reading.broken,
+                one.reading.known_items(), tuple(one.reading.problems), one.reading.broken
             )
-            for path, reading in ((path, one.reading) for path, one in self._cached.items())
+            for path, one in self._cached.items()
         }
         return signatures, known
 
@@ -139,8 +134,8 @@ class ReadingCache:
         if before and before.is_settled and before.signature == current:
             return before
         if self._is_late():
-            last = before.reading if before else Reading()
-            return _Cached(CHANGING, msgspec.structs.replace(last, postponed=True))
+            postponed = msgspec.structs.replace(self.last(file.path), postponed=True)
+            return _Cached(CHANGING, postponed)
         reading = parse(file)
         if before and _is_same(reading, before.reading):
             reading = before.reading

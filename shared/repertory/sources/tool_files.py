@@ -85,19 +85,20 @@ class ToolFiles(FolderSource):
     @override
     def _read_file(self, file: Found) -> Reading:
         text, problems = read_file(file, self.file_limit)
-        last = self._readings.last_items(file.path)
-        was_listing = bool(last) or self._readings.was_broken(file.path)
+        before = self._readings.last(file.path)
+        last = before.known_items()
+        was_listing = bool(last) or before.broken
         if text is None:
             is_other = not was_listing and all(one.message in NO_TEXT for one in problems)
             if is_other and file.path != str(self.path):
                 return Reading(problems=problems)
-            return Reading(problems=problems, broken=True, known=last or ())
+            return Reading(problems=problems, broken=True, known=last)
         value = _decoded(text)
         listed_tools = was_listing or _lists_tools(text)
         if isinstance(value, Defect) and listed_tools:
             message = f"The file is broken: {value.message}."
             problems = [error(file.path, message, value.line)]
-            return Reading(problems=problems, broken=True, known=last or ())
+            return Reading(problems=problems, broken=True, known=last)
         listed = _tool_list(value, Path(file.place).stem)
         if listed is None:
             if file.path != str(self.path):
