@@ -274,6 +274,7 @@ def _split(url: str) -> SplitResult:
             and parts.port != 0
             and parts.path.isascii()
             and url.isprintable()
+            and " " not in url
             and not (parts.username or parts.password or parts.query or parts.fragment)
         )
     except ValueError:  # an incomplete IPv6 address, an invalid host name, or an invalid port

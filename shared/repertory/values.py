@@ -31,7 +31,9 @@ def _setting(
         secret: Its value is never shown.
     """
     extra = {"key": key, "personal": personal, "secret": secret, "form": form}
-    return Meta(ge=ge, le=le, pattern=pattern, description=doc, extra=extra)
+    if pattern:
+        return Meta(pattern=pattern, description=doc, extra=extra)
+    return Meta(ge=ge, le=le, description=doc, extra=extra)
 
 
 _personal = partial(_setting, personal=True)

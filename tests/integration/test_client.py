@@ -360,6 +360,7 @@ def test_a_silent_server_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
         "http://[::1",
         "http://user:secret@localhost",
         "http://localhost/?key=secret",
+        "http://local host",
         "http://local..host",
         "http://local\0host",
         "http://localhost/ключ",
