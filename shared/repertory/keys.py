@@ -18,7 +18,7 @@ from pathlib import Path
 import msgspec
 
 from repertory.errors import ConfigurationError, UsageError
-from repertory.files import changing, is_gone, signature_of, write_atomically
+from repertory.files import changing, expanded, is_gone, signature_of, write_atomically
 from repertory.groups import check_name, checked
 from repertory.settings import Settings
 from repertory.text import is_same_secret
@@ -217,7 +217,7 @@ def keys_of(settings: Settings, directory: Path) -> Keys:
     """The keys of a directory's server: those of the named file, of the team, or its own."""
     values, data = settings.values, settings.data_dir
     if values.keys:
-        return Keys(Path(values.keys).expanduser())
+        return Keys(expanded(values.keys))
     if values.redis_url:  # a team's server; its processes have different directories
         return Keys(data / "keys.json")
     # In older versions every server had the keys of the data directory: they still lock it.

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from repertory.files import is_for_all, is_project
+from repertory.files import expanded, is_for_all, is_project
 from repertory.settings import PROJECT_FILE, Settings, load, named_files
 from repertory.workspace import Workspace
 
@@ -66,7 +66,7 @@ def located(flags: Mapping[str, Any], start: Path) -> tuple[Settings, Project]:
     """
     given = {**flags, **named_files(flags, start)}
     if sandbox := given.get("sandbox"):
-        given["sandbox"] = str(start / Path(sandbox).expanduser())
+        given["sandbox"] = str(start / expanded(sandbox))
     settings = load(given, start)
     project = project_of(start, settings)
     if project.directory != start:

@@ -17,6 +17,7 @@ import platformdirs
 from repertory.catalogue.policy import Rule
 from repertory.errors import ConfigurationError
 from repertory.file_settings import Added, read_file
+from repertory.files import expanded
 from repertory.sources.entry import path_of
 from repertory.text import is_unicode
 from repertory.trust import TrustStore
@@ -238,7 +239,7 @@ def _check_data_directory(path: str) -> None:
 
 def _data_directory(given: object) -> Path:
     if given:
-        return Path(str(given)).expanduser()
+        return expanded(str(given))
     return Path(platformdirs.user_data_dir("repertory"))
 
 

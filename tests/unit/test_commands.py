@@ -3,13 +3,17 @@
 import subprocess
 import sys
 from ast import literal_eval
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import typer
 from typer.core import TyperGroup
 
+from repertory.errors import ConfigurationError
 from repertory.values import SETTINGS
 from repertory_admin.app import COMMANDS, app
+from repertory_admin.commands import backup, config, init, mcp
 from repertory_admin.exits import missing_package, system_problem
 from repertory_admin.options import FLAGGED
 
@@ -30,6 +34,9 @@ HEAVY = {
     *("numpy", "onnxruntime", "qdrant_edge", "starlette", "rich", "repertory.compose"),
     *("ir_measures", "scipy", "sklearn"),  # of an extra: help works without it
 }
+
+
+UNKNOWN_HOME = Path("~unknown-user/x")
 
 
 @pytest.fixture(scope="module")
@@ -117,3 +124,24 @@ def test_the_settings_with_a_flag_are_those_of_the_commands() -> None:
             if one and (name, part) != ("config", "show"):
                 taken |= {str(option) for parameter in one.params for option in parameter.opts}
     assert {one.field for one in SETTINGS.values() if one.flag in taken} == FLAGGED
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        lambda flags: backup.backup(flags, UNKNOWN_HOME),
+        lambda flags: backup.restore(flags, UNKNOWN_HOME),
+        lambda flags: config.trust(flags, [UNKNOWN_HOME]),
+        lambda flags: config.untrust(flags, [UNKNOWN_HOME]),
+        lambda flags: init.init(flags, UNKNOWN_HOME),
+        lambda flags: mcp.mcp(flags, directory=UNKNOWN_HOME),
+    ],
+    ids=["backup", "restore", "config trust", "config untrust", "init", "mcp"],
+)
+def test_a_path_in_an_unknown_home_is_a_wrong_argument(
+    run: Callable[[dict[str, object]], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is no defect, and the message says what to write instead."""
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigurationError, match="names a home that is unknown"):
+        run({"data_dir": str(tmp_path / "data")})

@@ -1,14 +1,18 @@
 """Settings: their places, their precedence, and invalid values."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import get_args, get_type_hints
 
 import pytest
 
 from repertory.api import Options
+from repertory.audit import Audit
 from repertory.errors import ConfigurationError
 from repertory.file_settings import MAX_SOURCES
-from repertory.settings import load
+from repertory.keys import keys_of
+from repertory.project import located
+from repertory.settings import Settings, load
 from repertory.values import PATHS, SETTINGS, Values
 
 NOT_SETTINGS = {"config", "mcp_config"}  # they name files of settings
@@ -167,3 +171,21 @@ def test_a_file_has_a_limited_number_of_sources(tmp_path: Path) -> None:
     file.write_text(entry * (MAX_SOURCES // 2 + 1))
     with pytest.raises(ConfigurationError, match=r"toml: there are 502 sources; 500 is the limit"):
         load({"data_dir": str(tmp_path / "data")}, tmp_path, {})
+
+
+@pytest.mark.parametrize(
+    ("field", "use"),
+    [
+        ("data_dir", lambda settings: settings.data_dir),
+        ("keys", lambda settings: keys_of(settings, settings.base)),
+        ("audit_folder", lambda settings: Audit(settings, settings.base)),
+        ("sandbox", lambda settings: located(settings.flags, settings.base)),
+    ],
+)
+def test_a_path_in_an_unknown_home_is_refused(
+    field: str, use: Callable[[Settings], object], tmp_path: Path
+) -> None:
+    """The message says what to write instead."""
+    flags = {"data_dir": str(tmp_path / "data"), field: "~unknown-user/x"}
+    with pytest.raises(ConfigurationError, match="names a home that is unknown"):
+        use(load(flags, tmp_path, {}))

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from repertory.files import expanded
 from repertory.project import located
 from repertory_admin import terminal
 from repertory_admin.app import app, command
@@ -50,7 +51,7 @@ def backup(
     from repertory.compose import Parts  # noqa: PLC0415 - as above
 
     settings, project = located(flags, Path.cwd())
-    path = file.expanduser().absolute()
+    path = expanded(file).absolute()
     with audited(settings, project.directory, "backup", [path]), Bars() as bars:
         parts = Parts(settings, project.directory)
         made, left_out = create(parts, path, bars.step, with_sign_ins=with_sign_ins, force=force)
@@ -92,7 +93,7 @@ def restore(
     from repertory.compose import Parts  # noqa: PLC0415 - imports the engines
 
     settings, project = located(flags, Path.cwd())
-    path = file.expanduser().absolute()
+    path = expanded(file).absolute()
     where = short_path(str(settings.data_dir))
     with Archive(path) as archive, Bars() as bars:
         parts = Parts(settings, project.directory)

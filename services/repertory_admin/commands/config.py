@@ -10,6 +10,7 @@ import typer
 
 from repertory.embedding.models import DEFAULT
 from repertory.errors import ConfigurationError, UsageError
+from repertory.files import expanded
 from repertory.settings import PROJECT_FILE, Settings
 from repertory.sources.entry import source_path
 from repertory.sources.fetched.urls import masked
@@ -168,7 +169,7 @@ def trust(flags: Flags, files: FilesArgument) -> None:
     workspace = Workspace(settings, directory)
     names: set[str] = set()
     for file in files:
-        with audited(settings, directory, "trust", [file.expanduser().absolute()]):
+        with audited(settings, directory, "trust", [expanded(file).absolute()]):
             if file.name == PROJECT_FILE:
                 _trust_project(file, workspace, flags)
             else:
@@ -190,7 +191,7 @@ def _trust_project(file: Path, workspace: Workspace, flags: Flags) -> None:
 
 def _trust_servers(file: Path, workspace: Workspace) -> set[str]:
     """Trust a file that defines MCP servers, and return their names."""
-    path = file.expanduser().absolute()
+    path = expanded(file).absolute()
     is_there = os.path.isfile(path)  # noqa: PTH113 - False also behind a closed link
     digest = digest_now(path, digest_to_trust) if is_there else ""  # before its servers are shown
     sources = defined_by(file, workspace)
@@ -214,7 +215,7 @@ def untrust(flags: Flags, files: FilesArgument) -> None:
     workspace = Workspace(settings, directory)
     others = []
     for file in files:
-        path = file.expanduser().absolute()
+        path = expanded(file).absolute()
         with audited(settings, directory, "untrust", [path]):
             known = {path, *known_as(file, workspace)}
             was_trusted = [workspace.trust.revoke(one) for one in known]

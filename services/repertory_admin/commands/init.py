@@ -11,6 +11,7 @@ import typer
 from repertory.bounded import real_path
 from repertory.configuration_file import check_place, write
 from repertory.errors import ConfigurationError, UsageError
+from repertory.files import expanded
 from repertory.project import Marker, located
 from repertory.settings import PROJECT_FILE, Settings, load
 from repertory.sources.discover import discover
@@ -53,7 +54,7 @@ def init(
     It looks in the folder and in the home directory. If a repertory.toml of a parent folder applies
     already, name the folder.
     """
-    folder = Path(real_path((path or Path()).expanduser()))
+    folder = Path(real_path(expanded(path or Path())))
     if not os.path.isdir(folder):  # noqa: PTH112 - False also if a link may not be followed
         raise UsageError(f"There is no folder {folder}; name the one that holds the project.")
     file = folder / PROJECT_FILE

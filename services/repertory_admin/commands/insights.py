@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from repertory.errors import UsageError
+from repertory.files import expanded
 from repertory.text import counted
 from repertory_admin import terminal
 from repertory_admin.app import app, command
@@ -49,7 +50,7 @@ def insights(
     """
     target = target_of(flags)
     if labelled_set:
-        _write(target, labelled_set.expanduser(), output)
+        _write(target, expanded(labelled_set), output)
     elif output is Output.JSON:
         terminal.show_json(_insights(target))
     else:

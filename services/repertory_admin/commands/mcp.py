@@ -13,6 +13,7 @@ import typer
 from repertory import logs
 from repertory.defaults import Defaults
 from repertory.errors import UsageError
+from repertory.files import expanded
 from repertory_admin import terminal
 from repertory_admin.app import app, command
 from repertory_admin.backend import here
@@ -112,6 +113,6 @@ def _enter(directory: Path) -> None:
         UsageError: It cannot be entered.
     """
     try:
-        os.chdir(directory.expanduser())
+        os.chdir(expanded(directory))
     except OSError as error:
         raise UsageError(f"--directory is {directory}: {error.strerror}.") from error

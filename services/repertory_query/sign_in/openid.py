@@ -4,7 +4,6 @@ import asyncio
 import re
 import secrets
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -16,6 +15,7 @@ from repertory.addresses import url_of
 from repertory.bounded import read_bytes
 from repertory.certificates import trusted
 from repertory.errors import ConfigurationError
+from repertory.files import expanded
 from repertory.text import is_same_secret
 from repertory.values import Values
 from repertory_query.mcp.toolset_names import PATHS
@@ -241,7 +241,7 @@ def _secret(values: Values) -> str:
         )
     if file:
         try:
-            place = str(Path(file).expanduser())
+            place = str(expanded(file))
             given = read_bytes(place, MAX_SECRET_SIZE).decode().strip()
         except (OSError, UnicodeDecodeError) as error:
             why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"

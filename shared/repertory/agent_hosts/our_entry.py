@@ -13,6 +13,7 @@ from repertory.agent_hosts.edits import Value
 from repertory.agent_hosts.host import Host, Machine, Scope
 from repertory.bounded import read_bytes
 from repertory.errors import UsageError
+from repertory.files import expanded
 from repertory.settings import Settings, files
 
 VARIABLE = "REPERTORY_SERVER_API_KEY"  # the environment variable with the key
@@ -95,7 +96,7 @@ def read_key(file: Path) -> str:
         UsageError: The file cannot be read, or does not have a single line with a key.
     """
     try:
-        key = read_bytes(str(file.expanduser()), MAX_KEY_SIZE).decode().strip()
+        key = read_bytes(str(expanded(file)), MAX_KEY_SIZE).decode().strip()
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is not text"
         raise UsageError(f"--key-file is {file}, which cannot be read: {reason}.") from error

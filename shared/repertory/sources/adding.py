@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from repertory.errors import UsageError
+from repertory.files import expanded
 from repertory.sources.fetched.http import Response, get
 from repertory.sources.fetched.urls import is_http, shown
 from repertory.sources.registry import implementation
@@ -59,7 +60,7 @@ class Address:
     @property
     def path(self) -> Path | None:
         """The file or folder at the address; None if there is no such path."""
-        path = Path(os.path.abspath(self._directory / Path(self.text).expanduser()))  # noqa: PTH100 - links stay
+        path = Path(os.path.abspath(self._directory / expanded(self.text)))  # noqa: PTH100 - links stay
         is_there = os.path.exists(path)  # noqa: PTH110 - False also below a closed folder
         return path if "://" not in self.text and is_there else None
 

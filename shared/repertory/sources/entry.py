@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from repertory.errors import ConfigurationError
+from repertory.files import expanded
 from repertory.text import is_clean, is_unicode
 
 MAX_NAME_LENGTH = 100
@@ -100,12 +101,7 @@ def path_of(text: str, base: Path) -> Path:
     """
     if "\0" in text:
         raise ConfigurationError(f"The path {text!r} has a zero byte; write it without.")
-    try:
-        return base.absolute() / Path(text).expanduser()
-    except RuntimeError as exc:
-        raise ConfigurationError(
-            f"The path {text!r} names a home that is unknown; write the whole path."
-        ) from exc
+    return base.absolute() / expanded(text)
 
 
 def check_paths(entry: Mapping[str, Any], base: Path) -> None:
